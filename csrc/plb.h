@@ -1,5 +1,5 @@
-/* The C core of pylb, for users of the library.  Decisions are pure functions here; MPI, files
- * and Python are shells around them. */
+/* The C core of pylb in one header, without the parts that need MPI or Python.  The functions that
+ * decide have no side effects; the code for MPI, files and Python calls them. */
 #ifndef PLB_H
 #define PLB_H
 

@@ -65,8 +65,8 @@ static void pause_a_little(void)
     pthread_cond_timedwait(&ended, &mutex, &until);
 }
 
-/* Wait a little, then check for signals.  The check gives up the mutex, because it may have to
- * wait for Python's interpreter. */
+/* Wait a little, then check for signals.  The mutex is unlocked during the check, because the
+ * check may have to wait for Python's interpreter. */
 static int look(const plb_aside_t *how)
 {
     pause_a_little();
@@ -79,7 +79,7 @@ static int look(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the end of earlier calls whose callers were interrupted by a signal. */
+/* Wait for the end of earlier calls whose callers no longer wait, because a signal came. */
 static int wait_for_turn(const plb_aside_t *how)
 {
     int ret = PLB_OK;
@@ -145,7 +145,7 @@ void plb_aside_wait(atomic_int *left)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- memory of its own ---------------------------------------------------------------------- */
+/* ---- copies of arrays that the thread owns -------------------------------------------------- */
 
 int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err)
 {

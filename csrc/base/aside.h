@@ -12,19 +12,19 @@ typedef struct plb_aside {
     int (*run)(void *data, plb_err_t *err);
     void (*free)(void *data);
     void (*watch)(void); /* the thread that waits calls it every few milliseconds; or NULL */
-    atomic_int *left;    /* number of running calls whose callers were interrupted by a signal; the
-                            next call waits until it is 0 */
+    atomic_int *left;    /* number of calls that still run, although a signal ended their callers'
+                            wait; the next call waits until it is 0 */
 } plb_aside_t;
 
 /** Call `run(data)` in a thread, wait for its end, and return its code.  PLB_ERR_INTERRUPTED: a
- * signal came first; the thread then calls `free(data)` after `run`.  So the caller must not use
- * `data` any more, and `data` must own all memory to which it points. */
+ * signal came first; `free(data)` is then called at once, or by the thread after `run`.  So the
+ * caller must not use `data` any more, and `data` must own all memory to which it points. */
 int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
 
-/** Wait for the end of all calls whose callers were interrupted by a signal. */
+/** Wait for the end of all calls whose callers no longer wait, because a signal came. */
 void plb_aside_wait(atomic_int *left);
 
-/* ---- memory of its own ---------------------------------------------------------------------- */
+/* ---- copies of arrays that the thread owns -------------------------------------------------- */
 
 typedef struct plb_piece {
     const void **at; /* the pointer to an array of `bytes` bytes, or to NULL */
@@ -36,8 +36,7 @@ typedef struct plb_piece {
         (const void **)&(pointer), (int64_t)sizeof *(pointer) * (n)                               \
     }
 
-/** Copy each array, and let its pointer point to the copy.  On failure, all pointers become NULL.
- */
+/** Copy each array, and set its pointer to the copy.  On failure, all pointers become NULL. */
 int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err);
 
 /** Free what plb_aside_own has copied. */

@@ -1,5 +1,5 @@
-/* Checks of numbers that come from outside.  Each number belongs to a domain of the table below.
- */
+/* Checks of numbers that come from outside.  The table below lists the domains: the ranges that
+ * these numbers must be in. */
 #ifndef PLB_BASE_CHECK_H
 #define PLB_BASE_CHECK_H
 
@@ -10,11 +10,11 @@
 
 /* X(name, least, most, what is expected).  NaN is outside of every domain. */
 #define PLB_DOMAINS(X)                                                                            \
-    X(SECONDS, 0.0, 1e30, "seconds, zero or more")                                                \
-    X(AMOUNT, 0.0, 1e30, "a finite number, zero or more")                                         \
-    X(FINITE, -1e30, 1e30, "a finite number of seconds")                                          \
+    X(SECONDS, 0.0, 1e30, "seconds, 0 ... 1e30")                                                  \
+    X(AMOUNT, 0.0, 1e30, "a number, 0 ... 1e30")                                                  \
+    X(FINITE, -1e30, 1e30, "a number, -1e30 ... 1e30")                                            \
     X(RATIO, 1.0 - 1e-9, 1e30,                                                                    \
-      "max/mean, 1 or more") /* rounding may make max / mean a little less than 1 */              \
+      "max/mean, 1 ... 1e30") /* rounding may make max / mean a little less than 1 */             \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
 /** Check that the coordinates of n points are in -1e150 ... 1e150, so that squares of coordinates,
@@ -43,11 +43,11 @@ typedef struct plb_figure {
     double value;
 } plb_figure_t;
 
-/** Write the error message for a figure outside of its domain; return PLB_ERR_VALUE. */
+/** Write the error message for a number outside of its domain; return PLB_ERR_VALUE. */
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
 
-/** Check figure[n]; PLB_ERR_VALUE if one of them is outside the domain.  It is inline, so that
- *  only the comparisons remain if domain and n are constants. */
+/** Check the numbers figure[n]; PLB_ERR_VALUE if one of them is outside of the domain.  The
+ * function is inline, so that only the comparisons remain if domain and n are constants. */
 static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
                             plb_err_t *err)
 {
@@ -60,14 +60,14 @@ static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, siz
     return PLB_OK;
 }
 
-/** Like plb_check, but NaN is allowed: it stands for an unknown figure. */
+/** Like plb_check, but NaN is allowed: it stands for an unknown number. */
 int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
 
-/* A list of figures {name, value}, ... for plb_check and plb_check_known. */
+/* A list of numbers {name, value}, ... for plb_check and plb_check_known. */
 #define PLB_FIGURES(...)                                                                          \
     (plb_figure_t[]){__VA_ARGS__}, sizeof((plb_figure_t[]){__VA_ARGS__}) / sizeof(plb_figure_t)
 
-/* A member of a struct as a figure, named like the member. */
+/* A member of a struct as such a number, with the name of the member. */
 #define PLB_FIGURE(from, member)                                                                  \
     {                                                                                             \
 #member, (double)(from)->member                                                           \

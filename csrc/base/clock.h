@@ -43,7 +43,9 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/** Return this thread's own time in nanoseconds, driven by `clock`.  Call it only between
+/** Return this thread's own time in nanoseconds: the time of the frame's clock `source` at the
+ * frame's pace, plus declared time.  If `source` is the wall clock, `clock` may be PLB_CLOCK_CPU:
+ * the thread's processor time then takes the place of the wall time.  Call this only between
  * plb_clock_enter and plb_clock_leave. */
 int64_t plb_clock_own_ns(plb_clock_t clock);
 

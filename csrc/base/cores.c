@@ -13,7 +13,7 @@
 
 enum { WORDS = PLB_CORES_MOST / 64, PATH = 4352 };
 
-/* ---- of this process ------------------------------------------------------------------------ */
+/* ---- the cores of this process -------------------------------------------------------------- */
 
 /* Read the first line of a file; false: there is none. */
 static bool read_line(const char *path, char *line, int size)
@@ -117,7 +117,7 @@ void plb_cores_here(plb_cores_t *out)
     quota_here(out);
 }
 
-/* ---- of all ranks --------------------------------------------------------------------------- */
+/* ---- the cores of all ranks ----------------------------------------------------------------- */
 
 static int32_t n_cores(const uint64_t *mask)
 {

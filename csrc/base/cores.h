@@ -29,7 +29,7 @@ typedef struct plb_crowd {
     int32_t n_ranks;
     double n_cores; /* cores of the group; if it has fewer cores than ranks, its ranks wait for
                        each other */
-    char words[48]; /* e.g. "4 ranks share 2 cores"; empty if ranks share no cores */
+    char words[48]; /* e.g. "4 ranks share 2 cores"; empty if there is a core for each rank */
 } plb_crowd_t;
 
 /** Find out which cores the calling process may use. */

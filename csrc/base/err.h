@@ -41,7 +41,7 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
 
 #define PLB_FAIL(err, code, ...) plb_fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
-/* Return `code`, with a message, if `wrong` holds. */
+/* Return `code`, and write a message, if the condition `wrong` is true. */
 #define PLB_FAIL_IF(wrong, err, code, ...)                                                        \
     do {                                                                                          \
         if (wrong) {                                                                              \

@@ -3,8 +3,8 @@
  *
  * A sum is a two's complement number of 320 bits whose lowest bit is 2^-192.  Values from 0 to
  * 1e30 are added exactly down to that bit; smaller parts of each value (below 2e-58) are cut
- * off.  Up to 2^60 values can be added.  So any order of additions on any number of ranks gives
- * the same bits, and the sum is rounded only once, in plb_exact_value.
+ * off.  The sum must be below 2^127 (1.7e38).  So any order of additions on any number of ranks
+ * gives the same bits, and the sum is rounded only once, in plb_exact_value.
  */
 #ifndef PLB_BASE_EXACT_H
 #define PLB_BASE_EXACT_H

@@ -16,34 +16,36 @@ static inline uint64_t plb_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/** The hash of a key; that of key 0 is not 0. */
+/** The hash of a key; the hash of key 0 is not 0. */
 static inline uint64_t plb_hash(int64_t key)
 {
     return plb_mix64((uint64_t)key + UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Different keys, numbered from 0: open addressing with linear probing, at most two thirds
- * full. */
+/* A hash table of different keys, numbered from 0: open addressing with linear probing, at most
+ * two thirds full. */
 typedef struct plb_keys {
-    int64_t *key; /* [n] by number */
-    int64_t n, room;
+    int64_t *key;    /* [n] by number */
+    int64_t n, room; /* number of keys; capacity of `key` */
     int32_t *bucket; /* [n_buckets] number of the key in each bucket; -1: empty */
     int64_t n_buckets;
     bool borrowed; /* true: `key` is the caller's array; false: owned */
 } plb_keys_t;
 
-/** Make an empty table with room for `room` keys.  A table {0} is empty, too. */
+/** Make an empty table with capacity for `room` keys.  A table that is set to {0} is also valid,
+ * and empty. */
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 
-/** Give numbers to the keys of an array.  `self` uses the array itself: keep it as long as
- * `self`, and add no keys. */
+/** Number the keys of an array, which must all differ: key[i] gets the number i.  `self` uses the
+ * array itself, so the array must live as long as `self`, and no keys may be added. */
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 
 /** The number of a key, or -1. */
 int32_t plb_keys_find(const plb_keys_t *self, int64_t key);
 
-/** The number of a key; a new key is added.  PLB_ERR_RANGE: more than 2^30 keys. */
+/** Set *number to the number of a key, which is added if it is new.  PLB_ERR_RANGE: more than 2^30
+ * keys. */
 int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* A d-ary heap of items with the smallest on top; ties have a rule (item.h), so the order of pops
  * depends only on the items.  For a max-heap, negate the keys.  Each node has four children: half
- * the depth of a binary heap, and the children of a node fill 64 bytes.  The caller owns the
- * items, and allocates room for all that will be pushed. */
+ * the depth of a binary heap, and the children of a node fill 64 bytes.  The caller owns the array
+ * of items, which must be large enough for all items that will be pushed. */
 #ifndef PLB_BASE_HEAP_H
 #define PLB_BASE_HEAP_H
 

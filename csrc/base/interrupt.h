@@ -1,7 +1,7 @@
 /* Lets a signal end a long loop.
  *
- * A loop that may take long calls plb_interrupted again and again; n is the number of steps since
- * its last call:
+ * A loop that may run for a long time regularly calls plb_interrupted, with the number n of steps
+ * since the previous call:
  *
  *     ret = plb_interrupted(n);          PLB_OK, or PLB_ERR_INTERRUPTED
  *
@@ -21,8 +21,8 @@ typedef struct plb_interrupt {
     plb_tick_fn check; /* checks for signals; NULL: nothing interrupts this thread */
     void *arg;
     int64_t left;  /* steps until the clock is read again */
-    int64_t since; /* ns: time of the last call of `check` */
-    int code;      /* the code that `check` last returned */
+    int64_t since; /* ns: time of the most recent call of `check` */
+    int code;      /* the code that this call returned */
 } plb_interrupt_t;
 
 /** Set the function that checks for signals on this thread; return the previous setting. */

@@ -7,9 +7,8 @@
 
 #include "base/err.h"
 
-/** Allocate `n * size` bytes, uninitialised; NULL when out of memory.  n = 0 gives a valid
- * pointer.
- */
+/** Allocate `n * size` bytes, not initialised; NULL: out of memory.  n = 0 gives a valid pointer,
+ * too. */
 void *plb_malloc(size_t n, size_t size);
 void *plb_calloc(size_t n, size_t size);
 void *plb_realloc(void *old, size_t n, size_t size);
@@ -26,9 +25,9 @@ void plb_mem_trim(void);
 /** Tests only: make the n-th allocation from now fail (0: the next one); -1: no allocation. */
 void plb_mem_fail_at(int64_t n);
 
-/* Allocate n entries for the pointer `var`; a 0 in the name: filled with zeros.  On failure, set
- * the error `err`; then PLB_NEW... sets `ret` and jumps to `out`, and PLB_PASS_NEW... returns the
- * code.  So do the macros below. */
+/* Allocate n entries for the pointer `var`; a macro with a 0 in its name fills them with zeros.
+ * On failure, set the error `err`; then PLB_NEW... sets `ret` and jumps to `out`, and
+ * PLB_PASS_NEW... returns the code.  The macros below fail in the same two ways. */
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_JUMP)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n, PLB_JUMP)
 #define PLB_PASS_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_RETURN)
@@ -60,7 +59,7 @@ void plb_mem_fail_at(int64_t n);
         (var) = grown_;                                                                           \
     } while (0)
 
-/* Make room for n entries in `var`, which has room for `room` of them.  The room at least
+/* Grow the array `var`, whose capacity is `room` entries, to a capacity of n or more.  It at least
  * doubles, so that adding entries one by one is cheap. */
 #define PLB_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_JUMP)
 #define PLB_PASS_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_RETURN)

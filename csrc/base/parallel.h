@@ -4,7 +4,7 @@
 
 typedef void (*plb_part_fn)(void *arg, int part, int n_parts);
 
-/** Processors that this process may use, at least 1. */
+/** The number of processors that this process may use, but at least 1 and at most 64. */
 int plb_cores(void);
 
 /** Call fn(arg, part, n_parts) for every part 0 ... n_parts - 1, each on its own thread.  Part 0

@@ -5,8 +5,8 @@
  * that sleeps, or waits for input or output, needs no core: this time is not counted.
  *
  * Reading the run delay takes about 1 us.  So it is read at most every PLB_RUN_DELAY_GRAIN_NS,
- * which costs at most 0.3 % of the time.  A wait longer than this is always subtracted from the
- * object that it delayed; a shorter one may be subtracted from a later object. */
+ * which costs at most 0.3 % of the time.  A wait longer than this interval is always subtracted
+ * from the object that it delayed; a shorter wait may be subtracted from a later object. */
 #ifndef PLB_BASE_RUN_DELAY_H
 #define PLB_BASE_RUN_DELAY_H
 

@@ -17,8 +17,8 @@ enum {
                          sorted by merging */
     LARGE = 1 << 16,  /* this many items do not fit into the cache: they first go into large bins
                          (depth -1) */
-    MANY = 512,
-    LOOK = 1 << 14, /* number of items between two checks for signals */
+    MANY = 512,       /* mean number of items in a large bin */
+    LOOK = 1 << 14,   /* number of items between two checks for signals */
 };
 
 /* ---- items: interpolation into bins, then insertion ----------------------------------------- */

@@ -31,7 +31,7 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 
 /* ---- the record of a rank ------------------------------------------------------------------- */
 
-static const double MOST = 1e30; /* seconds, as in snapshots */
+static const double MOST = 1e30; /* largest load in seconds, as in snapshots */
 
 /* Four independent sums, so that the additions do not wait for one another. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
@@ -106,7 +106,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
     }
 }
 
-/* ---- the LB step before --------------------------------------------------------------------- */
+/* ---- the end of an LB step ------------------------------------------------------------------ */
 
 static double ratio_of(const plb_iteration_t *it)
 {
@@ -176,7 +176,7 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* The max/mean that an LB step leaves is taken from this many iterations after it. */
 enum { FIRST = 2 };
-/* Part of the growth of the imbalance after an LB step that is assumed to come without the LB
+/* Fraction of the growth of the imbalance after an LB step that is assumed to occur without the LB
  * step, too. */
 static const double GROWS = 0.75;
 
@@ -200,8 +200,8 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     }
 }
 
-/* Return max/mean over the last iterations: a quarter of those since the last LB step, but at most
- * PLB_ADVISOR_SPAN of them. */
+/* Return max/mean over the most recent iterations: a quarter of the iterations since the last LB
+ * step, but at most PLB_ADVISOR_SPAN. */
 static double usual_of(const plb_advisor_t *self)
 {
     const int64_t quarter = self->n / 4;

@@ -3,15 +3,16 @@
  *
  * After each step the ranks merge a record (measure/stats.h), and every rank gives it to
  * plb_advisor_observe.  If the answer is PLB_ASK_BALANCE, an LB step is due:
- *   - If `places` is false, the advisor says only when, and the code redistributes in its own way.
+ *   - If `places` is false, the advisor says only when to rebalance; the code redistributes its
+ *     data in its own way.
  *   - Otherwise the rank that has the loads calls plb_decider_place, all ranks call
  *     plb_advisor_placed, and the code moves its data as the plan says.
  * The next record has the cost of this LB step, and the number of ranks that carried it out.  So
  * one reduction per step is enough.
  *
  * The saving of an LB step is estimated from max/mean.  The time that an iteration would have
- * taken without it is the present mean load times the max/mean from before the LB step, plus most
- * of the growth of the imbalance since the LB step. */
+ * taken without the LB step is the present mean load times the max/mean from before the LB step,
+ * plus most of the growth of the imbalance since the LB step. */
 #ifndef PLB_DECIDE_ADVISOR_H
 #define PLB_DECIDE_ADVISOR_H
 
@@ -36,8 +37,8 @@ typedef struct plb_advisor {
     int64_t n;    /* number of iterations since the LB step that was carried out */
     double max, mean; /* seconds: sums over the iterations since that LB step */
     double grown; /* seconds: sum of max - left * mean over the iterations since that LB step */
-    double recent[PLB_ADVISOR_SPAN][2]; /* max and mean of the last iterations; the n-th is at n %
-                                           PLB_ADVISOR_SPAN */
+    double recent[PLB_ADVISOR_SPAN][2]; /* ring buffer of max and mean of the most recent
+                                           iterations, at index n % PLB_ADVISOR_SPAN */
     int64_t n_ignored;                  /* number of advised LB steps that no rank carried out */
 } plb_advisor_t;
 
@@ -48,8 +49,8 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
  *  strategies and cannot be run. */
 extern const plb_strategy_t plb_own_strategy;
 
-/** Sum the loads of a rank's cells, in seconds.  PLB_ERR_VALUE: a load is negative, NaN or
- *  infinite. */
+/** Sum the loads of a rank's cells, in seconds.  PLB_ERR_VALUE: a load, or the sum, is not in 0
+ * ... 1e30. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
 /* What a rank contributes to the record of a step. */

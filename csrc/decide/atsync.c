@@ -32,8 +32,8 @@ static int check_options(const plb_atsync_options_t *opt, const plb_reduction_t 
                          int32_t window, plb_err_t *err)
 {
     PLB_FAIL_IF(opt->n < 1 || opt->lag < 0 || net->depth < window + 2, err, PLB_ERR_VALUE,
-                "%lld iterations, lag %d, %d reductions at once: expected at least 1 iteration, a "
-                "lag of 0 and %d reductions",
+                "%lld iterations, lag %d, %d reductions at once: expected 1 iteration or more, a "
+                "lag of 0 or more, and %d reductions or more",
                 (long long)opt->n, opt->lag, net->depth, window + 2);
     return PLB_OK;
 }
@@ -142,7 +142,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
     return ret;
 }
 
-/* ---- what has come -------------------------------------------------------------------------- */
+/* ---- results that have arrived -------------------------------------------------------------- */
 
 /* An LB step can still be arranged at iteration `free` or later.  The final iteration of the
  * consensus is kept if it is not later than `free` and the trigger does not want a later one:
@@ -158,7 +158,7 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
         self->decided = true;
         self->decided_at = first + seen;
         wish = seen;
-    } else if (v->next >= (double)(first + self->n)) { /* infinity, too */
+    } else if (v->next >= (double)(first + self->n)) { /* true also for infinity */
         wish = PLB_NEVER;
     } else if (v->next > (double)(first + seen)) {
         wish = (int64_t)ceil(v->next) - first;
@@ -228,8 +228,8 @@ static int say_dispute(const plb_atsync_t *self, plb_err_t *err)
 {
     return PLB_FAIL(err, PLB_ERR_VALUE,
                     "the trigger answers differently after iteration %lld: rank %lld: an LB step; "
-                    "rank %lld: no LB step; expected the same on all ranks, computed from the "
-                    "figures of the cycle alone",
+                    "rank %lld: no LB step; expected the same on all ranks, computed only from "
+                    "the values of the cycle",
                     (long long)self->dispute.iteration, (long long)self->dispute.yes,
                     (long long)self->dispute.no);
 }

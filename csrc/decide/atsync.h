@@ -17,7 +17,7 @@
  * on them.  If they differ, all ranks raise an error at the iteration of the LB step.
  *
  * No clock is read here: the caller gives `now` in nanoseconds, which may step back.  Memory is
- * allocated only when objects join, and for the rows.  Iterations count from 1. */
+ * allocated only when objects join and when rows are added.  Iterations count from 1. */
 #ifndef PLB_DECIDE_ATSYNC_H
 #define PLB_DECIDE_ATSYNC_H
 
@@ -29,11 +29,11 @@
 /* Without a lag, an object may be this many iterations ahead of the known statistics. */
 enum { PLB_ATSYNC_WINDOW = 64 };
 
-/* The figures of an iteration. */
+/* The statistics of an iteration. */
 typedef struct plb_atsync_row {
-    double time;        /* s, longest time of a rank's program, without its waiting at AtSync */
+    double time; /* seconds: time of the slowest rank's program, without its waiting at AtSync */
     double max, mean;   /* seconds: loads of the ranks */
-    double idle;        /* s, mean over the ranks of the time in which no object ran */
+    double idle;        /* seconds: mean over the ranks of the time in which no object ran */
     double utilization; /* utilization of the least utilized rank (eq. 3.2) */
     double min;         /* load of the least loaded rank */
     double messages;    /* number of messages between ranks */
@@ -70,15 +70,16 @@ typedef struct plb_atsync_part {
 typedef struct plb_wish {
     int64_t first, n;
     int32_t lag;
-    bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast,
-                     or wants none */
+    bool decided; /* true: the trigger wants an LB step at once; false: it has made a forecast, or
+                     wants no LB step */
     int64_t decided_at; /* number, counted from `first`, of the iteration that led to this
                            decision */
-    plb_verdict_t why;  /* the verdict that led to this decision; before it, the last verdict */
+    plb_verdict_t why;  /* the verdict that led to this decision; if there is no decision yet, the
+                           most recent verdict */
 } plb_wish_t;
 
-/** Return the wish that the verdict on iteration `seen` of the loop means for the consensus
- * (plb_consensus_root_stats).  `final`: the final iteration of the consensus before this wish. */
+/** Convert the verdict on iteration `seen` of the loop to a wish for the consensus, see
+ * plb_consensus_root_stats.  `final`: the final iteration F of the consensus before this wish. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
@@ -101,10 +102,10 @@ typedef struct plb_atsync {
     double background; /* seconds of this rank's other work in an iteration; the caller may set it
                           at any time */
     int64_t mark;      /* ns: when this rank last contributed statistics */
-    double busy, waited;   /* seconds since `mark`: in which objects ran, and in which this rank
+    double busy, waited;   /* seconds since `mark` in which objects ran, and in which this rank
                               waited at AtSync */
-    plb_atsync_row_t *row; /* [capacity], owned: the figures of the n_rows known iterations; the
-                              caller may read them and then set n_rows to 0 */
+    plb_atsync_row_t *row; /* [capacity], owned: the statistics of the n_rows known iterations; the
+                              caller may read the rows and then set n_rows to 0 */
     int64_t n_rows, capacity;
     bool maximum; /* whether a maximum is being reduced */
     bool votes;   /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */

@@ -10,7 +10,7 @@
 enum {
     FACTS = 64, /* bytes that an LB step sends for an object: 48 to rank 0, and 16 back if it
                    moves */
-    EDGE = 40,  /* bytes that an edge sends to rank 0 */
+    EDGE = 40,  /* bytes that are sent to rank 0 for an edge */
     HELD = 256, /* bytes of memory on rank 0 for an object in the load database and its copies */
     ROUNDS = 40,
     RECORD = sizeof(plb_stats_t),
@@ -21,7 +21,7 @@ enum {
 };
 static const double WORK = 2e-7;  /* seconds per object: gathering, sorting, placing */
 static const double ROUND = 1e-4; /* seconds of computing in a round */
-static const double SHORT = 0.05; /* seconds on rank 0 that are too few to matter */
+static const double SHORT = 0.05; /* seconds: a shorter time on rank 0 does not matter */
 static const double WORSE = 0.01; /* a distributed strategy leaves this much more max/mean than a
                                      central one: GossipLB's tolerance */
 

@@ -1,5 +1,5 @@
-/* Is rank 0 the longest part of an LB step?  Then a distributed strategy is used instead of a
- * central one.
+/* Would the work on rank 0 take too large a part of an LB step?  If so, a distributed strategy is
+ * used instead of a central one.
  *
  * A central strategy needs the loads of all n objects on rank 0.  Rank 0 places them and sends the
  * moves back.  Before the first LB step, rank 0 is expected to need
@@ -11,15 +11,17 @@
  *     log2(p) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
  *     + ROUNDS * ROUND                                                                 seconds.
  *
- * After LB steps, the least measured time of each kind counts instead, since a busy machine can
- * make any LB step slower.  (Rank 0's time is taken per object, and is at most MOST times the
- * expected time.)  The distributed strategy is used if three conditions hold: rank 0 takes at
- * least SHORT; it takes longer than the rounds and than the migrations of the last LB step; and
- * the time saved is more than what the greater imbalance of the distributed strategy loses until
- * the next LB step.  It is also used if the load database does not fit into rank 0's memory.
+ * As soon as an LB step of a kind (central or distributed) was measured, the shortest measured
+ * time of this kind is used instead, because a busy machine can make any LB step slower.  (For
+ * rank 0 it is the shortest time per object, and the result is limited to MOST times the expected
+ * time.)  The distributed strategy is used if three conditions hold: rank 0 takes at least SHORT;
+ * it takes longer than the distributed placement, and longer than the migrations of the last LB
+ * step; and the time saved is more than the time that the greater imbalance of the distributed
+ * strategy loses until the next LB step.  It is also used if the load database does not fit into
+ * rank 0's memory.
  *
- * The constants are ours: measured with BestFitLB and GossipLB on 10^3 to 10^7 objects, 2 to 10^5
- * ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
+ * The constants (central.c) are ours.  They were measured with BestFitLB and GossipLB for 10^3 to
+ * 10^7 objects on 2 to 10^5 ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
 #ifndef PLB_DECIDE_CENTRAL_H
 #define PLB_DECIDE_CENTRAL_H
 
@@ -29,11 +31,12 @@
 
 #include "model/cost.h"
 
-/* What earlier LB steps have cost. */
+/* The cost of earlier LB steps. */
 typedef struct plb_central {
     int64_t limit;     /* memory limit of rank 0 in bytes; negative: none */
-    double per_object; /* least seconds on rank 0 per object; NAN: no central LB step yet */
-    double rounds;     /* least seconds of a distributed placement; NAN: none yet */
+    double per_object; /* shortest measured seconds on rank 0 per object; NAN: no central LB step
+                          yet */
+    double rounds;     /* shortest measured seconds of a distributed placement; NAN: none yet */
     double moving;     /* seconds of the migrations in the last LB step */
 } plb_central_t;
 
@@ -70,8 +73,8 @@ plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_ce
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 
-/** Write the comparison as a part of a sentence, or nothing if rank 0 does not take long. central,
- * other: names of the strategies. */
+/** Write the comparison as a part of a sentence; write nothing if the work on rank 0 is short.
+ * central, other: names of the strategies. */
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size);
 

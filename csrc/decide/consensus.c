@@ -72,7 +72,8 @@ int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int6
 {
     *out = (plb_ruling_t){.kind = PLB_RULING_NOTHING};
     PLB_FAIL_IF(!plb_consensus_root_ready(self) || iteration != self->seen + 1, err, PLB_ERR_STATE,
-                "statistics of iteration %lld came after those of %lld, round %lld is %s",
+                "statistics of iteration %lld came after those of %lld, round %lld is %s: "
+                "expected the statistics of the next iteration, while no round is open",
                 (long long)iteration, (long long)self->seen, (long long)self->round,
                 plb_consensus_root_ready(self) ? "closed" : "open");
     PLB_FAIL_IF(wish < 1 && wish != PLB_WISH_NONE, err, PLB_ERR_VALUE,
@@ -100,8 +101,9 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
 {
     *out = (plb_ruling_t){.kind = PLB_RULING_NOTHING};
     PLB_FAIL_IF(self->tentative == PLB_NEVER || round != self->round, err, PLB_ERR_STATE,
-                "maximum of round %lld: round %lld is %s", (long long)round,
-                (long long)self->round, self->tentative == PLB_NEVER ? "closed" : "open");
+                "maximum of round %lld: round %lld is %s, expected the maximum of the open round",
+                (long long)round, (long long)self->round,
+                self->tentative == PLB_NEVER ? "closed" : "open");
     /* Rule 1.  If there was an F before, the new F is not above it: T is below the old F, and no
      * object has passed the old F. */
     self->final = max_of(self->tentative, begun(reach));
@@ -120,7 +122,7 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
 }
 
 /* How far the objects of a rank are: the last iteration that the slowest object has finished, the
- * number of objects that have finished no more, and the greatest reach. */
+ * number of objects that have finished only that iteration, and the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -214,8 +216,8 @@ int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, p
 {
     out->n = 0;
     PLB_FAIL_IF(iteration < self->contributed || iteration > furthest(self), err, PLB_ERR_STATE,
-                "an object at iteration %lld cannot join: expected one from %lld, up to "
-                "which statistics are contributed, to %lld",
+                "an object at iteration %lld cannot join: expected an iteration from %lld "
+                "(statistics are contributed up to it) to %lld",
                 (long long)iteration, (long long)self->contributed, (long long)furthest(self));
     if (self->free == self->capacity) {
         PLB_PASS(grow(self, err));
@@ -285,8 +287,8 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
     out->n = 0;
     const int64_t past = max_of(self->contributed, begun(measure(self).reach));
     PLB_FAIL_IF(iteration < past, err, PLB_ERR_STATE,
-                "the run cannot end at iteration %lld: %lld has begun", (long long)iteration,
-                (long long)past);
+                "the run cannot end at iteration %lld: iteration %lld has begun",
+                (long long)iteration, (long long)past);
     self->end = iteration;
     contribute(self, out);
     return PLB_OK;
@@ -384,7 +386,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* The ruling first: it may stop objects that could go on by the statistics alone. */
+    /* Follow the ruling first: it may stop objects that could go on by the statistics alone. */
     PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {

@@ -6,7 +6,8 @@
  * statistics ask for an LB step.  Two state machines find an iteration that no object has passed:
  *
  *   plb_consensus_root_t   In: the statistics of each iteration, in order; the iteration at which
- *                          the trigger wants an LB step; the reduced maxima.  Out: rulings.
+ *                          the trigger wants an LB step; the reduced maxima.  Out: rulings, which
+ *                          are the root's decisions.
  *   plb_consensus_t        One rank.  In: the arrival of its objects at AtSync, the statistics,
  *                          the rulings.  Out: actions.
  *
@@ -33,9 +34,9 @@
  *      known.  An object that waits for this reason is in the pause state.
  *   3. All objects wait at AtSync(F) until the statistics of F are known, which prove that all
  *      objects are there.  Then they rebalance.
- *   4. Before that, a ruling alone may raise F: no object has passed the old F, and objects that
- *      wait there go on.  To lower F, the root opens a round with T < F.  Since M <= F, the new
- *      max(T, M) is at most the old F.
+ *   4. Before the LB step, a ruling may raise F without a round: no object has passed the old F,
+ *      and objects that wait there go on.  To lower F, the root opens a round with T < F.  Since M
+ *      <= F, the new max(T, M) is at most the old F.
  *   5. With a lag D > 0, an object at AtSync(k) waits for the statistics of k - D, and T >= i + D,
  *      where i is the iteration whose statistics led to T.  Then M <= i + D <= T on every rank
  *      that gets the statistics of i.  So T is final at once, whether it raises or lowers F: no

@@ -7,8 +7,8 @@
 
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
-/* The numbers of iterations after which the waiting time is computed.  In between it is
- * interpolated; after the last it is taken as constant. */
+/* The numbers of iterations after which the waiting time is computed.  Between them, the waiting
+ * time is interpolated; after the last one, it is assumed to stay constant. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
@@ -19,8 +19,8 @@ static const double LEAST = 0.05;
  * side.  With fewer objects it would be mostly noise. */
 enum { NEAR = 4 };
 
-/* The motion of the pattern must explain this part of the drift (of its sum of squares);
- * otherwise the velocity is 0. */
+/* The motion of the pattern must explain this fraction of the drift's sum of squares; otherwise
+ * the velocity is 0. */
 static const double EXPLAINED = 0.25;
 
 /* Return the change of the load from object to object around object i: the slope of the straight
@@ -38,8 +38,8 @@ static double slope(const plb_snapshot_t *s, int64_t i, int near)
     return sum / squares;
 }
 
-/* The load at a position between two objects; beyond the ends, that of the first or of the last
- * object. */
+/* Return the load at a position between two objects, by linear interpolation; beyond the ends, the
+ * load of the first or of the last object. */
 static double load_at(const plb_snapshot_t *s, double place)
 {
     const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
@@ -48,7 +48,7 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* Growth of the total load per iteration, as a fraction of the total. */
+/* Return the growth of the total load per iteration, as a fraction of the total load. */
 static double growth(const plb_cycle_costs_t *self)
 {
     double load = 0.0, drift = 0.0;

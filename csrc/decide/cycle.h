@@ -6,8 +6,8 @@
 
 #include "model/cost.h"
 
-/* Number of forecasts that are tried: for each, the strategy places for the loads expected some
- * more iterations ahead. */
+/* Number of placements that are tried: in each, the strategy places for the loads expected
+ * plb_cycle_aheads[k] iterations ahead. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 
@@ -18,9 +18,8 @@ typedef struct plb_cycle_costs {
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on drift and velocity, 0 ... 1 */
-    double velocity; /* the pattern of the loads moves along the row of objects by this many
-                        objects per iteration; the rest of the drift belongs to the single
-                        objects */
+    double velocity; /* objects per iteration by which the pattern of the loads moves along the row
+                        of objects; the rest of the drift belongs to individual objects */
     double jumps; /* probability, in each iteration, that the pattern of the loads jumps to another
                      place */
     plb_network_t network; /* cost of messages; zeros: messages are free */

@@ -10,14 +10,15 @@
 
 /* number of iterations after which the ledger knows the warm-up */
 enum { WARMED_UP = 2 * PLB_WARM_UP };
-static const int64_t MOST = (int64_t)1 << 53; /* iteration numbers must be below this */
+static const int64_t MOST = (int64_t)1 << 53; /* largest iteration number */
 
-/* The loads have jumped if the imbalance grows in an iteration by more than JUMP_OF_MEAN times the
- * mean load, and by more than JUMP_OF_USUAL times its usual change: a running mean, in which the
- * newest change has the weight USUAL. */
+/* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
+ * these: JUMP_OF_MEAN times the mean load; half of the new imbalance; and JUMP_OF_USUAL times the
+ * usual change of the imbalance.  The usual change is a running mean, in which the newest change
+ * has the weight USUAL. */
 static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
-/* ---- what comes in -------------------------------------------------------------------------- */
+/* ---- checks of the input -------------------------------------------------------------------- */
 
 static int check_iteration(const plb_iteration_t *it, plb_err_t *err)
 {
@@ -148,11 +149,11 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                             .instead = -1,
                             .last = -1};
     int ret = PLB_OK;
-    PLB_FAIL_IF(
-        opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err, PLB_ERR_VALUE,
-        "%d strategies for %d ranks: expected one or more strategies (exactly one, if none "
-        "is selected) and one or more ranks",
-        (int)opt->n, (int)opt->n_ranks);
+    PLB_FAIL_IF(opt->n < 1 || (!opt->selects && opt->n != 1) || opt->n_ranks < 1, err,
+                PLB_ERR_VALUE,
+                "%d strategies for %d ranks: expected one or more strategies (exactly one, if the "
+                "decider does not select) and one or more ranks",
+                (int)opt->n, (int)opt->n_ranks);
     PLB_FAIL_IF(opt->keep < 0 || (opt->keep > 0 && opt->keep < 8), err, PLB_ERR_VALUE,
                 "keep is %lld: expected 0, or 8 receipts or more", (long long)opt->keep);
     self->central = plb_central_begin();
@@ -160,7 +161,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
     PLB_THEN(set_network(self, opt->network, opt->selection, err));
-    self->opt.candidates = NULL; /* these arrays are the caller's; they are copied below */
+    self->opt.candidates = NULL; /* these arrays are the caller's; they have been copied */
     self->opt.ledger = self->opt.selection = NULL;
     if (ret != PLB_OK) {
         plb_decider_free(self);
@@ -344,8 +345,9 @@ static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
     self->usual += USUAL * (fabs(self->grown) - self->usual);
 }
 
-/* Before the first LB step, expect that it moves only the load of the slowest rank above the mean.
- * The first iteration is ignored, because the program may still be starting up. */
+/* Before the first LB step, expect that it will move only the part of the slowest rank's load that
+ * exceeds the mean.  The first iteration is ignored, because the program may still be starting up.
+ */
 static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
 {
     if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {

@@ -1,12 +1,13 @@
 /* The decider: when to rebalance, with which strategy, and what each LB step achieved.
  *
- * It reads no clock, file or message, and is the same in every setting: a run under MPI with or
- * without a lag, virtual ranks, shadow mode, the replay of a recorded run, a program with its
- * own loop.  The same figures give exactly the same decisions.  It holds
+ * It reads no file or message, and no clock except to measure how long a strategy takes.  It is
+ * the same in every setting: a run under MPI with or without a lag, virtual ranks, shadow mode,
+ * the replay of a recorded run, a program with its own loop.  The same inputs give exactly the
+ * same decisions.  It holds
  *   - the trigger, which says when an LB step is due,
  *   - the ledger of what LB steps cost and saved, which switches them off if they do not pay,
- *   - the selection of the strategy (Menon 3.7), or the given strategy; a distributed one where
- *     rank 0 would be the longest part of an LB step (central.h),
+ *   - the selection of the strategy (Menon 3.7), or the given strategy; it selects a distributed
+ *     one if the work on rank 0 would take too long (central.h),
  *   - the ranks' speeds, learned from object times on different ranks, and the promise of the
  *     last LB step, which says when to check whether better speed estimates would save time.
  *
@@ -25,7 +26,7 @@
  *         plb_decider_placed with its answer, on all ranks
  *         plb_decider_balanced, when the objects have moved
  *
- * Calls in a wrong order give PLB_ERR_STATE, impossible figures PLB_ERR_VALUE; neither changes
+ * Calls in a wrong order give PLB_ERR_STATE, impossible values PLB_ERR_VALUE; neither changes
  * anything.  If an error elsewhere prevents an answer, call plb_decider_abandon. */
 #ifndef PLB_DECIDE_DECIDER_H
 #define PLB_DECIDE_DECIDER_H
@@ -45,7 +46,7 @@ typedef struct plb_iteration {
     double max, mean, min;   /* seconds: loads of the ranks */
     double total;            /* seconds: sum over all ranks */
     double utilization;      /* utilization of the least utilized rank (Menon eq. 3.2) */
-    int64_t messages, bytes; /* between objects on different ranks */
+    int64_t messages, bytes; /* sent between objects on different ranks */
 } plb_iteration_t;
 
 /* What the decider asks its caller to do. */
@@ -85,7 +86,8 @@ typedef struct plb_decider {
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
     plb_candidate_t *traits; /* owned: family of each candidate and what its placement depends on,
                                 for the selection */
-    double *left;      /* owned: max/mean after each candidate's last LB step; NAN: it never ran */
+    double *left; /* owned: max/mean predicted at the last LB step of each candidate; NAN: it never
+                     ran */
     double foreseen;   /* expected seconds of a first LB step in which all objects move; NAN: not
                           known */
     double moving;     /* seconds of this cost that depend on what moves; NAN: not known */
@@ -121,8 +123,8 @@ typedef struct plb_decider {
     plb_receipt_t next;
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t held_before; /* the last receipt against an LB step covers iterations up to `until`;
-                            this was `until` before the last of them */
+    int64_t held_before; /* in the receipt that hold() (decider.c) changed last: the value of
+                            `until` before this change */
     int64_t last;        /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped;
     int64_t n_balancings;
@@ -185,8 +187,8 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
 int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
 /** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for the LB
- *  step; NULL: the last one.  n_objects: number of objects on all ranks; 0: not known, then a
- *  central strategy is selected. */
+ * step; NULL: the most recent verdict.  n_objects: number of objects on all ranks; 0: not known,
+ * then a central strategy is selected. */
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
                        plb_err_t *err);
 
@@ -207,7 +209,7 @@ enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
 /** With a distributed strategy, speeds are learned from a sample of the objects.  Return its size
  * as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a rank, but at most
- * PLB_DECIDER_MOST_SAMPLED in all, so that rank 0, which learns, does not become the longest part
+ * PLB_DECIDER_MOST_SAMPLED in all, so that the learning on rank 0 does not take most of the time
  * of an LB step. */
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
 

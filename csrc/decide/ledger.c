@@ -9,7 +9,7 @@
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
 /* While LB steps are off, this many iterations in a row with a high imbalance allow a trial at
- * once. A single one may be a spike. */
+ * once.  A single high imbalance may be a spike. */
 enum { IN_A_ROW = 3 };
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
@@ -74,7 +74,7 @@ static void warmed_up(plb_ledger_t *self)
     account->warm_up = halfway(account->warm_up, self->warm_up, account->n == 1);
 }
 
-/* ---- what comes in -------------------------------------------------------------------------- */
+/* ---- iterations and LB steps ---------------------------------------------------------------- */
 
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err)
 {
@@ -157,8 +157,9 @@ bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked)
 
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err)
 {
-    PLB_FAIL_IF(!self->open, err, PLB_ERR_STATE, "no LB step is to be judged");
-    PLB_FAIL_IF(!isfinite(gain), err, PLB_ERR_VALUE, "gain is %g: expected seconds", gain);
+    PLB_FAIL_IF(!self->open, err, PLB_ERR_STATE, "there is no LB step to judge");
+    PLB_FAIL_IF(!isfinite(gain), err, PLB_ERR_VALUE,
+                "gain is %g: expected a finite number of seconds", gain);
     const double fade = self->params[PLB_LEDGER_fade];
     const bool pays = gain >= self->cost;
     const bool trial = self->trial;

@@ -3,22 +3,21 @@
  * The trigger says when an LB step is due; the ledger says whether LB steps pay at all.  It has
  * three states:
  *
- *   on        When the next LB step is due, the last one is judged by the seconds that it has
- *             saved since then.  If recent LB steps have saved less than they cost (older ones
- *             count less), LB steps are switched off, but not before `tries` of them.
- *   off       There are no LB steps for `pause` iterations, or for longer, so that one LB step in
- *             each pause takes at most `share` of the run's time.  The pause ends early if the
- *             imbalance of three iterations in a row is `rise` times the imbalance before LB steps
- *             that did not pay.  The next LB step that is due is then a trial.
- *   trial     The trial is judged after another pause.  If it has paid, LB steps are on again; if
- *             not, the pause doubles.  So the cost of LB steps that never pay grows only with the
+ *   on        When an LB step is due, the previous one is judged by the seconds that it has saved.
+ * If recent LB steps have saved less than they cost (older ones count less), LB steps are switched
+ * off, but not before `tries` of them have been judged. off       There are no LB steps for
+ * `pause` iterations, or for longer, so that one LB step in each pause takes at most `share` of
+ * the run's time.  The pause ends early if the imbalance of three iterations in a row is `rise`
+ * times the imbalance before LB steps that did not pay.  The next LB step that is due is then a
+ * trial. trial     The trial is judged after another pause.  If it has paid, LB steps are on
+ * again; if not, the pause doubles.  So the cost of LB steps that never pay grows only with the
  *             logarithm of the run's length.
  *
  * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
  * iterations after the LB step are longer than the longest of the following ones (caches, paths of
  * messages).  A strategy that reports no cost is not free: if the time of the whole LB step is
- * more than the sum of its parts, the whole time counts.  If the time is unknown or zero, the time
- * of a balanced iteration counts.
+ * more than the sum of its parts, the whole time counts.  If no time above zero is reported, the
+ * time of a balanced iteration counts.
  */
 #ifndef PLB_DECIDE_LEDGER_H
 #define PLB_DECIDE_LEDGER_H
@@ -32,7 +31,7 @@
 #define PLB_LEDGER(X)                                                                             \
     X(tries, "LB steps", 3, 1, 1e6,                                                               \
       "number of LB steps that are judged before any may be switched off")                        \
-    X(fade, "", 0.8, 0, 1, "weight of an LB step relative to the next one")                       \
+    X(fade, "", 0.8, 0, 1, "weight of an LB step relative to the one after it")                   \
     X(pause, "iterations", 16, 1, 1e9, "shortest time for which LB steps are switched off")       \
     X(share, "", 0.01, 1e-6, 1, "largest share of the run's time that trial LB steps may cost")   \
     X(rise, "", 2, 1, 1e6,                                                                        \
@@ -103,12 +102,12 @@ void plb_ledger_free(plb_ledger_t *self);
  * is not a valid time. */
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err);
 
-/** Whether the last LB step is to be judged now.  asked: whether the trigger wants an LB step. */
+/** Whether the last LB step must be judged now.  asked: whether the trigger wants an LB step. */
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
 
 /** Record that the last LB step has saved `gain` seconds (negative: lost) up to and including
- * `iteration`.
- *  PLB_ERR_STATE: there is none to judge; PLB_ERR_VALUE: the gain is not finite. */
+ * `iteration`.  PLB_ERR_STATE: there is no LB step to judge; PLB_ERR_VALUE: the gain is not
+ * finite. */
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err);
 
 /** Whether an LB step that is due may take place. */

@@ -28,8 +28,8 @@ typedef struct plb_fit {
     int64_t n;
 } plb_fit_t;
 
-/** Begin without observations.  memory > 1: about this number of the last observations count;
- * INFINITY: all count, with equal weight. */
+/** Begin without observations.  memory > 1: about this number of the most recent observations
+ * count; INFINITY: all count, with equal weight. */
 void plb_fit_init(plb_fit_t *self, double memory);
 
 /** Forget all observations. */

@@ -1,5 +1,5 @@
-/* The part of the decider that sees the loads: it learns speeds, runs the strategy and
- * evaluates its placement. */
+/* The part of the decider that uses the loads of the objects: it learns speeds, runs the strategy
+ * and evaluates its placement. */
 #include <math.h>
 #include <string.h>
 
@@ -240,7 +240,7 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
     };
 }
 
-/* ---- loads to come -------------------------------------------------------------------------- */
+/* ---- future loads --------------------------------------------------------------------------- */
 
 /* At first, the loads of a program are expected to jump once in a hundred iterations.  This
  * assumption has the weight of only ten observed iterations, so that a program is soon judged by
@@ -283,19 +283,20 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            input->speed == NULL && db->drift != NULL;
 }
 
-/* The placements that are tried for a cycle (cycle.h). */
+/* The best of the placements that are tried for a cycle (cycle.h).  A tolerance t lets the
+ * strategy leave max/mean up to about 1 + t, so that it moves fewer objects. */
 typedef struct outlook {
     const plb_cycle_costs_t *costs;
     int32_t *rank;      /* the best placement so far */
-    plb_placing_t *out; /* figures of the best placement */
+    plb_placing_t *out; /* metrics of the best placement */
     double least;       /* average loss per iteration of the best placement, in seconds */
-    double tolerance;   /* tolerance of the best placement */
-    double tolerant; /* least average loss of a placement with a tolerance, in seconds; NAN: none
-                        was tried */
+    double tolerance;   /* tolerance of the best placement; 0: it was made without one */
+    double tolerant; /* smallest average loss of a placement with a tolerance, in seconds; NAN: no
+                        tolerance was tried */
     double seconds;  /* seconds that all tried strategies took */
 } outlook_t;
 
-/* Place for the loads expected in `ahead` iterations.  The figures of the placement are computed
+/* Place for the loads expected in `ahead` iterations.  The metrics of the placement are computed
  * from the present loads. */
 static int place_ahead(const plb_decider_t *self, int32_t which, const double *params,
                        const plb_cycle_costs_t *costs, int ahead, answer_t *out, plb_err_t *err)
@@ -339,7 +340,8 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
-/* The tolerances with which the strategy is tried, and the assumed seconds per object of a try. */
+/* TOLERANCES: the tolerances with which the strategy is tried.  TRY: assumed seconds per object
+ * that one of these trials takes. */
 static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
@@ -355,7 +357,7 @@ static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool 
 }
 
 /* Let the strategy leave some imbalance, so that it moves fewer objects.  Stop at the first
- * tolerance that loses more than the one before. */
+ * tolerance that loses more than the previous one. */
 static int try_tolerances(const plb_decider_t *self, int32_t which, outlook_t *best,
                           plb_err_t *err)
 {
@@ -389,10 +391,10 @@ out:
 }
 
 /* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (cycle.h), and keep
- * the placement that loses least until the next LB step.  Stop at the first placement that loses
- * more than the one before.  Also try neighbours on different ranks: they stay balanced however
- * their region changes, and wherever it jumps.  fewer: true: finally, try to move fewer objects;
- * false: do not. */
+ * the placement with the smallest loss until the next LB step.  Stop at the first placement that
+ * loses more than the previous one.  Also try to place neighbours on different ranks: then the
+ * ranks stay balanced when the loads of a whole region change, or when a heavy region jumps to
+ * another place.  fewer: true: finally, try to move fewer objects; false: do not. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -522,7 +524,7 @@ out:
 }
 
 /* Compute the time of each of the two heaviest objects, alone on the fastest rank, relative to the
- * time in which all ranks together would do all work: lower limits of max/mean. */
+ * time in which all ranks together would do all work: lower bounds of max/mean. */
 static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
@@ -559,8 +561,8 @@ static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_
                           (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
 }
 
-/* Write the speeds to out[n]; NULL: zeros.  given: true: the program gives them, in any unit; they
- * are scaled to geometric mean 1, like learned ones. */
+/* Write the speeds to out[n]; zeros if `speed` is NULL.  given: true: the program gives them, in
+ * any unit; they are scaled to a geometric mean of 1, like learned speeds. */
 static void tell_speeds(const double *speed, int32_t n, bool given, double *out)
 {
     double sum = 0.0;
@@ -596,7 +598,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     if (ret == PLB_OK && input.speed != NULL && !self->learner.unlike) {
         out->suspected = plb_suspicions_most(self->learner.suspected, self->opt.n_ranks);
     }
-    /* with a distributed strategy, no rank of a run would know these figures */
+    /* with a distributed strategy, no rank of a run would know these values */
     if (ret == PLB_OK && !in_rounds) {
         measure_heaviest(&input.snapshot, out);
         ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
@@ -611,8 +613,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 /* ---- a preview ------------------------------------------------------------------------------ */
 
-/* Estimate the seconds per iteration that a placement with known speeds would save.  The
- * placement is always made by the same cheap and good strategy. */
+/* Estimate the seconds per iteration that a placement with known speeds would save.  The placement
+ * is always made by the same strategy (BestFitLB), which is cheap and good. */
 static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;

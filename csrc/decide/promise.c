@@ -2,16 +2,17 @@
 
 #include <math.h>
 
-/* No preview is due before iteration FIRST after an LB step or a preview: the first ones may be
- * warm-up.
+/* No preview is due before iteration FIRST after an LB step or a preview: the first iterations may
+ * be warm-up.
  */
 static const double FIRST = 3.0;
-/* No preview is due while max/mean is at most BROKEN times the predicted one. */
+/* No preview is due while max/mean is at most BROKEN times the predicted max/mean. */
 static const double BROKEN = 1.05;
-/* If max/mean is more than VOID times the predicted one, neither noise nor drift explains it. */
+/* If max/mean is more than VOID times the predicted max/mean, neither noise nor drift explains it.
+ */
 static const double VOID = 1.5;
 /* The pause before a preview is the same for the first SOON previews, then it doubles with each
- * preview. If max/mean is more than WORSE times the one at the last preview, there is no pause,
+ * preview.  If max/mean is more than WORSE times max/mean at the last preview, there is no pause,
  * and the doubling starts again. */
 static const double WORSE = 1.1;
 static const double SOON = 2.0;

@@ -1,16 +1,16 @@
 /* Has the last LB step achieved what it predicted (its "promise")?
  *
  * If iterations take longer than the last LB step predicted, a "preview" (plb_decider_preview)
- * checks whether a new placement would save time.  This is so if ranks have different speeds, or
- * if one has just changed its speed: the strategy could not know this from seconds alone.  This
- * file says when a preview is due.
+ * checks whether a new placement would save time.  It would save time, for example, if ranks have
+ * different speeds, or if a rank has just changed its speed: the strategy could not see this from
+ * the loads alone.  This file says when a preview is due.
  *
  * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
- * time lost since the last LB step is eight times its price.  While the prediction stays wrong,
+ * time lost since the last LB step is eight times this price.  While the prediction stays wrong,
  * the number of iterations between two previews doubles each time.  So if there is another reason
  * (noise, or work that changes all the time), the cost of previews grows only with the logarithm
- * of the run's length.  If the imbalance becomes worse than at the last preview, this number
- * starts again from its first value.
+ * of the run's length.  If the imbalance becomes worse than at the last preview, the doubling
+ * starts again from the first number of iterations.
  *
  * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
  * 1.3 s.  Each loses 0.25 s.  If a preview costs 0.1 s, it is due after 4 iterations. */

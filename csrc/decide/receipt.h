@@ -10,7 +10,8 @@
 
 #include "decide/trigger.h"
 
-/* X(name): figures of a placement, which the placing rank sends to all others. */
+/* X(name): numbers that describe a placement; the rank that places sends them to all other ranks.
+ */
 #define PLB_PLACING(X)                                                                            \
     X(before)                                                                                     \
     X(predicted)                                                                                  \
@@ -45,7 +46,7 @@ typedef struct plb_placing {
 #undef X
 } plb_placing_t;
 
-/* X(name): the other figures of a receipt; NAN: unknown. */
+/* X(name): the other numbers in a receipt; NAN: unknown. */
 #define PLB_RECEIPT(X)                                                                            \
     X(max)                                                                                        \
     X(mean)                                                                                       \

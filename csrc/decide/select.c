@@ -165,7 +165,7 @@ static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, b
     return intensive ? PLB_NEED_IDLE_COMMUNICATION : PLB_NEED_IDLE;
 }
 
-/* ---- what comes in -------------------------------------------------------------------------- */
+/* ---- iterations and LB steps ---------------------------------------------------------------- */
 
 static int check_candidates(const plb_candidate_t *candidates, int32_t n, plb_err_t *err)
 {

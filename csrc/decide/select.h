@@ -1,10 +1,10 @@
 /* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).
  *
- * In: the figures of every iteration (plb_selector_observe), and the outcome of every LB step
+ * In: the statistics of every iteration (plb_selector_observe), and the outcome of every LB step
  * (plb_selector_balanced).  Out, after each iteration: whether anything is out of balance, and
- * which of the candidate strategies an LB step should use now.  A strategy whose placement
- * depends on communication is a communication strategy; if it depends on load but not on
- * communication, it is a computation strategy; other strategies cannot be selected.
+ * which of the candidate strategies an LB step should use now.  A strategy whose placement depends
+ * on communication is a communication strategy; if it depends on load but not on communication, it
+ * is a computation strategy; other strategies cannot be selected.
  *
  * The path through figure 3.8:
  *
@@ -26,16 +26,17 @@
  *      a placement that was made without regard to communication is a poor start for a
  *      communication refinement.
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
- *      that the last comprehensive strategy left; or if they cost more than `dearer` times as
- *      much, and the last one left no less.  Then comprehensive strategies follow.
+ *      that the last comprehensive strategy left; or if refinements cost more than `dearer` times
+ *      as much, and the last one left at least as much max/mean.  Then comprehensive strategies
+ *      follow.
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.
- *   5. Of several candidates of the same kind and family, the one that left the least max/mean
- *      when it ran last is used; ties: the cheapest, then the first in the table.  If this
+ *   5. Of several candidates of the same kind and family, the one whose most recent LB step left
+ *      the smallest max/mean is used; ties: the cheapest, then the first in the table.  If this
  *      max/mean is above `imbalance`, or if none has run, the first one that never ran is used.
- *   6. If there is no candidate of the kind, the other kind is used; if there is none of the
- *      family, the other family. */
+ *   6. If there is no candidate of the wanted kind, the other kind is used; if there is no
+ *      candidate of the wanted family, the other family is used. */
 #ifndef PLB_DECIDE_SELECT_H
 #define PLB_DECIDE_SELECT_H
 
@@ -105,7 +106,8 @@ const char *plb_kind_name(plb_kind_t kind);
       "a refinement is good enough if it leaves at most this many times the max/mean of a "       \
       "comprehensive strategy (ours: half of what `imbalance` allows)")                           \
     X(dearer, "", 2.0, 1.0, 1e6,                                                                  \
-      "refinements are too dear above this many times the cost of comprehensive strategies "      \
+      "refinements are too expensive if they cost more than this many times as much as "          \
+      "comprehensive strategies "                                                                 \
       "(ours: measured costs are few and noisy)")                                                 \
     X(again, "LB steps", 5, 1, 1e6,                                                               \
       "number of LB steps with one family in a row after which the other is tried again (ours)")
@@ -126,7 +128,7 @@ typedef struct plb_candidate {
     unsigned looks_at;
 } plb_candidate_t;
 
-/* The figures of one iteration for the selector. */
+/* The statistics of one iteration for the selector. */
 typedef struct plb_workload {
     double max, mean;        /* seconds: maximum and mean of the ranks' loads */
     double total;            /* seconds: load of all ranks */
@@ -135,8 +137,8 @@ typedef struct plb_workload {
                                 ranks */
 } plb_workload_t;
 
-/* What an LB step achieved.  `before` and `after`: time of the slowest rank over the mean load,
- * 1 or more; for a communication strategy including the time of messages. */
+/* What an LB step achieved.  `before` and `after`: time of the slowest rank divided by the mean
+ * load, 1 or more; for a communication strategy including the time of messages. */
 typedef struct plb_outcome {
     double before, after;
     double cost; /* seconds that the LB step cost */
@@ -155,7 +157,7 @@ typedef struct plb_choice {
     bool needed; /* true: figure 3.8 ends at a strategy; false: nothing is out of balance, or no
                     strategy helps */
     plb_need_t need; /* where figure 3.8 ends */
-    plb_kind_t kind; /* the kind of strategy that the figures of the iteration ask for */
+    plb_kind_t kind; /* the kind of strategy that the statistics of the iteration ask for */
     /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
     plb_kind_t used;
     plb_family_t family;    /* family of the chosen candidate */

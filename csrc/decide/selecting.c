@@ -55,7 +55,8 @@ static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
     return -1;
 }
 
-/* The least max/mean that a central strategy left when it ran last; NAN: none ran. */
+/* Return the smallest max/mean that a central strategy left at its most recent LB step; NAN: no
+ * central strategy has run. */
 static double left_by_central(const plb_decider_t *self)
 {
     double least = NAN;
@@ -65,7 +66,8 @@ static double left_by_central(const plb_decider_t *self)
     return least;
 }
 
-/* Iterations until the next LB step: the ideal period, or as many as since the last one. */
+/* Return the expected number of iterations until the next LB step: the ideal period or, if it is
+ * not known, the number of iterations since the last LB step. */
 static double until_next(const plb_decider_t *self)
 {
     const double tau = self->trigger->verdict.tau;
@@ -73,7 +75,7 @@ static double until_next(const plb_decider_t *self)
     return fmin(isfinite(tau) ? tau : since, self->next.left);
 }
 
-/* Choose a distributed strategy if rank 0 would be the longest part of the LB step (central.h). */
+/* Choose a distributed strategy if the work on rank 0 would take too long (central.h). */
 static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
 {
     const int32_t other = in_rounds(self, kind), chosen = self->chosen;

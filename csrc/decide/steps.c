@@ -105,7 +105,7 @@ int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
-/* Contribute a record without figures. */
+/* Contribute an empty record. */
 static int fill(plb_steps_t *self, plb_err_t *err)
 {
     plb_stats_t none;

@@ -2,10 +2,10 @@
  * (measure/stats.h) per step, of which several may be under way.
  *
  * In each step a rank contributes its record, and gets the merged record of the step `lag` steps
- * before.  So it waits only for ranks that are more than `lag` steps behind, and all ranks get
- * the same record at the same step.  A rank that leaves contributes one last record (n_ended).
- * If only some ranks leave, the others learn this from the merged record.  Every rank then
- * completes the reductions that have begun, so that no rank waits forever. */
+ * before.  So it waits only for ranks that are more than `lag` steps behind, and all ranks get the
+ * same record at the same step.  A rank that leaves contributes a final record, which says so
+ * (n_ended).  If only some ranks leave, the others learn this from the merged record.  Every rank
+ * then completes the reductions that have begun, so that no rank waits forever. */
 #ifndef PLB_DECIDE_STEPS_H
 #define PLB_DECIDE_STEPS_H
 
@@ -49,9 +49,9 @@ bool plb_steps_is_due(const plb_steps_t *self);
  *  failed or left. */
 bool plb_steps_broken(const plb_steps_t *self);
 
-/** Leave: contribute `mine` as the last record (unless the steps are broken), and complete the
- *  reductions under way, for at most `timeout_ns` nanoseconds.  *done: true: all are complete, and
- *  self->all is the record that ended the steps; false: call this again. */
+/** Leave: contribute `mine` as the final record (unless the steps are broken), and complete the
+ * reductions under way, for at most `timeout_ns` nanoseconds.  *done: true: all are complete, and
+ * self->all is the record that ended the steps; false: call this again. */
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
 

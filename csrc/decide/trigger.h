@@ -13,10 +13,10 @@
 
 #include "base/param.h"
 
-/* The figures of one iteration for a trigger.  Iteration numbers increase, and may skip some. */
+/* What a trigger observes of one iteration.  Iteration numbers increase, and may skip some. */
 typedef struct plb_observation {
     int64_t iteration;
-    double max, mean; /* seconds: of the ranks' times */
+    double max, mean; /* seconds: maximum and mean of the ranks' times */
 } plb_observation_t;
 
 /* X(name, why, in words).  Reasons to rebalance come last, from PLB_REASON_EVERY on; before
@@ -44,7 +44,8 @@ typedef struct plb_observation {
       "an iteration's imbalance costs more than the average cost per iteration at the best "      \
       "period")                                                                                   \
     X(ASKED, "the user's function asks for it")                                                   \
-    X(REPAYS, "an LB step and a batch of balanced iterations take less time than the batch now")  \
+    X(REPAYS, "an LB step and a batch of balanced iterations would take less time than the same " \
+              "batch without an LB step")                                                         \
     X(PAYS, "the imbalance is above the threshold and has cost as much as an LB step")            \
     X(AT_ONCE, "the next iteration alone would repay an LB step twice")
 
@@ -57,9 +58,9 @@ typedef enum plb_reason {
 /** The reason in words. */
 const char *plb_reason_words(plb_reason_t reason);
 
-/* X(name, unit, help).  The figures behind a verdict; NAN: unknown. */
+/* X(name, unit, help).  The numbers behind a verdict; NAN: unknown. */
 #define PLB_VERDICT(X)                                                                            \
-    X(tau, "iterations", "ideal period; infinite where the imbalance does not grow")              \
+    X(tau, "iterations", "ideal period; infinite if the imbalance does not grow")                 \
     X(next, "iteration",                                                                          \
       "iteration at whose end the next LB step is due; infinite: none "                           \
       "expected")                                                                                 \
@@ -102,8 +103,8 @@ typedef struct plb_trigger_kind {
                      different ranks; false: it is one of pylb's own */
     /** Set up the state, which is zero before the call; NULL: nothing to set up. */
     void (*init)(plb_trigger_t *self);
-    /** Set the verdict's reason, and the figures that the trigger knows.  Before the call the
-     *  reason is PLB_REASON_START, and all figures but `cost` are NAN. */
+    /** Set the verdict's reason, and the numbers that the trigger knows.  Before the call the
+     * reason is PLB_REASON_START, and all numbers except `cost` are NAN. */
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
     /** Called after each LB step; NULL: the trigger has nothing to do then. */
     void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean);
@@ -170,8 +171,9 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err);
 
-/** The assumed cost of an LB step of unknown cost, in balanced iterations: `most`, or less in a
- * short run, because an LB step is worth trying only if it costs a small share of the run. */
+/** Return the assumed cost, in balanced iterations, of an LB step whose cost is unknown: `most`,
+ * or less in a short run, because an LB step is worth trying only if it costs a small share of the
+ * run. */
 double plb_trigger_guess(const plb_trigger_t *self, double most);
 
 /** Whether a first LB step is due, to learn its cost.  As in the ski rental problem, it is due
@@ -179,8 +181,8 @@ double plb_trigger_guess(const plb_trigger_t *self, double most);
  * is known. mean: seconds of a balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
-/** For triggers that need the cost of an LB step.  Returns true if the cost is unknown: then *v is
- *  the verdict.  Returns false if it is known: then *v is unchanged. */
+/** For triggers that need the cost of an LB step.  Returns true if the cost is unknown; then it
+ * has set the reason of *v.  Returns false if the cost is known; then *v is unchanged. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
 
 #endif

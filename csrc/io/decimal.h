@@ -3,8 +3,8 @@
  * There are two exact methods.  If the digits are below 2^53 and the power of ten is at most
  * 10^22, both are doubles, so one multiplication or division rounds only once (Clinger 1990).
  * For powers up to 10^27, 5^k fits into 64 bits, and a quotient or product of 128-bit integers,
- * with its remainder, gives the 53 bits.  VT prints seconds with 17 digits, which is the second
- * case.  All other numbers are left to strtod. */
+ * with its remainder, gives the 53 bits.  vt prints seconds with 17 digits, which need the second
+ * method.  All other numbers are left to strtod. */
 #ifndef PLB_IO_DECIMAL_H
 #define PLB_IO_DECIMAL_H
 

@@ -52,9 +52,8 @@ static int check_phases(const plb_vt_scan_t *file, const plb_vt_scan_t *first, p
                     (long long)first->phases[i].id, first->name);
     }
     PLB_FAIL_IF(file->n_phases != first->n_phases, err, PLB_ERR_FORMAT,
-                "ranks have different phases: %s has %lld, %s "
-                "has %lld",
-                file->name, (long long)file->n_phases, first->name, (long long)first->n_phases);
+                "ranks have different phases: %s has %lld phases, %s has %lld", file->name,
+                (long long)file->n_phases, first->name, (long long)first->n_phases);
     return PLB_OK;
 }
 
@@ -91,7 +90,7 @@ typedef struct merger {
     const plb_vt_scan_t *const *files;
     int32_t n_files;
     names_t names;
-    int64_t *seen;   /* [entities] phase of the last task of each entity so far, or -1 */
+    int64_t *seen;   /* [entities] phase of the most recent task of each entity, or -1 */
     int32_t *holder; /* [entities] file of that task */
     bool has_user[PLB_VT_N_USER];
     plb_err_t *err;

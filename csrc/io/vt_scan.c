@@ -7,8 +7,8 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* What the functions that read a field write to.  `scan` collects the objects that were read; the
- * other fields are the object that is being read. */
+/* The functions that read a field write to this struct.  `scan` collects what was read; the other
+ * fields are the phase, task, communication, entity and user_defined that are being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;
     plb_vt_phase_t phase;

@@ -1,9 +1,9 @@
-/* Reads VT's LBDatafile: the record that a run of vt writes, one JSON text for each rank.
+/* Reads vt's LBDatafile: the record that a run of vt writes, one JSON text for each rank.
  *
  * A scan is the index of one rank's text: the numbers of each task and communication, and their
  * positions in the text.  So a copy of the run can keep what the index does not contain (unknown
  * keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to
- * the caller, who must keep it as long as the scan. */
+ * the caller, and must live as long as the scan. */
 #ifndef PLB_IO_VT_SCAN_H
 #define PLB_IO_VT_SCAN_H
 

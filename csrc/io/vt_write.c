@@ -39,8 +39,8 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* Index of the first move into file r of this phase and kind; if there is none, of the move after
- * that. */
+/* Index of the first move into file r with this phase and kind; if there is none, the index that
+ * such a move would have. */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -111,7 +111,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        int32_t to = f; /* the file does not change if neither end has a task in the old one */
+        int32_t to = f; /* stays in this file if neither end has a task in this file */
         if (src >= 0 && self->was[src] == f) {
             to = self->now[src];
         } else if (dst >= 0 && self->was[dst] == f) {
@@ -299,7 +299,8 @@ static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, co
     return false;
 }
 
-/* Write an array: the elements that stay, then those that arrive, spaced as in the file. */
+/* Write an array: the elements that stay, then those that arrive, with the white space of the
+ * file. */
 static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
                      const list_t *list)
 {

@@ -10,7 +10,7 @@
 #include "lib/plan.h"
 #include "lib/settings.h"
 
-/* Figures of a step, for the run record. */
+/* What the run record has of a step, in seconds; `utilization` has no unit. */
 typedef struct plb_step_row {
     double time, max, mean, idle, utilization, min;
     double load; /* load of this rank */
@@ -24,18 +24,19 @@ typedef struct plb_lib_advisor {
     plb_advisor_t core;
     plb_steps_t steps;
     bool ready; /* whether the environment was read, and options can no longer be set */
+    /* whether plb_lib_advisor_begin was called; whether steps end by pylb_advise_cells */
     bool begun, with_cells;
-    bool over; /* whether there are no more steps */
-    int64_t fingerprint;
-    plb_clock_t clock; /* the clock of pylb_start and pylb_stop */
+    bool over;           /* whether there are no more steps */
+    int64_t fingerprint; /* of the settings and of with_cells; must be equal on all ranks */
+    plb_clock_t clock;   /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;
     int64_t step;       /* number of the next step */
     int64_t n_observed; /* number of merged records that were observed */
     /* the cells of the present step, during pylb_advise_cells; else NULL */
     const pylb_cells *cells;
 
-    /* This rank's figures of the present step. */
-    double work;
+    /* What this rank has measured in the present step. */
+    double work;      /* seconds of this rank's work */
     int64_t started;  /* ns: time of pylb_start; 0: pylb_start was not called, or pylb_stop was */
     int64_t mark;     /* ns: when the previous step ended */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
@@ -43,7 +44,7 @@ typedef struct plb_lib_advisor {
     double cost;      /* seconds that the redistributions in this step have cost this rank */
     bool rebalanced;
 
-    pylb_plan plan;    /* plan of the last step; plan.ranks is NULL: there is none */
+    pylb_plan plan;    /* plan of the most recent step; plan.ranks is NULL: there is none */
     int64_t *exported; /* [n_exported] owned: keys of the cells that the plan sends to other ranks,
                           ascending */
     int64_t n_exported;

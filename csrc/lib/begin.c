@@ -7,7 +7,8 @@
 #include "lib/registered.h"
 #include "lib/sharing.h"
 
-/* Largest number of receipts that a run without a record keeps: the first and the last ones. */
+/* Largest number of receipts that a run without a record keeps: the earliest and the most recent
+ * ones. */
 enum { MOST_RECEIPTS = 4096 };
 
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)

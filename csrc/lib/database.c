@@ -21,8 +21,8 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
                 "cells is %s: expected a struct that pylb_cells_init() prepared",
                 cells == NULL ? "NULL" : "of another size");
     PLB_FAIL_IF(cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0, err, PLB_ERR_VALUE,
-                "cells have n = %lld and n_edges = %lld: expected 0 ... "
-                "2^31 - 1, and 0 or more",
+                "n and n_edges of the cells are %lld and %lld: expected 0 ... 2^31 - 1, and 0 or "
+                "more",
                 (long long)cells->n, (long long)cells->n_edges);
     PLB_FAIL_IF(cells->n > 0 && cells->load == NULL, err, PLB_ERR_VALUE,
                 "load of the cells is NULL: expected %lld values", (long long)cells->n);
@@ -162,8 +162,10 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
         all->n_edges += h.n_edges;
         const int64_t edges = (int64_t)7 << HAS_src;
         PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
-                    PLB_ERR_VALUE, "ranks %d and %d gave different arrays of their cells", first,
-                    r);
+                    PLB_ERR_VALUE,
+                    "ranks %d and %d gave different kinds of arrays for their cells: expected the "
+                    "same kinds",
+                    first, r);
         if (h.n > 0 && first < 0) {
             first = r;
             all->has = h.has;
@@ -205,8 +207,8 @@ static int allocate(database_t *self, const head_t *all, int p, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Copy the cells of rank r.  where[i]: index, in the order of the keys, of cell i in the gathered
- * order. */
+/* Copy the cells of rank r.  where[i]: the index of the rank's cell i when all cells are sorted by
+ * key. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
     for (int64_t i = 0; i < c->n; i++) {
@@ -350,8 +352,7 @@ static int preview(const question_t *self, database_t *db, int p, double *speed,
     return plb_decider_preview(self->decider, &all, &reply->seconds, err);
 }
 
-/* Estimate the time to send the cells, which is that of the rank with the most bytes; no cell
- * moves. */
+/* Estimate the time to send all cells of the rank that has the most bytes.  No cell moves. */
 static int rehearse(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                     plb_err_t *err)
 {

@@ -1,4 +1,4 @@
-/* Common to the functions of pylb.h: the error of the calling thread, and handles, which remember
+/* What all functions of pylb.h use: the error of the calling thread, and handles, which remember
  * that they were closed. */
 #ifndef PLB_LIB_HANDLE_H
 #define PLB_LIB_HANDLE_H
@@ -9,7 +9,7 @@
 /* Marks functions of libpylb that libpylb_mpi uses. */
 #define PLB_SHARED __attribute__((visibility("default")))
 
-/** The error of this thread; each function of pylb.h begins with it. */
+/** The error of this thread, into which each function of pylb.h writes its message. */
 PLB_SHARED plb_err_t *plb_lib_error(void);
 
 typedef enum plb_handle_kind { PLB_HANDLE_ADVISOR = 1, PLB_HANDLE_TRIGGER } plb_handle_kind_t;

@@ -39,7 +39,7 @@ static int watch(plb_handle_t *handle, plb_err_t *err)
     }
     n_opened = kept;
     PLB_FAIL_IF(n_opened == (int)(sizeof opened / sizeof *opened), err, PLB_ERR_STATE,
-                "%d advisors are open: expected fewer", n_opened);
+                "%d advisors of several ranks are open already: expected fewer", n_opened);
     opened[n_opened++] = handle;
 out:
     return ret;

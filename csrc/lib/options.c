@@ -24,7 +24,7 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
     double number;
     PLB_PASS(plb_option_number(option, text, &number, err));
     PLB_FAIL_IF(!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number,
-                err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld or more", option,
+                err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... 2^53", option,
                 text, (long long)least);
     *out = (int64_t)number;
     return PLB_OK;

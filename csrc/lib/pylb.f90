@@ -19,12 +19,12 @@
 !!     end do
 !!     call lb%close()
 !!
-!! Every call is that of pylb.h with the same name; that header says what it does, which calls are
-!! collective, and what the errors are.
+!! Each call does what the function of pylb.h with the same name does; that header says which calls
+!! are collective, and what the errors are.
 !!
 !! Errors.  Each subroutine has an optional last argument `ierr`: 0 (pylb_ok) or one of the
-!! pylb_err_ constants; pylb_error() is the message.  A call without `ierr` stops the program with
-!! that message, like `allocate` without `stat`.
+!! pylb_err_ constants; pylb_error() is the message.  If a call without `ierr` fails, it stops the
+!! program with that message, like `allocate` without `stat`.
 !!
 !! Numbers.  Ranks count from 0, as in MPI.  Decisions count from 1.  Steps count from 0, as in
 !! reports.  Units are seconds and bytes.
@@ -87,7 +87,7 @@ module pylb
       procedure, private :: migrate_real, migrate_real_2
       !> Move an allocatable array that has one item (in two dimensions: one column) for each cell;
       !! afterwards it has the items of the cells that this rank has now.  With `count`: cell i has
-      !! count(i) items.  `count` itself is migrated last, without `count`.
+      !! count(i) items; migrate `count` itself last, by a call without `count`.
       generic :: migrate => migrate_int, migrate_int_2, migrate_long, migrate_long_2, &
          migrate_real, migrate_real_2
    end type pylb_plan
@@ -287,13 +287,13 @@ module pylb
    integer(c_int64_t), target, save :: nothing(1) = 0 ! the address of an array without elements
    character(*), parameter :: mismatch = &
       "migrate: the array does not have one item, or count(i) items, for each cell of the plan"
-   character(:), allocatable, save :: own_message      ! message of an error that was found here
+   character(:), allocatable, save :: own_message ! message of an error found in this module
 
 contains
 
    ! ---- errors -------------------------------------------------------------------------------
 
-   !> The message of the last call that failed.
+   !> The message of the most recent call that failed.
    function pylb_error() result(text)
       character(:), allocatable :: text
       text = text_of(c_error())

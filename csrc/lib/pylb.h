@@ -13,11 +13,11 @@
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
  * exit or abort.  No function prints, except for lines on standard error: if a rank has waited ten
- * seconds for the other ranks, or if ranks share cores.  Compilers warn if a code is ignored.
+ * seconds for the other ranks, or if ranks share cores.  Compilers warn if a returned code is
+ * ignored.
  *
- * Handles (pylb_advisor, pylb_trigger) are opaque.  A handle that was closed is an error
- * (PYLB_ERR_STATE) in every call, not undefined behaviour.  A handle is used by one thread at a
- * time.
+ * Handles (pylb_advisor, pylb_trigger) are opaque.  A call with a closed handle returns
+ * PYLB_ERR_STATE; its behaviour is defined.  Use a handle from only one thread at a time.
  *
  * "Collective" means: called by all ranks of the communicator, in the same order. */
 #ifndef PYLB_H
@@ -61,13 +61,13 @@ enum pylb_code {
     PYLB_ERR_MPI = -7,         /* MPI reported an error */
     PYLB_ERR_INTERRUPTED = -8, /* interrupted */
     PYLB_ERR_CALLBACK = -9,    /* the user's own function failed */
-    PYLB_ERR_STATE = -10,      /* called in the wrong state, or other ranks are in another one */
+    PYLB_ERR_STATE = -10,      /* called in the wrong state, or the ranks' states differ */
     PYLB_ERR_MISSING = -11,    /* an optional part is absent */
     PYLB_ERR_LIBRARY = -12     /* a library reported an error */
 };
 
-/** The message of the last call of this thread that failed; empty if none has failed.  Valid until
- *  the next call that fails. */
+/** The message of the most recent call of this thread that failed; empty if none has failed.
+ *  Valid until the next call that fails. */
 PYLB_API const char *pylb_error(void);
 
 /** The meaning of a code, in a few words. */
@@ -149,7 +149,7 @@ PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char 
 
 /** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes
  * reductions under way, and writes the record.  If other ranks go on with steps, they get
- * PYLB_ERR_STATE.  MPI_Finalize closes advisors that are still open, without a record. */
+ * PYLB_ERR_STATE.  MPI_Finalize closes advisors that are still open, in the same way. */
 PYLB_CALL int pylb_advisor_close(pylb_advisor **lb);
 
 /** Get the rank of this process and the number of ranks.  Either pointer may be NULL. Local. */
@@ -186,8 +186,8 @@ typedef struct pylb_cells {
     size_t size;           /* set by pylb_cells_init */
     int64_t n;             /* cells of this rank */
     const double *load;    /* [n] seconds of each cell in this step; required */
-    const int64_t *key;    /* [n] a number for each cell, unique over all ranks; or NULL: cells
-                            * are numbered by rank and index */
+    const int64_t *key;    /* [n] a number for each cell, unique over all ranks; or NULL: all cells
+                            * are numbered from 0, in the order of the ranks */
     const int64_t *bytes;  /* [n] bytes that a migration sends, or NULL */
     const int64_t *memory; /* [n] bytes that a cell occupies, or NULL */
     const uint8_t *fixed;  /* [n] 1: must stay, 0: may move; NULL: all 0 */
@@ -206,9 +206,9 @@ typedef struct pylb_plan pylb_plan;
 
 /** End a step, and get whether to rebalance now, and where each cell goes.  *plan is NULL if
  * nothing has to move; otherwise it belongs to the advisor and is valid until the next step.  The
- * load of this rank is the sum of its cells' loads.  Collective.  An advisor takes either every
- * step by this function or every step by pylb_advise.  PYLB_ERR_VALUE: a load is negative or NaN;
- * PYLB_ERR_KEY: two cells have the same key; all ranks get the error. */
+ * load of this rank is the sum of its cells' loads.  Collective.  End either all steps by this
+ * function, or all by pylb_advise.  PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30;
+ * PYLB_ERR_KEY: two cells have the same key.  If a rank has an error, all ranks get one. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
 /** Return rank[n], the new rank of each cell, in the caller's order; NULL if plan is NULL.  Local.
@@ -253,8 +253,8 @@ typedef struct pylb_receipt {
 } pylb_receipt;
 
 /** Count the decisions and the LB steps so far.  Either may be NULL.  Local.  In a long run
- * without a record, only 4096 of the decisions are kept and counted: the first and the last ones.
- */
+ * without a record, only 4096 of the decisions are kept and counted: the earliest and the most
+ * recent ones. */
 PYLB_CALL int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps);
 
 /** Get the receipt of decision i (from 0).  Its texts are valid as long as the advisor is open.
@@ -341,7 +341,7 @@ PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, dou
 PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
                                     double max_over_mean);
 
-/** Return the reason of the last answer, in words; NULL if the handle is invalid. */
+/** Return the reason of the most recent answer, in words; NULL if the handle is invalid. */
 PYLB_API const char *pylb_trigger_reason(const pylb_trigger *trigger);
 
 /** Return the name of trigger i = 0, 1, ...; pylb_trigger_help: what it does, in words.  NULL
@@ -360,13 +360,13 @@ typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, in
  * The name is copied.  Do not call this while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
-/* Figures of the iterations since the last LB step.  Boulmier 2021 has the letters tau (here n),
- * u and U. */
+/* What has happened since the last LB step.  Boulmier 2021 has the letters tau (here n), u and U.
+ */
 typedef struct pylb_cycle {
     int64_t n; /* number of iterations */
-    /* seconds: max - mean of the last iteration; sum of max - mean over all n iterations */
+    /* seconds: max - mean of the present iteration; sum of max - mean over all n iterations */
     double u, U;
-    double max, mean; /* seconds: largest and mean load of the last iteration */
+    double max, mean; /* seconds: largest and mean load of the present iteration */
     double cost;      /* seconds of an LB step; NAN: not known */
 } pylb_cycle;
 

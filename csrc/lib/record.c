@@ -183,7 +183,8 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file with a random name beside `path`: no other user can have put a link there. */
+/* Create a file with a random name in the folder of `path`: no other user can have put a link
+ * under this name. */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
     uint64_t random;

@@ -50,8 +50,8 @@ int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_er
     const own_t *own = find_own(name, false);
     const plb_strategy_t *found = own != NULL ? &own->strategy : plb_strategy_find(name);
     PLB_FAIL_IF(found == NULL, err, PLB_ERR_KEY,
-                "strategy is \"%.100s\": expected \"auto\" or a name of "
-                "pylb_strategy_name()",
+                "strategy is \"%.100s\": expected \"auto\" or a name that pylb_strategy_name() "
+                "returns",
                 name);
     PLB_FAIL_IF(!is_offered(found), err, PLB_ERR_MISSING,
                 "strategy %s %s, which the C library does not offer", name,
@@ -65,7 +65,7 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
     const own_t *own = find_own(name, true);
     const plb_trigger_kind_t *found = own != NULL ? &own->kind : plb_trigger_find(name);
     PLB_FAIL_IF(found == NULL, err, PLB_ERR_KEY,
-                "trigger is \"%.100s\": expected a name of pylb_trigger_name()", name);
+                "trigger is \"%.100s\": expected a name that pylb_trigger_name() returns", name);
     *out = found;
     return PLB_OK;
 }
@@ -82,8 +82,8 @@ static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const p
                                 self->name, code);
 }
 
-/* Observe an iteration by calling the user's function.  It is in the own_t of which `kind` is a
- * member. */
+/* Observe an iteration by calling the user's function.  The function is in the own_t that contains
+ * *self->kind. */
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     const own_t *own = (const own_t *)((const char *)self->kind - offsetof(own_t, kind));
@@ -123,7 +123,7 @@ static void add(own_t *self)
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
 {
     PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
-                "name or function is NULL or empty: expected both");
+                "the name is empty, or the name or the function is NULL: expected both");
     return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
                     : PLB_OK;
 }

@@ -151,7 +151,7 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
     return copy_text(value, &self->record, err);
 }
 
-/* Keep a parameter until strategy and trigger are known, when it is checked. */
+/* Keep a parameter.  It is checked when strategy and trigger are known (plb_settings_close). */
 static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -254,7 +254,8 @@ bool plb_settings_learns(const plb_settings_t *self)
     return self->unlike < 0 ? chosen_by_pylb && self->lag == 0 : self->unlike;
 }
 
-/* Only "auto" is checked: any other trigger is the user's choice, which is never overruled. */
+/* Only LB steps of the trigger "auto" are checked: any other trigger is the user's choice, which
+ * is never overruled. */
 bool plb_settings_watches(const plb_settings_t *self)
 {
     return plb_settings_learns(self) && strcmp(self->trigger->name, "auto") == 0 && self->lag == 0;

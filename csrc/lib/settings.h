@@ -10,8 +10,8 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses one for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; strategy_params: of the strategy, or of the selection if
-     * the strategy is "auto" */
+    /* owned; set by plb_settings_close; strategy_params are those of the strategy, or of the
+     * selection (decide/select.h) if the strategy is "auto" */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: not given */
     int64_t every;            /* number of steps between LB steps; 0: the trigger decides */
@@ -39,14 +39,14 @@ int plb_settings_environment(plb_settings_t *self, plb_err_t *err);
 /** Check and set the parameters.  Call it after all options have been set. */
 int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 
-/** Whether LB steps are to be switched off while they do not pay. */
+/** Whether to stop LB steps while they cost more than they save. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether the ranks' speeds are to be learned.  Python's Advisor has the same rules for this and
- * for plb_settings_watches. */
+/** Whether to learn the ranks' speeds.  Python's Advisor has the same rules for this and for
+ * plb_settings_watches. */
 bool plb_settings_learns(const plb_settings_t *self);
 
-/** Whether pylb checks that the last LB step has achieved what it predicted. */
+/** Whether pylb checks that the most recent LB step has achieved what it predicted. */
 bool plb_settings_watches(const plb_settings_t *self);
 
 /** Return the table of the parameters that "strategy.X" sets: those of the strategy, or of the

@@ -5,7 +5,7 @@
 #include "lib/pylb.h"
 #include "model/snapshot.h"
 
-/** Make the internal view of a public snapshot.  Only its size and NULL pointers are checked. */
+/** Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
 int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
 
 /** Make the public view of an internal snapshot, for functions of the program. */

@@ -20,8 +20,8 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* Find out whether the last plan was carried out, even if the program has not reported it: at
- * least half of the cells that the plan sends away are no longer here. */
+/* Find out whether the previous plan was carried out, even if the program has not reported it.  It
+ * was if at least half of the cells that it sends away are no longer here. */
 static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;

@@ -14,7 +14,8 @@ static int check(const plb_drum_t *self, plb_err_t *err)
                     "parent[%lld] is %d: expected %s", (long long)v, above,
                     v == 0 ? "-1" : "a place with a lower number");
         PLB_FAIL_IF(!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && isfinite(self->comm[v])),
-                    err, PLB_ERR_VALUE, "comm[%lld] is %g: expected 0 or more", (long long)v,
+                    err, PLB_ERR_VALUE,
+                    "comm[%lld] is %g: expected a finite number, 0 or more, or NaN", (long long)v,
                     self->comm[v]);
     }
     return PLB_OK;
@@ -31,7 +32,8 @@ static int sums(const plb_drum_t *self, double *cpu, plb_err_t *err)
     }
     for (int64_t v = 0; v < self->n; v++) {
         if (!inner[v] && !(self->cpu[v] >= 0.0 && isfinite(self->cpu[v]))) {
-            ret = PLB_FAIL(err, PLB_ERR_VALUE, "cpu[%lld] is %g: expected 0 or more", (long long)v,
+            ret = PLB_FAIL(err, PLB_ERR_VALUE,
+                           "cpu[%lld] is %g: expected a finite number, 0 or more", (long long)v,
                            self->cpu[v]);
             goto out;
         }
@@ -63,8 +65,8 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
     PLB_NEW0(comm, self->n);
     PLB_TRY(sums(self, cpu, err));
     for (int64_t v = 1; v < self->n; v++) {
-        comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0; /* NaN if one term
-                                                                        is */
+        /* the sum is NaN if one of its terms is NaN */
+        comm[self->parent[v]] += cpu[v] > 0.0 ? self->comm[v] : 0.0;
     }
     power[0] = 1.0;
     for (int64_t v = 1; v < self->n; v++) {

@@ -11,9 +11,9 @@
 typedef struct plb_drum {
     int64_t n;
     const int32_t *parent;
-    const double *cpu; /* p_n: computing power; only the values of leaves are used: 0 or more, not
-                          all 0 */
-    /* c_n: communication power, 0 or more; NaN for all children of a place: unknown */
+    const double *cpu; /* p_n: computing power.  Only the values of leaves are used; these are 0 or
+                          more, and at least one is above 0. */
+    /* c_n: communication power, 0 or more; all children of a place have NaN if it is unknown */
     const double *comm;
 } plb_drum_t;
 

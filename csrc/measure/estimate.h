@@ -21,12 +21,12 @@
 /* Rows of the table, [PLB_ESTIMATE_ROWS][n] float64; all zero for an object without a past.
  * If no speeds are learned, the first PLB_ESTIMATE_HERE rows are enough. */
 enum {
-    PLB_ESTIMATE_MEAN,
-    PLB_ESTIMATE_COUNT, /* number of iterations */
-    PLB_ESTIMATE_ERROR,
-    PLB_ESTIMATE_SPREAD,
-    PLB_ESTIMATE_HERE, /* this row and the next three: the four figures above, but only from
-                          iterations on the present rank; 0 for an object that has just arrived */
+    PLB_ESTIMATE_MEAN,   /* the smoothed load: the estimate */
+    PLB_ESTIMATE_COUNT,  /* number of iterations */
+    PLB_ESTIMATE_ERROR,  /* smoothed error */
+    PLB_ESTIMATE_SPREAD, /* smoothed |error| */
+    PLB_ESTIMATE_HERE,   /* this row and the next three: the same four values, but only from
+                            iterations on the present rank; 0 if the object has just arrived */
     PLB_ESTIMATE_ASIDE = 2 * PLB_ESTIMATE_HERE, /* a load that may be a spike; 0: none */
     PLB_ESTIMATE_ROWS
 };
@@ -35,7 +35,8 @@ enum {
  * replaces it. */
 void plb_estimate_update(const double *load, int64_t n, double *table);
 
-/** Update only the first four rows, whose figures are from all ranks. */
+/** Update only the first four rows, whose values come from all ranks that the object has been on.
+ */
 void plb_estimate_mean(const double *load, int64_t n, double *table);
 
 /** Estimate out[n], the seconds by which each load changes per iteration: the smoothed error times

@@ -10,11 +10,11 @@ typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between; /* the figure to which bytes between ranks are added: that of edges, later
-                        that of multicasts */
-    int64_t *out_start, *in_start; /* [p + 1] where the deliveries of each rank begin: those from
-                                      it in `to`, those to it in `from` */
-    int64_t *out_next, *in_next;   /* [p] where the next delivery goes, in `to` and `from` */
+    double *between; /* the sum of the bytes between ranks: out->cut for edges, out->connectivity
+                        for multicasts */
+    int64_t *out_start, *in_start; /* [p + 1] where the deliveries from each rank begin in `to`,
+                                      and where the deliveries to each rank begin in `from` */
+    int64_t *out_next, *in_next;   /* [p] where the next delivery is written in `to` and `from` */
     int32_t *to, *from; /* [deliveries between ranks] to: the receivers, sorted by sender; from:
                            the senders, sorted by receiver */
     double *bytes;      /* [deliveries between ranks] bytes, in the order of `to` */
@@ -71,7 +71,7 @@ static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messa
     }
 }
 
-/* Update the maxima with the links and neighbours of rank r. */
+/* Update the maxima of bytes and neighbours, and the mean of neighbours, with those of rank r. */
 static void add_rank(work_t *self, int32_t r)
 {
     plb_evaluation_t *out = self->out;

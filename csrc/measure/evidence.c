@@ -204,8 +204,8 @@ static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
     return false;
 }
 
-/* The part of a change that speeds fitted without this object would leave unexplained.  Each of
- * the m objects that link a rank is taken to contribute 1 / m of its speed. */
+/* The part of a change that speeds fitted without this object would leave unexplained.  Assumes
+ * that each of the m objects that link a rank contributes 1 / m of the rank's speed. */
 static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
 {
     const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];

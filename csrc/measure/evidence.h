@@ -35,7 +35,7 @@ typedef struct plb_evidence {
     int32_t p;
     int64_t n; /* number of intervals tested so far */
     double gain[PLB_EVIDENCE_INTERVALS]
-               [PLB_EVIDENCE_RIVALS]; /* gains in the last intervals, a ring buffer */
+               [PLB_EVIDENCE_RIVALS]; /* gains in the most recent intervals, a ring buffer */
     double *spread;            /* [p] mean square change of the objects that stayed on each rank */
     int64_t *stayed;           /* [p] number of objects that stayed on each rank */
     plb_evidence_side_t *side; /* [2 p] sums over the objects that left each rank, then over those
@@ -61,18 +61,18 @@ void plb_evidence_free(plb_evidence_t *self);
 /** Record how well the speeds predict an interval.  Without moved objects, nothing changes. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** The fraction of all changes in an interval, those of unmoved objects included, that the speeds
- * explain, at most 1. 0 if only a few objects changed when they moved.  On a rank that has itself
- * changed, nothing counts as explained.  The speeds may have been fitted to this interval: each
- * object is judged as if the fit had left it out. */
+/** Return the fraction of all changes in an interval that the speeds explain, at most 1.  Changes
+ * of objects that did not move count, too, as unexplained; so do all changes on a rank that has
+ * itself changed.  Returns 0 if only a few objects changed when they moved.  The speeds may have
+ * been fitted to this interval: each object is judged as if the fit had left it out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
 /** Call this after a rank has changed: forget the evidence against the speeds, because it concerns
  * the old speeds. */
 void plb_evidence_forgive(plb_evidence_t *self);
 
-/** The gain over the best rival in the last intervals: the natural logarithm of a likelihood
- * ratio. */
+/** The gain over the best rival in the most recent intervals: the natural logarithm of a
+ * likelihood ratio, added up over these intervals. */
 double plb_evidence_total(const plb_evidence_t *self);
 
 #endif

@@ -29,10 +29,11 @@ static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
 /* Speeds are proven if the gain of their predictions is PROVEN (evidence.h), which takes at least
  * three intervals; or if they explain the fraction CLEAR of all changes of moved and unmoved
- * objects in the last interval; or if gain / PROVEN + fraction / CLEAR is above 1. */
+ * objects in the most recent interval; or if gain / PROVEN + fraction / CLEAR is above 1. */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-/* Factor by which add_unrest increases the measured changes of speeds: they rest on few values. */
+/* add_unrest increases the measured changes of speeds by this factor, because they are measured
+ * from few values. */
 static const double WARY = 1.5;
 /* The model of changing work is chosen only if it explains at least this fraction of the variance
  * more than the model of constant work. */
@@ -68,7 +69,7 @@ static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end,
 {
     const plb_timings_t *last = &self->seen[self->n_seen - 1], *now = &self->now;
     int64_t i = 0;
-    for (int64_t j = 0; j < now->n; j++) { /* enough for all objects; not all may be used */
+    for (int64_t j = 0; j < now->n; j++) { /* space for all objects, also for unused ones */
         begin[now->rank[j] + 1]++;
     }
     for (int32_t r = 0; r < self->p; r++) {
@@ -124,7 +125,7 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
     }
 }
 
-/* Find which of n ranks have changed relative to the program as a whole.  past_of[p]: if rank p
+/* Find which of n ranks have changed relative to the program as a whole.  past_of[r]: if rank r
  * has changed, a new number, under which its old observations are kept; otherwise -1. */
 static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
                          int32_t *past_of, double *shift)
@@ -155,7 +156,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
     self->now.usual = all;
 }
 
-/* Test whether the speeds of the last fit predict the new placement. */
+/* Test whether the speeds of the previous fit predict the times under the new placement. */
 static void test_guess(plb_learner_t *self, const double *shift)
 {
     const int32_t n = self->n_seen;
@@ -188,8 +189,8 @@ out:
     return ret;
 }
 
-/* Compare the new placement with the last one: which ranks have changed, and how well the
- * speeds predict the moved objects. */
+/* Compare the new placement with the previous one: find the ranks that have changed, and test how
+ * well the speeds predict the times of the moved objects. */
 static int compare(plb_learner_t *self, plb_err_t *err)
 {
     const int32_t p = self->p, before = self->n_past;
@@ -232,7 +233,8 @@ out:
     return ret;
 }
 
-/* Renumber the old ranks, without those that no longer occur in a remembered placement. */
+/* Renumber the old ranks (learner.h, n_past), and drop those that no longer occur in a remembered
+ * placement. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -272,13 +274,14 @@ static void note_ranks(plb_learner_t *self, int32_t j)
     }
 }
 
-/* Remember the new placement as the last one; the next one uses the memory of the oldest. */
+/* Remember the new placement as the most recent one.  The next placement will reuse the memory of
+ * the one that is forgotten. */
 static int remember(plb_learner_t *self, plb_err_t *err)
 {
     plb_timings_t gone = {0};
     int32_t n = self->n_seen;
     if (n > 0 && plb_timings_same(&self->seen[n - 1], &self->now)) {
-        /* nothing new about the speeds: replace the last placement, not the oldest */
+        /* nothing new about the speeds: replace the most recent placement, not the oldest */
         gone = self->seen[--n];
         self->now.usual += gone.usual;
     } else if (n == MOST) {
@@ -477,7 +480,7 @@ static void centre(double *log_speed, const double *error, int32_t p)
     }
 }
 
-/* Whether the last fit shows that the ranks' speeds differ. */
+/* Whether the most recent fit shows that the ranks' speeds differ. */
 static bool shows(const plb_learner_t *self)
 {
     double most = 0.0, squares = 0.0;
@@ -495,7 +498,8 @@ static bool shows(const plb_learner_t *self)
            squares > freedom + ERRORS * sqrt(2.0 * freedom);
 }
 
-/* The fraction of all changes between the last two placements that the last fit explains. */
+/* The fraction of all changes between the two most recent placements that the most recent fit
+ * explains. */
 static double explained(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;
@@ -509,9 +513,9 @@ static double explained(plb_learner_t *self)
     return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
 }
 
-/* Whether the speeds are proven: earlier fits have predicted later placements, or the last fit
- * explains the last placement.  The user's own estimates of the work need no proof, but must not
- * be disproved. */
+/* Whether the speeds are proven: earlier fits have predicted the times under later placements, or
+ * the most recent fit explains those under the most recent placement.  Speeds that are in use, or
+ * that rest on the user's own estimates of the work, need no proof, but must not be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);

@@ -32,9 +32,9 @@ typedef struct plb_learner {
     double *log_speed; /* [p] mean 0 */
     double *suspected; /* [p] below 0: logarithm of the assumed speed of a rank that is suspected
                           (suspicion.h); 0: not suspected */
-    double *guess;     /* [p] like log_speed, from the last fit, whether or not it is in use */
+    double *guess;     /* [p] like log_speed, from the most recent fit, even if it is not in use */
     double *error;     /* [p] standard errors of log_speed; infinite: unknown */
-    plb_speeds_t fit;  /* result of the last fit that had any data */
+    plb_speeds_t fit;  /* result of the most recent fit that had enough data */
     plb_evidence_t evidence;
     plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the remembered placements, the oldest first */
     int32_t n_seen;
@@ -55,15 +55,16 @@ typedef struct plb_learner {
     plb_speeds_start_t steady, drifting;
 } plb_learner_t;
 
-/** Begin for p >= 1 ranks. */
+/** Begin without observations, for p >= 1 ranks. */
 int plb_learner_init(plb_learner_t *self, int32_t p, plb_err_t *err);
 void plb_learner_free(plb_learner_t *self);
 
 /** Observe the times of n objects under a new placement, each the mean of several iterations;
  * objects without a time (0, negative or NAN) are left out.  work[n] (NULL: none): the user's
- * own estimates, in any unit; 0: none.  Fastest if keys are sorted and the same in each call.
+ * own estimates of the work, in any unit; 0: no estimate for this object.  The call is fastest if
+ * the keys are sorted and the same in each call.
  *
- *  PLB_ERR_RANGE: a rank not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, a duplicate
+ * PLB_ERR_RANGE: a rank not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, a duplicate
  * key. */
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err);

@@ -14,12 +14,12 @@
 #include "base/err.h"
 #include "measure/stats.h"
 
-enum { PLB_MAXIMA = 3 }; /* numbers that are reduced together */
+enum { PLB_MAXIMA = 3 }; /* how many maxima one reduction computes */
 
 typedef struct plb_reduction {
     void *self;
     int rank, size;
-    int depth; /* how many reductions of statistics may be under way at once */
+    int depth; /* largest number of reductions of statistics that may be under way at once */
     /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
     /** Make progress.  *done: true: `all` is the result of the oldest reduction under way; false:

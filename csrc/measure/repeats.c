@@ -13,9 +13,11 @@ static const double CHANGED = 0.22314355131420976;
 static const double SURE = 3.0;
 /* By chance, the slowest rank's mean may be this many standard deviations too large. */
 static const double DEVIATIONS = 3.0;
-static const double SHORTEST = 1e-9; /* seconds */
-static const double STEEP = 2.0;     /* assumed slowdown of a rank that pages with more rows */
-enum { MEMORY = 8 }; /* the noise is computed from the last 8 measurements of each rank */
+static const double SHORTEST = 1e-9; /* seconds; a shorter time counts as this long */
+/* The parts of PLB_DIVIDE_BOLD are a risk if paging might make the slowest rank this many times
+ * slower than now. */
+static const double STEEP = 2.0;
+enum { MEMORY = 8 }; /* the noise is computed from the 8 p most recent deviations of p ranks */
 
 int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err)
 {

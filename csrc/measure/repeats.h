@@ -16,8 +16,8 @@ typedef struct plb_repeats {
     int32_t p;
     double *mean;  /* [p] seconds: mean of each rank's measurements */
     int64_t *n;    /* [p] number of measurements in the mean */
-    double *doubt; /* [p] the last measurement was 1: far above the mean; -1: far below it; 0: near
-                      it */
+    double *doubt; /* [p] 1: the most recent measurement was far above the mean; -1: far below it;
+                      0: near it */
     /* a ring buffer of relative deviations, then scratch memory of the same size to sort them */
     double *off;
     int64_t n_off; /* number of deviations so far */
@@ -32,7 +32,9 @@ void plb_repeats_begin(plb_repeats_t *self);
 /** The fraction by which noise may have lengthened the longest time. */
 double plb_repeats_by_chance(plb_repeats_t *self);
 
-/** Add a measurement of each rank r that has busy[r]; return true if none is far from its mean. */
+/** Add a measurement of each rank r that has busy[r].  Returns false if a measurement is far from
+ * its mean, and the one before was not: only the next one shows whether the rank has changed.  If
+ * the next one is far off to the same side, the rank has changed, and its mean starts again. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
 /** Learn the noise from the ranks r for which which[r] is true: their predicted times rest on

@@ -241,8 +241,8 @@ static double middle_of(uint32_t bin)
     return x;
 }
 
-/* Return the median of |miss|, with an error below 1 %.  If residuals are normally distributed,
- * sigma is 1.4826 times this. */
+/* Return sigma: 1.4826 times the median of |miss|, as for normally distributed residuals.  The
+ * bins cause an error below 1 %. */
 static double median_miss(const fit_t *self)
 {
     uint32_t bin = 0;
@@ -453,10 +453,12 @@ static int check(int64_t n, const int64_t *start, const int32_t *rank, const dou
         PLB_FAIL_IF(rank[k] < 0 || rank[k] >= p, err, PLB_ERR_RANGE,
                     "rank[%lld] is %d: expected 0 ... %d", (long long)k, rank[k], p - 1);
         PLB_FAIL_IF(!(seconds[k] > 0.0 && isfinite(seconds[k])), err, PLB_ERR_VALUE,
-                    "seconds[%lld] is %g: expected more than 0", (long long)k, seconds[k]);
+                    "seconds[%lld] is %g: expected a finite number above 0", (long long)k,
+                    seconds[k]);
         PLB_FAIL_IF(weight != NULL && !((float)weight[k] > 0.0F && isfinite((float)weight[k])),
-                    err, PLB_ERR_VALUE, "weight[%lld] is %g: expected more than 0", (long long)k,
-                    weight[k]);
+                    err, PLB_ERR_VALUE,
+                    "weight[%lld] is %g: expected a number above 0, finite in single precision",
+                    (long long)k, weight[k]);
     }
     return PLB_OK;
 }

@@ -37,12 +37,12 @@ typedef struct plb_moved {
     float *weight;  /* [m] above 0 */
 } plb_moved_t;
 
-/** Allocate room for n objects and m observations. */
+/** Allocate the arrays for n objects and m observations; both numbers start at 0. */
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* The start of a large fit: the result of the previous fit, so that a few steps are enough. {0}:
- * there is none. */
+/* The start of a large fit: the result of the previous fit, so that a few steps are enough.  {0}:
+ * there was no previous fit. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] logarithms of the speeds */
@@ -60,8 +60,9 @@ int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t 
 /** Fit speed[p]: its geometric mean is 1 over the ranks that objects link; it is 1 for other
  * ranks.
  *
- *  Object o has the observations start[o] ... start[o+1]-1: on rank[], in seconds[] > 0, with
- * weight[] > 0 (NULL: 1). error[p]: standard error of a speed's logarithm; infinite if unknown.
+ * Object o has the observations k = start[o] ... start[o+1]-1: it took seconds[k] > 0 on rank[k];
+ * weight[k] > 0 (NULL: all are 1).  error[p]: standard error of a speed's logarithm; infinite if
+ * unknown.
  */
 int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
                    const double *weight, int32_t p, double *speed, double *error,

@@ -23,7 +23,7 @@
       "ranks")                                                                                    \
     X(n_ranks, int64_t, SUM, "", "number of ranks that ran this iteration")                       \
     X(n_objects, int64_t, SUM, "", "number of objects")                                           \
-    X(n_changed, int64_t, SUM, "", "number of objects added or removed since the last step")      \
+    X(n_changed, int64_t, SUM, "", "number of objects added or removed since the previous step")  \
     X(n_ended, int64_t, SUM, "", "number of ranks that had ended their loop")                     \
     X(n_rebalanced, int64_t, SUM, "", "number of ranks that carried out the advised LB step")     \
     X(load_sum, plb_exact_t, SUM, "s", "total load of the objects")                               \
@@ -36,10 +36,10 @@
     X(message_bytes, int64_t, SUM, "B",                                                           \
       "bytes of the messages between objects on different ranks")                                 \
     X(messages_open, int64_t, SUM, "",                                                            \
-      "number of messages that must be forwarded, or whose data may fail to be restored")         \
+      "number of messages that must be forwarded, or whose data pylb may be unable to restore")   \
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
-    X(cost_max, double, MAX, "s", "time of the last LB step on the slowest rank")                 \
-    X(failed_rank, int64_t, MIN, "", "lowest rank that failed, or INT64_MAX")
+    X(cost_max, double, MAX, "s", "time of the most recent LB step on the slowest rank")          \
+    X(failed_rank, int64_t, MIN, "", "lowest rank that failed; INT64_MAX: none")
 
 enum { PLB_STATS_MIXED = 1 };
 
@@ -50,7 +50,7 @@ typedef struct plb_stats {
     int64_t flags; /* PLB_STATS_MIXED: contributions differed in a SAME field; else 0 */
 } plb_stats_t;
 
-/** Set the neutral element of every field, except the SAME fields, which the caller sets. */
+/** Set each field to the neutral element of its rule; the caller sets the SAME fields. */
 void plb_stats_init(plb_stats_t *self);
 
 /** Merge `other` into `self`.  If a SAME field differs, self keeps the larger one and sets

@@ -8,7 +8,8 @@
 
 enum {
     ENOUGH = 250
-}; /* objects per rank that are remembered; from twice as many on, only a sample is */
+}; /* if ranks have more than twice this many objects on average, only a sample is remembered, with
+      at least about this many objects per rank */
 
 static const float LEAST_WEIGHT = 1e-6F;
 
@@ -120,7 +121,7 @@ static bool is_sampled(int64_t key, uint64_t parts)
     return (mixed >> 32) % parts == 0;
 }
 
-/* One object in this many is remembered. */
+/* Return k: one object in k is remembered. */
 static uint64_t parts_of(const plb_times_t *in)
 {
     int64_t timed = 0;

@@ -11,7 +11,7 @@
 /* The objects under one placement, by ascending key.  If a rank has changed since, its
  * observations here have a rank number of p or more; all other rank numbers are below p. */
 typedef struct plb_timings {
-    int64_t n, room; /* number of objects, and for how many there is room */
+    int64_t n, room; /* number of objects; capacity of the arrays */
     int64_t *key;
     int32_t *rank;
     float *y; /* log seconds */

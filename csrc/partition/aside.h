@@ -6,7 +6,7 @@
 #include "partition/question.h"
 
 /** Let a library answer a question that has been checked.  If signals can interrupt this thread, a
- * large question is copied, and answered in a thread of the library's own. */
+ * large question is copied, and the library answers it in a separate thread. */
 int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                         plb_err_t *err);
 

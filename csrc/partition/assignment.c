@@ -8,8 +8,8 @@
 enum { NONE = -1 };
 
 /* The dual problem: profit[i] >= gain - price[p] for each gain of item i at place p, with equality
- * if item i is at place p.  A place with room left has price 0; an item without a place has profit
- * 0. */
+ * if item i is at place p.  A place that could take more items has price 0; an item without a
+ * place has profit 0. */
 typedef struct search {
     const plb_gains_t *in;
     int32_t *room, *place;  /* the arguments of plb_assign */
@@ -22,7 +22,8 @@ typedef struct search {
     plb_heap_t heap; /* the places by distance; a place may be in it several times */
 } search_t;
 
-/* The end of the cheapest path so far: a place with room, or an item that loses its place. */
+/* The end of the cheapest path so far: a place that can take one more item, or an item that loses
+ * its place. */
 typedef struct end {
     double distance;
     int32_t place, item;
@@ -113,7 +114,7 @@ static void enter(search_t *s, int32_t item, int32_t place)
     s->first[place] = item;
 }
 
-/* Move every item on the path to the next place. */
+/* Move every item on the path to the next place of the path. */
 static void follow(search_t *s, int32_t item, end_t end)
 {
     int32_t to = end.place;

@@ -14,7 +14,8 @@ static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32
     const int32_t n = in->n_vertices;
     plb_hypergraph_t hg = {0};
     int64_t *limit = NULL, after;
-    int32_t *all = NULL; /* the parts of the vertices, then those of the old parts' vertices */
+    int32_t *all = NULL; /* the part of each vertex, then the part of the additional vertex of each
+                            old part */
     plb_rng_t rng;
     plb_rng_init(&rng, (uint64_t)in->seed);
     PLB_NEW(limit, in->n_parts);
@@ -48,7 +49,8 @@ int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *par
 /* Start from the old partition; if there is none, partition from scratch. */
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
-    PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE, "pylb has no option %s", in->option[0]);
+    PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE,
+                "pylb's own partitioner has no option %s: expected no options", in->option[0]);
     for (int32_t v = 0; v < in->n_vertices; v++) {
         const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
         part[v] = fixed                                ? in->fixed[v]

@@ -13,15 +13,15 @@ void plb_hypergraph_free(plb_hypergraph_t *self)
     *self = (plb_hypergraph_t){0};
 }
 
-/* Make room for nets, which are added one by one afterwards. */
+/* Allocate space for nets, which are added one by one afterwards. */
 static int begin(plb_hypergraph_t *self, int32_t n_vertices, int64_t n_nets, int64_t n_pins,
                  bool fixed, plb_err_t *err)
 {
     int ret = PLB_OK;
     *self = (plb_hypergraph_t){.n_vertices = n_vertices};
     PLB_FAIL_IF(n_nets > INT32_MAX - 1 || n_pins > INT32_MAX - 1, err, PLB_ERR_VALUE,
-                "%lld nets with %lld pins: expected fewer than 2^31 of each", (long long)n_nets,
-                (long long)n_pins);
+                "%lld nets with %lld pins: expected fewer than 2^31 - 1 of each",
+                (long long)n_nets, (long long)n_pins);
     PLB_NEW(self->net_start, n_nets + 1);
     PLB_NEW(self->pin, n_pins);
     PLB_NEW(self->net_weight, n_nets);
@@ -57,7 +57,8 @@ out:
 }
 
 /* Add a net with the pins map[pin[i]] (NULL: pin[i]; -1: left out), each once.  If fewer than two
- * pins are left, no net is added.  seen[v]: the last net that had v. */
+ * pins are left, no net is added.  seen[v]: the stamp of the most recent net with vertex v; each
+ * net has a different `stamp`. */
 static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
                     int32_t weight, int32_t stamp, int32_t *seen)
 {
@@ -255,7 +256,7 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-/* nets with more pins are ignored: they take much time and change little */
+/* clusters ignore nets with more pins than this: they take much time and change little */
 enum { LARGE_NET = 400 };
 
 typedef struct clusters {
@@ -363,7 +364,8 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     for (int32_t i = 0; i < self->n_vertices; i++) {
         PLB_TRY(plb_interrupted(32));
         const int32_t v = order[i];
-        /* v has joined another cluster, or other vertices have joined v's cluster */
+        /* v stays where it is if it has joined another cluster, or others have joined its cluster
+         */
         if (c.of[v] != v || size[v] > 1) {
             continue;
         }

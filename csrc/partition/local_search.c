@@ -1,11 +1,10 @@
 /* k-way local search on connectivity - 1 (plb_hypergraph_refine).
  *
- * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each
- * search starts at one vertex of the boundary, spreads to the neighbours of moved vertices, and
- * ends after a number of moves without a gain; its moves up to the best state are kept.  A
- * vertex moves once per round.  The parts of a net are a short list, so memory does not grow
- * with their number.
- */
+ * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each search
+ * starts at one vertex of the boundary, spreads to the neighbours of moved vertices, and ends
+ * after a number of moves without a gain; its moves up to the best state are kept.  A vertex moves
+ * once per round.  The parts that a net touches are stored as a short list, so the memory does not
+ * grow with the number of parts. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -110,9 +109,9 @@ typedef struct search {
                         on */
     int32_t *n_slot; /* [n_nets] number of parts that each net touches */
     queue_t queue;
-    int64_t *conn; /* [k] for the present vertex: total weight of its nets that touch each part */
+    int64_t *conn; /* [k] for the current vertex: total weight of its nets that touch each part */
     int32_t *touched, n_touched;
-    int32_t *round_of; /* [n_vertices] the last round in which each vertex moved */
+    int32_t *round_of; /* [n_vertices] the most recent round in which each vertex moved */
     int32_t *woken, *woken_at, n_woken, stamp;
     move_t *moves;
     int32_t n_moves, round;
@@ -152,7 +151,7 @@ static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
     return left;
 }
 
-/* Return the gain of the best move of v; *to: its target, or -1 if no adjacent part has room.
+/* Return the gain of the best move of v; *to: its target, or -1 if no adjacent part can take v.
  * Ties: the part with the lowest load, then the lowest number. */
 static int64_t best_move(search_t *s, int32_t v, int32_t *to)
 {
@@ -271,7 +270,7 @@ static int64_t search(search_t *s)
     while (s->queue.n > 0 && idle < PATIENCE && !plb_interrupted(32)) {
         const int32_t v = s->queue.heap[0];
         int32_t to;
-        /* the room in other parts may have changed since v was queued */
+        /* the loads of other parts may have changed since v was queued */
         const int64_t gain = best_move(s, v, &to);
         if (to < 0) {
             drop(&s->queue, v);
@@ -341,7 +340,8 @@ static int64_t search_round(search_t *s, int32_t *seed)
 
 /* ---- growth: one side of a bisection from one vertex ---------------------------------------- */
 
-/* Move vertices from part 1 to part 0, best gain first, until the weight of part 0 is `target`. */
+/* Move vertices from part 1 to part 0, best gain first, until the weight of part 0 is `target` or
+ * more. */
 static void grow(search_t *s, int32_t start, int64_t target)
 {
     const int32_t n = s->hg->n_vertices;
@@ -370,7 +370,9 @@ static void grow(search_t *s, int32_t start, int64_t target)
 
 /* ---- balance -------------------------------------------------------------------------------- */
 
-/* Return the gain of the best move of v to any part with room, adjacent or not; *to: that part. */
+/* Return the gain of the best move of v to an adjacent part.  If no adjacent part can take v,
+ * return a very low gain, and try the part `roomiest` as target.  *to: the target; -1: there is
+ * none. */
 static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
 {
     const int64_t gain = best_move(s, v, to);
@@ -392,7 +394,7 @@ static int32_t find_roomiest(const search_t *s)
     return best;
 }
 
-/* Move vertices out of part p until it keeps its limit, those with the least loss first. */
+/* Move vertices out of part p until it keeps its limit, those with the smallest loss first. */
 static void relieve(search_t *s, int32_t p)
 {
     const plb_hypergraph_t *hg = s->hg;

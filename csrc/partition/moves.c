@@ -7,7 +7,7 @@ static int32_t present(const plb_new_parts_t *in, int64_t v)
     return in->old == NULL || in->old[v] < 0 ? in->home : in->old[v];
 }
 
-/* Find the ranks of all objects, and count how many objects move to each part. */
+/* Find the new ranks of all objects, and count how many objects move to each part. */
 static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *rank, plb_err_t *err)
 {
     for (int64_t v = 0; v < in->n; v++) {

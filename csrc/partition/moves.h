@@ -1,4 +1,5 @@
-/* Lists the objects that change their part, also in the order of their new ranks. */
+/* Lists the objects that change their part, in the order of the objects and in the order of their
+ * new ranks. */
 #ifndef PLB_PARTITION_MOVES_H
 #define PLB_PARTITION_MOVES_H
 
@@ -38,7 +39,7 @@ typedef struct plb_new_parts {
 } plb_new_parts_t;
 
 typedef struct plb_moves {
-    int32_t *where; /* [parts->n] rank of each object */
+    int32_t *where; /* [parts->n] new rank of each object */
     int64_t n;
     int64_t *row, *id; /* [n] row and id of each object that changes its part, by ascending row */
     int32_t *rank, *part; /* [n] its new rank and part */
@@ -46,8 +47,8 @@ typedef struct plb_moves {
     int32_t *count;  /* [parts->n_parts] number of moves to each part */
 } plb_moves_t;
 
-/** List the moves.  Owns its arrays.  O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of
- * range. */
+/** List the moves.  `self` owns its arrays.  Time: O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a
+ * part is out of range. */
 int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);
 

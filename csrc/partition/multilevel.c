@@ -11,7 +11,7 @@
 enum {
     MAX_LEVELS = 48,
     PER_PART = 60,  /* number of vertices of the coarsest hypergraph, for each part */
-    COARSEST = 200, /* least number of vertices of the coarsest hypergraph */
+    COARSEST = 200, /* smallest number of vertices of the coarsest hypergraph */
     TRIES = 8,      /* number of bisections that are tried for a coarsest hypergraph */
 };
 
@@ -145,7 +145,7 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest,
         PLB_NEW(self->cluster[at], fine->n_vertices);
         ret = plb_hypergraph_cluster(fine, label, most, rng, self->cluster[at], &n, err);
         if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
-            break; /* no vertices can be merged any more */
+            break; /* fewer than one vertex in twenty was merged: more levels are not worth it */
         }
         PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
         PLB_TRY(plb_hypergraph_contract(fine, self->cluster[at], n, &self->hg[at + 1], err));
@@ -159,8 +159,8 @@ out:
     return ret;
 }
 
-/* Compute the limits of a level.  They are larger than the final limits by one vertex, so that
- * heavy vertices can move. */
+/* Compute the limits of a level.  Except on the finest level, they are larger than the final
+ * limits by the weight of the heaviest vertex, so that heavy vertices can move. */
 static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool finest,
                    int64_t *out)
 {
@@ -267,7 +267,7 @@ out:
 
 /* ---- from scratch: recursive multilevel bisection ------------------------------------------- */
 
-/* Bisect a coarsest hypergraph several times, and take the best bisection: part 0 has about the
+/* Bisect the coarsest hypergraph several times, and take the best bisection: part 0 has about the
  * weight `target`. */
 static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limits, int64_t target,
                            plb_rng_t *rng, int32_t *part, plb_err_t *err)

@@ -1,4 +1,4 @@
-/* Evaluates a partition: each rank counts edges and nets between parts for its own rows.
+/* Evaluates a partition: each rank counts the edges and nets between parts, in its own rows.
  *
  * Objects are numbered over all ranks; `first` is this rank's first object. */
 #ifndef PLB_PARTITION_QUALITY_H
@@ -29,8 +29,8 @@ typedef struct plb_scan {
 } plb_scan_t;
 
 /** Check that `start` rises from 0 to n_entries and that every entry is below n_objects; the error
- * names the array `name`.  Then count the loops and compute `skew`, which shows that a graph is
- * not symmetric with a probability of 1 - 2^-64. */
+ * names the array `name`.  Then count the loops and compute `skew`: if a graph is not symmetric,
+ * the sum of `skew` over all ranks is other than 0 with a probability of 1 - 2^-64. */
 int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
                   int64_t n_objects, plb_scan_t *out, plb_err_t *err);
 

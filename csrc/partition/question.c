@@ -77,7 +77,7 @@ static int check_shares(const plb_question_t *in, plb_err_t *err)
     double sum = 0.0;
     for (int32_t r = 0; in->share != NULL && r < in->n_parts; r++) {
         PLB_FAIL_IF(!(in->share[r] >= 0.0 && in->share[r] <= 1e30), err, PLB_ERR_VALUE,
-                    "share[%d] is %g: expected zero or more", r, in->share[r]);
+                    "share[%d] is %g: expected 0 ... 1e30", r, in->share[r]);
         sum += in->share[r];
     }
     return in->share == NULL || sum > 0.0
@@ -93,8 +93,8 @@ static int check_graph(const plb_question_t *in, plb_err_t *err)
         for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
             PLB_FAIL_IF(in->to[j] < 0 || in->to[j] >= in->n_vertices || in->to[j] == v, err,
                         PLB_ERR_RANGE,
-                        "to[%d], an edge of vertex %d, is %d: expected another "
-                        "vertex of 0 ... %d",
+                        "to[%d], an edge of vertex %d, is %d: expected a different "
+                        "vertex, 0 ... %d",
                         j, v, in->to[j], in->n_vertices - 1);
         }
     }
@@ -118,7 +118,7 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err)
                 in->n_parts);
     PLB_FAIL_IF(!(in->imbalance > 1.0 && in->imbalance <= 1e6), err, PLB_ERR_VALUE,
                 "imbalance is %g: expected a number above 1, "
-                "e.g. 1.03",
+                "e.g. 1.03, and at most 1e6",
                 in->imbalance);
     PLB_FAIL_IF(in->seed < 0, err, PLB_ERR_VALUE, "seed is %d: expected zero or more", in->seed);
     PLB_PASS(check_weights(in, err));
@@ -152,7 +152,7 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
     return PLB_OK;
 }
 
-/* ---- what libraries are not asked ----------------------------------------------------------- */
+/* ---- parts that get no vertices ------------------------------------------------------------- */
 
 /* The question without the parts that cannot get vertices.  If there are fewer vertices than
  * parts, the parts with the lowest numbers remain. */

@@ -63,11 +63,11 @@ typedef struct plb_partitioner {
     const char *version; /* version of the library */
     unsigned takes;
     /** Compute part[n_vertices].  `in` has been checked: every share is above zero, there are
-     * enough vertices for all parts, and something is connected.  After an error part[] is
-     * undefined. */
+     * enough vertices for all parts, and there are edges, pins or coordinates.  After an error
+     * part[] is undefined. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
     /* Not NULL: the library does not check for signals, and therefore runs in a thread of its own
-     * (base/aside.h); this is the number of running calls whose callers were interrupted by a
+     * (base/aside.h); *left is the number of running calls whose callers were interrupted by a
      * signal.  NULL: it runs in the caller's thread. */
     atomic_int *left;
     void (*watch)(void); /* while `run` runs in a thread of its own, the thread that waits calls
@@ -97,8 +97,8 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** Give one vertex to each empty part that has a share; take it from the part with most vertices.
- * Parts without a share keep only their fixed vertices. */
+/** Give one vertex to each empty part that has a share; take it from the part with the most
+ * vertices that are not fixed.  Parts without a share keep only their fixed vertices. */
 int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
 /** Improve a partition of a checked question: bring it within its limits, refine it, then do

@@ -12,7 +12,7 @@ typedef struct namer {
     const plb_new_names_t *in;
     int32_t *name;  /* [n_parts] the new name (number) of each part; NONE: it has none yet */
     bool *taken;    /* [n_parts] whether a part already has this name */
-    int32_t *room;  /* [n_parts] argument of plb_assign: room of each place */
+    int32_t *room;  /* [n_parts] argument of plb_assign: how many parts each place may take */
     int32_t *place; /* [n_parts] result of plb_assign */
     int64_t *start; /* start, to, gain: the gains, an argument of plb_assign */
     int32_t *to;

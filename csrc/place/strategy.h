@@ -31,7 +31,7 @@ enum {
 typedef struct plb_opts {
     const double *params; /* one value for each entry of the strategy's table, in its order */
     uint64_t seed;
-    bool lenient; /* of a distributed strategy: true: ranks may end above their memory limits, as
+    bool lenient; /* for distributed strategies. true: ranks may end above their memory limits, as
                      in a running program; false: this is an error */
 } plb_opts_t;
 
@@ -51,13 +51,14 @@ struct plb_strategy {
     void *user;
     /* agents of a distributed strategy (kit/agent.h); NULL: the strategy is central */
     const struct plb_agent_type *agent;
-    /* name of the partitioner that it needs, which may be absent; NULL: none */
+    /* name of the partitioner that the strategy needs, which may not be installed; NULL: it needs
+     * none */
     const char *library;
     bool for_equal_objects; /* true: the strategy assumes that all objects are equal, so it is
                                never selected automatically; false: it is for any objects */
 };
 
-/* X(name of plb_strategy_*), in the order in which they are listed. */
+/* X(name): the strategy is plb_strategy_<name>.  Strategies are listed in this order. */
 #define PLB_STRATEGIES(X)                                                                         \
     X(none)                                                                                       \
     X(bestfit)                                                                                    \

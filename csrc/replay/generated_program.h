@@ -7,7 +7,7 @@
  *            arXiv 2104.01688)
  *   drift    a state of the program; an LB step places for the state of the iteration before
  *            it, and the distance from that state adds to the imbalance
- *   noise    imbalance that no LB step removes; also `residual`
+ *   noise    imbalance that no LB step removes, like `residual`
  *
  * The initial placement costs nothing and is made for the state `start`. */
 #ifndef PLB_REPLAY_GENERATED_PROGRAM_H

@@ -60,13 +60,13 @@ static int find_sections(layout_t *self, plb_err_t *err)
         c->end = i + 1;
     }
     PLB_PASS_NEW(self->slot, slots);
-    /* room for each task of a section to arrive, to stay and to leave */
+    /* up to three changes for each task of a section: it arrives, stays, or leaves */
     PLB_PASS_NEW(self->change, 3 * slots);
     return PLB_OK;
 }
 
-/* The use of the slots.  Of each entity: `of`, its slot; `seen`, the latest section so far in
- * which it occurs; `last`, the last section of the run in which it occurs. spare: the free
+/* Which slots are in use.  For each entity, `of` is its slot, `seen` is the most recent section in
+ * which it occurs, and `last` is the final section of the run in which it occurs.  spare: the free
  * slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
@@ -208,12 +208,12 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* The seconds after which all ranks end together if `work` can be divided in any proportion;
- * base[p]: seconds that each rank needs besides. */
+/* Return the seconds after which all ranks end together if `work` can be divided in any
+ * proportion. base[p]: seconds that each rank needs in addition. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
-    for (double level = INFINITY;;) { /* leave out ranks whose `base` alone is longer than the
-                                         result, until no rank is */
+    for (double level = INFINITY;;) { /* leave out the ranks whose `base` alone is longer than the
+                                         result, until there are no more such ranks */
         double sum = work, speeds = 0.0;
         for (int32_t r = 0; r < p; r++) {
             const double own = pace == NULL ? 1.0 : pace[r];

@@ -40,6 +40,7 @@ static void add_blocks(const double *restrict lanes, const int32_t *slot, int64_
     }
 }
 
+/* Add the loads of n tasks in the LANES phases of a block to the sums of their ranks. */
 PLB_MULTIVERSION
 static void add_block(const double *restrict lanes, const int32_t *slot, int64_t n,
                       const int32_t *rank, double *restrict sum)

@@ -133,7 +133,7 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         if (self->all.state[other].time <= new->time) {
             return ret;
         }
-        /* the step stays in memory: it may be the parent of other LB steps */
+        /* the LB step of that state stays in memory, because later LB steps may refer to it */
         self->all.state[other].gone = true;
     }
     PLB_TRY(note_step(self, new->step, which, err));
@@ -249,7 +249,8 @@ static void run_group(search_t *self, group_t *group, const int64_t *of)
     group->n = 0;
 }
 
-/* Compute the times of every n_parts-th group of states. */
+/* Compute the times of a part of the states: every n_parts-th group of them, beginning with group
+ * `part`. */
 static void run_part(void *arg, int part, int n_parts)
 {
     search_t *self = arg;
@@ -572,7 +573,8 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     search_t search = {.strategy = strategy, .n_strategies = n, .opts = opts};
     int ret = PLB_OK;
     PLB_FAIL_IF(n < 1 || opts->width < 1, err, PLB_ERR_VALUE,
-                "width is %lld, with %d strategies: expected a width of 1 or more, and a strategy",
+                "width is %lld, with %d strategies: expected a width of 1 or more, and at least "
+                "one strategy",
                 (long long)opts->width, (int)n);
     if (trace->n_phases == 0) {
         return ret;

@@ -1,7 +1,7 @@
 /* The best schedule of LB steps for a recorded run: a search forward over its phases.
  *
- * A state is a placement of all objects, with the least time of a schedule that leads to it.  At
- * the end of each phase, states take an LB step, with one call of the strategy each.  Of all
+ * A state is a placement of all objects, with the time of the fastest schedule that leads to it.
+ * At the end of each phase, states take an LB step, with one call of the strategy each.  Of all
  * states with the same placement, only the fastest one is kept.  This loses nothing, because the
  * future depends on the state alone (label-setting search, as in Dijkstra, Numerische Mathematik
  * 1, 1959).  A strategy that uses loads alone gives the same new state from all states: then the
@@ -10,8 +10,8 @@
  * Without pruning the number of states would double with each phase.  Two rules limit it:
  *   - A state is dropped if it cannot become faster than the best complete run that is known
  *     (branch and bound).  Its lower bound is the time of some phases without an LB step, then one
- *     LB step, then phases as fast as perfect balance, the largest object, and the objects that
- *     may not migrate allow.
+ *     LB step, then phases that are as fast as possible: their load is perfectly balanced, as far
+ *     as the largest object and the objects that may not migrate allow.
  *   - Only the `width` fastest states take an LB step: after it, slower states would be similar to
  *     them.  If this leaves out a state, the result is not exact.
  *

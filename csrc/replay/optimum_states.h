@@ -1,5 +1,5 @@
-/* The states of the search of optimum_recorded.c: placements, and for each the least time in
- * which a schedule arrives at it. */
+/* The states of the search of optimum_recorded.c: placements, and for each placement the time of
+ * the fastest schedule that leads to it. */
 #ifndef PLB_REPLAY_OPTIMUM_STATES_H
 #define PLB_REPLAY_OPTIMUM_STATES_H
 
@@ -54,13 +54,13 @@ static inline double *estimates_of(const states_t *self, int64_t s)
 
 uint64_t plb_hash_of_ranks(const int32_t *rank, int64_t n);
 
-/** Make room for n states. */
+/** Allocate memory for n states. */
 int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
 void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
-/** Build the hash table of states again, by their placements, with room for `more` states. change:
- * true: some states may have become equal; false: all states are different. */
+/** Build the hash table of states again, by their placements, with space for `more` additional
+ * states. change: true: some states may have become equal; false: all states are different. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
 /** Return the bucket of the state with these ranks, or the free bucket for it. */

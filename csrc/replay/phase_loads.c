@@ -21,8 +21,8 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_multicast = t->edge_multicast == NULL ? NULL : t->edge_multicast + e;
 }
 
-/* Return the loads of the phase, whose tasks begin with `first`: seconds on the objects' present
- * ranks, or work if the trace has work. */
+/* Return the loads of the phase, whose tasks begin at index `first`: seconds on the objects'
+ * present ranks, or work if the trace has work. */
 static const double *loads_here(plb_phases_t *self, int64_t first)
 {
     const plb_trace_t *t = self->trace;
@@ -38,8 +38,8 @@ static const double *loads_here(plb_phases_t *self, int64_t first)
     return self->load;
 }
 
-/* Return the end of the run of phases, from i on, that have the same objects on the same ranks
- * unless an LB step moves objects. */
+/* Return the end of the successive phases, from i on, that have the same objects on the same ranks
+ * unless an LB step moves objects: at most PLB_SUM_PHASES phases. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -115,8 +115,8 @@ static void add_sent(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->sent[src] += bytes;
 }
 
-/* Add to the time of each rank alpha * messages + beta * bytes, of what it sends to other
- * ranks. */
+/* Add the cost of messages to each rank's time: alpha * messages + beta * bytes, where the
+ * messages and bytes are those that the rank sends to other ranks. */
 static void add_traffic(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -239,7 +239,8 @@ static void order_by_rank(plb_phases_t *self)
     for (int32_t r = 0; r < p; r++) {
         ptr[r + 1] += ptr[r];
     }
-    /* this loop moves ptr[r + 1] from the beginning of rank r to its end */
+    /* this loop moves ptr[r] from the beginning of rank r to its end; afterwards, the ends are
+     * shifted by one, so that ptr[r] is the beginning again */
     for (int64_t k = 0; k < self->n; k++) {
         self->order[ptr[self->rank[k]]++] = (int32_t)k;
     }

@@ -71,7 +71,7 @@ static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Make room for n objects.  `window` is the last row of the array `estimate`. */
+/* Allocate the arrays of n objects.  `window` is the last row of the array `estimate`. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -142,7 +142,8 @@ out:
     return ret;
 }
 
-/* Copy an array of the ranks to `room`, and return the copy; NULL if the array is NULL. */
+/* Copy an array with a value for each rank to the buffer `room`, and return the copy; NULL if the
+ * array is NULL. */
 static const double *own(const double *x, double *room, int32_t p)
 {
     if (x != NULL) {
@@ -218,7 +219,8 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* A property of the present objects and of the tasks: `size` bytes for each. */
+/* A property that the present objects and the tasks of the trace have, with `size` bytes for each
+ * object. */
 typedef struct column {
     char *own;
     const char *given; /* NULL: the trace does not have it */
@@ -227,7 +229,7 @@ typedef struct column {
 
 enum { N_COLUMNS = 5 };
 
-/* first: the number of the phase's first task. */
+/* List the properties that are copied.  first: index of the phase's first task. */
 static void columns_of(const plb_phases_t *self, int64_t first, column_t *out)
 {
     const plb_trace_t *t = self->trace;
@@ -328,7 +330,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
                     (long long)(first + k), e);
         self->entity[k] = e;
         self->index_of[e] = (int32_t)k;
-        /* an absent object stays where it was at the last LB step */
+        /* for a new object, plb_phases_gain assumes that the last LB step did not move it */
         if (self->from[k] < 0) {
             self->rank_before[e] = -1;
         }

@@ -5,7 +5,7 @@
  *   - An object that never may migrate is always on its recorded rank.
  *   - An object that appears is on the rank where it was created.  If the trace does not have
  *     that rank, it is on its recorded rank; if it was absent and comes back, on its last rank.
- *   - It stays there until plb_phases_move.
+ *   - An object stays on its rank until plb_phases_move moves it.
  * Load estimates are computed as in the runtime (measure/estimate.h).  Loads of ranks are exact
  * sums, rounded once, with the same bits as in a run.
  *
@@ -28,7 +28,7 @@ typedef struct plb_phases_options {
     bool as_recorded; /* true: every object is always on its recorded rank; false: as described
                          above */
     bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
-                         prediction); false: load estimates, and the edges of the phase before */
+                         prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
     bool learns;      /* true: also keep estimates from the iterations since an object came to its
                          present rank; false: only those from all iterations */
@@ -95,7 +95,8 @@ typedef struct plb_phases {
     /* Loads of ranks, computed for the phases sums_begin ... sums_end - 1 at once. */
     double *sum, *room_of_sums; /* sum: [n_ranks, PLB_SUM_PHASES]; room_of_sums: scratch memory */
     int64_t sums_begin, sums_end;
-    /* [n_ranks] of each rank: its seconds; the messages and bytes that it sends to other ranks */
+    /* [n_ranks] for each rank: its seconds, and the messages and bytes that it sends to other
+     * ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
     bool in_seconds;       /* whether the trace has task_seconds, so that loads are seconds and not
@@ -130,8 +131,8 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
  * estimates and edges are those of the previous phase. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 
-/** Take the properties of the present objects from the phase, whose tasks begin with number
- * `first`. */
+/** Copy the properties of the present objects from the present phase.  first: index of the phase's
+ * first task. */
 void plb_phases_take_facts(plb_phases_t *self, int64_t first);
 
 #endif

@@ -317,8 +317,8 @@ static void simulate(sim_t *s)
     }
     if (s->ret == PLB_OK && s->n_done < s->in.n_ranks) {
         plb_sim_check(s, PLB_FAIL(s->err, PLB_ERR_STATE,
-                                  "no rank can go on: %lld of %lld have ended, statistics "
-                                  "are known up to %lld",
+                                  "no rank can go on: %lld of %lld have ended, statistics are "
+                                  "known up to iteration %lld",
                                   (long long)s->n_done, (long long)s->in.n_ranks,
                                   (long long)s->root.seen));
     }

@@ -43,8 +43,8 @@ enum { PLB_SERVES_ALWAYS = 0 };
       "how often a working rank passes messages on in an iteration; 0: at once")                  \
     X(halo, int64_t, 1, "", "1: a rank needs its neighbours' data; 0: it does not")               \
     X(blocked, int64_t, 0, "",                                                                    \
-      "1: it waits for these data in a blocking receive, and only passes messages on; 0: it "     \
-      "also processes them")                                                                      \
+      "1: a rank that waits for its neighbours' data is in a blocking receive, and only passes "  \
+      "messages of the protocol on; 0: it also processes them")                                   \
     X(work, double, 10e-3, "s", "work of an iteration")                                           \
     X(spread, double, 0.0, "", "largest lasting slowdown of a rank, as a fraction of work")       \
     X(noise, double, 0.02, "", "mean of an exponential delay, as a fraction of work")             \
@@ -84,7 +84,7 @@ typedef struct plb_protocol_decision {
     X(gathered, double, "s", "mean over the ranks: waiting at the final iteration")               \
     X(received, double, "s", "mean over the ranks: waiting for neighbours")                       \
     X(bytes_sent, double, "B", "mean over the ranks: bytes sent for the protocol")                \
-    X(bytes_sent_max, double, "B", "most bytes that one rank sent")                               \
+    X(bytes_sent_max, double, "B", "largest number of bytes that one rank sent")                  \
     X(messages_sent, double, "", "mean over the ranks: messages sent for the protocol")           \
     X(events, int64_t, "", "events of the simulation")
 

@@ -6,7 +6,7 @@
 
 enum {
     MAXIMUM_BYTES = 16
-}; /* bytes of a message with a round and a reach, or with the ruling on them */
+}; /* bytes of a message with a round and a reach, or with the ruling that follows from them */
 
 static double bytes_time(const sim_t *s, int64_t bytes)
 {

@@ -11,7 +11,8 @@ double plb_sim_hop(const sim_t *s, int64_t bytes);
 /** Add an event of a rank. */
 void plb_sim_push(sim_t *s, double time, int64_t rank);
 
-/** Make sure that a rank to which something comes at `time` has an event then or earlier. */
+/** Make sure that a rank at which a message arrives at `time` has an event at this time or
+ * earlier. */
 void plb_sim_wake(sim_t *s, int64_t rank, double time);
 
 /** Add an event for the earliest arrival at a rank after t. */
@@ -21,8 +22,8 @@ void plb_sim_wake_next(sim_t *s, int64_t rank, double t);
  * known yet. */
 double plb_sim_halo(const sim_t *s, int64_t rank);
 
-/** A rank gets, at time `at`, its own part or that of a child: of the statistics of an iteration,
- * or (plb_sim_add_maximum) of a maximum. */
+/** Let a rank get, at time `at`, one part of the statistics of an iteration, its own or that of a
+ * child.  plb_sim_add_maximum: one part of a maximum. */
 void plb_sim_add_stats(sim_t *s, int64_t rank, int64_t iteration, double at);
 void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at);
 

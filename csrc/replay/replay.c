@@ -56,7 +56,8 @@ void plb_replay_free(plb_replay_t *self)
     *self = (plb_replay_t){0};
 }
 
-/* Make room for the results of these phases; it doubles if the trace comes in parts. */
+/* Allocate memory for the results of these phases.  If the trace comes in parts, the capacity
+ * doubles each time that it is exceeded. */
 static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
 {
     const int64_t n = self->n - self->first + t->n_phases,
@@ -157,8 +158,8 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     return ret != PLB_OK ? ret : plb_decider_judge(self->opt.decider, gain, err);
 }
 
-/* Return the speeds with which an object's load estimate changes when it migrates.  NULL or all
- * zeros: the estimate does not depend on the rank. */
+/* Return the ranks' speeds, by which the load estimate of an object is converted when the object
+ * migrates.  NULL or all zeros: the estimate does not depend on the rank. */
 static const double *speeds_used(const plb_replay_t *self)
 {
     const plb_phases_t *phases = &self->phases;
@@ -281,8 +282,8 @@ static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err)
 {
     PLB_FAIL_IF(loop->n < 0 || loop->first != self->n, err, PLB_ERR_STATE,
-                "a loop of %lld iterations begins at %lld: expected it at %lld, after the "
-                "phases so far",
+                "a loop of %lld iterations begins at iteration %lld: expected 0 iterations or "
+                "more, beginning at %lld, after the phases so far",
                 (long long)loop->n, (long long)loop->first, (long long)self->n);
     self->next = *loop;
     self->begins = true;
@@ -397,8 +398,7 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
     if (ret == PLB_OK && self->n + trace->n_phases > loop->first + loop->n) {
         ret = PLB_FAIL(err, PLB_ERR_STATE,
-                       "%lld phases were given: expected %lld, up to the "
-                       "end of the loop",
+                       "%lld phases were given: expected at most %lld, up to the end of the loop",
                        (long long)trace->n_phases, (long long)(loop->first + loop->n - self->n));
     }
     if (ret != PLB_OK || (ret = make_room(self, trace, err)) != PLB_OK) {

@@ -28,7 +28,7 @@ typedef struct plb_loop {
                       known */
 } plb_loop_t;
 
-/* The measured figures of an LB step of the recorded run. */
+/* What the recorded run measured for an LB step. */
 typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
@@ -68,7 +68,7 @@ typedef struct plb_replay {
     int32_t *rank;          /* [tasks] rank on which each ran; NULL: not kept */
     double *times;          /* [n * n_ranks] without messages; NULL: not kept */
     int64_t n, tasks, room, room_of_tasks;
-    int64_t first; /* the metrics and seconds of the phases before this one were forgotten */
+    int64_t first; /* the metrics and seconds of the phases before phase `first` were forgotten */
     /* The present loop. */
     plb_loop_t loop, next;
     bool begins; /* whether the next phase is the first one of the loop `next`; if not, it belongs
@@ -91,8 +91,8 @@ void plb_replay_free(plb_replay_t *self);
  * one. */
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
-/** Start the loop with an LB step that is due, although its first phase is not known yet; objects:
- * a trace with one phase, the objects that exist now. */
+/** If an LB step is due, do it at the start of the loop, although the first phase is not known
+ * yet. objects: a trace with one phase, which has the objects that exist now. */
 int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err);
 
 /** Replay the next phases, which belong to the present loop. */
@@ -103,9 +103,9 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 void plb_replay_forget(plb_replay_t *self, int64_t before);
 
 /** Let the decider observe the last phase, although the next phase is not known yet.  left: a
- * trace with one phase, the objects that exist now; NULL: those of the last phase.  early: true:
- * the loop was left before its end, so that an LB step that is due takes place now; false: the
- * loop was not left early. */
+ * trace with one phase, which has the objects that exist now; NULL: they are those of the last
+ * phase.  early: true: the loop was left before its end, so that an LB step that is due takes
+ * place now; false: the loop was not left early. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
 
 #endif

@@ -15,7 +15,7 @@ enum {
     PLB_REPEATS_EDGES = 2, /* the same edges, bytes and messages */
 };
 
-/* Figures of a phase over all ranks, as measured in the recorded run (measure/stats.h). */
+/* What the recorded run measured in a phase, over all ranks (measure/stats.h). */
 enum {
     PLB_FIGURE_TIME, /* seconds of the slowest rank, including messages */
     PLB_FIGURE_MAX,  /* seconds; the load of the most loaded rank */

@@ -15,10 +15,12 @@ int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
  * has been checked; false: check them, too. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
-/** Check bytes and memory.  Only an LB step reads them. */
+/** Check the bytes, memory, work and positions of the tasks of phase i.  Only an LB step reads
+ * them. */
 int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
-/** Check the edges.  Call it if messages cost time or a strategy uses communication. */
+/** Check the edges of phase i.  Call this if messages cost time or a strategy uses communication.
+ */
 int plb_trace_check_edges(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 
 #endif

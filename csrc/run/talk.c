@@ -86,7 +86,7 @@ static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
 {
     const int64_t n = self->n + more;
     PLB_FAIL_IF(n > MOST, err, PLB_ERR_RANGE,
-                "%d pairs of objects exchange messages: expected fewer", MOST);
+                "more than %d pairs of objects exchange messages: expected fewer", MOST);
     PLB_PASS_GROW(self->edge, self->room, n);
     if (2 * n > self->n_buckets) {
         int64_t n_buckets = self->n_buckets > 0 ? self->n_buckets : LEAST;
@@ -118,7 +118,7 @@ static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64
 static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
                             plb_err_t *err)
 {
-    /* after the last edge, a new iteration probably begins */
+    /* if the previous message used the last edge, a new iteration probably begins */
     int64_t k = self->next < self->n ? self->next : 0;
     if (k == self->n || !is_at(self, k, source, target, n)) {
         const int32_t found = self->n > 0 ? *bucket_of(self, source, target, n) : -1;

@@ -15,11 +15,12 @@ typedef struct plb_edge {
                    * follow each other, and each has the multicast's bytes and messages */
 } plb_edge_t;
 
-/* The edges.  Programs usually send the same messages in each iteration, so plb_talk_add looks
- * first at the edge after the last one, and only then in the hash table. */
+/* The edges.  Programs usually send the same messages in each iteration.  So plb_talk_add first
+ * looks at edge[next], which follows the edge of the previous message, and only then in the hash
+ * table. */
 typedef struct plb_talk {
-    plb_edge_t *edge; /* [n] in the order of their first messages */
-    int64_t n, room, next, casts;
+    plb_edge_t *edge;             /* [n] in the order of their first messages */
+    int64_t n, room, next, casts; /* room: capacity of `edge`; casts: number of multicasts */
     int32_t *bucket; /* [n_buckets] index of an edge (of a multicast: the first); -1: empty.  At
                       * most half of the buckets are used */
     int64_t n_buckets;

@@ -36,8 +36,8 @@ typedef enum plb_op_kind {
         PLB_N_OPS
 } plb_op_kind_t;
 
-/* X(name).  For all of them, `bytes` of an operation is the number of bytes that one rank sends
- * to one other rank, or adds to the result. */
+/* X(name).  For all collectives, `bytes` of an operation is the number of bytes that one rank
+ * sends to one other rank, or adds to the result. */
 /* clang-format off */
 #define PLB_COLLECTIVES(X) \
     X(BARRIER) X(BCAST) X(GATHER) X(SCATTER) X(REDUCE) X(ALLREDUCE) X(ALLGATHER) X(ALLTOALL) \
@@ -53,12 +53,14 @@ typedef enum plb_collective {
 
 enum {                        /* Flags of an operation. */
        PLB_OP_SAME_CALL = 1,  /* the operation belongs to the same call as the previous one */
-       PLB_OP_ANY_SOURCE = 2, /* `peer` is the actual source; -1: the operation's WAIT has it */
-       PLB_OP_ANY_TAG = 4,    /* `tag` is the actual tag; 0: the operation's WAIT has it */
+       PLB_OP_ANY_SOURCE = 2, /* from any source; `peer` is the actual source; -1: the operation's
+                                 WAIT has the source */
+       PLB_OP_ANY_TAG = 4,    /* with any tag; `tag` is the actual tag; 0: the operation's WAIT has
+                                 the tag */
        /* a synchronous send, which is complete when the message is received */
        PLB_OP_SYNCHRONOUS = 8,
-       PLB_OP_BUFFERED = 16, /* a buffered send, which is complete at once */
-       PLB_OP_SHARED = 32,
+       PLB_OP_BUFFERED = 16,  /* a buffered send, which is complete at once */
+       PLB_OP_SHARED = 32,    /* LOCK: shared, not exclusive */
        PLB_OP_CANCELLED = 64, /* WAIT: the receive will never be matched */
 };
 

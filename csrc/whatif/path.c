@@ -8,9 +8,10 @@
 #include "base/mem.h"
 
 typedef struct message {
-    int64_t longest, work, gain; /* the message's path length and figures of the procedure in ns,
-                                    as in path.h; longest < 0: not sent yet */
-    int64_t op; /* index of the operation that sends it, among those of its rank */
+    /* ns: path length of the sender when it sent the message, < 0: not sent yet; `work` and `gain`
+     * of path.h */
+    int64_t longest, work, gain;
+    int64_t op; /* the operation that sends the message: its index on the sender */
 } message_t;
 
 /* One collective.  A member is a rank, numbered as in the communicator. */
@@ -38,7 +39,7 @@ typedef struct request {
 /* How far the operations of a rank have been processed. */
 typedef struct walk {
     int64_t at;                  /* index of the present operation */
-    int64_t longest, work, gain; /* path length and figures of the procedure in ns, as in path.h */
+    int64_t longest, work, gain; /* ns: path length; `work` and `gain` of path.h */
     int64_t send, receive;       /* numbers of the next send and receive */
     int32_t depth;               /* number of open calls of the procedure */
     bool begun;                  /* whether begin() was called for operation `at` */
@@ -127,7 +128,7 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     w->longest = larger(Cs, Cr);
     if (Cs > Cr && p->hop != NULL) {
         const int64_t next = plb_lower_bound(p->pairs->send_start, p->s->n_ranks, sent + 1);
-        hop(p, rank, (int32_t)next - 1, m->op); /* the rank of this send */
+        hop(p, rank, (int32_t)next - 1, m->op); /* `next` - 1 is the sender's rank */
     }
     return true;
 }
@@ -214,7 +215,7 @@ static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *membe
     return m->top;
 }
 
-/* Return the longest path of all members except one. */
+/* Return the largest path length of all members except one. */
 static int64_t others(const collective_t *m, int32_t member)
 {
     int64_t top = 0;
@@ -446,8 +447,8 @@ out:
     return ret;
 }
 
-/* Divide the time of a rank's stretches among the procedures.  Each time belongs to the innermost
- * open procedure. */
+/* Divide the time of a rank's segments of the path among the procedures.  The time between two
+ * operations belongs to the innermost procedure that is open then. */
 static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
                  int32_t *stack, int64_t room, plb_err_t *err)

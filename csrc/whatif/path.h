@@ -1,6 +1,6 @@
-/* The critical path of recorded operations.  Also, how long it would be if a procedure F took no
- * time ("critical path zeroing"), or if F ran on the ranks that receive its results (Eom and
- * Hollingsworth 1998, "procedure LBF", figure 2).
+/* Finds the critical path of recorded operations.  Also computes how long the path would be if a
+ * procedure F took no time ("critical path zeroing"), or if F ran on the ranks that receive its
+ * results (Eom and Hollingsworth 1998, "procedure LBF", figure 2).
  *
  * The program activity graph has the operations as nodes.  Its arcs are messages, and the
  * processor time of a rank from one operation to the next.  The longest path is the run time if
@@ -41,7 +41,7 @@ typedef struct plb_path_query {
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* How the longest path comes to an operation. */
+/* From where the longest path comes to an operation. */
 typedef struct plb_path_hop {
     int64_t op;   /* index of the operation of another rank from which it comes */
     int32_t rank; /* that other rank; -1: the path comes from the previous operation of the same
@@ -49,10 +49,10 @@ typedef struct plb_path_hop {
     int32_t pad;
 } plb_path_hop_t;
 
-/* A stretch of the critical path: operations first ... last of a rank. */
+/* A segment ("stretch") of the critical path: the operations first ... last of one rank. */
 typedef struct plb_stretch {
     int64_t first, last;
-    int64_t ns; /* ns of processor time and pauses in the stretch */
+    int64_t ns; /* ns of processor time and pauses in the segment */
     int32_t rank, pad;
 } plb_stretch_t;
 
@@ -63,7 +63,7 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err);
 
-/** Find the longest path to the last operation of `rank`: *n stretches in order of time.  The
+/** Find the longest path to the last operation of `rank`: *n segments in order of time.  The
  * caller frees them. */
 int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
                   plb_stretch_t **out, int64_t *n, plb_err_t *err);

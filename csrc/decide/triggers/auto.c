@@ -86,7 +86,7 @@ typedef struct state {
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
     double rate;         /* the last result of best_rate: lowest average cost per iteration */
-    double steady;       /* the least `level` since the last LB step */
+    double steady;       /* the smallest `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* weighted sums of u in the first, and in the second, iteration after LB
                         steps */
@@ -217,8 +217,8 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* The share of an excess e (seconds per iteration) that is expected to persist until it has
- * repaid theta. */
+/* The share of an excess e (seconds per iteration) that is expected to persist until its removal
+ * has repaid theta. */
 static double share(const state_t *s, double e, double theta, double left, double trust)
 {
     const double horizon = plb_lesser(theta / e, left);
@@ -240,7 +240,7 @@ static double share(const state_t *s, double e, double theta, double left, doubl
  * iterations count if waiting for three would cost more than an LB step. */
 static double settled(const state_t *s, int64_t n, double theta)
 {
-    /* `level` is the least of FIRST iterations, so it lags behind while it grows, except at the
+    /* `level` is the lowest u of FIRST iterations, so it lags behind a growing u, except at the
      * start of the cycle */
     const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
     const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
@@ -406,21 +406,20 @@ static void balanced(plb_trigger_t *self, double cost, double max_over_mean)
 
 static const plb_param_t params[N_PARAMS] = {
     [PATIENCE] = {"patience", "",
-                  "an imbalance must have existed for this part of the iterations in which "
-                  "it would repay an LB step",
+                  "an imbalance must have existed for this fraction of the iterations in which "
+                  "its removal would repay an LB step",
                   0.4, 0, 1e6},
     [PAST] = {"past", "", "factor on the cost per iteration of past cycles", 1.2, 0, 1e6},
-    [CUT] = {"cut", "", "assumed cost of cutting a cycle in two, in costs of an LB step", 2, 1,
-             1e6},
+    [CUT] = {"cut", "",
+             "assumed cost of cutting a cycle in two, as a multiple of the cost of an LB step", 2,
+             1, 1e6},
     [TRUST] = {"trust", "", "weight of the assumption that an imbalance persists, in LB steps", 3,
                0, 1e6},
     [DOUBT] = {"doubt", "",
-               "gain that the first LB step must promise, in costs of an LB "
-               "step",
-               2, 0, 1e6},
+               "expected gain that the first LB step needs, as a multiple of its cost", 2, 0, 1e6},
     [TRIAL] = {"trial", "",
-               "gain that an LB step must promise to replace the initial "
-               "placement at once, in costs of an LB step",
+               "expected gain that an LB step needs to replace the initial placement at once, as "
+               "a multiple of its cost",
                4, 0, 1e6},
     [GUESS] = {"guess", "iterations",
                "assumed cost of an LB step while it is unknown, in balanced iterations; less in a "
@@ -428,10 +427,10 @@ static const plb_param_t params[N_PARAMS] = {
                20, 0, 1e9},
     [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
                 1e6},
-    [AHEAD] = {"ahead", "iterations",
-               "least number of iterations that are expected to follow, if the end of the run is "
-               "not known",
-               400, 0, 1e9},
+    [AHEAD] =
+        {"ahead", "iterations",
+         "if the end of the run is not known, at least this many further iterations are expected",
+         400, 0, 1e9},
 };
 
 const plb_trigger_kind_t plb_trigger_auto = {

@@ -68,7 +68,8 @@ static double left_over(const double *r)
     return fmin(plb_median3(r), at_zero);
 }
 
-/* Before the first LB step there is no residual. */
+/* Return the residual: before the first LB step it is 1; then, until it can be measured, it is the
+ * one that the strategy predicted. */
 static double residual(const metabalancer_t *s)
 {
     return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
@@ -135,7 +136,7 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
                                                                              : PLB_REASON_EARLY;
 }
 
-/* Return the reason of the verdict, once there are enough figures. */
+/* Return the reason of the verdict, once there are enough iterations. */
 static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t *o,
                               plb_reason_t sudden, const plb_verdict_t *v)
 {
@@ -176,8 +177,8 @@ static const plb_param_t params[N_PARAMS] = {
     [THRESHOLD] = {"threshold", "", "max/mean above which the dynamic trigger fires (3.5.5)", 1.1,
                    1, 1e6},
     [PATIENCE] = {"patience", "iterations",
-                  "number of iterations in a row above the threshold before it fires; 1 as in the "
-                  "thesis",
+                  "number of iterations in a row above the threshold before the dynamic trigger "
+                  "fires; 1: as in the thesis",
                   2, 1, 1e6},
     [LEAST] = {"least", "iterations",
                "number of iterations observed after an LB step before the next decision", 3, 2,

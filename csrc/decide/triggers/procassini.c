@@ -45,8 +45,8 @@ static const plb_param_t params[N_PARAMS] = {
 
 const plb_trigger_kind_t plb_trigger_procassini = {
     .name = "procassini",
-    .help = "when an LB step and a batch of balanced iterations take less time than the batch "
-            "does now",
+    .help = "when an LB step and a batch of balanced iterations after it would take less time "
+            "than the same batch without an LB step",
     .source = "Procassini 2005, as in Boulmier 2021 (arXiv 2104.01688)",
     .params = params,
     .n_params = N_PARAMS,

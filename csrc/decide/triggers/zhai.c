@@ -46,8 +46,8 @@ static const plb_param_t params[] = {
 
 const plb_trigger_kind_t plb_trigger_zhai = {
     .name = "zhai",
-    .help = "when iterations slower than those after the last LB step have cost as much as "
-            "an LB step",
+    .help = "when the slowdown since the first iterations after the last LB step has cost as much "
+            "as an LB step",
     .source = "Zhai 2018, as in Boulmier 2021 (arXiv 2104.01688)",
     .params = params,
     .n_params = 1,

@@ -6,8 +6,9 @@
 
 #include <mpi.h>
 
-/** Whether this process is alone in comm, and each of its threads may call MPI. With other ranks,
- * a signal must not end the wait for a call, because they would wait for this rank. */
+/** Whether this process is alone in comm, and each of its threads may call MPI. If there are other
+ * ranks, a signal must not end the wait for a call, because these ranks would then wait for this
+ * one. */
 static inline bool plb_may_run_aside(MPI_Comm comm)
 {
     int size = 0, level = MPI_THREAD_SINGLE, runs = 0, over = 0;

@@ -1,4 +1,5 @@
-/* Colours and orders of a graph on one rank, in a thread of their own. */
+/* Colours or orders a graph on one rank in a separate thread, so that a signal can end the wait.
+ */
 #include <string.h>
 
 #include "base/aside.h"

@@ -17,9 +17,9 @@
 _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
                "Scotch with integers of 32 bits is expected");
 
-/* ---- messages: replaces libscotcherr, which prints them ------------------------------------- */
+/* ---- messages: instead of libscotcherr, which prints them ----------------------------------- */
 
-/* The last message of Scotch on this thread. */
+/* The most recent message of Scotch on this thread. */
 static _Thread_local char said[256];
 
 __attribute__((visibility("default"))) void SCOTCH_errorProg(const char *name)
@@ -90,7 +90,7 @@ static int set_parts(SCOTCH_Arch *arch, const plb_question_t *in, plb_err_t *err
     int ret = PLB_OK;
     SCOTCH_Num *weight = NULL;
     double total = 0.0;
-    /* Scotch is best if it knows that all parts are equal */
+    /* Scotch's maps are best if it knows that all parts are equal */
     if (plb_all_equal(in->share, in->n_parts)) {
         return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
     }

@@ -44,8 +44,8 @@ typedef struct plb_zoltan {
     const int32_t *size;  /* [n] cost of an object's migration; NULL: 1 */
 
     bool imports; /* true: Zoltan's method finds the objects that arrive on a rank, and pylb tells
-                     their owners where they go (cheaper than in Zoltan); false: it finds the
-                     objects that leave a rank */
+                     their owners where they go (this is cheaper than to let Zoltan tell them);
+                     false: Zoltan's method finds the objects that leave a rank */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
     const char *const *option;
@@ -53,7 +53,7 @@ typedef struct plb_zoltan {
     int64_t spare;
 } plb_zoltan_t;
 
-/** A Zoltan structure, with the cuts of its last call. */
+/** A Zoltan structure, with the cuts of its most recent call. */
 typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
 /** Return PLB_ERR_STATE if MPI is not initialised or already finalised. */
@@ -78,7 +78,7 @@ extern atomic_int plb_zoltan_left;
 /** Return as bits which of a communicator's Zoltan structures are unused on this rank.  A call can
  * only take a structure that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
-void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give the structure back.  Local. */
+void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give a structure back.  Local. */
 
 /** Capture the text that C code writes to `stderr` between plb_zoltan_listen_begin and _end.  The
  * caller frees *text with plb_free; NULL: nothing was written.  Only one thread at a time can

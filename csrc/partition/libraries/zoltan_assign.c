@@ -13,7 +13,7 @@ int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         memcpy(x, points + i * n_dims, (size_t)n_dims * sizeof *x);
         PLB_FAIL_IF(Zoltan_LB_Point_PP_Assign(kept->zz, x, &rank, &where) != ZOLTAN_OK, err,
-                    PLB_ERR_LIBRARY, "Zoltan does not find point %lld", (long long)i);
+                    PLB_ERR_LIBRARY, "Zoltan found no part for point %lld", (long long)i);
         part[i] = where;
     }
     return PLB_OK;
@@ -79,7 +79,8 @@ int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_pa
         PLB_TRY(check_box(i, n_dims, low, high, err));
         PLB_GROW(*part, room, start[i] + n_parts);
         if (one_box(kept->zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
-            ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan does not find box %lld", (long long)i);
+            ret =
+                PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan found no parts for box %lld", (long long)i);
         }
         start[i + 1] = start[i] + met;
     }

@@ -43,7 +43,7 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Return the structures of a communicator; NULL with an error. */
+/* Return the structures of a communicator; NULL: none were made for it yet. */
 static places_t *places_of(MPI_Comm comm)
 {
     places_t *self = NULL;
@@ -90,8 +90,9 @@ static bool has_params(const plb_zoltan_kept_t *self, const char *params)
     return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
 }
 
-/* Choose the index of a structure: the first one with the same parameters; else an unused index;
- * else the index of a structure with other parameters; -1: all are in use. */
+/* Choose the index of a structure: the first one with the same parameters; else the first index
+ * without a structure; else that of a structure with other parameters.  Only indices with a bit in
+ * `spare` count; -1: there is none. */
 static int choose(const places_t *self, int64_t spare, const char *params)
 {
     int best = -1, worth = 0;

@@ -14,7 +14,8 @@
 
 #define SEED "SEED"
 
-/* Only one call at a time: a process has one stderr, and one random stream of Zoltan. */
+/* Only one call at a time: a process has only one stderr, and Zoltan has only one random stream.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- messages of Zoltan --------------------------------------------------------------------- */
@@ -33,7 +34,7 @@ static ssize_t hear(void *cookie, const char *words, size_t n)
         const size_t room = 2 * (listener.n + n + 1);
         char *text = realloc(listener.text, room);
         if (text == NULL) {
-            return (ssize_t)n; /* no memory is left for the text */
+            return (ssize_t)n; /* no memory is left: drop the text */
         }
         listener.text = text;
         listener.room = room;
@@ -178,7 +179,7 @@ static int failed_on(int rank, int ret, plb_err_t *err)
     return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
 }
 
-/* Make all ranks fail if one of them did.  `ret`: the result of this rank. */
+/* Let all ranks fail if one of them has failed.  `ret`: the result of this rank. */
 static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 {
     int rank, first = 0, mine;

@@ -16,8 +16,8 @@ typedef struct rows {
     double *all;         /* [n_ranks][width] the rows of all ranks; NULL: too many numbers */
 } rows_t;
 
-/* If all rows together have more numbers than this, each rank gets only the sums, and the new
- * names of the parts do not depend on which ranks have their objects. */
+/* If all rows together have more numbers than this, each rank gets only the sums.  Then the new
+ * names of the parts do not depend on which ranks have the parts' objects. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -84,7 +84,8 @@ out:
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Find the name[] of each part; *changed: whether any name differs from the part's number. */
+/* Find name[], the new number of each part; *changed: whether any name differs from the part's
+ * number. */
 static int rename_parts(const plb_settle_t *in, const rows_t *rows, int32_t *name, bool *changed,
                         plb_err_t *err)
 {
@@ -202,8 +203,8 @@ out:
     return ret;
 }
 
-/* Compute `come` without communication.  This is possible if the old part of every object is that
- * of its rank. */
+/* Compute `come` without communication.  This is possible if this rank has the rows of all ranks,
+ * and the old part of every object is the first part on its rank. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
@@ -240,8 +241,8 @@ static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
     out->n_in = plb_displacements(l->receive, n_ranks, l->receive_at);
 }
 
-/* Exchange rows as 32-bit numbers, without their parts: both ranks know how many belong to each
- * part. */
+/* Exchange the rows of the moving objects, as 32-bit numbers, or their ids if there are any.
+ * Their parts are not sent: both ranks know how many objects belong to each part. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)
 {

@@ -1,6 +1,6 @@
 /* Completes a distributed partition by three exchanges.  In: the new part of each object.  Out:
- * sums over the parts, new numbers of the parts ("names"), and lists of the objects that leave
- * this rank and that arrive on it. */
+ * sums for each part, new numbers of the parts ("names"), and lists of the objects that leave this
+ * rank and of those that arrive on it. */
 #ifndef PLB_PARTITION_RANKS_SETTLE_H
 #define PLB_PARTITION_RANKS_SETTLE_H
 
@@ -17,8 +17,8 @@ typedef struct plb_settle {
     int32_t n_weights;
     const double *weight; /* [parts.n][n_weights] */
     const double *size;   /* [parts.n] size of each object; NULL: all are 1 */
-    bool rename; /* true: renumber the parts (names), so that most objects stay; false: parts keep
-                    their numbers */
+    bool rename; /* true: renumber the parts (names), so that as many objects as possible stay;
+                    false: parts keep their numbers */
     plb_new_names_t names; /* the same on all ranks; on_rank is computed here */
 } plb_settle_t;
 
@@ -27,7 +27,7 @@ typedef struct plb_settled {
     int32_t *name; /* [n_parts] new name of each part; NULL: none has changed */
     double *sums;  /* [1 + n_weights][n_parts] over all ranks: number of objects of each part, and
                       sums of their weights */
-    plb_moves_t out;   /* the objects that leave; `packed` is not set */
+    plb_moves_t out;   /* the objects that leave */
     int64_t n_in;      /* number of objects that arrive */
     int64_t *id;       /* [n_in] ids of the objects that arrive */
     int32_t *rank;     /* [n_in] the rank from which each comes, ascending */

@@ -52,7 +52,7 @@ static void count(plb_affinity_t *self, walk_t walk, const int32_t *rank, const 
         }
     }
     int64_t sum = 0;
-    /* turn start[i + 1] from the number of entries of object i into the end of its row */
+    /* turn start[i] from the number of entries of object i into the end of its row */
     for (int64_t i = 0; i <= walk.in->n_objects; i++) {
         sum += self->start[i];
         self->start[i] = sum;

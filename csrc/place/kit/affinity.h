@@ -1,4 +1,4 @@
-/* The communication partners of each object, with the costs of both directions: rows of a
+/* The communication partners of each object, with the costs of both directions, as rows of a
  * graph. */
 #ifndef PLB_PLACE_KIT_AFFINITY_H
 #define PLB_PLACE_KIT_AFFINITY_H

@@ -14,8 +14,8 @@ static const double MOST_LOAD = 1e30;
 /* Stages of an agent.  The strategy's own rounds are FIRST and WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
-/* Indices of the figures in the tally.  Each comment begins with the stage that writes the
- * figure. */
+/* Indices of the numbers in the tally.  Each comment begins with the stage that writes the number.
+ */
 enum {
     SUM_WORK = 0,       /* TELL_WORK: total load, including the background */
     SUM_SPEED = 1,      /* TELL_WORK */
@@ -237,8 +237,8 @@ static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const p
 {
     const bool longer = all->max[MAX_TIME] > self->before && !self->crowded;
     PLB_FAIL_IF(all->count[COUNT_OVERFULL] > 0 && !self->share->lenient, err, PLB_ERR_INFEASIBLE,
-                "%lld ranks still exceed memory_limit: their objects found no rank with "
-                "room (RefineLB, which sees all ranks, may find one)",
+                "%lld ranks still exceed memory_limit: no rank with enough free memory was found "
+                "for their objects (RefineLB, which sees all ranks, may find one)",
                 (long long)all->count[COUNT_OVERFULL]);
     for (int64_t i = 0; i < self->share->n; i++) {
         self->answer[i] = self->share->rank;
@@ -297,7 +297,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
     default:
         ret = decide(self, in, n_in, all, err);
     }
-    /* exact sums take no larger figures (base/exact.h) */
+    /* exact sums take no larger numbers (base/exact.h) */
     for (int k = 0; k < PLB_TALLY_SUMS; k++) {
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }

@@ -1,11 +1,11 @@
 /* Distributed strategies: placements that no single rank computes.
  *
  * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
- * (short messages) that other agents wrote to it in the last round, in order of their ranks, and
- * the tally, a few sums over all ranks.  It may take objects or give objects away, and it writes
- * notes.  A driver transports the notes: plb_rounds_run between virtual ranks in this process, the
- * runtime between MPI ranks.  Agents exchange nothing else, so both drivers give exactly the same
- * placement. */
+ * (short messages) that other agents wrote to it in the previous round, in order of their ranks,
+ * and the tally, a few sums and maxima over all ranks.  It may take objects or give objects away,
+ * and it writes notes.  A driver transports the notes: plb_rounds_run between virtual ranks in
+ * this process, the runtime between MPI ranks.  Agents exchange nothing else, so both drivers give
+ * exactly the same placement. */
 #ifndef PLB_PLACE_KIT_AGENT_H
 #define PLB_PLACE_KIT_AGENT_H
 
@@ -43,7 +43,7 @@ typedef struct plb_note {
     int32_t kind;   /* PLB_NOTE_HOME, or one of the kinds that the strategy defines */
     int32_t rank;   /* an object's home (its rank before the LB step), or the rank that the note is
                        about */
-    int32_t unused; /* padding: set, because notes are sent as bytes */
+    int32_t unused; /* padding; always 0, because notes are sent as bytes */
     int64_t id;
     union { /* of the object, or of the rank; the kind of the note says which */
         double load, bytes, residual, seconds;
@@ -55,9 +55,9 @@ typedef struct plb_note {
 
 enum { PLB_NOTE_HOME = -1 }; /* kind of a note: "your object `id` is now on my rank" */
 
-/* Figures that are merged over all ranks between two rounds; none is negative, and sums are exact.
+/* Numbers that are merged over all ranks between two rounds; none is negative, and sums are exact.
  * In each round an agent writes `mine`, and in the next round it reads the merged `all`.  The
- * meaning of a figure depends on the round; each strategy names its indices by constants. */
+ * meaning of a number depends on the round; each strategy has constants for its indices. */
 enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 2 };
 typedef struct plb_tally {
     double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];
@@ -80,11 +80,11 @@ typedef struct plb_agent {
     plb_entry_t *entry; /* [number of objects] the objects on this rank at present, in any order;
                            pinned objects stay */
     int64_t n, room;
-    double load;    /* sum over the objects that are on this rank now */
-    int64_t memory; /* sum over the objects that are on this rank now */
+    double load;    /* load of the objects that are on this rank now */
+    int64_t memory; /* bytes of the objects that are on this rank now */
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
-    double average; /* seconds after which all ranks would end together */
+    double average; /* seconds of an iteration if all ranks ended together */
     double mean_speed;
     double least; /* lower bound of the slowest rank's seconds: the largest of the average, the
                      time of the longest object, and the times of the ranks' fixed objects */
@@ -92,14 +92,15 @@ typedef struct plb_agent {
     plb_note_t *note; /* [n_notes] notes written in this round */
     int64_t n_notes, notes_room;
     plb_tally_t mine; /* this rank's contribution to the tally in this round */
-    int stage;        /* the present stage (agent.c) */
+    int stage;        /* the current stage (agent.c) */
     double before;    /* seconds of the slowest rank in the present placement */
     bool crowded;     /* whether some ranks exceed their memory limits in the present placement */
     /* seconds of this rank: in the present placement, and in the new one */
     double own_before, own_after;
     bool done;       /* true: the placement is known; false: more rounds follow */
     int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
-    int64_t held;    /* largest number of entries and notes in memory at a time */
+    int64_t held;    /* largest number of entries and notes that this rank had in memory at the
+                        same time */
 } plb_agent_t;
 
 typedef struct plb_agent_type {
@@ -121,10 +122,10 @@ plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *shar
                            const plb_opts_t *opts, plb_err_t *err);
 void plb_agent_destroy(plb_agent_t *self);
 
-/** Do one round.  in[n_in]: the notes of the last round to this rank, in order of `peer`.  all:
- * the merged tally of the last round (zeros in the first round).  The caller then transports
- * note[n_notes] and merges `mine`, round after round, until all agents are `done` (in the same
- * round). */
+/** Do one round.  in[n_in]: the notes of the previous round to this rank, in order of `peer`.
+ * all: the merged tally of the previous round (zeros in the first round).  The caller then
+ * transports note[n_notes] and merges `mine`, round after round, until all agents are `done` (in
+ * the same round). */
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 

@@ -13,11 +13,11 @@ int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t
     *total = 0.0;
     for (int32_t i = 0; i < p; i++) {
         PLB_FAIL_IF(!(share[i] >= 0.0 && isfinite(share[i])), err, PLB_ERR_VALUE,
-                    "share[%d] is %g: expected 0 or more", i, share[i]);
+                    "share[%d] is %g: expected a finite number, 0 or more", i, share[i]);
         *total += share[i];
     }
     PLB_FAIL_IF(!(*total > 0.0 && isfinite(*total)), err, PLB_ERR_VALUE,
-                "shares add up to %g: expected more than 0", *total);
+                "shares add up to %g: expected a finite number above 0", *total);
     return PLB_OK;
 }
 

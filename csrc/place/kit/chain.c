@@ -16,10 +16,10 @@ typedef struct chain {
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
     plb_loads_t order; /* the ranks along the row: the k-th is item[k].id */
-    int64_t *present;  /* [p + 1] first object of each rank in a row in which every rank has its
-                          present number of objects */
-    int64_t *least;    /* [p + 1] least index at which each rank may begin: from there on, all
-                          objects fit on this rank and the ranks after it */
+    int64_t *present;  /* [p + 1] index of each rank's first object in the row, if every rank kept
+                          its present number of objects */
+    int64_t *least;    /* [p + 1] smallest index at which each rank may begin: all objects from
+                          there on fit on this rank and the ranks after it */
 } chain_t;
 
 static void chain_free(chain_t *self)

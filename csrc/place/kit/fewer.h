@@ -1,4 +1,5 @@
-/* The last thousandth of a balance is not worth twice the migrations. */
+/* Replaces a placement by one that is nearly as balanced and needs less than half of the
+ * migrations. */
 #ifndef PLB_PLACE_KIT_FEWER_H
 #define PLB_PLACE_KIT_FEWER_H
 

@@ -1,11 +1,11 @@
-/* The agents of GossipLB and HierarchicalLB.  A rank with room for load tells random other ranks,
- * which tell others in turn.  Overloaded ranks give objects to the ranks with room that they know
- * of.  HierarchicalLB does this within each node first, then among all ranks.
+/* The agents of GossipLB and HierarchicalLB.  A rank that can take load tells random other ranks,
+ * which pass this on to further ranks.  Overloaded ranks give objects to the ranks of which they
+ * have heard in this way.  HierarchicalLB does this within each node first, then among all ranks.
  *
  * This follows TemperedLB (Lifflander et al., Optimizing distributed load balancing for workloads
  * with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013).  An
  * iteration is some rounds of gossip, and then one round of transfers, whose receivers are drawn
- * with a probability that grows with their room.  The differences:
+ * with a probability that grows with the load that they can take.  The differences:
  * - A transfer is an offer, and the receiver returns objects that do not fit.  In TemperedLB
  *   several ranks may overload one receiver, and the maximum rises until a later iteration is
  *   better.  Here no iteration raises the maximum.
@@ -31,14 +31,15 @@
 enum {
     /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
     KNOWN = 8,
-    MOST = 512,   /* a rank writes at most this many notes in a round of gossip */
+    MOST = 512,   /* a rank passes on at most this many notes in a round of gossip */
     PATIENCE = 5, /* after this many iterations in a row without progress, the limit is given up */
 };
 
 /* An excess below this fraction of the limit may be due to the rounding of sums. */
 static const double SLACK = 1e-9;
 
-/* There is no progress if more than this fraction of the overloaded ranks are still overloaded. */
+/* With swaps or within nodes, an iteration makes no progress if more than this fraction of the
+ * overloaded ranks are still overloaded. */
 static const double IDLE = 0.9;
 
 /* An iteration makes no progress if the number of objects that found a new rank is below this
@@ -54,9 +55,10 @@ static const double CLOSE = 0.002;
 static const double MORE = 1.1;
 
 enum kind {
-    NOTE_ROOM,    /* `rank` has room for `load` and `memory` */
+    NOTE_ROOM,    /* `rank` can take `load` and `memory` */
     NOTE_CEILING, /* you may take objects of mine until your time is `seconds` */
-    NOTE_SLACK,   /* an object that you return for one of mine may have `memory` more bytes */
+    NOTE_SLACK,   /* an object that you return for one of mine may need `memory` bytes more than
+                     mine */
     NOTE_OFFER,   /* an object that I offer you */
     NOTE_SWAP,    /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN,  /* an object of yours that did not fit, or one in exchange for it */
@@ -65,7 +67,7 @@ enum kind {
 /* Indices into the tally. */
 enum {
     COUNT_OVERLOADED = 0, /* number of overloaded ranks */
-    COUNT_TAKEN = 1,      /* number of objects that were taken in the last iteration */
+    COUNT_TAKEN = 1,      /* number of objects that were taken in the previous iteration */
     MAX_TIME = 0,         /* seconds of the slowest rank */
 };
 
@@ -118,8 +120,8 @@ static int draw(plb_gossip_t *self, int32_t *to)
     return drawn;
 }
 
-/* Whether a rank is remembered.  Most ranks are not, and their bit is not set: this is tested
- * first. */
+/* Whether this rank remembers `rank`.  The list is searched only if the bit of `rank` is set in
+ * heard_of; it rarely is.  Sets this bit. */
 static bool is_known(plb_gossip_t *self, int32_t rank)
 {
     const uint32_t bit = (uint32_t)plb_mix64((uint64_t)rank) % (64 * PLB_GOSSIP_WORDS);
@@ -135,8 +137,8 @@ static bool is_known(plb_gossip_t *self, int32_t rank)
     return false;
 }
 
-/* Remember a rank with room.  If the list is full, the rank replaces a random entry, so that all
- * ranks of which this rank has heard stay in the list with the same probability. */
+/* Remember a rank that can take load.  If the list is full, the rank replaces a random entry, so
+ * that all ranks of which this rank has heard stay in the list with the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {
@@ -163,9 +165,9 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
-/* Return the load for which this rank tells others that it has room.  It is 0 if no further
- * object of the mean size fits into the rank's memory, because the rank would have to return it.
- * During swaps memory does not count, because each object replaces another one. */
+/* Return the load that this rank offers to take.  It is 0 if no further object of the mean size
+ * fits into the rank's memory, because the rank would have to return it.  During swaps memory does
+ * not count, because each object replaces another one. */
 static double free_load(const plb_gossip_t *self)
 {
     const plb_agent_t *agent = &self->agent;
@@ -173,7 +175,8 @@ static double free_load(const plb_gossip_t *self)
     return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->load;
 }
 
-/* Tell random other ranks about this rank, if it has room, and about other ranks with room. */
+/* Tell random other ranks about this rank, if it can take load, and about the other ranks that it
+ * knows. */
 static int spread(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -197,8 +200,7 @@ static int spread(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- offers --------------------------------------------------------------------------------- */
 
-/* Return the load that a rank could take in objects like this one; 0: it has no room for this one.
- */
+/* Return the load that a rank could take in objects like this one; 0: it cannot take this one. */
 static double chance(const plb_receiver_t *r, const plb_entry_t *e)
 {
     if (r->room < e->load || r->memory < e->memory) {
@@ -208,7 +210,7 @@ static double chance(const plb_receiver_t *r, const plb_entry_t *e)
     return most < r->room ? most : r->room;
 }
 
-/* Draw a known rank with room for this object, with a probability proportional to its room; -1:
+/* Draw a known rank that can take this object, with a probability proportional to `chance`; -1:
  * there is none. */
 static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 {
@@ -231,7 +233,7 @@ static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
     return last;
 }
 
-/* Offer entry k to a known rank with room for it; *offered: whether there is one. */
+/* Offer entry k to a known rank that can take it; *offered: whether there is one. */
 static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, plb_err_t *err)
 {
     const plb_entry_t e = self->agent.entry[k];
@@ -253,9 +255,9 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     return ret;
 }
 
-/* Divide the excess beyond the room of the known ranks into equal shares, one for each of them
- * and one for this rank.  Returns the time up to which they may take objects; it is the limit if
- * their room is enough. */
+/* If the known ranks cannot take the whole excess, keep an equal share of it, 1 / (n_known + 1),
+ * and let them take the rest, in proportion to their `room`.  Returns the time up to which they
+ * may take objects: the limit or, in this case, a later time. */
 static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
@@ -414,7 +416,8 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Find the smallest object whose return makes room for the object of a swap; -1: there is none. */
+/* Find the smallest object whose return lets this rank take the object of a swap; -1: there is
+ * none. */
 static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
@@ -504,7 +507,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = MORE * self->failed; /* not above `failed` if that is zero */
+    const double more = MORE * self->failed; /* equal to `failed` if this is 0 */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
         set_limit(self, more); /* only the memory limits are exceeded: allow more time */

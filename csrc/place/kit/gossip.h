@@ -20,18 +20,19 @@ enum {
      1.01,       1.0,         1e6},                                                               \
         {"fan_out",                                                                               \
          "",                                                                                      \
-         "number of ranks that a rank tells about ranks with room, in each "                      \
-         "round",                                                                                 \
+         "number of ranks that a rank informs, in each round, about ranks "                       \
+         "that can take load",                                                                    \
          4,                                                                                       \
          1,                                                                                       \
          PLB_GOSSIP_MOST_FAN_OUT},                                                                \
-        {"rounds", "", "rounds of gossip before objects are offered", 3, 1, 64},                  \
+        {"rounds", "", "number of rounds of gossip before objects are offered", 3, 1, 64},        \
     {                                                                                             \
-        "iterations", "", "largest number of iterations; each is gossip and one round of offers", \
-            100, 1, 1e6                                                                           \
+        "iterations", "",                                                                         \
+            "largest number of iterations: rounds of gossip, then one round of offers", 100, 1,   \
+            1e6                                                                                   \
     }
 
-/* What this rank knows of a rank with room. */
+/* What this rank knows of a rank that can take load. */
 typedef struct plb_receiver {
     int32_t rank;
     bool has_ceiling; /* whether a NOTE_CEILING was sent to that rank */
@@ -43,7 +44,7 @@ typedef struct plb_gossip {
     plb_agent_t agent;
     plb_rng_t rng;
     double overload;     /* the parameter `overload` */
-    double limit;        /* seconds that no rank shall exceed */
+    double limit;        /* seconds that no rank should exceed */
     double allowed;      /* load with which this rank takes `limit` seconds */
     double n_overloaded; /* number of overloaded ranks one iteration ago */
     double failed;       /* the highest limit that could not be reached; 0: none so far */
@@ -52,12 +53,13 @@ typedef struct plb_gossip {
      * swapping: true: objects are also offered in exchange for smaller ones; false: they are only
      * given. */
     bool within_node, swapping;
-    int step, iteration, stalled; /* step: the round of the iteration: rounds of gossip, then the
-                                     offers, then the answers */
+    int step, iteration, stalled; /* step: the round within the iteration: first the rounds of
+                                     gossip, then the offers, then the answers */
     int64_t taken;                /* number of objects taken in this iteration */
-    plb_receiver_t *known;        /* [n_known] ranks with room */
+    plb_receiver_t *known;        /* [n_known] ranks that can take load */
     int32_t n_known, most_known;
-    int64_t n_heard; /* number of notes about ranks with room in this iteration */
+    int64_t n_heard; /* number of ranks that can take load of which this rank has heard in this
+                        iteration */
     uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit for each rank that this rank has heard of, at a
                                             hash of the rank's number */
 } plb_gossip_t;

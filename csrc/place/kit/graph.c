@@ -130,7 +130,7 @@ static bool order_edges(plb_parts_t *self, double *bytes)
            sort_rows(self->start, n, in->edge_dst, in->edge_bytes, self->to, bytes);
 }
 
-/* Use the snapshot's edges as the graph, if possible; *done: whether it was. */
+/* Use the snapshot's edges as the graph, if possible; *done: whether it was possible. */
 static int take_edges(plb_parts_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -157,7 +157,8 @@ out:
 
 /* ---- any edges and multicasts --------------------------------------------------------------- */
 
-/* Called as fn(arg, a, b, bytes) for each pair of different vertices that communicate. */
+/* A function that is called as fn(arg, a, b, bytes) for each pair of different vertices that
+ * communicate. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
 
 /* Call fn for a pair of objects; vertex NULL: objects and vertices have the same numbers. */
@@ -202,8 +203,7 @@ static void rows_free(rows_t *self)
     PLB_FREE(self->start, self->end, self->entry);
 }
 
-/* Both directions: bytes that are sent are in the row of the sender, bytes that are received in
- * the row of the receiver. */
+/* Both directions: `sent` has a row for each sender, `received` a row for each receiver. */
 typedef struct both {
     rows_t sent, received;
 } both_t;
@@ -226,7 +226,7 @@ static void put_received(void *arg, int32_t a, int32_t b, double bytes)
     put(&((both_t *)arg)->received, b, a, bytes);
 }
 
-/* Begin empty rows, with room for the counted numbers of entries. */
+/* Begin empty rows, with space for the counted numbers of entries. */
 static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
 {
     for (int32_t v = 0; v < n; v++) {

@@ -8,9 +8,9 @@
  * more than `max` seconds.  Changes rank[n_objects]; keeps the memory limits. */
 int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb_err_t *err);
 
-/** Renumber the ranks in rank[n_objects] such that more objects stay: all objects of a rank keep
- * together, but may get another rank (relabel.h).  Does nothing if ranks differ in speed,
- * background, fixed objects or memory limit. */
+/** Renumber the ranks in rank[n_objects] such that more objects keep their present rank: all
+ * objects of one rank remain together, but may go to another rank (relabel.h).  Does nothing
+ * unless all ranks are alike (plb_problem_all_alike). */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
 /** Undo all moves in rank[n_objects], unless they make the slowest rank faster, from `before` to

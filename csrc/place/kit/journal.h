@@ -1,18 +1,19 @@
-/* A journal of migrations, so that those that have gained little can be undone. */
+/* A journal of migrations, so that migrations that have gained little can be undone. */
 #ifndef PLB_PLACE_KIT_JOURNAL_H
 #define PLB_PLACE_KIT_JOURNAL_H
 
 #include "base/mem.h"
 
 typedef struct plb_migration {
-    int32_t object, from; /* the object (its number is the caller's), and the rank that it left */
+    int32_t object, from; /* the object (the caller chooses its number), and the rank that it left
+                           */
 } plb_migration_t;
 
 /* All zeros: empty.  The owner frees `entry`. */
 typedef struct plb_journal {
     plb_migration_t *entry; /* [n] in the order of the migrations */
     int64_t n, room;
-    double before; /* what the migrations should reduce, as it was before the first of them */
+    double before; /* the value that the migrations should reduce, before the first of them */
 } plb_journal_t;
 
 /* A reduction of the maximum by less than this fraction is not worth its migrations. */
@@ -26,7 +27,8 @@ static inline int plb_journal_add(plb_journal_t *self, int32_t object, int32_t f
     return PLB_OK;
 }
 
-/** Forget the migrations, so that they stay, if they have reduced `before` to this fraction. */
+/** If the migrations have reduced the value to this fraction of `before`, forget them, so that
+ * they stay.  now: the value now. */
 static inline void plb_journal_keep(plb_journal_t *self, double now, double fraction)
 {
     if (now <= fraction * self->before) {
@@ -35,7 +37,7 @@ static inline void plb_journal_keep(plb_journal_t *self, double now, double frac
     }
 }
 
-/** Remove the last migration, which must exist, and return it. */
+/** Remove the most recent migration, which must exist, and return it. */
 static inline plb_migration_t plb_journal_pop(plb_journal_t *self)
 {
     return self->entry[--self->n];

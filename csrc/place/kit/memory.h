@@ -1,5 +1,5 @@
 /* The memory that is left on each rank while objects come and go.  Each object needs its own
- * memory. A shared block (VT's shared_id) needs memory once on each rank that has objects which
+ * memory. A shared block (vt's shared_id) needs memory once on each rank that has objects which
  * use it. */
 #ifndef PLB_PLACE_KIT_MEMORY_H
 #define PLB_PLACE_KIT_MEMORY_H
@@ -13,7 +13,7 @@ typedef struct plb_memory {
     const plb_snapshot_t *in;
     int64_t *left;    /* [p] bytes, negative if a limit is exceeded; NULL: there are no limits */
     plb_keys_t pairs; /* pairs of a rank and a block; the key is rank * n_blocks + block */
-    int32_t *uses;    /* number of objects on the rank of each pair that use its block */
+    int32_t *uses;    /* for each pair: number of objects on its rank that use its block */
 } plb_memory_t;
 
 /** Begin with empty ranks, for at most `pairs` different pairs (rank, block).  Borrows `in`.  Free

@@ -19,8 +19,8 @@ typedef struct plb_offers {
     uint32_t *bin;
 } plb_offers_t;
 
-/** List the objects that may migrate, have a load of at most `most`, and are on a rank r with
- *  gives[r].  Borrows nothing.  Free `self` also after a failure. */
+/** List the objects that may migrate, have a load above 0 and at most `most`, and are on a rank r
+ * with gives[r].  Borrows nothing.  Free `self` also after a failure. */
 int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
                     double most, plb_err_t *err);
 void plb_offers_free(plb_offers_t *self);
@@ -51,8 +51,8 @@ typedef struct plb_exchange {
 
 /** Find an exchange of an entry of rank `from` in `gives` for an entry of rank `to` in `returns`,
  * for which both ranks have the memory.  Take the first exchange with a difference of loads in low
- * ... high, else the exchange with the largest difference up to `high`.  Tries `probes` objects of
- * rank `to`, from the lightest possible one on. */
+ * ... high, else the exchange with the largest difference up to `high`.  Tries at most `probes`
+ * objects of rank `to`, from the lightest possible one on. */
 plb_exchange_t plb_offers_exchange(const plb_ranks_t *ranks, plb_offers_t *gives, int32_t from,
                                    plb_offers_t *returns, int32_t to, double low, double high,
                                    int64_t probes);

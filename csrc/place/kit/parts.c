@@ -22,7 +22,8 @@ void plb_parts_free(plb_parts_t *self)
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
 /* Compute each rank's share of the load that may migrate, such that all ranks end at the same
- * time.  A rank that takes longer with its fixed load alone gets a share of 0. */
+ * time.  A rank that takes longer with its background and fixed objects alone gets a share of 0.
+ */
 static void fill_shares(plb_parts_t *self, double movable)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -78,8 +79,8 @@ out:
     return ret;
 }
 
-/* Set vertex[], the vertex of each object; anchors: whether ranks with fixed objects have a
- * vertex, too. */
+/* Set vertex[], the vertex of each object; anchors: whether each rank has a vertex, too, for its
+ * fixed objects. */
 static void number_objects(plb_parts_t *self, bool anchors)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -106,8 +107,10 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     const int64_t n = self->problem.n, p = in->n_ranks;
     const bool anchors = takes_fixed && n < in->n_objects;
     if (n + p > INT32_MAX) {
-        ret = PLB_FAIL(err, PLB_ERR_VALUE, "%lld objects: expected fewer than 2^31 with the ranks",
-                       (long long)n);
+        ret = PLB_FAIL(
+            err, PLB_ERR_VALUE,
+            "%lld objects that may migrate: expected fewer than 2^31, including the ranks",
+            (long long)n);
         goto out;
     }
     self->n = (int32_t)n;
@@ -170,7 +173,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         total += cost[v];
     }
     const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
-    for (int32_t v = 0; v < n; v++) { /* at least 1, so that an object stays in case of a tie */
+    for (int32_t v = 0; v < n; v++) { /* at least 1 for an object, so that it stays in a tie */
         self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;

@@ -1,9 +1,9 @@
-/* Common to strategies that use a partitioner: objects of a snapshot become vertices, ranks
- * become parts.
+/* What strategies that use a partitioner have in common: objects of a snapshot become vertices,
+ * ranks become parts.
  *
- * A vertex is an object that may migrate.  In addition, the objects of a rank that may not
- * migrate are together one vertex.  It has no weight, is fixed in the rank's part, and attracts
- * the objects that communicate with it.  It is left out if the partitioner takes no fixed
+ * A vertex is an object that may migrate.  In addition, the objects of a rank that may not migrate
+ * are together one vertex.  It has no weight, is fixed in the rank's part, and attracts the
+ * objects that communicate with it.  This vertex is left out if the partitioner takes no fixed
  * vertices.  A part's share follows from the load of the rank's fixed objects, its background and
  * its speed. */
 #ifndef PLB_PLACE_KIT_PARTS_H
@@ -37,8 +37,7 @@ void plb_parts_free(plb_parts_t *self);
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 
 /** Add a net for each multicast (sender and receivers) and for each edge.  Its weight is the
- * bytes.
- */
+ * number of bytes that are sent in an iteration. */
 int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
 
 /** Add the cost of migrations.  Call it after plb_parts_graph or plb_parts_nets.  An object that

@@ -39,8 +39,8 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-/* Check the necessary conditions of a placement of the objects that may migrate, and find the
- * smallest of these objects. */
+/* Check necessary conditions for a placement of the objects that may migrate, and find the
+ * smallest memory of these objects. */
 static int check_movable(plb_problem_t *self, plb_err_t *err)
 {
     const int64_t *memory = self->in->memory;
@@ -60,7 +60,7 @@ static int check_movable(plb_problem_t *self, plb_err_t *err)
     }
     PLB_FAIL_IF(largest >= 0 && memory[largest] > self->room[roomiest], err, PLB_ERR_INFEASIBLE,
                 "object %lld needs %lld bytes: %lld more than any rank has left for "
-                "it (rank %d: %lld)",
+                "it (most left: rank %d, %lld bytes)",
                 key_of(self->in, largest), (long long)memory[largest],
                 (long long)(memory[largest] - self->room[roomiest]), roomiest,
                 (long long)self->room[roomiest]);
@@ -175,8 +175,8 @@ out:
     return ret;
 }
 
-/* A binary tree over the bins (ranks); each node has the most room of a bin below it.  The
- * children of node v are 2v and 2v + 1; the leaves start at `size`. */
+/* A binary tree over the bins (ranks); each node has the free memory of the emptiest bin below it.
+ * The children of node v are 2v and 2v + 1; the leaves start at `size`. */
 typedef struct bins {
     int64_t *most;
     int32_t size, n;
@@ -192,8 +192,8 @@ static void bins_set(bins_t *self, int32_t r, int64_t room)
     }
 }
 
-/* Return the first bin from `from` on with `need` bytes of room; -1: there is none.  The search
- * goes up until a subtree on the right has room, then down. */
+/* Return the first bin from `from` on with at least `need` bytes of free memory; -1: there is
+ * none.  The search goes up until a subtree on the right has such a bin, then down. */
 static int32_t bins_find(const bins_t *self, int32_t from, int64_t need)
 {
     int32_t v = self->size + from;
@@ -222,7 +222,7 @@ static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *er
     }
     PLB_PASS_NEW(self->most, 2 * (int64_t)self->size);
     for (int32_t v = 0; v < 2 * self->size; v++) {
-        self->most[v] = -1; /* there are no bins: no object fits */
+        self->most[v] = -1; /* a leaf without a bin: no object fits */
     }
     for (int32_t r = 0; r < n; r++) {
         bins_set(self, r, room[r]);
@@ -231,7 +231,7 @@ static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *er
 }
 
 /* Return the next bin to try for an object that was taken out of bin `last`; -1: it was in no bin.
- * Bins with the same room as `last` are skipped, because they would fail in the same way. */
+ * Bins with as much free memory as `last` are skipped, because they would fail in the same way. */
 static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
 {
     int32_t r = bins_find(bins, last + 1, need);
@@ -247,7 +247,7 @@ static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most,
     return PLB_FAIL(
         err, PLB_ERR_INFEASIBLE,
         "no placement found that keeps memory_limit: object %lld needs %lld bytes, %lld more "
-        "than any rank has left after the larger ones are placed",
+        "than any rank has left after the larger objects are placed",
         key_of(self->in, object), (long long)need, (long long)(need - most));
 }
 
@@ -317,9 +317,8 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
     return ret;
 }
 
-/* Move the largest objects of ranks above their limits to the front of order[]; return their
- * number.
- */
+/* Move the largest objects of ranks above their limits to the front of order[], until the other
+ * objects keep the limits; return the number of moved objects. */
 static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room,
                      plb_item_t *order)
 {
@@ -334,7 +333,7 @@ static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *ro
     return out;
 }
 
-/* Place each object on the rank with most room; false if one does not fit. */
+/* Place each object on the rank with the most free memory; false if one does not fit. */
 static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t n, int64_t *room,
                    plb_heap_t *heap, int32_t *rank)
 {

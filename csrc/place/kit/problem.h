@@ -1,5 +1,5 @@
-/* Common to strategies that place by load: the objects that may migrate, the load of all other
- * objects, and the memory limits, which no placement may exceed. */
+/* What strategies that place by load have in common: the objects that may migrate, the load of all
+ * other objects, and the memory limits, which no placement may exceed. */
 #ifndef PLB_PLACE_KIT_PROBLEM_H
 #define PLB_PLACE_KIT_PROBLEM_H
 
@@ -10,7 +10,7 @@
 
 typedef struct plb_problem {
     const plb_snapshot_t *in;
-    int64_t n;       /* objects that may migrate */
+    int64_t n;       /* number of objects that may migrate */
     int32_t *object; /* [n] indices of these objects, ascending; NULL: all objects may migrate */
     double *fixed;   /* [p] load of the objects that may not migrate */
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
@@ -26,14 +26,14 @@ int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_
                              plb_err_t *err);
 
 /** Separate the objects that may migrate from the fixed ones.  Check that a placement may be
- * possible: the fixed objects fit into the memory of their ranks, the largest movable object fits
- * somewhere, and all objects fit in total.  Objects must have one load each.  `self` owns its
- * arrays and borrows `in`. */
+ * possible: the fixed objects fit into the memory of their ranks, the movable object with the most
+ * memory fits somewhere, and all objects fit in total.  Objects must have one load each.  `self`
+ * owns its arrays and borrows `in`. */
 int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
 void plb_problem_free(plb_problem_t *self);
 
-/** Return PLB_ERR_INFEASIBLE if the fixed objects exceed a memory limit: if left[r], the bytes
- * that they leave free on rank r, is negative for some r. left is NULL: no limits. */
+/** Return PLB_ERR_INFEASIBLE if the fixed objects exceed a memory limit: left[r], the bytes that
+ * they leave free on rank r, is negative for some r.  left is NULL: there are no limits. */
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
 
 /** Return the i-th object that may migrate. */
@@ -55,14 +55,15 @@ bool plb_problem_all_alike(const plb_problem_t *self);
  * indices among these objects. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
-/** Place by memory alone, into rank[n_objects]: first fit, largest objects first, with
- * backtracking for a bounded number of steps.  If this fails, take the present placement.
- * PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too.  Fixed objects stay. */
+/** Place by memory alone, into rank[n_objects]: each object goes to the first rank where it fits,
+ * largest objects first, with backtracking for a bounded number of steps.  If this fails, take the
+ * present placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too.  Fixed
+ * objects stay. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Repair a placement that exceeds memory limits.  Ranks above their limits give their largest
- * objects to the ranks with most room.  If these do not fit there, plb_problem_pack places all
- * objects. */
+ * objects to the ranks with the most free memory.  If these do not fit there, plb_problem_pack
+ * places all objects. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */

@@ -10,7 +10,7 @@
 typedef struct plb_ranks {
     const plb_problem_t *problem;
     const plb_snapshot_t *in;
-    int32_t *rank;   /* [n_objects] array of the caller: the present rank of each object */
+    int32_t *rank;   /* [n_objects] array of the caller: the current rank of each object */
     double limit;    /* seconds that a rank may take */
     double *load;    /* [p] load of each rank */
     double *allowed; /* [p] load with which each rank takes `limit` seconds */

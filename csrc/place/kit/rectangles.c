@@ -6,7 +6,8 @@
 #include "base/sort.h"
 #include "place/kit/apportion.h"
 
-/* For each column: its fraction of all shares, and its number of processors with a share. */
+/* For each column: the sum of its processors' shares, and the number of its processors with a
+ * share above 0. */
 typedef struct columns {
     double *share;
     int64_t *busy;
@@ -53,8 +54,9 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     return ret;
 }
 
-/* Compute cost[k], the least cost of columns for the k largest shares, and from[k], the index of
- * the first share in the last of these columns.  above[k]: the sum of the k largest shares. */
+/* Compute cost[k], the smallest sum of half perimeters of columns for the k largest shares, and
+ * from[k], the index of the first share in the last of these columns.  above[k]: the sum of the k
+ * largest shares. */
 static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
                 int32_t *from)
 {

@@ -1,12 +1,11 @@
-/* Divides a grid into one rectangle for each processor, with areas proportional to their
+/* Divides a grid into one rectangle for each processor, with areas proportional to the processors'
  * shares.
  *
  * The method is column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on
  * heterogeneous platforms", IEEE TPDS 12, 2001): the grid is cut into columns, and each column
  * into the rectangles of its processors.  The sum of half perimeters (width + height) measures the
- * communication between neighbours.  It is least if the processors of a column have similar
- * shares; dynamic programming finds the best columns.
- */
+ * communication between neighbours.  The sum is smallest if the processors of a column have
+ * similar shares; dynamic programming finds the best columns. */
 #ifndef PLB_PLACE_KIT_RECTANGLES_H
 #define PLB_PLACE_KIT_RECTANGLES_H
 
@@ -15,8 +14,9 @@
 #include "base/err.h"
 
 /** Find column[i], the column of processor i with share[i] >= 0, for a grid of rows x cols;
- * columns are numbered by their lowest processor.  *perimeter: the sum of the half perimeters,
- * in grid cells.  Ties: fewer columns to the left.  O(p^2). */
+ * columns are numbered in the order of their lowest processors.  *perimeter: the sum of the half
+ * perimeters, in grid cells.  Ties: the column with the smallest shares gets the most processors.
+ * O(p^2). */
 int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
                            int32_t *column, double *perimeter, plb_err_t *err);
 
@@ -27,8 +27,8 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
 
 /** Compute box[4 p]: for each processor its first row, the row after its last one, its first
  * column, and the column after its last one.  Widths of columns and heights in a column are
- * rounded by the largest remainder (apportion.h); within a column, processors keep their order.
- * Column numbers are 0 ... p - 1. */
+ * rounded by the method of the largest remainder (apportion.h); within a column, processors keep
+ * their order.  Column numbers are 0 ... p - 1. */
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
                          int64_t cols, int64_t *box, plb_err_t *err);
 

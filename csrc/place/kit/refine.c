@@ -1,25 +1,25 @@
-/* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few objects to ranks with
- * room.
+/* How RefineLB and RefineSwapLB move objects: overloaded ranks give a few objects to less loaded
+ * ranks.
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
- * ranks are examined, and no receiver becomes overloaded.  Here the threshold is no less than the
- * lower bound of any placement (bound.h), below which nothing is gained.  Dasgupta's algorithm 1
- * uses a max-heap of donors; here receivers have a heap, too, by the load that they can still
- * take.
+ * ranks are examined, and no receiver becomes overloaded.  Here the threshold is at least the
+ * lower bound for all placements (bound.h), because no placement can go below this bound.
+ * Dasgupta's algorithm 1 uses a max-heap of donors; here receivers have a heap, too, by the load
+ * that they can still take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
- * The most loaded donor (ties: the lowest rank) gives to the rank with most room (ties: the
- * lowest): the lightest object that removes its excess in one move, if that fits, otherwise the
- * heaviest that fits (ties: the lowest index first).  A donor that has come below the threshold
- * becomes a receiver.  If no object of the most loaded donor fits anywhere, further moves cannot
- * shorten the iteration.  Then pairs of ranks exchange sets of objects (pairs.c), down to the
- * lowest threshold that they can meet.
+ * The most loaded donor (ties: the lowest rank) gives an object to the receiver that can take the
+ * most load (ties: the lowest rank).  It gives the lightest object that removes its excess in one
+ * move or, if that does not fit, the heaviest object that fits (ties: the lowest index first).  A
+ * donor that has come below the threshold becomes a receiver.  If no object of the most loaded
+ * donor fits anywhere, further moves cannot shorten the iteration.  Then pairs of ranks exchange
+ * sets of objects (pairs.c), down to the lowest threshold that they can meet.
  *
  * RefineSwapLB (Menon 2.3.1) first "swaps chares between processors in order to reduce the load on
- * the overloaded processor without overloading the other".  The donor's partner is the first of
- * the 256 ranks with most room with which a swap is possible.  The difference of the two objects'
- * loads removes the excess, or else is as large as the partner can take. */
+ * the overloaded processor without overloading the other".  The donor's partner is the first rank
+ * with which a swap is possible, among the 256 ranks that can take the most load.  The difference
+ * of the two objects' loads removes the excess, or else is as large as the partner can take. */
 #include "place/kit/refine.h"
 
 #include <math.h>
@@ -48,12 +48,13 @@ static const double WORTH = 0.1;
 typedef struct refiner {
     plb_ranks_t ranks;
     plb_offers_t offers; /* objects of the donors */
-    plb_offers_t others; /* objects of the other ranks; listed for the first swap */
+    plb_offers_t others; /* objects of the other ranks; listed when the first swap is tried */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* key: -(allowed - load), the negated room */
+    plb_heap_t receiver; /* key: -(allowed - load), the negated load that the rank can still take
+                          */
     plb_heap_t full;     /* like `receiver`, but ranks without memory for any object, which can
                             still swap objects */
-    plb_item_t *aside;   /* [n_aside] receivers without memory for the present object */
+    plb_item_t *aside;   /* [n_aside] receivers without enough memory for the current object */
     int32_t n_aside;
     uint8_t *gives;   /* [p] whether the rank is a donor */
     uint8_t *returns; /* [p] whether the rank is no donor */
@@ -189,7 +190,8 @@ static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
     return found.sum < WORTH * excess ? (plb_exchange_t){-1, -1, 0.0} : found;
 }
 
-/* Bring the rank with most room to the top of the receivers, even if its memory is full. */
+/* Bring the rank that can take the most load to the top of the receivers, even if it has no memory
+ * left. */
 static void recall(refiner_t *self)
 {
     if (self->full.n > 0 &&
@@ -198,8 +200,8 @@ static void recall(refiner_t *self)
     }
 }
 
-/* Try to swap an object of the donor on top for an object of one of the ranks with most room.
- * *done: whether this was possible. */
+/* Try to swap an object of the donor on top for an object of one of the ranks that can take the
+ * most load.  *done: whether this was possible. */
 static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -234,7 +236,7 @@ static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
     return ret;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all moves ------------------------------------------------------------------------------ */
 
 static int move_all(refiner_t *self, bool swaps, plb_err_t *err)
 {
@@ -265,14 +267,14 @@ static double total_excess(const refiner_t *self)
     return sum;
 }
 
-/* Move objects until the most loaded donor is stuck; no object moves twice. */
+/* Move objects until the most loaded donor can give no more; no object moves twice. */
 static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
 {
     int ret = PLB_OK;
     self->donor.n = self->receiver.n = self->full.n = 0;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
-        /* objects that are larger than the largest room fit nowhere (with a margin for
+        /* an object with more load than any receiver can take fits nowhere (with a margin for
          * rounding) */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
@@ -283,7 +285,7 @@ static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
     return ret;
 }
 
-/* Bring all ranks below the present limit, if possible.  With swaps, rounds are repeated as long
+/* Bring all ranks below the current limit, if possible.  With swaps, rounds are repeated as long
  * as each removes at least a tenth of the remaining excess. */
 static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
 {

@@ -1,4 +1,4 @@
-/* Refinement of a placement: few moves from overloaded ranks to ranks with room. */
+/* Refinement of a placement: few moves from overloaded ranks to less loaded ranks. */
 #ifndef PLB_PLACE_KIT_REFINE_H
 #define PLB_PLACE_KIT_REFINE_H
 
@@ -13,8 +13,9 @@ typedef struct plb_refined {
     double limit, before, after;
 } plb_refined_t;
 
-/* A refinement of rank[n_objects].  It keeps the memory limits, which hold before the call, too.
- * A rank is overloaded if it takes more than `overload` times the average.  out: or NULL. */
+/* A refinement of rank[n_objects].  The memory limits must hold before the call, and they hold
+ * after it.  A rank is overloaded if it takes more than `overload` times the average.  out may be
+ * NULL. */
 typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
                              plb_refined_t *out, plb_err_t *err);
 
@@ -33,7 +34,7 @@ int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges:
  * whether to exchange pairs of objects if no object fits, for up to a tenth of a second. cost[2]:
- * seconds per message and per byte, which are part of the sender's time (RefineCommLB); NULL:
+ * seconds per message and per byte, which count as part of the sender's time (RefineCommLB); NULL:
  * messages do not count. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);

@@ -1,12 +1,13 @@
-/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to ranks with room, with which
- * these objects communicate.
+/* CommAwareRefineLB and RefineCommLB: overloaded ranks give objects to less loaded ranks with
+ * which these objects communicate.
  *
  * CommAwareRefineLB (Menon 2.3.4): objects go "from overloaded processors to less loaded
- * processors with which [they are] already communicating", and if none of these has room, to
- * any rank with room.  RefineCommLB (Menon 2.2) "also considers the communication overhead
- * along with the computation load": the messages of a rank to other ranks are part of its time.
+ * processors with which [they are] already communicating", and if none of these can take the
+ * object, to any rank that can.  RefineCommLB (Menon 2.2) "also considers the communication
+ * overhead along with the computation load": the messages of a rank to other ranks are part of its
+ * time.
  *
- * The thesis does not say which object goes.  Here it is the one with the least additional
+ * The thesis does not say which object goes.  Here it is the one with the smallest additional
  * communication (or the largest saving) per second of load: removing an excess is a knapsack
  * problem, and this is its greedy rule.  With
  *     gain(i, r) = bytes that i exchanges with rank r - bytes that it exchanges with its own rank
@@ -14,11 +15,10 @@
  * with the largest gain (ties: the lowest) of those that then stay below the threshold.  For
  * RefineCommLB the gain is the time that the two ranks together save by sending less.
  *
- * The most loaded rank (ties: the lowest) gives away its excess first, then the next.  If a
- * rank cannot get below the threshold, its time becomes the threshold for the ranks after it,
- * since the iteration takes that long anyway.  If an excess is left, exchanges (swaps.h) reduce
- * it; if the loads alone are still above the threshold, RefineSwapLB follows.
- */
+ * The most loaded rank (ties: the lowest) gives away its excess first, then the next most loaded
+ * one, and so on.  If a rank cannot get below the threshold, its time becomes the threshold for
+ * the ranks after it, since the iteration takes that long anyway.  If an excess is left, exchanges
+ * (swaps.h) reduce it; if the loads alone are still above the threshold, RefineSwapLB follows. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -43,11 +43,11 @@ typedef struct mover {
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* key: -gap; the gap is the load that the rank can still take.  A key
                             that is too low is corrected when it is on top */
-    plb_heap_t object;   /* objects of the present donor, key: -value; of several entries of an
-                            object, only the latest counts */
+    plb_heap_t object;   /* objects of the current donor, key: -value; an entry counts only if its
+                            key is still the object's -value */
     double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
-    double *sent;        /* [p] cost of the present object's messages to each rank */
-    double *received;    /* [p] cost of the present object's messages from each rank */
+    double *sent;        /* [p] cost of the current object's messages to each rank */
+    double *received;    /* [p] cost of the current object's messages from each rank */
     int32_t *touched;    /* [n_touched] ranks for which `sent` or `received` is not 0 */
     int32_t n_touched;
     uint8_t *gives; /* [p] whether the rank is a donor */
@@ -115,8 +115,8 @@ static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
     return seconds(self, r) + more <= self->limit && plb_ranks_has_room(ranks, r, i);
 }
 
-/* Return the rank with most room that can take object i, even without partners of the object
- * there; -1: there is none. */
+/* Of the ranks that can take object i, with or without partners of the object, return the one that
+ * can take the most load; -1: there is none. */
 static int32_t any_receiver(mover_t *self, int32_t i, double all)
 {
     plb_heap_t *heap = &self->receiver;
@@ -127,7 +127,8 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
         return heap->n == 0 ? -1 : heap->item[0].id;
     }
     int32_t best = -1;
-    /* the rank with most room has too little memory: try all ranks */
+    /* the rank that can take the most load cannot take this object; with memory limits, another
+     * rank may */
     for (int32_t k = 0; self->ranks.room != NULL && k < heap->n; k++) {
         const int32_t r = heap->item[k].id;
         if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
@@ -156,7 +157,8 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* without the object, the donor must save more than its messages to the object then cost */
+    /* the donor must save more time by giving the object away than its messages to the object then
+     * cost */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);
@@ -168,7 +170,7 @@ static double value_of(const mover_t *self, int32_t i, way_t way)
     return way.to < 0 ? -INFINITY : way.gain / self->ranks.in->load[i];
 }
 
-/* Put an object into the heap of the present donor. */
+/* Put an object into the heap of the current donor. */
 static void offer(mover_t *self, int32_t i, double value)
 {
     self->value[i] = value;
@@ -226,7 +228,7 @@ static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
     return (way_t){-1, 0.0};
 }
 
-/* Correct the keys of receivers that have more room than their keys say. */
+/* Recompute the keys of all receivers, because some can take more load than their keys say. */
 static void sort_receivers(mover_t *self)
 {
     for (int32_t k = 0; k < self->receiver.n; k++) {
@@ -260,7 +262,7 @@ static int shed(mover_t *self, int32_t donor)
         }
         const double room = gap(self, way.to);
         move(self, i, way.to);
-        /* the receiver may send less than before, and so have more room */
+        /* the receiver may send less than before, and can then take more load */
         if (gap(self, way.to) > room) {
             sort_receivers(self);
             offer_all(self, donor);
@@ -275,7 +277,7 @@ static int shed(mover_t *self, int32_t donor)
     return ret;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all ranks ------------------------------------------------------------------------------ */
 
 static int shed_all(mover_t *self)
 {
@@ -367,8 +369,8 @@ out:
 }
 
 /* If loads alone are still above the limit, go on as in RefineSwapLB, and keep the result if it
- * makes the slowest rank faster.  (Objects without communication have left in any order, so the
- * remaining ones may fit nowhere.) */
+ * makes the slowest rank faster.  (Objects without communication have left in the order of their
+ * indices, so the remaining ones may fit nowhere.) */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, plb_err_t *err)
 {

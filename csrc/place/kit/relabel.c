@@ -23,7 +23,8 @@ static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, cons
     PLB_NEW(at, p);
     PLB_TRY(plb_groups_init(&on, now, n, p, err));
     PLB_NEW_EACH(n, out->rank, out->part, out->common);
-    /* at[part]: index of the last pair with this part; below `first`: its rank is not r */
+    /* at[part]: index of the most recent pair with this part; if it is below `first`, the pair's
+     * rank is not r */
     memset(at, -1, (size_t)p * sizeof *at);
     for (int32_t r = 0; r < p; r++) {
         const int64_t first = out->n;
@@ -49,7 +50,8 @@ static bool alike(const double *kind, int32_t a, int32_t b)
     return kind == NULL || kind[a] == kind[b];
 }
 
-/* Match ranks and parts, those with most in common first.  A part without a match keeps -1. */
+/* Match ranks and parts, those with the most weight in common first.  The name of a part without a
+ * match stays -1. */
 static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
                  plb_err_t *err)
 {

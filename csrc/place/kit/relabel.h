@@ -8,10 +8,11 @@
 #include "base/err.h"
 
 /** Find name[p]: the rank that gets each of the p parts.  Item i, 0 ... n - 1, is on rank now[i]
- * and in part[i], and has the weight counts[i] (NULL: 1).  The part and the rank that share most
- * weight are matched first, then the next such pair, and so on (ties: the lowest rank, then its
- * first such part).  Parts that share nothing are matched in ascending order.  A part r may only
- * become a rank s with kind[r] == kind[s] (NULL: any rank). */
+ * and in part[i], and has the weight counts[i] (NULL: 1).  The part and the rank with the most
+ * weight in common are matched first, then the pair with the next most, and so on (ties: the
+ * lowest rank, then the part that comes first among its items).  The remaining parts and ranks are
+ * matched in ascending order, first by kind.  A part r may only become a rank s with kind[r] ==
+ * kind[s] (NULL: any rank). */
 int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
                 int32_t p, const double *kind, int32_t *name, plb_err_t *err);
 

@@ -37,7 +37,8 @@ static bool is_done(const search_t *self)
     return self->max <= self->limit * (1.0 + ROUNDING);
 }
 
-/* Search from self->rank, and keep the result if it is better by this factor. */
+/* Search from self->rank, and keep the result if it lowers the maximum by more than this factor.
+ */
 static int search_from(search_t *self, double factor, plb_err_t *err)
 {
     plb_ranks_t ranks;
@@ -56,14 +57,14 @@ static int from_greedy(search_t *self, plb_err_t *err)
 {
     const int ret = plb_strategy_greedy.run(&plb_strategy_greedy, self->problem->in, self->opts,
                                             self->rank, err);
-    if (ret != PLB_OK) { /* the memory limits may leave no placement by load */
+    if (ret != PLB_OK) { /* with memory limits, GreedyLB may find no placement */
         return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
     }
     PLB_PASS(plb_home_relabel(self->problem, self->rank, err));
     return search_from(self, WORTH, err);
 }
 
-/* Move some objects to other ranks at random. */
+/* Set rank[] to the best placement, and move a few objects of it to random ranks. */
 static void change(search_t *self, plb_rng_t *rng)
 {
     const plb_problem_t *problem = self->problem;

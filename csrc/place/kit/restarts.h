@@ -7,9 +7,10 @@
 
 /** Improve rank[n_objects], whose slowest rank takes *max seconds, until it takes at most `limit`
  * seconds, or as little as the search can find; *max never grows.  Pairs of ranks exchange objects
- * (pairs.h).  The search starts from rank[] itself, then from GreedyLB's placement, unless the
- * limit is near, and, if there are few objects, from random changes of the best one.  It ends when
- * the limit or the bound of plb_bound_crowd is met. */
+ * (pairs.h).  The search starts from rank[] itself.  If the limit is still far, it starts again
+ * from GreedyLB's placement; if there are few objects and no memory limits, also from random
+ * changes of the best placement.  It ends when the limit or the bound of plb_bound_crowd is met.
+ */
 int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
                  const plb_opts_t *opts, plb_err_t *err);
 

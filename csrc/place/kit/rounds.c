@@ -183,7 +183,7 @@ out:
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
-    MANY = 256, /* from this many ranks on, a second thread saves time */
+    MANY = 256, /* with this many ranks or more, a second thread saves time */
     MOST_THREADS = 64,
 };
 
@@ -194,7 +194,7 @@ typedef struct driver {
     int64_t *start;    /* [p + 2] where the notes to each rank begin */
     int64_t room;
     plb_tally_t all;
-    int32_t *last; /* [p] the last rank that wrote to each rank in this round */
+    int32_t *last; /* [p] the rank that most recently wrote to each rank in this round */
     int ret[MOST_THREADS];
     plb_err_t err[MOST_THREADS];
 } driver_t;
@@ -226,7 +226,7 @@ out:
     return ret;
 }
 
-/* Let the agents of one part of the ranks do a round. */
+/* Do a round of the agents of some consecutive ranks: part `part` of `n_parts`. */
 static void run_part(void *arg, int part, int n_parts)
 {
     driver_t *self = arg;

@@ -8,7 +8,8 @@
 typedef struct plb_traffic {
     int64_t rounds;
     int64_t *messages, *bytes; /* number of messages and bytes that each rank has sent */
-    int64_t *held;             /* largest number of entries and notes in memory at a time */
+    int64_t *held;             /* largest number of entries and notes that each rank had in memory
+                                  at the same time */
 } plb_traffic_t;
 
 /** Run the agents until the placement is known; `traffic` may be NULL.  The number of threads does
@@ -16,7 +17,7 @@ typedef struct plb_traffic {
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
 
-/** The function `run` of every distributed strategy of the table. */
+/** The function `run` of every distributed strategy in PLB_STRATEGIES. */
 int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 

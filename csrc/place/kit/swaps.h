@@ -1,19 +1,19 @@
-/* Moves and exchanges of objects between ranks that take communication into account. */
+/* Moves and exchanges of objects between ranks.  Communication is taken into account. */
 #ifndef PLB_PLACE_KIT_SWAPS_H
 #define PLB_PLACE_KIT_SWAPS_H
 
 #include "place/kit/ranks.h"
 
 /** While the slowest rank takes more than `limit` seconds, move one of its objects to another
- * rank, or exchange it for an object there.  Candidates for the other rank are those with which
- * its objects communicate, and the few ranks with most room.  Of all such steps, take the one
- * after which the slower of the two ranks is fastest.  If several steps reach the limit, take the
- * one of these that saves most communication.
+ * rank, or exchange it for an object there.  Candidates for the other rank are the ranks with
+ * which these objects communicate, and the few ranks that can take the most load.  Of all such
+ * steps, take the one after which the slower of the two ranks is fastest.  If several steps reach
+ * the limit, take the one of these that saves the most communication.
  *
  * comm[p]: seconds that each rank spends on sending; NULL: messages are not part of the ranks'
- * times.  alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest object, then
- * the lowest rank, then the lowest object there.  Ends if no step helps the slowest rank, or after
- * a bounded amount of work. */
+ * times.  alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest number of the
+ * object, then of the other rank, then of the object there.  Ends if no step helps the slowest
+ * rank, or after a bounded amount of work. */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
               plb_err_t *err);
 

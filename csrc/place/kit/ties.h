@@ -15,7 +15,7 @@ typedef struct plb_tie {
 } plb_tie_t;
 
 typedef struct plb_tied {
-    int32_t rank;  /* the last known rank of the object */
+    int32_t rank;  /* rank of the object, as far as this agent knows */
     int32_t first; /* index of the object's first tie; -1: the object has no ties */
 } plb_tied_t;
 
@@ -23,7 +23,7 @@ typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] by number */
     int64_t room;
-    plb_tie_t *tie; /* linked lists: the ties of each object, and the unused entries */
+    plb_tie_t *tie; /* linked lists: the ties of each object; the unused entries, from `free` on */
     int64_t n_ties, n_used, ties_room;
     int32_t free;
 } plb_ties_t;

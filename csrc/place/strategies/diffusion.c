@@ -1,7 +1,7 @@
 /* DiffusionLB: load flows between ranks whose objects communicate, and objects are moved
  * accordingly.
  *
- * Step 1, links.  Each rank chooses the ranks with which its objects exchange most bytes; two
+ * Step 1, links.  Each rank chooses the ranks with which its objects exchange the most bytes; two
  * ranks are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph,
  * which connects all ranks in log2(p) steps.
  *
@@ -13,14 +13,14 @@
  *
  * and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for dynamic
  * load balancing, Parallel Computing 25, 1999; there all ranks end with the average, and x is
- * called lambda).  The system is solved by conjugate gradients, with two rounds per step.
- * Neighbours send only their residuals: from these, every rank computes its neighbours' directions
- * and solutions, too, with exactly the same bits.
+ * called lambda).  The system is solved by conjugate gradients, with two rounds of messages per
+ * step.  Neighbours send only their residuals: from these, every rank computes its neighbours'
+ * directions and solutions, too, with exactly the same bits.
  *
- * Step 3, objects.  Each rank sends objects along its links, first those whose move saves most
- * bytes per second of their load.  Ties: objects that have already left their present rank, then
- * the longest objects, so that few migrate.  A rank passes load on only after it has received
- * some.
+ * Step 3, objects.  Each rank sends objects along its links, first those whose move saves the most
+ * bytes per second of their load.  Ties: first the objects that are no longer on the rank where
+ * they were before the LB step, then the longest objects, so that few migrate.  A rank passes load
+ * on only after it has received it.
  *
  * Step 4.  The agents of kit/gossip.h remove the remaining imbalance; they never raise the
  * maximum. */
@@ -49,11 +49,11 @@ enum kind {
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
-/* Indices of the figures in the tally.  Each comment begins with the phases that write the
- * figure. */
+/* Indices of the numbers in the tally (agent.h).  Each comment begins with the phases that write
+ * the number. */
 enum {
-    SUM_BEYOND = 0,   /* CHOOSE: sum of the ranks' loads above the threshold */
-    SUM_LACKING = 1,  /* CHOOSE: sum of the loads that ranks lack below the average */
+    SUM_BEYOND = 0,   /* CHOOSE: sum of load - threshold over the ranks above the threshold */
+    SUM_LACKING = 1,  /* CHOOSE: sum of average - load over the ranks below the average */
     SUM_SQUARES = 0,  /* LINK, UPDATE: sum of the squared residuals */
     MAX_RESIDUAL = 0, /* LINK, UPDATE: largest residual */
     SUM_ENERGY = 0,   /* MULTIPLY: the product p L p of the conjugate gradients */
@@ -93,13 +93,13 @@ typedef struct diffusion {
     plb_gossip_t gossip; /* the first member, because gossip begins with the agent */
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold */
-    double scale;          /* average load of a rank of speed 1 */
-    double r, p, x, gamma; /* residual, direction and solution of this rank; gamma: the last
-                              SUM_SQUARES */
-    plb_ties_t ties;       /* the first objects are those of this rank */
+    double scale;          /* average load of a rank */
+    double r, p, x, gamma; /* residual, direction and solution of this rank; gamma: SUM_SQUARES of
+                              the previous step */
+    plb_ties_t ties;       /* the first objects in it are those of this rank */
     link_t *link;          /* [n_links] in ascending order of the ranks */
     int32_t n_links;
-    int64_t under_way; /* bytes of the objects that left in the last round, and may still come
+    int64_t under_way; /* bytes of the objects that left in the previous round, and may still come
                           back */
 } diffusion_t;
 
@@ -168,7 +168,8 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : by_rank(a, b);
 }
 
-/* Choose the ranks with which this rank's objects exchange most bytes (ties: the lowest ranks). */
+/* Choose the ranks with which this rank's objects exchange the most bytes (ties: the lowest
+ * ranks). */
 static int choose(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -257,22 +258,22 @@ static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 
 /* ---- flow ----------------------------------------------------------------------------------- */
 
-/* Return the load above this rank's share of the total, in units of the average. */
+/* Return this rank's load above its share of the total, as a multiple of the average load. */
 static double excess(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
     return (agent->load - plb_agent_allowed(agent, agent->average)) / self->scale;
 }
 
-/* Return the load above the threshold, in units of the average. */
+/* Return this rank's load above the threshold, as a multiple of the average load. */
 static double overload(const diffusion_t *self)
 {
     const plb_agent_t *agent = &self->gossip.agent;
     return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
-/* Compute b of this rank. beyond: the load of all ranks above the threshold; lacking: the load
- * that all ranks lack below the average. */
+/* Return b_i of this rank (step 2).  beyond: the sum of load - threshold over the ranks above the
+ * threshold; lacking: the sum of average - load over the ranks below the average. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -355,7 +356,7 @@ typedef struct leaving {
     int32_t *number;  /* number of each entry's object in the ties */
     int32_t *to;      /* new rank of each entry; -1: the entry stays */
     int32_t *at;      /* entry of each object in the ties; -1: it is not on this rank */
-    plb_heap_t queue; /* the objects for one link: {-gain per load, turn()} */
+    plb_heap_t queue; /* the objects for one link; key: -(gain per load), id: turn() */
 } leaving_t;
 
 static void leaving_free(leaving_t *self)
@@ -363,7 +364,7 @@ static void leaving_free(leaving_t *self)
     PLB_FREE(self->number, self->to, self->at, self->queue.item);
 }
 
-/* Sort the entries by load, and begin without any object that leaves. */
+/* Sort the entries by load, and begin with no object that leaves. */
 static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
 {
     plb_agent_t *agent = &diffusion->gossip.agent;
@@ -509,7 +510,7 @@ static int give_along_links(diffusion_t *self, plb_err_t *err)
         }
     }
     for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
-        /* plb_agent_give moves the last entry, which is done, to index k */
+        /* plb_agent_give moves the last entry, which this loop has already seen, to index k */
         if (leaving.to[k] >= 0) {
             ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
             agent->mine.count[COUNT_SENT]++;
@@ -544,8 +545,8 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Return the free bytes of memory, less those for objects that come back with these notes or may
- * still come back. */
+/* Return the bytes of free memory, without those that are kept for objects that come back with
+ * these notes or may still come back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;

@@ -20,8 +20,9 @@ static const plb_agent_type_t by_node = {
 
 const plb_strategy_t plb_strategy_gossip = {
     .name = "GossipLB",
-    .help = "distributed: ranks with room tell random ranks, overloaded ranks give objects "
-            "to them",
+    .help =
+        "distributed: underloaded ranks tell random ranks what they can take, overloaded ranks "
+        "give objects to underloaded ones",
     .source = "Lifflander et al., CLUSTER 2021 (vt's TemperedLB)",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

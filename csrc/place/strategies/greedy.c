@@ -7,8 +7,8 @@
  * optimum.
  *
  * Ties have fixed rules, so that every rank computes the same placement.  Of equal objects, the
- * lowest index comes first.  Of ranks on which an object would end at the same time, it goes to
- * the rank with less time so far, then to the lowest. */
+ * lowest index comes first.  If an object would end at the same time on several ranks, it goes to
+ * the one with the least time so far, then to the one with the lowest number. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -36,8 +36,8 @@ typedef struct fleet {
     int n_classes;
     plb_heap_t heap[MAX_CLASSES];
     plb_item_t *item;  /* [p] the items of all heaps */
-    plb_item_t *aside; /* [p] ranks that were taken out because they have no memory for the present
-                          object */
+    plb_item_t *aside; /* [p] ranks that were taken out because they have too little memory for the
+                          current object */
     int32_t *class_of; /* [p] class of each rank */
     int32_t n_aside;
     int64_t *room; /* [p] bytes of memory left; NULL: no limits */
@@ -109,8 +109,8 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
     return PLB_OK;
 }
 
-/* Bring a rank with `memory` bytes of room to the top of each heap; set aside the ranks with
- * less. */
+/* Bring a rank with at least `memory` bytes of free memory to the top of each heap; set aside the
+ * ranks that have less. */
 static void make_way(fleet_t *self, int64_t memory)
 {
     for (int c = 0; c < self->n_classes; c++) {
@@ -132,7 +132,7 @@ static void come_back(fleet_t *self, int64_t least)
     }
 }
 
-/* Return the class whose top ends the object first, and *finish, the time; -1: all heaps are
+/* Return the class whose top rank would end the object first; *finish: when.  -1: all heaps are
  * empty. */
 static int elect(const fleet_t *self, double load, double *finish)
 {
@@ -152,7 +152,7 @@ static int elect(const fleet_t *self, double load, double *finish)
     return best;
 }
 
-/* Place the loads one by one, the heaviest first (keys are negated). */
+/* Place the objects one by one, the heaviest first (the keys are negated loads). */
 static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                             plb_err_t *err)
 {
@@ -195,9 +195,9 @@ typedef struct line {
 /* Give object[0 ... n-1] to the ranks in line, one object each, and return how many objects were
  * given.  Each object must go to the least loaded rank, as with a heap.  So the round ends when a
  * rank that got an object in this round has no more load than the next rank in line.  The line is
- * divided into sections, which are sorted separately.  A section begins at each rank that ends
- * after all ranks before it, even with the round's lightest object.  (Rounding of sums is
- * monotonic, so this test is safe.) */
+ * divided into sections, which are sorted separately.  A new section begins at each rank that,
+ * even with the round's lightest object, ends later than all ranks before it.  (Rounding of sums
+ * is monotonic, so this test is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
@@ -260,7 +260,8 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Sort the next round's loads, converted to seconds on a rank of that speed. */
+/* Sort the loads of the next round, those up to index `upto`, and convert them to seconds on a
+ * rank of that speed. */
 static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
 {
     int64_t k = loads->ready;
@@ -305,7 +306,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, err);
     }
-    /* an object has found no memory: place by memory first, then refine by load */
+    /* no rank had enough memory for an object: place by memory first, then refine by load */
     if (ret == STUCK) {
         ret = plb_problem_pack(&problem, out, err);
         PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, NULL, err));
@@ -317,7 +318,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_greedy = {
     .name = "GreedyLB",
-    .help = "each object, heaviest first, to the rank where it ends first (LPT)",
+    .help = "gives each object, the heaviest first, to the rank where it ends first (LPT)",
     .source = "Menon 2.2; Dasgupta algorithm 2",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

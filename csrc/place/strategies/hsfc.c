@@ -1,7 +1,7 @@
-/* HSFCLB: objects in the order of Hilbert's space-filling curve, in consecutive parts.  The
- * position of a point on the curve is computed bit by bit (Skilling, Programming the Hilbert
- * curve, AIP Conf.  Proc. 707, 2004), in the dimensions in which the points extend.  Here x, n; in
- * the paper: X, n. */
+/* HSFCLB: orders the objects along Hilbert's space-filling curve, and cuts the curve into
+ * consecutive parts, one for each rank.  The position of a point on the curve is computed bit by
+ * bit (Skilling, Programming the Hilbert curve, AIP Conf.  Proc. 707, 2004), in the dimensions in
+ * which the points extend.  Here x, n; in the paper: X, n. */
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -141,8 +141,8 @@ static const plb_param_t params[] = {
 const plb_strategy_t plb_strategy_hsfc = {
     .name = "HSFCLB",
     .help =
-        "consecutive parts of Hilbert's curve through the objects' positions; the cuts move as "
-        "little as balance asks for",
+        "cuts Hilbert's curve through the objects' positions into consecutive parts; moves the "
+        "cuts only as far as balance needs",
     .source = "Skilling, AIP Conf. Proc. 707, 2004; Pinar and Aykanat, JPDC 64, 2004",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

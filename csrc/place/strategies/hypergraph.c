@@ -1,10 +1,11 @@
 /* ZoltanLB and HypergraphLB: multicasts are nets; the objective is the number of ranks that each
  * multicast reaches.
  *
- * Menon 2.3.2.  ZoltanLB starts from Zoltan's answer, HypergraphLB from that of pylb's own
- * partitioner; both answers are then refined by V-cycles on connectivity - 1.  If `iterations` is
- * above 0, migrations have a cost: Zoltan repartitions (Catalyurek et al. 2007), where
- * communication counts `iterations` times and each migration once. */
+ * See Menon 2.3.2.  ZoltanLB starts from Zoltan's answer, HypergraphLB from that of pylb's own
+ * partitioner.  V-cycles then refine both answers: they lower connectivity - 1, the sum over the
+ * nets of the number of ranks reached - 1.  If `iterations` is above 0, migrations have a cost,
+ * and Zoltan repartitions (Catalyurek et al. 2007), where communication counts `iterations` times
+ * and each migration once. */
 #include "base/mem.h"
 #include "place/kit/parts.h"
 

@@ -5,14 +5,14 @@
  *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
  *
  * In the paper all ranks start with the same number of objects, so a processor's total object time
- * can be its weight.  After the first LB step, only the time per object is correct.  A rank
- * without a measured time (no objects, or all of load 0) gets the mean load of an object, divided
- * by the rank's speed.  Beyond eq. 3, a rank's background is part of its time.  Objects that may
- * not migrate are part of x_i, even if there are more of them than eq. 4 gives.
+ * can be its weight.  After the first LB step, only the time per object is correct.  The weight of
+ * a rank without a measured time (no objects, or all of load 0) is the mean load of an object,
+ * divided by the rank's speed.  In addition to eq. 3, a rank's background is part of its time.
+ * Objects that may not migrate are part of x_i, even if there are more of them than eq. 4 gives.
  *
- * The x_i are rounded by the largest remainder (ties: the rank that has more objects now, then the
- * lowest).  Only as many objects move as needed: from each rank those with the highest indices, to
- * the lowest ranks.  All objects are assumed to be equal. */
+ * The x_i are rounded by the method of the largest remainder (ties: the rank that has more objects
+ * that may migrate now, then the lowest).  Only as many objects move as needed: from each rank
+ * those with the highest indices, to the lowest ranks.  All objects are assumed to be equal. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -22,15 +22,16 @@
 #include "place/kit/apportion.h"
 #include "place/kit/problem.h"
 
-/* Largest assumed ratio of speeds. */
+/* No weight is below `unit` / FASTEST. */
 static const double FASTEST = 1e12;
 
 typedef struct quota {
     const plb_problem_t *problem;
     int32_t p;
     double *weight;   /* [p] seconds per object, as a multiple of `unit` */
-    double unit;      /* the largest time of any rank, in seconds */
-    double *share;    /* [p] objects that each rank should get, not rounded */
+    double unit;      /* the longest of all weights and backgrounds, in seconds */
+    double *share;    /* [p] number of objects that may migrate that each rank should have, not
+                         rounded */
     int64_t *fixed;   /* [p] number of objects that may not migrate */
     int64_t *movable; /* [p] number of objects that may migrate, before the LB step */
     int64_t *part;    /* [p] number of objects that may migrate, after the LB step */
@@ -88,9 +89,9 @@ static void set_weights(quota_t *self)
     }
 }
 
-/* Compute shares, not rounded, such that all ranks end at the same time, except ranks whose fixed
- * objects alone take longer.  Each round finds more such ranks, and an earlier end of all other
- * ranks. */
+/* Compute shares, not rounded, such that all ranks end at the same time, except ranks whose
+ * background and fixed objects alone take longer.  Each round finds more such ranks and leaves
+ * them out; all other ranks then end earlier. */
 static void share_out(quota_t *self)
 {
     bool found = true;
@@ -117,8 +118,8 @@ static void share_out(quota_t *self)
     }
 }
 
-/* Round to whole numbers of objects.  Ranks are taken in order of their present number of
- * objects, which decides ties. */
+/* Round to whole numbers of objects.  In a tie, the rank that has more objects that may migrate
+ * now comes first: therefore the ranks are sorted. */
 static int round_off(quota_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -187,7 +188,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_power = {
     .name = "PowerAwareLB",
-    .help = "gives each rank as many objects as it can do in the same time; assumes that all "
+    .help = "gives each rank as many objects as it can finish in the same time; assumes that all "
             "objects are equal",
     .source = "Dasgupta eq. 3, 4",
     .family = PLB_COMPREHENSIVE,

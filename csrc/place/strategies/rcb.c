@@ -57,7 +57,7 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* Return the part of `load` for the first `left` of p ranks, if all p ranks are to end at the same
+/* Return the part of `load` for the first `left` of p ranks, such that all p ranks end at the same
  * time. */
 static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
                        double load)
@@ -180,8 +180,8 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 const plb_strategy_t plb_strategy_rcb = {
     .name = "RCBLB",
-    .help = "divides the objects in two across their longest side, then each half again, and so "
-            "on; ranks keep their regions",
+    .help = "divides the objects in two across the longest side of their bounding box, then each "
+            "half again, and so on; ranks keep their regions",
     .source = "Berger and Bokhari, IEEE Trans. Comput. C-36, 1987",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -1,7 +1,7 @@
-/* RefineLB and RefineSwapLB: overloaded ranks give a few objects to ranks with room
- * (kit/refine.c).  If much imbalance is left, they also search from other placements
- * (kit/restarts.c).  If the threshold is missed, they try to reach nearly the same with far fewer
- * migrations (kit/fewer.c). */
+/* RefineLB and RefineSwapLB: overloaded ranks give a few objects to less loaded ranks
+ * (kit/refine.c).  If much imbalance is left, the strategies also search from other placements
+ * (kit/restarts.c).  If the threshold is missed, they try to reach nearly the same maximum with
+ * far fewer migrations (kit/fewer.c). */
 #include "place/kit/refine.h"
 
 #include "place/kit/fewer.h"
@@ -15,8 +15,8 @@ static const double MUCH = 1.05;
 /* The threshold counts as met if it is exceeded by at most this fraction. */
 static const double ROUNDING = 1e-9;
 
-/* If the refinement has missed its threshold, search from other placements, and for fewer
- * migrations. */
+/* If the refinement has missed its threshold by much, search from other placements.  If the
+ * threshold is still missed, look for fewer migrations. */
 static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refined_t *reached,
                 int32_t *rank, plb_err_t *err)
 {
@@ -69,7 +69,7 @@ static const plb_param_t params[] = {
 const plb_strategy_t plb_strategy_refine = {
     .name = "RefineLB",
     .help =
-        "moves objects from overloaded ranks to ranks with room, or exchanges sets of objects; "
+        "moves objects from overloaded ranks to less loaded ranks, or exchanges sets of objects; "
         "few migrations",
     .source = "Menon 2.2, 2.3.1; Dasgupta algorithm 1",
     .family = PLB_REFINEMENT,
@@ -81,7 +81,7 @@ const plb_strategy_t plb_strategy_refine = {
 
 const plb_strategy_t plb_strategy_refine_swap = {
     .name = "RefineSwapLB",
-    .help = "like RefineLB, but first swaps two objects where none can be moved",
+    .help = "like RefineLB, but if no object can be moved, it first tries to swap two objects",
     .source = "Menon 2.3.1",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -37,20 +37,20 @@ static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
     {                                                                                               \
         {"overload", "x average", "a rank above this multiple of the average gives away objects",   \
          1.003,      1.0,         1e6},                                                             \
-            {"exchanges", "", "1: also exchange objects; 0: only move them, as in the thesis",      \
+            {"exchanges", "", "1: also exchange objects; 0: only move them, as in Menon's thesis",  \
              1,           0,  1},                                                                   \
             {"alpha", "s/message", "sender's time for a message to another rank", alpha, 0.0, 1e6}, \
             {"beta", "s/byte", "sender's time for each byte of a message", beta, 0.0, 1e6},         \
     }
 
-/* By default CommAwareRefineLB has no costs: messages are not part of the ranks' times. */
+/* By default, messages cost nothing in CommAwareRefineLB: the ranks' times do not include them. */
 static const plb_param_t aware_params[] = PARAMS(0.0, 0.0);
 static const plb_param_t params[] = PARAMS(2e-6, 1e-10);
 
 const plb_strategy_t plb_strategy_comm_aware = {
     .name = "CommAwareRefineLB",
-    .help = "moves objects from overloaded ranks to ranks with room where their partners "
-            "are, else to any",
+    .help = "moves objects from overloaded ranks to less loaded ranks where their partners "
+            "are, or else to any less loaded rank",
     .source = "Menon 2.3.4",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

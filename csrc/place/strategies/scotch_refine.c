@@ -1,12 +1,13 @@
-/* ScotchRefineLB: the communication graph mapped by Scotch, with a cost for leaving the present
- * rank.
+/* ScotchRefineLB: refines the present placement on the communication graph, with a cost for
+ * leaving the present rank, or maps the graph by Scotch.
  *
  * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
  * weighted by its migration cost; the cut then includes both costs.  Scotch can do this itself
- * (SCOTCH_graphRemap), but begins with bisections, which move most objects.  Its local searches
- * from an old mapping (strategy "cf") give varying results if vertices have weight 0 (7.0.3).  So
- * pylb's own searches refine the present placement with these edges.  Scotch's map from scratch is
- * taken if its messages and migrations together cost less. */
+ * (SCOTCH_graphRemap), but begins with bisections, which move most objects.  In Scotch 7.0.3, its
+ * local searches from an old mapping (strategy "cf") give varying results if vertices have weight
+ * 0.  So pylb's own searches refine the present placement with these edges.  Scotch's map from
+ * scratch is taken if it is better balanced, or if it is balanced as well and its messages and
+ * migrations together cost less. */
 #include <math.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err
 typedef struct trial {
     int32_t *rank;  /* [n_objects] rank of each object */
     double longest; /* seconds of the most loaded rank */
-    int64_t cost;   /* plb_parts_cost */
+    int64_t cost;   /* of messages and migrations (plb_parts_cost) */
 } trial_t;
 
 /* Set the part of each vertex from rank[], the objects' ranks. */

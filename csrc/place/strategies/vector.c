@@ -1,5 +1,5 @@
-/* VectorLB: places objects with several loads each, one for each phase of an iteration or each
- * kind of processor, and memory with blocks that objects share.
+/* VectorLB: places objects with several loads each, one for each phase of an iteration or for each
+ * kind of processor.  Objects may share blocks of memory.
  *
  * Each load of an object is a component.  With phases = 1, components are phases: all ranks end a
  * phase together, so an iteration takes the sum over the phases of the slowest rank's time.  With
@@ -16,16 +16,16 @@
  * An object stays if all components of its rank remain within `overload` times their goals.
  *
  * Step 2: take the other objects in the same order.  Each goes to the rank on which the largest
- * component, in units of its goal, is then least.
+ * component, in units of its goal, is then smallest.
  *
- * Step 3: in each round, make the move of one object away from the slowest rank of a component
- * that lowers the cost most or, if no move lowers it, the best exchange of two objects.  End when
- * neither lowers the cost.
+ * Step 3: in each round, try all moves of one object away from the slowest rank of a component,
+ * and make the move that lowers the cost most.  If no move lowers it, make the best exchange of
+ * two objects instead.  End when neither lowers the cost.
  *
  * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: then no object
  * stays, and the objects with the largest memory come first.  If the result of all steps is no
- * better than the present placement, and the present placement keeps the limits, step 3 alone is
- * done, from the present placement.
+ * better than the present placement, and the present placement keeps the memory limits, only step
+ * 3 is done, from the present placement.
  *
  * Ties: the lowest index, the lowest rank. */
 #include <math.h>
@@ -42,13 +42,13 @@
 enum { PARAM_OVERLOAD, PARAM_PHASES };
 enum { MOST_ROUNDS = 1 << 16 };
 
-/* Step 3 examines at most so many numbers, which takes a few tenths of a second. */
+/* Step 3 examines at most this many numbers, which takes a few tenths of a second. */
 static const double WORK = 5e7;
 
 /* A gain below this fraction of the cost is due to rounding. */
 static const double SLACK = 1e-12;
 
-/* The slowest ranks of a component. */
+/* The three slowest ranks of a component, the slowest first. */
 typedef struct top {
     double time[3];
     int32_t rank[3];
@@ -67,7 +67,7 @@ typedef struct vector {
     int32_t *rank;      /* [n] the new rank of each object */
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;
-    double work; /* number of numbers that step 3 may still examine */
+    double work; /* how many numbers step 3 may still examine */
 } vector_t;
 
 static double load(const vector_t *self, int64_t i, int32_t k)
@@ -141,7 +141,7 @@ static void set_goals(vector_t *self)
 /* ---- steps 1 and 2 -------------------------------------------------------------------------- */
 
 /* Compute score[r], the largest component that rank r would have with the object, in units of the
- * goal.  (Both compiled versions give the same bits.) */
+ * goal.  (Both versions that PLB_MULTIVERSION compiles give the same bits.) */
 PLB_MULTIVERSION
 static void score_ranks(const vector_t *self, const double *object)
 {
@@ -257,8 +257,8 @@ static int construct(vector_t *self, plb_err_t *err)
         const int64_t key = self->in->key == NULL ? stuck : self->in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                        "no placement found that keeps memory_limit: object %lld, with the "
-                       "block that it shares, fits on no rank after the larger ones are "
-                       "placed",
+                       "block that it shares, fits on no rank after the larger objects "
+                       "are placed",
                        (long long)key);
     }
 out:
@@ -352,7 +352,7 @@ static bool exchange_fits(vector_t *self, int32_t i, int32_t a, int32_t j, int32
     return fits;
 }
 
-/* Find the best move of an object of rank a that has a load in component k. */
+/* Of the objects of rank a that have a load in component k, find the one with the best move. */
 static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
     for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
@@ -492,8 +492,9 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
 }
 
 static const plb_param_t params[] = {
-    {"overload", "x goal", "objects leave a rank that takes more than this in any component", 1.02,
-     1.0, 1e6},
+    {"overload", "x goal",
+     "an object stays only if each component of its rank is at most this multiple of its goal",
+     1.02, 1.0, 1e6},
     {"phases", "",
      "1: the loads of an object are those of phases, which all ranks end together; 0: they are "
      "those of kinds of processors, and each kind is balanced",
@@ -502,7 +503,9 @@ static const plb_param_t params[] = {
 
 const plb_strategy_t plb_strategy_vector = {
     .name = "VectorLB",
-    .help = "several loads per object: phases or kinds of processors; shared blocks of memory",
+    .help =
+        "places objects with several loads each (phases, or kinds of processors) and with shared "
+        "blocks of memory",
     .source = "pylb",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

@@ -89,7 +89,7 @@ int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 enum { MOST_NEIGHBOURS = 1024 };
 
 /* Get the sources and destinations in the communicator's topology, in its order; false: there are
- * too many. */
+ * too many, or there is no topology. */
 static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
 {
     int kind = MPI_UNDEFINED, weighted = 0, dims = 0, rank = 0;

@@ -35,9 +35,9 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
     return out;
 }
 
-/* Make a name from the members, the parent, and the number of earlier groups with the same members
- * and parent.  All members make the same name, because they create these groups in the same
- * order. */
+/* Make an id from the members, the parent, and the number of earlier groups with the same members
+ * and parent.  All members make the same id, because they create these groups in the same order.
+ */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);

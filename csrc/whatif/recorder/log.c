@@ -10,13 +10,14 @@
 
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
-    FLUSH_NS = 200 * 1000000, /* operations stay in the buffer for at most this many ns */
-    LONG_NS = 200 * 1000,     /* after an interval longer than this (ns), check whether the process
-                                 slept */
-    /* ns: if the program computes for a shorter time between two polls, this counts as polling */
+    FLUSH_NS = 200 * 1000000, /* ns: if the buffer was not sent for this long, it is sent at the
+                                 end of the next call */
+    LONG_NS = 200 * 1000,     /* ns: after a longer time between two calls, check whether the
+                                 process slept */
+    /* ns: a shorter computation between two polls counts as a part of the polling */
     POLL_NS = 20 * 1000,
-    NAP_POLL_NS = 200 * 1000, /* like POLL_NS, if the process also slept between the two polls */
-    NAP_NS = 10 * 1000,       /* a process that did not run for longer than this (ns) has slept */
+    NAP_POLL_NS = 200 * 1000, /* ns: like POLL_NS, if the process also slept between the polls */
+    NAP_NS = 10 * 1000,       /* ns: a process that did not run for a longer time has slept */
     MOST_LACKS = 64,
 };
 
@@ -29,22 +30,22 @@ static struct {
     bool on;
     pthread_t thread;
     int schedstat;
-    int64_t start;     /* wall time at which the times of operations begin */
+    int64_t start;     /* wall time at which the recording begins: time 0 of the operations */
     int64_t wall, cpu; /* wall time and processor time at the end of the last call */
-    int64_t delay; /* ns: how long the process had waited for a processor at the end of the last
-                      call */
-    int64_t begin, compute; /* figures of the present call, as in plb_op_t */
+    int64_t delay;     /* ns: total time, up to the end of the last call, for which the process has
+                          waited for a processor */
+    int64_t begin, compute; /* fields of plb_op_t for the present call */
     int64_t carried;        /* ns of processor time before calls that logged no operation; added to
                                the next operation */
     int64_t flushed;        /* wall time at which operations were last sent */
-    int64_t beyond;         /* processor time of the other threads */
+    int64_t beyond;         /* ns of processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
     bool asked;             /* whether the last call was a poll */
     int64_t asked_at;       /* time at which the last poll began */
     /* sums of the wall and processor ns from each poll to the next */
     double asked_wall, asked_cpu;
     double asked_square; /* sum of the squares of the wall ns */
-    double naps, napped; /* number of polls after a sleep, and ns asleep */
+    double naps, napped; /* number of polls before which the process slept; ns of these sleeps */
     /* number of operations in the buffer; index of the first one of this call, or -1 */
     int32_t n, first;
     int32_t n_lacks;
@@ -100,8 +101,8 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Log a pause between two calls: of `wall` ns, the process used `cpu` ns.  The rest was sleep,
- * unless other processes ran on its processor. */
+/* Log a pause between two calls, which were `wall` ns apart.  In this time, the process ran for
+ * `cpu` ns.  In the rest it slept, unless other processes ran on its processor. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
     const int64_t delay = run_delay();

@@ -35,7 +35,8 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
 
-/** Log the receive of such a message.  plb_made_taken: a nonblocking receive. */
+/** Log the receive of a message that a matched probe has found. plb_made_taken: a nonblocking
+ * receive. */
 void plb_note_taken(uint64_t message);
 void plb_made_taken(uint64_t message, MPI_Request request);
 

@@ -103,7 +103,8 @@ bool plb_monitor_reach(int rank)
     connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connection < 0 || inet_pton(AF_INET, text, &to.sin_addr) != 1 ||
         connect(connection, (struct sockaddr *)&to, sizeof to) != 0) {
-        fprintf(stderr, "pylb record: no monitor at %s:%s: not recorded\n", text, port);
+        fprintf(stderr, "pylb record: no monitor at %s:%s: this rank is not recorded\n", text,
+                port);
         plb_monitor_close();
         return false;
     }

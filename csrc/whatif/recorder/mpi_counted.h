@@ -3,8 +3,10 @@
  *
  * This file and mpi_functions.h are tables, included once for each language and width by
  * wrap_c.c and wrap_fortran.c, which define these macros:
- *   CALL(Name, name, parameters, arguments, code that logs the call)   its names in C and Fortran
- *   STATUS_CALL(...)    the same, with a status as its last parameter, read by STATUS in C
+ *   CALL(Name, name, parameters, arguments, code that logs the call)   Name, name: the function's
+ *                       names in C and Fortran
+ *   STATUS_CALL(...)    like CALL, for a function whose last parameter is a status, which the code
+ *                       reads as STATUS, in the form of C
  *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   BITS(Type, x)       a handle as a number

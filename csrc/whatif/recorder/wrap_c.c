@@ -77,7 +77,7 @@ typedef MPI_Message *MessageOut;
 
 /* --- all other functions --- */
 
-/* Copies of the handles, which the call may change; and room for statuses. */
+/* Copies of the handles, because the call may change them; and space for statuses. */
 typedef struct many {
     uint64_t few[64], *was;
     MPI_Status few_statuses[64], *status;

@@ -69,7 +69,7 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 
 #include "mpi_counted.h"
 
-/* Copies of the handles before a call with several requests; and room for statuses. */
+/* Copies of the handles before a call with several requests; and space for statuses. */
 typedef struct many {
     uint64_t *was;
     MPI_Fint *own, *status;

@@ -145,7 +145,8 @@ static bool post_fits(const post_t *post, const message_t *m, uint32_t context)
            fits(post->tag, m->tag);
 }
 
-/* Return the first receive of a chain that fits the message, and the link that points to it. */
+/* Return the first receive of a chain that fits the message; *before: the receive before it in the
+ * chain, or -1. */
 static int32_t first_post(plb_whatif_t *self, int32_t head, const message_t *m, uint32_t context,
                           int32_t *before)
 {

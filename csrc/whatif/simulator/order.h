@@ -14,8 +14,8 @@ typedef enum plb_order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_order_t;
 /** Whether an operation is open: a blocking receive or probe from any source. */
 bool plb_order_is_open(const plb_op_t *op);
 /** Choose the next block of `rank`, which is at an open operation: the block whose message has
- * arrived first.  *out is NONE: no message has arrived; UNKNOWN: more operations of the rank must
- * be passed first (plb_whatif_feed). */
+ * arrived first.  *out is CHOICE_NONE: no message has arrived that a block can take;
+ * CHOICE_UNKNOWN: more operations of the rank must be passed first (plb_whatif_feed). */
 int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err);
 
 #endif

@@ -15,8 +15,8 @@
 
 /* --- begin and end --- */
 
-/* Set the share of a processor.  Its periods are shifted by a multiple of the golden section, so
- * that those of different processors do not begin together. */
+/* Set the share of a processor.  Its periods are shifted by a multiple of the golden ratio, so
+ * that the periods of different processors do not begin together. */
 static void hold_to_share(processor_t *one, int32_t number, double share, double period)
 {
     if (share >= 1.0) {
@@ -130,7 +130,7 @@ int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *er
     }
     for (int64_t i = 0; i < members; i++) {
         PLB_FAIL_IF(comms->member[i] < 0 || comms->member[i] >= self->n_ranks, err, PLB_ERR_RANGE,
-                    "member %d of a communicator: expected 0 ... %d", comms->member[i],
+                    "a member of a communicator is rank %d: expected 0 ... %d", comms->member[i],
                     self->n_ranks - 1);
     }
     PLB_NEW(start, comms->n + 1);

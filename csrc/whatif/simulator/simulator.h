@@ -84,7 +84,8 @@ typedef struct plb_op_time {
 
 typedef struct plb_whatif plb_whatif_t;
 
-/** Begin a simulation at time 0.  `comms` and the target are copied.  NULL with an error. */
+/** Begin a simulation at time 0.  `comms` and the target are copied.  Returns NULL after an error.
+ */
 plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *target,
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);

@@ -16,7 +16,8 @@ enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 *
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* of a SLOT_DONE: the time at which it is complete, which may be in the future */
+    double done; /* in the state SLOT_DONE: the time at which the slot is complete, which may be in
+                    the future */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
@@ -91,9 +92,9 @@ typedef struct process {
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
-    /* closed: all its operations were passed; probing: it waits until a message arrives, without a
-     * posted receive; has_run: it has got work since it last waited; in_queue: it is in its
-     * processor's ring */
+    /* closed: all operations of the rank were passed; probing: it waits until a message arrives,
+     * without a posted receive; has_run: it has got work since it last waited; in_queue: it is in
+     * its processor's ring */
     bool closed, probing, has_run, in_queue;
     bool is_chosen; /* true: it is determined which message its receive takes (order.h, or the
                        recording); false: the receive takes the first one that fits */

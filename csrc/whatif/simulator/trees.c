@@ -15,7 +15,7 @@ static int32_t min32(int32_t a, int32_t b)
 static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
                       plb_hop_t *out)
 {
-    /* distance to the parent; of the root, the first power of two that is not below `size` */
+    /* distance to the parent; for the root, the first power of two that is not below `size` */
     int32_t bit = 1;
     while (bit < size && (v & bit) == 0) {
         bit <<= 1;
@@ -131,7 +131,8 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
 {
     plb_hop_t one;
     *total = 0;
-    /* the root has as many steps as the longest path; in a scan, the last rank has the most */
+    /* rank 0 is the root here, which has as many steps as the longest path; without a root, all
+     * ranks have the same number of steps */
     for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
