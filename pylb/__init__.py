@@ -1,8 +1,8 @@
 """pylb: dynamic load balancing for iterative parallel programs.
 
 Measure, decide, place, move: the same C core decides under mpiexec, in a replay of a recorded run
-and in a simulation.  The public names are listed here, room by room; the docstring of a room lists
-its inputs and outputs.
+and in a simulation.  The public names are imported here from the folders of pylb, which its
+documentation calls rooms; the docstring of a room lists its inputs and outputs.
 """
 
 import sys
@@ -150,7 +150,7 @@ __all__ = [
 ]
 
 
-# Imported on first use: modules, and names from modules.
+# These modules, and these names from modules, are imported on first use.
 _MODULES = {"lab": "pylb.lab", "plots": "pylb.show.plots", "whatif": "pylb.whatif"}
 _NAMES = {
     "explore": "pylb.show.explorer",
@@ -171,7 +171,7 @@ _CALLED = ("partition", "place", "replay", "whatif")
 
 
 class _Room(ModuleType):
-    """A room that can be called like its main function, e.g. `pylb.place(...)`."""
+    """A folder of pylb that can be called like its main function, e.g. `pylb.place(...)`."""
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -190,7 +190,7 @@ class _Room(ModuleType):
 
 
 class _Package(ModuleType):
-    """The module pylb, which makes rooms callable when they are imported."""
+    """The module pylb, which makes the folders in `_CALLED` callable when they are imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _CALLED and isinstance(value, ModuleType):

@@ -1,4 +1,4 @@
-"""The C core without MPI, ``csrc/bind``: one block for each room's files."""
+"""The C core without MPI, ``csrc/bind``: one block for each folder (room) of ``csrc``."""
 
 # fmt: off
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ _Maybe: TypeAlias = ArrayLike | None
 _F64: TypeAlias = NDArray[np.float64]
 _I32: TypeAlias = NDArray[np.int32]
 _I64: TypeAlias = NDArray[np.int64]
-_Params: TypeAlias = tuple[tuple[Any, ...], ...]  # name, default, least, most, unit, help
+_Params: TypeAlias = tuple[tuple[Any, ...], ...]  # name, default, minimum, maximum, unit, help
 _Table: TypeAlias = list[tuple[str, str, str]]  # name, unit, help
 _Notes: TypeAlias = list[tuple[int, list[Any]]]
 _Tally: TypeAlias = tuple[float, float, float, float, int, int]

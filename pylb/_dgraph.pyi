@@ -1,4 +1,4 @@
-"""Colours by Zoltan and orders by PT-Scotch, ``csrc/bind/dgraphmodule.c``."""
+"""Graph colouring by Zoltan and graph ordering by PT-Scotch, ``csrc/bind/dgraphmodule.c``."""
 
 from typing import Any
 

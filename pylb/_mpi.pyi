@@ -1,4 +1,4 @@
-"""Collective steps over MPI, ``csrc/bind``."""
+"""The part of the C core that communicates by MPI, ``csrc/bind``."""
 
 from typing import Any, Final, final
 

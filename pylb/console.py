@@ -138,8 +138,8 @@ def show(
 ) -> None:
     """Print a table: by the package rich on a terminal, as aligned text to a pipe or a file.
 
-    Cells of text are wrapped between words where the table would be wider than the terminal, or
-    than `PAPER` elsewhere.
+    If the table would be wider than the terminal (than `PAPER` characters in a pipe or a file), its
+    cells of text are wrapped between words.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
 
 
 def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
-    """Return the rows, with broken texts in the widest columns, so that a line fits in `room`."""
+    """Return the rows, with texts in wide columns wrapped so that lines have `room` characters."""
     widths = _widths([name for name, _ in head], rows)
     least = {
         i: _longest_word(row[i] for row in rows) for i, (_, right) in enumerate(head) if not right
@@ -285,7 +285,7 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
         padding=(0, 1 if named else 2, 0, 0),  # the box itself adds a blank
         title=title,
         title_justify="left",
-        header_style="",  # plain: under mpiexec, a file looks like a terminal, and would get codes
+        header_style="",  # under mpiexec, a file looks like a terminal and would get colour codes
     )
     for name, to_right in head:
         table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=True)

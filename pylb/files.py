@@ -50,7 +50,7 @@ def descriptor(path: str | os.PathLike[str]) -> int:
     MissingFileError
         There is no such file.
     FormatError
-        The path is a folder, a pipe or a device.
+        The path is a folder, a pipe, a socket or a device.
     OSError
         The file cannot be read.
     """

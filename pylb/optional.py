@@ -65,7 +65,7 @@ def installed() -> Installed | None:
     Several distributions may have a package named pylb; this is the one whose command ``pylb`` runs
     this package.
     """
-    from importlib.metadata import entry_points  # it takes a tenth of the time of `import pylb`
+    from importlib.metadata import entry_points  # here, as it is a tenth of the time to import pylb
 
     for script in entry_points(group="console_scripts", name=PACKAGE):
         if script.value.startswith(f"{PACKAGE}.cli.") and script.dist is not None:
@@ -255,7 +255,7 @@ def missing_part(name: str, why: object = None) -> MissingPartError:
 
 
 def needed_first(part: OptionalPart, why: object) -> OptionalPart:
-    """Return the part to install: `part`, or another one if its absence has caused the error `why`.
+    """Return the part to install: the one whose absence caused the error `why`, else `part`.
 
     A library that was built with MPI cannot be loaded without mpi4py.
     """

@@ -44,10 +44,10 @@ def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     print(json_text(answer(args, value), indent=2))
 
 
-# What the seconds of a replay are, for the footnotes of tables.
+# A footnote of tables: how the seconds of a replay are computed.
 COUNTED = (
-    "measured time of the iterations, changed by as much as the load of the slowest rank changes "
-    "(in vt's files: that load alone)"
+    "sum over the iterations: measured time plus the change of the slowest rank's load (with vt's "
+    "files: only the load of the slowest rank)"
 )
 
 # ---- arguments ----------------------------------------------------------------------------------
@@ -74,20 +74,20 @@ def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Declare the argument for a recorded run, and ``--stem``."""
     help = "the file that Balancer.save wrote (.h5), a folder of vt's files, or one of these files"
     parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
-    parser.add_argument("--stem", help="which run, if the folder has several")
+    parser.add_argument("--stem", help="stem of the files of one run, if the folder has several")
 
 
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of a schedule of LB steps."""
     add = parser.add_argument
-    add("--strategy", default="GreedyLB", help="pylb strategies lists them (default: %(default)s)")
+    add("--strategy", default="GreedyLB", help="see pylb strategies (default: %(default)s)")
     add_import(parser)
     cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
     add("--cost", type=float, help=cost)
 
 
 def words(text: str) -> list[str]:
-    """Split ``a,b,c``; an empty word is an error of `argparse`."""
+    """Split ``a,b,c``; raise an error of `argparse` if a word is empty."""
     out = [word.strip() for word in text.split(",")]
     if not all(out):
         raise argparse.ArgumentTypeError(f"{text!r}: expected names, separated by commas")

@@ -24,7 +24,7 @@ EXAMPLES = """\
 
 NOTES = {
     "cost": "time that the LB step took, with the slower iterations after it",
-    "saved": "time that it saved up to the next LB step of the same run",
+    "saved": "time that the LB step saved until the next LB step of the same run",
     "moved": "number of objects that migrated",
 }
 ROWS = {
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _titles(first: str, second: str) -> tuple[str, str]:
-    """Return the shortest ends of both paths that differ."""
+    """Return the end of each path, just long enough to tell the two paths apart."""
     a, b = Path(first).parts, Path(second).parts
     same = next((n for n in range(1, max(len(a), len(b)) + 1) if a[-n:] != b[-n:]), 1)
     return "/".join(a[-same:]), "/".join(b[-same:])

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Convert the run, and print the names of the written files."""
     kind = args.to or _kind(args.target)
     if args.compress and kind != "vt":
-        raise DomainError(f"--compress is for --to vt only, but the target is a {FORMATS[kind]}")
+        raise DomainError(f"--compress is for --to vt only, but the format is {FORMATS[kind]}")
     common.check_targets(args.run, args.target)
     found = common.read(args)
     written = [str(path) for path in _write(found, Path(args.target), kind, args)]
@@ -62,8 +62,8 @@ def _kind(target: str) -> str:
     if suffix == ".json":
         return "chrome"
     raise DomainError(
-        f"target is {target!r}: expected a suffix of {', '.join(hdf5.SUFFIXES)}, .json, or --to "
-        f"{', '.join(FORMATS)}"
+        f"target is {target!r}: expected a suffix {', '.join(hdf5.SUFFIXES)} or .json, or --to "
+        f"with {', '.join(FORMATS)}"
     )
 
 

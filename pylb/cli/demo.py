@@ -51,7 +51,7 @@ def _check_paths(save: str | None, html: str | None) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the program, and compare it with a run without rebalancing."""
-    _check_paths(args.save, args.html)  # a wrong path is an error before the program runs
+    _check_paths(args.save, args.html)  # so that a wrong path raises its error before the run
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:
         when["trigger"] = args.trigger
@@ -84,5 +84,5 @@ def run(args: argparse.Namespace) -> int:
     best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
     if best is not None:
         said = console.fill(best.explain(), console.width_of(sys.stdout))
-        print(f"\nThe LB step that saved most:\n{said}")
+        print(f"\nThe LB step that saved the most time:\n{said}")
     return 0

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cap", metavar="WATTS,...", help=cap)
     add("--memory", metavar="SIZE,...", help="memory of each rank; what is above it is swapped out")
     add("--lab", metavar="FILE", help="read the description of the lab from a YAML file")
-    period = "period of the quotas (default: 5ms; longer for shares below 0.2)"
+    period = "period in which each rank gets its share (default: 5ms; longer for shares below 0.2)"
     add("--period", metavar="TIME", help=period)
     add("--check", action="store_true", help="first measure what the lab enforces")
     common.add_json_file(parser, "the limits and the usage of each rank")
@@ -72,12 +72,12 @@ def _plan(args: argparse.Namespace) -> LabPlan:
         doubled = [f"--{name}" for name, value in given.items() if value is not None]
         if doubled:
             raise DomainError(
-                f"--lab and {', '.join(doubled)}: expected these limits in the file {args.lab}"
+                f"--lab with {', '.join(doubled)}: expected these limits only in {args.lab}"
             )
         plan = LabPlan.load(args.lab)
     else:
         if not any(given.values()):
-            raise DomainError("expected --share, --cap, --memory or --lab")
+            raise DomainError("no limit is given: expected --share, --cap, --memory or --lab")
         lists = [[None] if text is None else values_of(name, text) for name, text in given.items()]
         n = math.lcm(*map(len, lists))
         columns = [itertools.islice(itertools.cycle(some), n) for some in lists]
@@ -144,7 +144,7 @@ def _as_json(usage: list[Usage], lab: Lab, code: int) -> dict[str, Any]:
 def _show(usage: list[Usage], lab: Lab) -> None:
     columns = ["rank", "host", "share", "used", "CPU s", "throttled s", "throttled periods"]
     limited = any(use.limit.memory for use in usage)
-    columns += ["period ms", *(["memory", "most", "pages read", "killed"] * limited)]
+    columns += ["period ms", *(["memory", "peak", "pages read", "killed"] * limited)]
     rows: list[list[Any]] = [
         [
             use.rank,

@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has gone; the interpreter's last flush must not fail again.
+        # The reader of the output has gone; the interpreter's flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:

@@ -14,9 +14,9 @@ EXAMPLES = """\
   pylb optimum run/ --cost 0.05
   pylb optimum run.h5 --strategy RefineLB --json
 
-"exact" means the best of all 2^(m-1) schedules for m iterations; otherwise it is the best one
-found.  No schedule takes less time than the bound.  A trigger cannot know the best schedule in
-advance; the comparison shows how much better it could be (pylb triggers RUN).
+"exact" means the best of all 2^(m-1) schedules for m iterations; "found" means the best schedule
+that the search found.  No schedule takes less time than the bound.  A trigger cannot know the best
+schedule in advance; pylb triggers RUN shows how much time each trigger loses.
 """
 
 COUNTED = f"seconds: {common.COUNTED}; plus the time of the LB steps"
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     rows = [
         ("strategy", found.name, ""),
-        ("an LB step", found.cost, "s"),
-        ("best schedule, exact" if best.exact else "best schedule found", best.time, "s"),
+        ("cost of an LB step", found.cost, "s"),
+        ("best schedule, exact" if best.exact else "best schedule, found", best.time, "s"),
         ("bound of all schedules", best.bound, "s"),
         ("above the bound", f"{100 * above:.2f} %", ""),
         ("as recorded", found.recorded, "s"),

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--method",
         metavar="A,B,...",
-        help=f"one or more of {', '.join(METHODS)}; --out gets the result with the least volume",
+        help=f"one or more of {', '.join(METHODS)}; --out gets the result with the smallest volume",
     )
     add("--coords", metavar="FILE.npy", help="positions of the objects, for rcb, rib and hsfc")
     add("--old", metavar="FILE", help="present part of each object: one per line, or .npy")

@@ -41,7 +41,7 @@ OWN_DATA = (
 
 NOTES = {
     "phases s": common.COUNTED,
-    "LB s": "seconds of the LB steps, without the slower phases after them",
+    "LB s": "seconds of the LB steps; that phases after them may be slower does not count",
     "speed-up": "of (phases s + LB s), compared with the unbalanced run",
     "max/mean": "mean over the phases",
     "placed": "max/mean that the strategy predicted, mean over the LB steps",
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--cost",
         type=float,
-        help="seconds of each LB step (default: the measured time, else by the cost model)",
+        help="seconds of each LB step (default: the measured time, else from the cost model)",
     )
     add("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
     add("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")

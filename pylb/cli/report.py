@@ -17,7 +17,7 @@ EXAMPLES = """\
   pylb report run.h5                         (writes run.html)
   pylb report run.h5 --html page.html --title 'Monday, 64 nodes'
   pylb report run/ --strategy RefineLB --every 10 --html refined.html
-  pylb report run.h5 --json                  (efficiencies of the run and its regions, as TALP's)
+  pylb report run.h5 --json                  (efficiencies of the run, in the format of TALP)
   pylb report run.h5 --csv tables/ --chrome run.json    (run.json opens in ui.perfetto.dev)
 
 A truncated run record is shown up to its last complete iteration.

@@ -17,7 +17,7 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "family": "a comprehensive strategy ignores the present placement, a refinement moves little",
+    "family": "comprehensive: ignores the present placement; refinement: moves few objects",
     "looks at": "the parts of the load database that influence the placement",
 }
 
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace) -> int:
     params = [(one.name, *_cells(p)) for one in chosen for p in one.params] if args.name else []
     if params:
         print()
-        columns = ["strategy", "parameter", "default", "least", "most", "unit", "meaning"]
-        console.show(columns, params, drop=["unit", "most", "least"])
+        columns = ["strategy", "parameter", "default", "min", "max", "unit", "meaning"]
+        console.show(columns, params, drop=["unit", "max", "min"])
     return 0
 
 

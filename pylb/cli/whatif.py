@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="arrival",
         help="which message a receive from any source gets",
     )
-    most = "search for the N changes of the last --place that save the most time"
+    most = "search for the N changes of the final --place that save the most time"
     add("--suggest", type=int, metavar="N", help=most)
     add("--ranks", action="store_true", help="show a row for each rank")
     common.add_json(parser)
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(recording, predictions, args.ranks)
         if args.suggest is not None and not better:
-            print("no change of the last placement was found that saves time")
+            print("no change of the final placement was found that saves time")
         for one in better:
             print(console.fill(str(one), console.width_of(sys.stdout)))
             if one.placement is not None and len(one.placement) <= 64:

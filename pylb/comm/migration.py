@@ -115,7 +115,7 @@ def migrate(
     ids = have is not None or want is not None
     error: Exception | None = None
     if ids == (to is not None) or (have is None) != (want is None):
-        error = DomainError("expected either to, or have and want")
+        error = DomainError("arguments: expected either to=, or both have= and want=")
     elif not values:
         error = DomainError("expected at least one array or list")
     else:

@@ -54,7 +54,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
     dump = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts)).dump
     rest = iter(values)
     try:
-        any(map(dump, rest))  # dump() returns None
+        any(map(dump, rest))  # any() reads all values, because dump() returns None
     except Exception as why:
         raise refused(len(values) - operator.length_hint(rest) - 1, why) from why
     parts[0] = file.getbuffer()

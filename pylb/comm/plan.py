@@ -100,7 +100,7 @@ class Plan:
         agreement.plans += 1
         self._number = agreement.plans
         self._lanes: dict[Any, AnyLane] = {}  # free lanes, by direction, dtype and shape of a row
-        self._last: dict[str, AnyLane] = {}  # the last lane that was used, by direction
+        self._last: dict[str, AnyLane] = {}  # the most recently used lane, by direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
@@ -291,7 +291,7 @@ class Plan:
         return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
-        """Return the result by the last lane, if it fits the array (dtype and shape); else None."""
+        """Return the result by the most recent lane if it fits the dtype and shape, else None."""
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 

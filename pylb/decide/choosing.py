@@ -16,7 +16,7 @@ from pylb.place.registry import Strategy
 def choose_and_place(
     snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
 ) -> Placement:
-    """Choose the strategy that `Balancer` would use in its first LB step, and place by it."""
+    """Place the objects by the strategy that `Balancer` would choose in its first LB step."""
     given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
     decider = _decider_of(snapshot, given, (alpha, beta))
     decider.choose()

@@ -27,8 +27,8 @@ NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # with these triggers, LB steps are done even if they do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
-FIGURES = _core.FIGURES  # names of the figures of a placement, csrc/decide/receipt.h
-# Fields of a receipt of the C core that `Receipt` does not have; its `reason` says them in words.
+FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/receipt.h
+# Fields of a receipt of the C core that `Receipt` lacks, because its `reason` says them in words.
 OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
@@ -52,7 +52,7 @@ class Settings:
     learns : bool
         Whether the speeds of the ranks are learned.
     watches : bool
-        Whether pylb checks that the last LB step saves what was predicted.
+        Whether pylb checks that the most recent LB step saves what was predicted.
     environment : tuple of str
         Variables that override the program's arguments, each as ``name=value``.
     """
@@ -83,7 +83,7 @@ class Settings:
 
     @property
     def foresees(self) -> bool:
-        """Whether the trigger uses the expected cost of a first LB step."""
+        """Whether the trigger uses the expected cost of the first LB step."""
         return self.trigger.name not in ASKED_FOR
 
     def load(self) -> None:
@@ -127,7 +127,7 @@ def settings(
     Raises
     ------
     UnknownStrategyError, DomainError
-        No such strategy or trigger; a parameter that is out of its domain.
+        There is no such strategy or trigger; a parameter is out of its domain.
     """
     if every is None and trigger is None:
         trigger = "auto"
@@ -195,8 +195,8 @@ class Decider:
     def choose(self, reason: int = -1, n_objects: int = 0) -> Strategy:
         """Begin an LB step: choose its strategy, load the libraries for it, and return it.
 
-        reason: number of the decision that asked for the LB step; -1: the last one.  n_objects: on
-        all ranks; 0: not known, then "auto" uses a central strategy.
+        reason: number of the decision that asked for the LB step; -1: the most recent one.
+        n_objects: number of objects on all ranks; 0: not known, so "auto" uses a central strategy.
         """
         indices = self.core.choose(reason, n_objects)
         for i in indices:

@@ -27,11 +27,11 @@ class Dropped(NamedTuple):
     cost: float = 0.0
 
     def number(self, i: int) -> int:
-        """Return the number of the kept receipt i among all receipts of the run, counted from 0."""
+        """Return the number of kept receipt i among all receipts of the run; both count from 0."""
         return i if i < self.first else i + self.n
 
     def __str__(self) -> str:
         return (
-            f"{self.n} decisions after the first {self.first} are not kept, as the run is long; "
-            f"{self.balancings} of them were LB steps."
+            f"{self.n} decisions after the first {self.first} are not kept, because the run is "
+            f"long; {self.balancings} of them were LB steps."
         )

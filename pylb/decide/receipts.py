@@ -46,8 +46,8 @@ class Receipt:
     iteration : int
         The iteration after which the decision was taken.
     choice : {"balance", "hold", "off"}
-        "hold": the trigger saw no reason.  "off": the trigger asked for an LB step, but
-        earlier ones did not pay.
+        "hold": the trigger saw no reason to rebalance.  "off": the trigger asked for an LB step,
+        but earlier ones did not pay.
     reason : str
         Why, in words.
     trigger, strategy : str
@@ -69,7 +69,8 @@ class Receipt:
         The last iteration with the same decision since the last LB step, and how often this
         decision was taken.
     moved : bool
-        Whether objects went to their new ranks; false in shadow mode, and after the last iteration.
+        Whether objects went to their new ranks; false in shadow mode, and after the final
+        iteration.
     before, predicted : float
         max/mean of the estimated loads, on the old and on the new placement.
     before_with_messages, predicted_with_messages : float
@@ -91,7 +92,8 @@ class Receipt:
         The key of the heaviest object.
     suspected : float
         The rank that is suspected to be slower, because all its objects take longer by the same
-        factor although no move has confirmed it; `speed` then has this suspicion.  nan: none.
+        factor, although no migration has confirmed it yet; `speed` then assumes that it is slower.
+        nan: no rank is suspected.
     realised_idle_mean, realised_idle_max : float
         Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
     realised : float
@@ -111,7 +113,8 @@ class Receipt:
         the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations
         later; nan: not tried.
     loss_scattered : float
-        Like `loss_0` if objects with neighbouring keys go to different ranks; nan: not tried.
+        Like `loss_0`, for a placement that puts objects with neighbouring keys on different ranks;
+        nan: not tried.
     tolerance : float
         The imbalance, relative to the mean, that the strategy was allowed to leave in addition, so
         that fewer objects move; 0: none; nan: not tried.
@@ -196,7 +199,7 @@ class Receipt:
         self.until = max(self.until, self.iteration)
 
     def __eq__(self, other: object) -> bool:
-        """Whether every field is the same to the bit; two unknown figures (nan) are equal."""
+        """Whether all fields are equal, bit for bit; two unknown values (nan) count as equal."""
         return isinstance(other, Receipt) and str(asdict(self)) == str(asdict(other))
 
     __hash__ = None  # type: ignore[assignment]
@@ -271,7 +274,7 @@ class History(list[Receipt]):
     3
     """
 
-    dropped = Dropped()  # receipts that were not kept; there are some only in a very long run
+    dropped = Dropped()  # sums of the receipts that were not kept, only in a very long run
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Receipt: ...
@@ -290,7 +293,7 @@ class History(list[Receipt]):
         return History(r for r in self if r.balanced)
 
     def table(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with a row per receipt: fields, and the trigger's figures.
+        """Return a pandas DataFrame with a row per receipt: fields, and values of the trigger.
 
         Raises
         ------

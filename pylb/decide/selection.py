@@ -82,11 +82,11 @@ class Experience(NamedTuple):
     n : int
         Number of LB steps with this strategy.
     before, after : float
-        max/mean before and after the last of these LB steps; zero if n is zero.
+        max/mean before and after the most recent of these LB steps; zero if n is zero.
     cost : float
-        Seconds of an LB step: the mean of the last measurement and of the value before it.
+        Seconds of an LB step: the mean of the newest measurement and of the previous value.
     migrations : int
-        Migrations of the last LB step.
+        Migrations of the most recent of these LB steps.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class Selector:
         messages: int,
         bytes: int,
     ) -> Choice:
-        """Observe the figures of an iteration, and return the choice after it.
+        """Observe the measurements of an iteration, and return the choice after it.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Selector:
 
     @property
     def choice(self) -> Choice:
-        """The choice after the last observed iteration and all LB steps so far."""
+        """The choice after all iterations and LB steps observed so far."""
         state = self._core.choice()
         return Choice(strategy=self._names[state.pop("candidate")], **state)
 
@@ -200,7 +200,7 @@ class Selector:
         Parameters
         ----------
         strategy : str
-            Its name.
+            Name of the strategy that was used.
         before, after : float
             Time of the slowest rank divided by the mean load, before and after: 1 or more.  For a
             communication strategy, include the time of messages, else its gain is not visible.
@@ -234,7 +234,7 @@ def registered() -> list[Strategy]:
 def in_rounds() -> list[Strategy]:
     """Return the distributed strategies that "auto" uses where rank 0 would take too long.
 
-    Those that need to know the nodes are used by name only.
+    It leaves out strategies that need to know the nodes; these run only if the user names them.
     """
     return [s for s in strategies().values() if s.distributed and "nodes" not in s.looks_at]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pylb.console import count, seconds, size
 
-# An object counts as the limit of the balance if its load is more than 1.05 times the mean, and
-# max/mean is at most 5 % above the object's load / mean.
+# An object counts as the limit of the balance if its load is more than 1.05 times the mean load of
+# the ranks, and the predicted max/mean is at most 5 % above the object's load divided by this mean.
 LIMITS = 1.05
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 
@@ -53,7 +53,7 @@ def _fits(r: Any) -> str:
             f"the maximum {_growth(f['max_slope'])} per iteration and the mean "
             f"{_growth(f['mean_slope'])}"
         )
-    if _is_known(f, "tau") and r.trigger != "periodic":  # whose period the user chose
+    if _is_known(f, "tau") and r.trigger != "periodic":  # if periodic, the user chose the period
         phrases.append(f"the ideal period was {count(round(f['tau']), 'iteration')}")
     if _is_known(f, "residual") and f["residual"] > 1.0:
         phrases.append(f"earlier LB steps did not get below max/mean {f['residual']:.3g}")

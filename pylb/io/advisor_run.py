@@ -58,7 +58,10 @@ def _run(name: str, record: dict[str, Any]) -> RunData:
     p = int(record["n_ranks"])
     load = np.array(record["loads"], np.float64).reshape(p, -1).T
     if len(load) != len(figures):
-        raise FormatError(f"{name}: figures of {len(figures)} steps, but loads of {len(load)}")
+        raise FormatError(
+            f"{name}: it has figures of {len(figures)} steps, but loads of {len(load)}: expected "
+            "the same number"
+        )
     check_figures(figures)
     if not ((load >= 0) & (load <= MOST)).all():
         raise FormatError(f"{name}: loads: expected numbers from 0 to {MOST:g}")

@@ -1,8 +1,9 @@
 """The files of a checkpoint: a folder with one file of each rank, and a list of these.
 
-``checkpoint.json`` names the files of the last complete checkpoint. A new one has files of other
-names; when all of them are on disk, ``checkpoint.json`` is replaced, and then the old files are
-removed. So there is a complete checkpoint at each moment, also if the program is killed.
+``checkpoint.json`` names the files of the most recent complete checkpoint. The files of a new
+checkpoint have different names; when all of them are on disk, ``checkpoint.json`` is replaced, and
+then the old files are removed. So there is always a complete checkpoint, even if the program is
+killed.
 
 ``ID.RANK.h5`` (HDF5) has for n objects: ``key`` (n,), ascending; ``value``, the bytes of all
 values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` (rows x

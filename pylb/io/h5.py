@@ -1,9 +1,10 @@
 """Run records in HDF5: flat arrays that only grow, so that a truncated file can still be read.
 
-Each dataset has the data of all stretches, one after the other; the table ``stretch`` has their
-lengths.  Missing data are found by checksums: one for the loads of each iteration, and one for the
-other arrays of each stretch.  Receipts are numbered lines of JSON; a later line with the same
-number replaces an earlier one.  Nothing is pickled.
+A stretch is a number of consecutive iterations with the same objects on the same ranks.  Each
+dataset has the data of all stretches, one after the other; the table ``stretch`` has their lengths.
+Missing data are found by checksums: one for the loads of each iteration, and one for the other
+arrays of each stretch.  Receipts are numbered lines of JSON; a later line with the same number
+replaces an earlier one.  Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_
 
 FORMAT = "pylb run"
 # New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
-# figures of the iterations include the ranks' other work; in 6: the objects' work and births, and
-# answers about the ranks.
+# `FIGURES` of the iterations include the ranks' other work; in 6: the objects' work and births, and
+# `RunFacts.answers`.
 VERSION = 6
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
@@ -70,7 +71,7 @@ DTYPES = {
     "answers": np.uint8,
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
-# columns of the dataset ``stretch``; the last ones are the numbers of elements of OPTIONAL
+# Columns of the dataset ``stretch``; the last ones are the numbers of elements of OPTIONAL.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  A chunk of the loads has one iteration, but at most `MOST_CHUNK` elements.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
@@ -86,7 +87,7 @@ class Writer:
     where : path or file
         The file to write, see `pylb.io.hdf5.Output`.
     n_objects : int
-        Expected number of objects.  A chunk of the loads has room for one iteration.
+        Expected number of objects.  A chunk of the loads is large enough for one iteration.
 
     Raises
     ------
@@ -159,9 +160,9 @@ class Writer:
         self._out.flush()
 
     def answers(self, answers: list[tuple[int, Any]]) -> None:
-        """Append the new ones of all answers so far; see `RunFacts.answers`.
+        """Append those of the answers that the file does not have yet; see `RunFacts.answers`.
 
-        If there is only one, the parameters have it.
+        A single answer is not written, because the parameters contain it.
         """
         if len(answers) > 1:
             lines = "".join(json.dumps(row) + "\n" for row in answers[self._n_answers :])
@@ -228,14 +229,14 @@ def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> in
 
 
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Say whether the path has a suffix of HDF5, or the file begins with HDF5's signature."""
+    """Say whether the path has an HDF5 suffix, or the file begins with HDF5's signature."""
     if Path(decoded(path)).suffix in SUFFIXES:
         return True
     return begins(path, hdf5.SIGNATURE)
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; if it is truncated, up to its last complete iteration.
+    """Read a run record; if it is truncated, read it up to its last complete iteration.
 
     Raises
     ------
@@ -282,7 +283,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
 
 
 def _with_other_work(run: RunData) -> RunData:
-    """Add the ranks' other work to the figures, which have only the loads before version 5."""
+    """Add the ranks' other work to max, mean and min, which before version 5 are of loads only."""
     if "background" not in run.parameters.get("ranks", {}):
         return run
     times = run.rank_times
@@ -310,7 +311,7 @@ def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
 
 
 def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any, Any]:
-    """Return the stretches, the figures of each iteration, and `remaining` and `starting` objects.
+    """Return the stretches, the `FIGURES` of each iteration, and `remaining` and `starting`.
 
     If the last stretch is truncated, only its complete iterations are read.
     """

@@ -26,7 +26,7 @@ SUFFIXES = (".h5", ".hdf5")
 MOST = 1 << 40  # bytes; a truncated file seems to be this long, with zeros after its end
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
-MOST_DEFLATED = 1032  # greatest factor of decompression (RFC 1951)
+MOST_DEFLATED = 1032  # largest factor of decompression (RFC 1951)
 HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 
 
@@ -204,7 +204,7 @@ class Input:
 
     def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
         self._file, self._size, self._dtypes = file, size, dtypes
-        self._wholes: dict[str, Any] = {}  # datasets read so far; None: the file lacks a part
+        self._wholes: dict[str, Any] = {}  # datasets read so far; None: not readable as a whole
         self._sound: dict[str, bool] = {}  # whether the chunks of a dataset can be read safely
 
     def text(self, name: str) -> str:

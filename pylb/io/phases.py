@@ -69,7 +69,8 @@ class Phases:
     task_migratable : (t,) bool or None
         Whether the object may migrate at the end of the phase.  None: as `entity_migratable`.
     entity_birth : (n,) int64 or None
-        Different for objects that have the same key one after the other.  None: there are none.
+        A number that differs between two objects that had the same key at different times.  None:
+        no key was used again.
     edge_ptr : (m + 1,) int64
     edge_src, edge_dst : (e,) int32
         The two entities of each edge; both are tasks of the phase.

@@ -131,7 +131,7 @@ def _array(data: bytes) -> Any:
     shape, by_column, dtype = header
     rest = data[file.tell() :]
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(rest):
-        raise FormatError(f"an array of {shape} {dtype} has {len(rest)} bytes")
+        raise FormatError(f"{len(rest)} bytes are no array of shape {shape} and type {dtype}")
     if not dtype.itemsize:
         return np.empty(shape, dtype)
     flat = np.frombuffer(rest, dtype).copy()

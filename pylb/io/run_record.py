@@ -13,11 +13,11 @@ from pylb.errors import FormatError, OutOfRangeError
 from pylb.model.snapshot import F64, I32, I64
 
 FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "message_bytes")
-"""Figures of an iteration, in the order of csrc/replay/trace.h."""
+"""Metrics of an iteration, in the order of csrc/replay/trace.h."""
 
 
 OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
-MOST = 1e30  # largest allowed figure, in seconds, messages or bytes
+MOST = 1e30  # largest allowed value of these metrics, in seconds, messages or bytes
 
 
 def check_figures(table: F64, first: int = 0) -> None:
@@ -26,7 +26,7 @@ def check_figures(table: F64, first: int = 0) -> None:
     Raises
     ------
     FormatError
-        A figure is out of range; the message names it and the iteration.
+        A value is out of range; the message names the metric and the iteration.
     """
     for i, column in np.argwhere(~((table >= 0) & (table <= MOST)))[:1]:
         raise FormatError(
@@ -67,7 +67,8 @@ class Stretch(NamedTuple):
     work : (n,) float64 or None
         The user's estimates of the objects' work, 0: not given.  None: none is given.
     birth : (n,) int64 or None
-        Different for objects that have the same key one after the other.  None: all are 0.
+        A number that differs between two objects that had the same key at different times.  None:
+        all are 0.
     starts : bool
         Without iterations: these are the objects in an LB step at the start of a loop.
 
@@ -119,7 +120,7 @@ class Loop(NamedTuple):
     first, n : int
         Number of the loop's first iteration, and its planned number of iterations.
     cost : float
-        Seconds that a first LB step was expected to cost; nan: not known.
+        Seconds that the first LB step was expected to cost; nan: not known.
     alpha, beta : float
         Seconds per message and per byte; nan: not measured.
     handling : float
@@ -160,9 +161,10 @@ class RunFacts:
     starting : dict of Stretch
         The objects after k iterations, in an LB step at the start of a loop.
     answers : list of (int, dict)
-        What functions have answered about the ranks, whenever this has changed: the moment, and a
-        list with one number for each rank by "speed", "background" or "memory_limit".  The moment
-        2 k is after k iterations; 2 k + 1 is then, too, but at the start of a loop.
+        What the user's functions have returned about the ranks, with an entry for each change: the
+        moment, and a dict that has, under "speed", "background" or "memory_limit", a list with one
+        number for each rank.  Moment 2 k is after k iterations; moment 2 k + 1 is at the start of
+        the loop that follows.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -173,7 +175,7 @@ class RunFacts:
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
 
     def ranks_at(self, moment: int) -> dict[str, Any]:
-        """Return what is given about the ranks at this moment: arrays of p numbers by name."""
+        """Return the given properties of the ranks at this moment, by name: arrays (p,)."""
         known = [given for at, given in self.answers if at <= moment]
         first = self.answers[0][1] if self.answers else self.parameters.get("ranks", {})
         given = known[-1] if known else first

@@ -36,7 +36,7 @@ FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
 PIECE = 1 << 22  # bytes that are packed, unpacked or written between two checks for Ctrl-C
-MOST_PHASES = 1_000_000  # limit of the phases that `identical_to_previous` may list
+MOST_PHASES = 1_000_000  # largest number of phases that `identical_to_previous` may list
 
 
 class Run(NamedTuple):
@@ -173,7 +173,7 @@ def scan(path: Path) -> tuple[Any, Any]:
 def _mapped(path: Path) -> Any:
     with open(descriptor(path), "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
-            raise FormatError(f"{path} is empty: expected an LBDatafile, JSON or Brotli")
+            raise FormatError(f"{path} is empty: expected an LBDatafile (JSON or Brotli)")
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 

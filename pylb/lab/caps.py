@@ -1,8 +1,9 @@
 """Power caps as shares of a core: the speeds of the nodes of Dasgupta 2013 under a cap.
 
 The paper caps its nodes at 23 to 60 W.  The lower the cap, the longer are the run times and the
-larger the differences between nodes; both grow exponentially.  For the same work, its cores take 15
-to 35 s at 23 W (figure 8); at 60 W, all take equally long.  Here both follow one exponential,
+larger the differences between nodes; both grow exponentially.  For the same work, the paper's cores
+take 15 to 35 s at 23 W (figure 8); at 60 W, all take equally long.  Here the mean speed and the
+spread of the speeds follow one exponential,
 
     e = exp(-(cap - 23 W) / 2.4 W),   mean speed = 1 / (1 + e),   spread = 0.4 e,
 

@@ -23,8 +23,8 @@ PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
-# The largest weights, so that ranks get their shares even if other processes want the cores.  The
-# other processes still get some time, because the ranks' shares are limited.
+# These weights are the largest possible ones, so that ranks get their shares even if other
+# processes want the cores.  The others still get some time, since the ranks' shares are limited.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
 # Where to read each field of `Usage`: (file, key in this file or "", unit); the first file that
@@ -46,7 +46,8 @@ READ = {
 def control(limit: Limit) -> list[tuple[str, str]]:
     """Return what to write to set a limit: (file, text) pairs, in this order.
 
-    A group has only the files of its version; the others are left out.
+    The pairs are for both versions.  A group has only the files of its own version, so the caller
+    skips the others.
     """
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
@@ -115,7 +116,8 @@ def _directory_of(mount: Mount, path: str) -> Path:
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
     """Return the directories in which a lab makes its own: one in each hierarchy that it needs.
 
-    If version 1 controls the processor, it is used, because version 2 cannot then control it.
+    If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
+    control the processor.
 
     Raises
     ------
@@ -157,7 +159,7 @@ def _words(path: Path) -> list[str]:
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
     """Return the nearest directory, from `own` up to `top`, below which groups can limit `wanted`.
 
-    A directory where this is already so is preferred.  In version 2, a group has either processes
+    A directory that already permits this is preferred.  In version 2, a group has either processes
     or children with controllers, except for the real root.  So if this process is alone in a group,
     it moves to a child group; then the other children can have controllers.
     """
@@ -227,7 +229,7 @@ class Groups:
         return sorted(int(p.name.removeprefix("rank")) for p in self.bases[0].glob("rank*"))
 
     def folder(self, rank: int, file: str) -> Path | None:
-        """Return that group of the rank which has a file of this name; None: none has it."""
+        """Return the first of the rank's groups that has a file of this name, or None."""
         return next((group for group in self._groups_of(rank) if (group / file).exists()), None)
 
     def _groups_of(self, rank: int) -> list[Path]:

@@ -1,6 +1,7 @@
 """Clean up after a lab that was killed by a signal that no process can catch.
 
-Usage: ``python -m pylb.lab.guard DIRECTORY...``, where a lab makes its own directory in each
+Usage: ``python -m pylb.lab.guard DIRECTORY...``.  In each DIRECTORY, every lab has made a directory
+of its own.
 """
 
 from __future__ import annotations

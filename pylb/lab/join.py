@@ -7,7 +7,8 @@ Usage: ``python -I -S join.py BASES NAME LIMITS program arguments``
 BASES
     The lab's directories, one in each hierarchy, separated by ``:``.
 NAME
-    The group: ``rest`` has no limit; ``rank`` means ``rank<r>``, where mpiexec tells r.
+    The group: ``rest`` has no limit; ``rank`` means ``rank<r>``, where mpiexec sets the number r
+    (see `RANK_VARIABLES`).
 LIMITS
     A JSON file that says what to write to which files of the group: under ``ranks`` a list by rank,
     which repeats if there are more ranks; or under ``hosts`` by the host's name.  With hosts, the

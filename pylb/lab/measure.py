@@ -90,7 +90,7 @@ def _start(words: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def _run_together(commands: Sequence[Sequence[str]]) -> list[float]:
-    """Run programs at the same time; return their figures."""
+    """Run programs at the same time; return the number that each of them prints."""
     children = [_start(words) for words in commands]
     return [float(_output_of(child)) for child in children]
 

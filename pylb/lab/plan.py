@@ -188,12 +188,12 @@ class LabPlan(NamedTuple):
         common = _fields("", top, Profile())
         if "ranks" in top and "hosts" in top:
             raise DomainError(
-                "ranks and hosts: expected one of them; with hosts, write the limits of ranks "
-                "below each host"
+                "ranks and hosts are both given: expected one of them; with hosts, write the "
+                "limits of ranks below each host"
             )
         network = _fields("network.", _table("network", top.get("network", {}), LINK), Link())
         if "network" in top and "hosts" not in top:
-            raise DomainError("network without hosts: expected hosts")
+            raise DomainError("network is given without hosts: expected hosts, too")
         ranks = _list("ranks", top.get("ranks", [{}]))
         plan = cls(
             tuple(
@@ -332,7 +332,7 @@ def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
 
 def _list(where: str, found: Any) -> list[Any]:
     if not isinstance(found, list) or not found:
-        raise DomainError(f"{where} is {units.shortened(found)}: expected a list")
+        raise DomainError(f"{where} is {units.shortened(found)}: expected a list, not empty")
     return found
 
 

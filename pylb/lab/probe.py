@@ -1,6 +1,6 @@
 """Measure the limits of a lab, in a control group or on a host.
 
-This file is run by its path and does not import pylb.  It prints its figures on one line.
+This file is run by its path and does not import pylb.  It prints its results on one line.
 
 Usage: ``python -I -S probe.py ...``
        ``spin SECONDS``                 prints the number of cores that it got

@@ -52,7 +52,7 @@ class Lab:
     Attributes
     ----------
     plan : LabPlan
-        The present state, including the changes so far.
+        The description of the lab, with the changes that were made so far.
     seconds : float
         Wall time of the last command.
     done : list of Done

@@ -127,7 +127,7 @@ def _undo(folder: Path) -> tuple[list[str], list[str]]:
                 done.append(f"{kind} {name}")
         except (OSError, KeyError) as why:
             failed.append(f"cannot remove {kind} {name}: {why}")
-    if not failed:  # else the next lab tries again
+    if not failed:  # otherwise the folder stays, and the next lab tries again
         shutil.rmtree(folder, ignore_errors=True)
     return done, failed
 

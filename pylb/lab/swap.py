@@ -29,7 +29,7 @@ def swap_on(state: State, size: int) -> str:
         return f"swap: the machine's own, {units.shown_bytes(free)} free"
     if size > MOST * shutil.disk_usage(FOLDER).free:
         raise NotAllowedError(
-            f"swap is {units.shown_bytes(size)}: expected at most half of the free disk of {FOLDER}"
+            f"swap is {units.shown_bytes(size)}: expected at most half the free space of {FOLDER}"
         )
     path = FOLDER / f"{state.name}.swap"
     state.will("swap", str(path))

@@ -58,7 +58,7 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
 
 
 def shortened(value: Any) -> str:
-    """Return a value of a file as a short text for a message."""
+    """Return a value from a lab's file as a short text for a message."""
     return clip(SHORT.repr(value), 100)
 
 

@@ -1,6 +1,6 @@
-"""Find the C library of this installation, for programs in C, C++ and Fortran.
+"""Find the folders of the C library of this installation, for programs in C, C++ and Fortran.
 
-In: nothing.  Out: folders.  The library itself is built from ``csrc/lib``.
+The library itself is built from ``csrc/lib``.
 """
 
 from pathlib import Path

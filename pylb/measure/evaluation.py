@@ -17,7 +17,7 @@ from pylb.model.snapshot import I32, Snapshot, _array
 
 
 class Evaluation(NamedTuple):
-    """All figures of a placement; bytes and messages are those of one iteration.
+    """All metrics of a placement; bytes and messages are those of one iteration.
 
     Messages and bytes are counted as deliveries to ranks.  An edge of the snapshot is one delivery
     to the receiver's rank.  A multicast is one delivery to each rank that has receivers, however
@@ -27,7 +27,7 @@ class Evaluation(NamedTuple):
     ----------
     components : tuple of Metrics
         Metrics of the ranks' times in each component of the loads.  The first component includes
-        the background, and all other figures refer to it.
+        the background.
     cut : float
         Bytes of edges whose ends are on different ranks.
     connectivity : float

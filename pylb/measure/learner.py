@@ -14,9 +14,9 @@ class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
     The time of an object on a rank is its work divided by the rank's speed.  Only objects that move
-    show which part of a time is work and which is speed (`csrc/measure/speeds.h`).  The last eight
-    placements are remembered; older ones count less.  Speeds are used only after they have
-    predicted the times under placements from which they were not fitted
+    show which part of a time is work and which is speed (`csrc/measure/speeds.h`).  The eight most
+    recent placements are remembered; the older of them count less.  Speeds are used only after they
+    have predicted the times under placements from which they were not fitted
     (`csrc/measure/evidence.h`).  If the times of all objects on a rank change by the same factor,
     the rank is treated as a new one (`csrc/measure/learner.h`).
 

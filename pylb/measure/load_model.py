@@ -86,7 +86,7 @@ def features_of(features: Any, name: str = "features") -> F64:
     Raises
     ------
     DomainError
-        The shape is neither (n,) nor (n, k), or a value is not a number of 0 ... 1e30.
+        The shape is neither (n,) nor (n, k), or a value is not a number from 0 to 1e30.
     """
     out: F64 = _array(name, features, np.float64)
     if out.ndim == 1:

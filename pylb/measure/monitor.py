@@ -65,7 +65,7 @@ class Monitor:
     Attributes
     ----------
     machine : Machine
-        The machine with the speeds of the last update.
+        The machine with the speeds of the most recent update.
     history : list of SpeedSample
 
     Examples
@@ -109,7 +109,7 @@ class Monitor:
             self._inside = False
 
     def update(self) -> Machine:
-        """Return the machine with the speeds of the blocks since the last update.  Collective.
+        """Return the machine with the speeds of the blocks since the previous update.  Collective.
 
         Ranks that computed for less than a millisecond keep their speed.
         """

@@ -58,7 +58,7 @@ def number(name: str, value: Any, above: float) -> float:
     except (TypeError, ValueError):
         found = nan
     if not above < found < inf:
-        raise DomainError(f"{name} is {value!r}: expected a number above {above:g}")
+        raise DomainError(f"{name} is {value!r}: expected a finite number above {above:g}")
     return found
 
 
@@ -98,7 +98,7 @@ def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
     if not (out >= 0).all() or not _core.all_finite(out):
         bad = tuple(int(i) for i in np.argwhere(~(np.isfinite(out) & (out >= 0)))[0])
         where = ", ".join(map(str, bad))
-        raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected zero or more")
+        raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected a finite number, 0 or more")
     return out
 
 
@@ -173,7 +173,7 @@ def without_loops(given: Rows, first: int) -> Rows:
 
 
 def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
-    """Add the other direction of each edge; both get the larger of their weights.  Collective."""
+    """Add the other direction of each edge; both get the larger of the two weights.  Collective."""
     first, n = int(dist[ranks.rank]), len(given)
     source = first + np.repeat(np.arange(n), np.diff(given.start))
     to = given.to.astype(np.int64)

@@ -28,7 +28,7 @@ from pylb.partition.result import Partition, Settled, count, settle
 
 MISSING = {
     "graph": "graph is missing: this method divides graphs",
-    "nets": "graph is missing, nets too: this method divides hypergraphs",
+    "nets": "graph and nets are missing: this method divides hypergraphs",
     "coords": "coords are missing: this method divides points",
     "tree": "tree is missing: this method divides the leaves of a refinement tree",
 }
@@ -248,13 +248,13 @@ def _choice(
 
 
 def _check_words(params: dict[str, Any]) -> None:
-    """Raise DomainError for an unknown parameter; those of libraries are in capital letters."""
+    """Raise DomainError for an unknown name; parameters of libraries are in capital letters."""
     for word in params:
         if not word.isupper():
             known = list(inspect.signature(partition).parameters)[:-1]
             raise DomainError(
-                f"no parameter {word!r}: there are {', '.join(known)}, and those of the libraries, "
-                f"in capitals{nearest(word, known)}"
+                f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
+                f"parameter in capital letters{nearest(word, known)}"
             )
 
 
@@ -344,7 +344,7 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
 def _result(
     problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
 ) -> Partition:
-    """Make the result with all its figures.  Collective."""
+    """Make the result, and count cuts and volume.  Collective."""
     name = "/".join(choice.names)
     cuts = None
     if held is not None:

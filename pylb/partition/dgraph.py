@@ -14,7 +14,7 @@ from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError
 from pylb.model.snapshot import I32, I64
 
-MOST = 2**31 - 1  # limit of vertices and edges of all ranks: the libraries count in 32 bits
+MOST = 2**31 - 1  # most vertices or edges of all ranks together: the libraries count in 32 bits
 
 
 class LocalGraph(NamedTuple):

@@ -92,7 +92,7 @@ class Cuts:
         """
         lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
         if len(lower) != len(upper):
-            raise DomainError(f"hi has {len(upper)} rows: expected {len(lower)}, as lo")
+            raise DomainError(f"hi has {len(upper)} rows: expected {len(lower)}, as many as lo")
         return Hits(
             *require("Zoltan").boxes(
                 self._held, self.n_dims, self._n_regions, self._label, lower, upper

@@ -237,5 +237,5 @@ def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, num
     count = count if of_rows is None else count[of_rows]
     weight = rows.weight
     if weight is not None and of_rows is not None:
-        weight = weight[keep]  # of edges: one for each entry; nets have one for each row
+        weight = weight[keep]  # edges have a weight for each entry, nets one for each row
     return Rows(np.concatenate([[0], np.cumsum(count)]), to[keep].astype(np.int64), weight)

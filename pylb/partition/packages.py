@@ -117,8 +117,8 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
     """Return limits of the parts' weights that can be kept; with other limits a package may hang.
 
-    If a vertex is heavier than the tolerance allows, a greedy placement (the heaviest vertex first,
-    to the part with most room) shows which limits can be kept.
+    If a vertex is heavier than the tolerance allows, a greedy placement shows which limits can be
+    kept.  It puts the heaviest vertex first, each to the part that is then lightest for its share.
     """
     mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
     limit = np.maximum(np.ceil(mean), mean * imbalance)

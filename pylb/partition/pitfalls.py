@@ -34,7 +34,7 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
     if size == 1 or k <= size:
         return False
     shares = np.full(k, 1 / k) if shares is None else shares
-    # the least share that a rank's parts have together
+    # the smallest total share that the parts of one rank can have
     least = np.convolve(shares, np.ones(k // size), "valid").min()
     total, heaviest = np.array([float(problem.n_all)]), 1.0
     if weight is not None:

@@ -49,7 +49,7 @@ class Problem:
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
     exponent: int = 0  # exponent of a power of two above all weights
-    spare: int = 0  # a bit for each kept Zoltan structure: 1 if it is free on all ranks
+    spare: int = 0  # a bit for each kept Zoltan structure: 1 if it is unused on all ranks
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
@@ -68,7 +68,7 @@ class Problem:
         return int(self.dist[-1])
 
     def facts(self, spare: int, **more: Any) -> RankFacts:
-        """Return what all ranks compare; a rank without objects leaves out the objects' facts."""
+        """Return what all ranks compare; a rank without objects omits properties of objects."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
@@ -105,12 +105,13 @@ def _begin(ids: I64 | None) -> int:
 
 
 def complete(problem: Problem, symmetrize: bool) -> None:
-    """Check the arguments of all ranks together, after the exchange of facts.  Collective.
+    """Check the arguments of all ranks together, after `facts` were exchanged.  Collective.
 
     Raises
     ------
     PylbError
-        The same on every rank; it names the rank, the argument, its value and what was expected.
+        The same error on every rank; it names the rank, the argument, its value and what was
+        expected.
     """
     ranks = problem.ranks
     sizes, begins, weigh, spare = zip(*ranks.numbers, strict=True)
@@ -158,7 +159,7 @@ def local(
     Raises
     ------
     PylbError
-        It names the argument, its value and what was expected.
+        The error names the argument, its value and what was expected.
     """
     k = ranks.size if parts is None and ranks.comm is not None else parts
     k = 2 if k is None else arrays.integer("parts", k)

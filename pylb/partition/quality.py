@@ -15,7 +15,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """The figures of a partition, as in Zoltan_LB_Eval; the same on all ranks.
+    """The metrics of a partition, as in Zoltan_LB_Eval; the same on all ranks.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Quality:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as a dict for JSON."""
+        """Return the metrics as a dict for JSON."""
         out: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
@@ -122,7 +122,7 @@ class Counts(NamedTuple):
     shares: F64 | None
 
     def quality(self) -> Quality:
-        """Return the complete figures."""
+        """Return all metrics of the partition."""
         weights, k = self.weights or [self.objects], len(self.objects)
         shares = np.full(k, 1 / k) if self.shares is None else self.shares
         out: dict[str, Any] = {

@@ -58,7 +58,7 @@ class Ranks:
 
     def __init__(self, comm: Any = None):
         self.comm, self.rank, self.size = comm, 0, 1
-        # What the last call of `together` has exchanged: `same` and `numbers` of each rank.
+        # What the most recent call of `together` has exchanged: `same` and `numbers` of each rank.
         self.heard: list[dict[str, Any]] = []
         self.numbers: list[tuple[int, ...]] = []
         if comm is not None:
@@ -133,7 +133,7 @@ def _mpi() -> Any:
 
 
 def _same(everyone: list[dict[str, Any]]) -> None:
-    """Check that every fact is the same on all ranks that have it."""
+    """Check that every value of `RankFacts.same` is the same on all ranks that have it."""
     names = {name for facts in everyone for name in facts if not name.startswith("_")}
     for name in sorted(names):
         seen = [facts.get(name) for facts in everyone]
@@ -153,7 +153,7 @@ class Numbering:
     ids : (n,) int64
         Ids of this rank's objects.
     first : int
-        Number of the first of these objects; the numbers of the others follow.
+        Number of the first of these objects; the next objects have the next numbers.
 
     Raises
     ------

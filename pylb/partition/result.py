@@ -1,4 +1,4 @@
-"""The result of a partition: final numbers of the parts, moves, sums over all ranks, figures."""
+"""The result of a partition: final numbers of the parts, moves, sums over all ranks, metrics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition:
-    """A partition and its figures.
+    """A partition and its metrics.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Partition:
 
     @cached_property
     def evaluation(self) -> Quality:
-        """The figures of the partition, the same on all ranks."""
+        """The metrics of the partition, the same on all ranks."""
         return self.counts.quality()
 
     @property
@@ -257,7 +257,7 @@ def _fixed(problem: Problem) -> NDArray[np.bool_]:
 
 
 def _overlap(problem: Problem, part: I32) -> Overlap:
-    """Return the total size of the objects in each pair of a new part and a present part.
+    """Return the total size of the objects that each new part shares with each present part.
 
     The result is three arrays over all ranks (new part, present part, size), sorted by the parts.
     """

@@ -145,7 +145,7 @@ class _Question:
         )
 
     def objective(self, part: I32) -> tuple[float, float]:
-        """Return the two numbers by which "hypergraph" compares partitions; less is better.
+        """Return the two numbers by which "hypergraph" compares partitions; smaller is better.
 
         The first is connectivity + cost of migrations.  If it is equal, the second decides: the
         size of the largest part.

@@ -68,7 +68,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Return which of the Zoltan structures kept for a communicator are free here, one bit each."""
+    """Return, one bit each, which Zoltan structures of a communicator are unused on this rank."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
@@ -139,7 +139,7 @@ def _near_one(problem: Problem, weight: F64) -> F64:
 
 
 def _present_parts(problem: Problem, parts: _Parts) -> I32 | None:
-    """Return present parts in Zoltan's numbers; objects of omitted parts get part 0."""
+    """Return present parts in Zoltan's numbers; 0 if the part is not in `parts`."""
     if problem.old is None:
         return None  # Zoltan then takes this rank's first part as the present part of its objects
     old = parts.of(present(problem))

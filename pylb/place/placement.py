@@ -18,7 +18,7 @@ CHOOSERS: dict[str, Callable[..., Placement]] = {}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Placement:
-    """The result of a strategy, and its figures.
+    """The result of a strategy, and its metrics.
 
     Attributes
     ----------

@@ -148,8 +148,8 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            # The selection chooses among installed strategies that see all objects and read no
-            # positions.
+            # The selection chooses among installed strategies that see all objects, do not assume
+            # equal loads, and read no positions.
             selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
             and (library is None or libraries.available(library)),
             distributed=distributed,
@@ -246,7 +246,7 @@ def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
     Raises
     ------
     UnknownStrategyError
-        There is none; the message suggests the nearest names.
+        No strategy has this name; the message suggests the nearest names.
     """
     if isinstance(which, Strategy):
         return which

@@ -1,4 +1,4 @@
-"""Replay recorded runs with other decisions.
+"""Replay recorded runs with different decisions.
 
 In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
 schedule (`Optimum`), simulations of the consensus protocol and of an LB step on many ranks.

@@ -18,7 +18,7 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
     """Run the phases of a loop.
 
     If the program changed sizes or positions of new objects in their first phase, a decision before
-    this phase uses those that the record lists.
+    this phase uses the earlier values, which the record lists.
     """
     listed = trace.recorded.remaining if trace.recorded else {}
     ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
@@ -29,14 +29,14 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
 
 
 def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Divide phases into parts in which nothing changes that is given about the ranks."""
+    """Divide phases into parts during which the given properties of the ranks do not change."""
     inner = {*ends, *_changes(trace)}
     cuts = [first, *sorted(i for i in inner if first < i < last), last]
     return list(itertools.pairwise(cuts))
 
 
 def _changes(trace: Phases) -> set[int]:
-    """Return the phases before which functions gave new answers about the ranks."""
+    """Return the phases before which the user's functions returned new properties of the ranks."""
     answers = trace.recorded.answers[1:] if trace.recorded else []
     return {moment // 2 for moment, _ in answers}
 
@@ -63,7 +63,7 @@ def start(core: Any, trace: Phases, first: int) -> None:
 
 
 def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
-    """Return a trace with one phase, in which these objects exist, at this moment."""
+    """Return a trace with one phase, in which these objects exist; moment: see `ranks_at`."""
     facts = {name: getattr(trace, name) for name in OF_RANKS}
     if trace.recorded and trace.recorded.answers:
         facts |= trace.recorded.ranks_at(moment)
@@ -77,7 +77,7 @@ def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
 
     The record lists these objects if they are not those of the next phase.  If it lists none and
-    the loop was left early, the loop ends with the next phase, if there is one.
+    the loop was left early, the replay decides when it gets the next phase, if there is one.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is None and early and end in _changes(trace):

@@ -205,6 +205,8 @@ def _series(name: str, value: Any, n: int) -> F64 | None:
         return None
     out = checks.floats(name, value, n)
     if not np.isfinite(out).all():
-        raise DomainError(f"{name}[{int(np.argmin(np.isfinite(out)))}] is not finite")
+        raise DomainError(
+            f"{name}[{int(np.argmin(np.isfinite(out)))}] is not finite: expected finite numbers"
+        )
     out.flags.writeable = False
     return out

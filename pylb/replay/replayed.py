@@ -1,4 +1,4 @@
-"""Replay a recorded run with other decisions."""
+"""Replay a recorded run with different decisions."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Replay:
 
 
 def _placed(trace: Phases, rank: I32) -> Phases:
-    """Return a trace that is placed like this, with the seconds of its tasks there."""
+    """Return the trace with its tasks on these ranks, and with the seconds that they take there."""
     load, seconds = trace.task_load, trace.task_seconds
     if trace.measured is not None:
         load = load * (trace.measured[trace.task_rank] / trace.measured[rank])
@@ -215,7 +215,7 @@ def replay(
     trigger_params: dict[str, Any] | None = None,
     **params: Any,
 ) -> Replay:
-    """Replay a recorded run with other decisions.
+    """Replay a recorded run with different decisions.
 
     The decider and the arguments are those of `Balancer`: by default, the result is what
     ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
@@ -331,7 +331,7 @@ def replay(
         core.loop(first, n, *prices.foreseen(loop, given))
         if n:
             start(core, trace, first)
-        if end == first:  # a loop without iterations leaves an LB step that is due to the next one
+        if end == first:  # a loop without iterations leaves a due LB step for the next loop
             continue
         feed(core, trace, first, end)
         # A run with a lag makes no LB step after its last iteration, even if it is left early.
@@ -382,7 +382,7 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     """Return the receipts of a replay with foresight.
 
     Its LB steps were at the start of a phase.  In the receipts, they are at the end of the previous
-    phase, with the figures of the phases that follow.
+    phase, with the metrics of the phases that follow.
     """
     out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
     done = [r for r in out if r.balanced]

@@ -24,18 +24,19 @@ class RunRecord(RunData):
     parameters : dict
         Arguments of the balancer by name, and the version of pylb.
     stretches : list of Stretch
+        The run, cut into stretches: consecutive iterations that differ only in loads.
     time, max, mean, idle, utilization, min : (m,) float64
-        Figures of each iteration, as in `Iterations`.
+        Values of each iteration, as in `Iterations`.
     messages, message_bytes : (m,) float64
         Messages and bytes between ranks in each iteration.
     history : History
         The receipts.
     loops : list of Loop
     remaining : dict of Stretch
-        The objects that exist after k iterations, for some k: stretches without iterations.
-        Recorded if objects were added or removed at the end of a loop or just before an LB step.
+        By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
+        if objects were added or removed at the end of a loop or just before an LB step.
     starting : dict of Stretch
-        The objects after k iterations, in an LB step at the start of a loop.
+        By k: the objects of an LB step at the start of a loop that begins after k iterations.
     path : str
 
     Examples

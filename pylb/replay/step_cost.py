@@ -98,7 +98,7 @@ class SimulatedStep(NamedTuple):
     Attributes
     ----------
     strategy : str
-        The one that was used.
+        The strategy that was used.
     n_ranks, n_objects, migrations : int
     before, after : float
         max/mean of the ranks' times before and after the LB step.

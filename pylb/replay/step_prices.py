@@ -45,7 +45,7 @@ class Prices:
         self._loops = trace.recorded.loops if trace.recorded else []
 
     def _known(self, name: str) -> float:
-        """Return the last value that the run measured for this field of `Loop`, or nan."""
+        """Return the most recent value that the run measured for this field of `Loop`, or nan."""
         known = [getattr(loop, name) for loop in self._loops]
         return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
 
@@ -83,9 +83,9 @@ class Prices:
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
-        """Return the expected cost of a first LB step, and the part that depends on what moves.
+        """Return the expected cost of a first LB step, and its part that depends on what moves.
 
-        nan: the decider does not know it.
+        nan: the decider does not know the value.
         """
         if given is None or not self._tell:
             return math.nan, math.nan
@@ -139,7 +139,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Measure the seconds in which this machine copies a byte; to send one takes no less."""
+    """Measure in how many seconds this machine copies a byte; sending a byte takes no less."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):

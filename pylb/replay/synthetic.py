@@ -12,7 +12,7 @@ from pylb.io.phases import frozen
 from pylb.model import checks
 from pylb.replay.trace import Trace
 
-SOME = 2**17  # numbers that one call of NumPy makes at most, so that Ctrl-C ends it soon
+SOME = 2**17  # most numbers that one call of NumPy makes, so that Ctrl-C takes effect soon
 
 
 def _repeated(row: NDArray[Any], m: int) -> NDArray[Any]:

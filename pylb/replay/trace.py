@@ -167,7 +167,7 @@ class Trace(Phases):
         """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
 
         A trace that was read from such files keeps everything: unknown keys, formats of numbers,
-        subphases, attributes, metadata.  Without `rank`, the files are identical to the byte.
+        subphases, attributes, metadata.  Without `rank`, the files are identical byte by byte.
 
         Parameters
         ----------
@@ -275,9 +275,10 @@ class Trace(Phases):
 
         They include communications with an end that is not a task of the phase.
 
-        Columns: the phase's id, `type`, `rank` (whose file has it), `from` and `to` (recorded keys)
-        with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1 if that end is
-        not a task of the phase), `bytes` and `messages`.  Parameter and errors: see `tasks`.
+        Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
+        (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1
+        if that end is not a task of the phase), `bytes` and `messages`.  Parameter and errors: see
+        `tasks`.
         """
         pandas = optional.require("pandas")
         trace = self if phase is None else self._only_phase(phase)

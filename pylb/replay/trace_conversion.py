@@ -19,7 +19,7 @@ Arrays = dict[str, Any]
 
 
 class Entities(NamedTuple):
-    """The entities 0, 1, 2, ..., if they have these numbers already: fields of `Phases`."""
+    """Entities that already have the numbers 0, 1, 2, ...; the fields are those of `Phases`."""
 
     entity_key: I64
     entity_birth: I64 | None
@@ -58,7 +58,7 @@ def trace_fields(run: RunData) -> Arrays:
 
 
 def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
-    """Convert a recorded stretch for ranks of which these facts are given.
+    """Convert a recorded stretch of iterations for ranks with these given properties.
 
     With memory limits, an object whose memory is not known occupies the bytes that a migration
     sends.
@@ -69,7 +69,7 @@ def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
 
 
 def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
-    """Join the fields of a trace, whose loads are seconds, with the facts about its ranks.
+    """Join the fields of a trace, whose loads are seconds, with the properties of its ranks.
 
     With speeds, ``task_load`` is work, and the seconds are kept as measured, because
     work / speed may differ from them in the last bit.
@@ -162,7 +162,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
             *(or_zeros(s.birth, len(s.key)) for s in stretches),
         ]
     )
-    again = births.any()  # objects with the same key, one after the other
+    again = births.any()  # a key was used again, after its first object was removed
     pairs = np.rec.fromarrays([keys, births]) if again else keys
     _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
     order = np.argsort(first)  # entities are numbered in order of their first task

@@ -19,8 +19,8 @@ from pylb.run.stopwatch import Stopwatch
 class Advice:
     """The result of `Advisor.advise` if an LB step is due; its truth value is True.
 
-    If the program gives no cells ("when only"), it has no arrays: the program redistributes its
-    data in its own way.
+    If the program gives no cells ("when only"), the advice has no new ranks: the program
+    redistributes its data in its own way.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class Advice:
             return f"<Advice: rebalance after step {self.step}, in the program's own way>"
         out = sum(map(len, self.exports.values()))
         return (
-            f"<Advice: rebalance after step {self.step}: {self.migrations} cells move, {out} of "
-            f"this rank; {len(self._part.keys)} come>"
+            f"<Advice: rebalance after step {self.step}: {self.migrations} cells move; {out} leave "
+            f"this rank, {len(self._part.keys)} come to it>"
         )
 
     @property
@@ -72,14 +72,14 @@ class Advice:
 
     @cached_property
     def exports(self) -> dict[int, I64]:
-        """Indices of the cells that leave this rank, by their new rank."""
+        """Indices of the cells that leave this rank, grouped by their new rank."""
         rank = self._cells("exports").rank
         leaving = np.flatnonzero(rank != self.here)
         return _by_rank(rank[leaving], leaving)
 
     @cached_property
     def imports(self) -> dict[int, I64]:
-        """Keys of the cells that come to this rank, by their old rank; ascending.
+        """Keys of the cells that come to this rank, grouped by their old rank; each group ascends.
 
         If `advise` was given no keys, the key of a cell is its index on its old rank, plus 2**32
         times that rank.
@@ -100,8 +100,8 @@ class Advice:
             arrays of any dtype, the same on all ranks, or lists of Python objects, which are
             pickled.
         offset : (n + 1,) array of int, optional
-            Cells with several rows each: the rows of cell i are ``offset[i]`` to ``offset[i + 1]``
-            of each array.
+            For cells with several rows each: the rows of cell i are ``offset[i]`` to
+            ``offset[i + 1]`` of each array.
 
         Returns
         -------
@@ -131,7 +131,8 @@ class Advice:
         self._cells("migrate()")
         if self.over:
             raise StateError(
-                f"migrate(): the plan is of step {self.step}, and a later step has ended"
+                f"migrate(): the plan is of step {self.step}, and a later step has ended: expected "
+                "the call before the next advise()"
             )
         if self._watch.open == "rebalancing":
             return self._move(values, offset)
@@ -157,7 +158,7 @@ class Advice:
 
     def _cells(self, what: str) -> PlacedCells:
         if self._part is None:
-            raise StateError(f"{what}: the plan has no cells, as advise() was given none")
+            raise StateError(f"{what}: the plan has no cells, because advise() was given none")
         return self._part
 
     def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:

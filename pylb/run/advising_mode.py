@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Raise an error; stands for the strategy if the program redistributes its data itself."""
+    """Raise an error: the placeholder for a strategy if the program redistributes its own data."""
     raise StrategyError("the program itself redistributes its data")
 
 
@@ -82,7 +82,7 @@ class AdvisorState(RunState):
     model : LoadModel or None
         Estimates the loads of cells from their features.
     features : (n, k) float64 or None
-        Features of the cells in the last step.
+        Features of the cells in the most recent step.
     """
 
     def __init__(self, agreement: Agreement, options: Options) -> None:
@@ -93,7 +93,7 @@ class AdvisorState(RunState):
         self.features: F64 | None = None
 
     def step(self) -> CellStep:  # type: ignore[override]
-        """Return the LB step that follows the last step of the program.  Collective."""
+        """Return the LB step that follows the most recent step of the program.  Collective."""
         loads, measured = self.cells.now.loads, self.features is None
         if self.model is not None and self.features is not None:
             loads = self.features @ LoadModel.coefficients(self._sums(self.model))
@@ -103,7 +103,7 @@ class AdvisorState(RunState):
         )
 
     def _sums(self, model: LoadModel) -> F64:
-        """Add up the sums from which the ranks fit their load models.  Collective."""
+        """Add up `LoadModel.sums` over all ranks, to fit one model for all.  Collective."""
         every = self.agreement.transport.allgather(np.ascontiguousarray(model.sums))
         parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
@@ -158,9 +158,11 @@ class AdvisingMode(MeasuringMode):
         self._ignored = 0  # number of advised LB steps that no rank carried out
 
     def _foresee(self) -> tuple[float, float]:
-        """Estimate the cost of a first LB step: gather the cells, send answers, move some cells.
+        """Estimate the cost of the first LB step, and the part of it that depends on what moves.
 
-        Returns nan if the user chose the strategy; such runs must not depend on measured times.
+        The cost is the time to gather the cells, to send their new ranks, and to move some cells.
+        It is nan if the user chose the strategy: such runs must not depend on measured times.  The
+        second value is always nan (not known).
         """
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):

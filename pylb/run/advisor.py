@@ -65,7 +65,7 @@ class Advisor(RunResults):
     clock : {"auto", "wall", "cpu"}
         The clock of `timed`; the same as for `Balancer`.
     seed : int
-        For strategies that draw random numbers.
+        Seed for strategies that draw random numbers.
     give_up : bool, optional
         Stop LB steps while they cost more than they save, and try again now and then.  Default:
         True, unless `every` or a function of your own decides when to rebalance.
@@ -74,13 +74,13 @@ class Advisor(RunResults):
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
         and `lag` is 0.
     speed, background, memory_limit : optional
-        Facts about the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
-        `memory`, else of their `nbytes`.
+        Properties of the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
+        `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
     record : bool or path
-        Keep the loads of all steps in memory (64 MiB per rank) for `save`, or write them to that
-        file during the run, which needs lag=0.
+        True: keep the loads of all steps in memory (at most 64 MiB per rank) for `save`.  A path:
+        write them to that file during the run, which needs lag=0.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
@@ -148,7 +148,7 @@ class Advisor(RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first: it tells all ranks of an error from here on
+        agreement = agreement_of(comm)  # first, so that all ranks learn of an error in the rest
         given: dict[str, Any] = {
             "strategy": strategy,
             "every": every,
@@ -164,7 +164,7 @@ class Advisor(RunResults):
         given["strategy"] = strategy_or_method(given["strategy"])
         steps = checked_lag(lag)
         if not np.isfinite(steps):
-            raise DomainError("lag is inf: expected a number of steps")
+            raise DomainError("lag is inf: expected a finite number of steps")
         checked = settings(
             **given,
             lag=steps,
@@ -176,8 +176,8 @@ class Advisor(RunResults):
         for s in checked.strategies:
             if s.distributed:
                 raise DomainError(
-                    f"strategy is {s.name!r}: each rank decides on its own in rounds of messages; "
-                    "an Advisor takes a strategy that sees all cells"
+                    f"strategy is {s.name!r}, in which each rank decides on its own: expected a "
+                    "strategy that sees all cells"
                 )
         prices = None if network is None else Network.of(network)
         facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)
@@ -200,8 +200,8 @@ class Advisor(RunResults):
         Raises
         ------
         DomainError, StateError
-            The ranks have different arguments or are in different places; a loop is already
-            running; or a step has not exactly one `advise`.
+            The ranks have different arguments or make different calls; a loop is already running;
+            or a step does not have exactly one `advise`.
         RemoteError
             Another rank has failed or ended.
         """
@@ -264,9 +264,9 @@ class Advisor(RunResults):
         weights : (n,) array_like of float, optional
             Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
         features : (n, k) array_like of float, optional
-            Features of each cell, e.g. its number of particles and 1.  The load of a cell is
-            estimated as a sum of features times coefficients; these (zero or more) are fitted to
-            the seconds of all ranks.
+            Features of each cell, e.g. its number of particles and the constant 1.  The load of a
+            cell is estimated as a sum of features times coefficients.  The coefficients, which are
+            never negative, are fitted to the seconds of all ranks.
         keys : (n,) array_like of int, optional
             A unique 64-bit key for each cell, which it keeps when it moves.  Default: the key
             depends on rank and index, so a cell has another key after it has moved.
@@ -293,8 +293,9 @@ class Advisor(RunResults):
         DomainError
             A load is negative, NaN or infinite; arrays differ in length; not exactly one of
             `seconds` and `timed` is used; or the arguments differ between ranks.
-        UnknownKeyError
-            An LB step has found a key twice, or an edge to an unknown cell.
+        DuplicateKeyError, UnknownKeyError
+            An LB step has found a key twice, or an edge to an unknown cell; or the source of an
+            edge is not a cell of this rank.
         StateError
             The ranks are in different steps, or the call is within `timed` or `rebalancing`, or is
             the second one in a step.
@@ -343,17 +344,17 @@ class Advisor(RunResults):
     def rebalanced(self, seconds: float) -> None:
         """Report that this rank has redistributed its data in `seconds`; replaces `rebalancing`.
 
-        Raises StateError if the last `advise` has not advised to rebalance.
+        Raises StateError if the previous `advise` has not advised to rebalance.
         """
         self._check_advised("rebalanced()")
         self._watch.moved(checks.seconds("seconds", seconds))
 
     def _check_advised(self, what: str) -> None:
         if self._loop.advice is None:
-            raise StateError(f"{what}: the last advise() has not advised to rebalance")
+            raise StateError(f"{what}: the previous advise() has not advised to rebalance")
 
     def finish(self) -> None:
-        """End the program's own loop: complete pending reductions and the record.  Collective.
+        """End the program's own loop: complete its pending steps and the record.  Collective.
 
         Not needed with `iterate`.  Further steps may follow.
         """

@@ -54,19 +54,25 @@ class AdvisorInput:
         watch.check_closed("advise()")
         is_given = [x is not None for x in (loads, weights, features)]
         if sum(is_given) > 1:
-            raise DomainError("loads, weights and features: expected only one of them")
+            raise DomainError(
+                "more than one of loads, weights and features is given: expected only one of them"
+            )
         form, words = _form(is_given, arrays)
         self._state.check(places=any(is_given))
         time = watch.elapsed() if watch.work.used else 0.0
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
-                raise DomainError(f"{extra[0]} without loads, weights or features of the cells")
+                raise DomainError(
+                    f"{extra[0]} is given without cells: expected loads, weights or features, too"
+                )
             spent = self._seconds(seconds)
             cells = Cells(np.array([spent]), spent)
         elif loads is not None:
             if seconds is not None:
-                raise DomainError("seconds and loads: expected only one; loads add up to seconds")
+                raise DomainError(
+                    "seconds and loads are both given: expected loads only, which add up to seconds"
+                )
             mine, spent = loads_of(loads)
             cells = cells_of(mine, spent, **arrays)
         else:
@@ -122,7 +128,10 @@ class AdvisorInput:
         return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Say whether this rank followed the advice and timed it; warn once if it did only one."""
+        """Say whether this rank followed the advice and timed it.
+
+        If it did only one of the two, warn once.
+        """
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)
         if done is None or (done and timed):

@@ -26,7 +26,7 @@ class AdvisorLoop:
     step : int
         Number of the present step.
     advice : Advice or None
-        The advice at the end of the last step.
+        The advice at the end of the previous step.
     n : int or None
         Number of steps of the present loop of `iterate`; None: the program has its own loop.
     """
@@ -39,7 +39,7 @@ class AdvisorLoop:
         self.in_loop = False
         self._open = False
         self._steps: LaggedSteps | None = None  # only with a lag
-        self._last = 0.0  # time of the clock at the end of the last step
+        self._last = 0.0  # time of the clock at the end of the previous step
         self._expected = 0  # number of the present step of `iterate`
 
     # ---- for reports -----------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class AdvisorLoop:
                 self._steps.give_up(False)
 
     def _begin(self, mine: Measured | None, error: Exception | None) -> None:
-        """Begin the loop at the end of its first step, when arguments are known.  Collective."""
+        """Begin the loop at the end of its first step, which gives its arguments.  Collective."""
         state = self._state
         self.settle()
         loop = "a loop of its own" if self.n is None else f"iterate({self.n})"

@@ -1,4 +1,4 @@
-"""The end of an advisor's step if it has a lag."""
+"""The end of a step if the advisor has a lag."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LaggedSteps(OpenLoop):
         super().__init__(agreement)
 
     def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
-        """End a step; return the statistics of the step `lag` steps ago; None: there is none yet.
+        """End a step; return the statistics of the step `lag` steps ago, or None if none exists.
 
         Parameters
         ----------
@@ -80,8 +80,8 @@ class LaggedSteps(OpenLoop):
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this or another rank, and raise it.
 
-        A rank with an error of its own waits for a limited time only, because the other ranks may
-        wait for its messages.
+        A rank with an error of its own waits for at most `ABORT_AFTER` seconds, because the other
+        ranks may be waiting for its messages.
         """
         if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
             assert error is not None

@@ -90,9 +90,10 @@ class AtSyncProtocol(OpenLoop):
         self.core.bind(keys, store.recorder, *arrays, self._facts.background)
 
     def rows(self) -> F64:
-        """Return the figures of the iterations whose statistics have arrived since the last call.
+        """Return a row for each iteration whose statistics arrived since the previous call, (m, 9).
 
-        (m, 9): the eight figures of `pylb.run.iteration_log.Row`, then the load of this rank.
+        The columns are the eight metrics of `pylb.run.iteration_log.Row`, then the load of this
+        rank.
         """
         return self.core.rows()
 

@@ -68,8 +68,8 @@ class Balancer(ProgramObjects, RunResults):
     lag : int or inf
         0: at the end of each iteration all ranks wait for one another, and messages are delivered.
         D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
-        own communication; sensible values are 2 to 8.  inf: a rank never waits; only for `begin`
-        and `at_sync`.
+        own communication; sensible values are 2 to 8.  inf: a rank never waits; the loop must then
+        be run by `begin` and `at_sync`.
     clock : {"auto", "wall", "cpu"}
         The clock that times objects.  "auto": elapsed time, without the time that the rank waited
         for a core because other processes had it (only on Linux; other systems: like "wall").
@@ -78,7 +78,7 @@ class Balancer(ProgramObjects, RunResults):
         ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
         instead of the object's time.
     seed : int
-        For strategies that draw random numbers.
+        Seed for strategies that draw random numbers.
     unlike : bool, optional
         The ranks may have different speeds (power caps, other programs, different processors):
         learn the speeds from the times of objects on different ranks, and give the strategies work
@@ -86,12 +86,12 @@ class Balancer(ProgramObjects, RunResults):
         Default: True if pylb chooses both the strategy and when to rebalance, `lag` is 0, and no
         `speed` is given.
     speed : float, (p,) array_like, Machine or callable, optional
-        Relative speeds of the ranks, if they are known: this rank's own number, that of each rank,
-        or those of a `pylb.Machine`.  A function without arguments is asked for the number of this
-        rank before each LB step.
+        Relative speeds of the ranks, if they are known.  A number is the speed of this rank; an
+        array has the speed of each rank; a `pylb.Machine` has them, too.  A function without
+        arguments returns the speed of this rank; it is called before each LB step.
     background : float, (p,) array_like or callable, optional
         Seconds per iteration that a rank spends on other work than its objects; they are part of
-        the rank's load.  A function is asked at the start of each loop and before each LB step.
+        the rank's load.  A function is called at the start of each loop and before each LB step.
     memory_limit : int, (p,) array_like, callable or "auto", optional
         Bytes that the objects of a rank may occupy; `add` says how much each occupies.  "auto":
         the memory of the machine, or of the control group of the process, divided by the number of
@@ -106,11 +106,11 @@ class Balancer(ProgramObjects, RunResults):
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
     record : bool or path
-        Keep the loads of all iterations in memory (64 MiB per rank) for `save`, or write them to
-        that file during the run, which needs lag=0.
+        True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
+        path: write them to that file during the run, which needs lag=0.
     replay : path, optional
-        A run that `save` or `record` wrote: repeat its LB steps at the same iterations and with the
-        same placements, without regard to the present loads.
+        File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
+        iterations and with the same placements, whatever the present loads are.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
@@ -167,7 +167,7 @@ class Balancer(ProgramObjects, RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first: it tells all ranks of an error from here on
+        agreement = agreement_of(comm)  # first, so that all ranks learn of an error in the rest
         lag = checked_lag(lag)
         words: dict[str, Any] = {
             "strategy": strategy,
@@ -218,8 +218,7 @@ class Balancer(ProgramObjects, RunResults):
         DuplicateKeyError, UnknownKeyError
             A key was added on two ranks; the target of a message does not exist.
         DomainError, StateError
-            The ranks have different arguments or are in different places; a loop is already
-            running.
+            The ranks have different arguments or make different calls; a loop is already running.
         RemoteError, SerializationError, StrategyError
             Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
             a user-defined strategy has failed.
@@ -231,13 +230,13 @@ class Balancer(ProgramObjects, RunResults):
     def exchange(self) -> None:
         """Deliver the messages that were sent so far, in the middle of an iteration.  Collective.
 
-        An iteration with several phases needs it if a phase reads the messages of the one before.
-        The loads of the phases are added up.
+        Call it between two phases of an iteration if the second phase reads messages that the first
+        one has sent.  The loads of the phases are added up.
 
         Raises
         ------
         StateError, RemoteError
-            The call is outside of ``iterate``; the ranks are in different places; another rank has
+            The call is outside of ``iterate``; the ranks make different calls; another rank has
             failed.
         """
         self._loop.exchange()
@@ -264,8 +263,8 @@ class Balancer(ProgramObjects, RunResults):
             With a key: GO, the object may begin its next iteration; PAUSE, ask again later;
             BALANCE, call `balance`; END, that was its last iteration.  Without a key: PAUSE,
             BALANCE or END, where END means that the loop has ended on all ranks.  Every rank, even
-            without objects, calls it until then.  If nothing has happened since the last call, it
-            sleeps for a moment.
+            one without objects, must call ``at_sync()`` until it returns END.  If nothing has
+            happened since the previous call, ``at_sync()`` sleeps for a moment.
 
         Raises
         ------
@@ -302,7 +301,7 @@ class Balancer(ProgramObjects, RunResults):
         pack: Callable[[int, Any], Any] | None = None,
         pickled: bool = False,
     ) -> None:
-        """Write all objects, their messages and what was learned, so that `restore` can go on.
+        """Write all objects, their messages and what was learned, so that `restore` can continue.
 
         Collective.  Call it between two loops, or, with lag=0, at the beginning of an iteration,
         before the first `local`.  Each rank writes a file into a folder; the previous checkpoint
@@ -313,8 +312,9 @@ class Balancer(ProgramObjects, RunResults):
         path : path
             The folder; it is made if there is none.
         pack : callable, optional
-            ``pack(key, block)``: the object as a plain value: numbers, texts, bytes, NumPy arrays,
-            and lists, tuples and dicts of these.  Default: the object is such a value.
+            ``pack(key, block)`` returns the object as a plain value, which consists of numbers,
+            texts, bytes, NumPy arrays, and lists, tuples and dicts of these.  Default: the object
+            itself, which must then be such a value.
         pickled : bool
             Pickle objects and messages instead; `restore` then executes code of the files.
 
@@ -348,7 +348,7 @@ class Balancer(ProgramObjects, RunResults):
         path : path
             The folder that `checkpoint` was given.
         unpack : callable, optional
-            ``unpack(key, value)``: the object, from what `pack` returned.
+            ``unpack(key, value)`` returns the object, given the value that `pack` returned.
         pickled : bool
             True if the checkpoint is pickled.  Reading it executes code of the files.
         **options
@@ -366,7 +366,7 @@ class Balancer(ProgramObjects, RunResults):
         FormatError
             A file is cut short or damaged, is of another version, or is no checkpoint.
         DomainError, StateError, SerializationError
-            The checkpoint was written with other arguments; an object cannot be restored.
+            The checkpoint was written with different arguments; an object cannot be restored.
         """
         lb = cls(comm, **{"record": False, **options})
         restore(lb._state, lb._mode, path, unpack, pickled)

@@ -22,7 +22,7 @@ class PlacedCells(NamedTuple):
     Attributes
     ----------
     figures, speed : float64
-        Figures of the placement and speeds of the ranks, from `_core.Decider.place`.
+        Metrics of the placement and speeds of the ranks, from `_core.Decider.place`.
     migrations, nbytes : int
         Number of migrations on all ranks, and their bytes.
     rank : (n,) int32
@@ -51,7 +51,8 @@ class CellStep(CentralStep[PlacedCells]):
     loads : (n,) float64
         Expected seconds of this rank's cells.
     measured : bool
-        Whether the cells were measured on this rank, so that speeds can be learned from them.
+        Whether `loads` were measured (not estimated from features), so that the speeds of the ranks
+        can be learned from them.
     """
 
     cells: LocalCells

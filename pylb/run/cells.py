@@ -1,4 +1,4 @@
-"""The cells of a rank, as a program that owns them describes them in each step."""
+"""The cells of a rank, which a program that owns them describes in each step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pylb.model.snapshot import F64, I64, _array
 from pylb.run.object_sizes import SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
-OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}  # arrays (n,)
+# Optional properties of cells: arrays (n,) of these types.
+OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}
 
 
 class Cells(NamedTuple):
@@ -26,7 +27,7 @@ class Cells(NamedTuple):
     seconds : float
         Sum of the loads.
     keys : (n,) int64 or None
-        None: the program gives no keys; rank and index then make the key of a cell.
+        None: the program gives no keys; the key of a cell is then made from its rank and index.
     nbytes, memory : (n,) int64 or None
     fixed : (n,) bool or None
     coords : (n, 1 ... 3) float64 or None
@@ -61,7 +62,7 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
     if keys is not None:
         keys = _array("keys", keys, np.int64, (n,))
     elif edges is not None:
-        raise DomainError("edges without keys: expected both, as edges name their cells by keys")
+        raise DomainError("edges without keys: expected both, because edges name cells by keys")
     return Cells(
         loads,
         seconds,
@@ -94,12 +95,12 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Return the columns of `Mail.edges` for each edge, (m, 5); no edge belongs to a multicast.
+    """Return the edges as an array with the columns of `Mail.edges`, (m, 5), without multicasts.
 
     Raises
     ------
     DomainError
-        The arrays are invalid, or bytes or messages are negative or NaN.
+        The arrays are invalid, or bytes or messages are negative, above 1e18 or NaN.
     """
     if edges is None:
         return NO_EDGES
@@ -113,7 +114,7 @@ def edges_of(edges: Any) -> I64:
     if len(edges) == 4:
         messages = _array("edges: messages", edges[3], np.float64, shape)
     if not all(np.all((x >= 0) & (x <= 1e18)) for x in (sent, messages)):
-        raise DomainError("edges: expected bytes and messages of 0 or more")
+        raise DomainError("edges: expected bytes and messages from 0 to 1e18")
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
 
@@ -148,21 +149,21 @@ class LocalCells:
     rank : int
         This rank.
     n_objects : int
-        Number of cells of all ranks in the last step.
+        Number of cells of all ranks in the most recent step.
     seconds : (n,) float64
-        Loads in the last step.
+        Loads in the most recent step.
     passes : int
         Number of steps over which `edges` are summed: 1.
     sent : CellMessages
         What the cells sent when `edges` were last examined.
     now : Cells
-        The cells in the last step.
+        The cells in the most recent step.
     keys : (n,) int64
         Keys of these cells.
     whole : bool
         Whether all work of the rank is one cell.
     version : int
-        Number of steps in which properties changed.
+        Number of steps in which `nbytes`, `memory` or `fixed` changed.
     """
 
     passes = 1
@@ -179,7 +180,7 @@ class LocalCells:
 
     @property
     def seconds(self) -> F64:
-        """Loads in the last step."""
+        """Loads in the most recent step."""
         return self.now.loads
 
     @property
@@ -195,7 +196,7 @@ class LocalCells:
         return {} if coords is None else {"coords": coords}
 
     def changed(self, now: Cells) -> bool:
-        """Say whether the cells differ from those of the last step."""
+        """Say whether keys (without keys: the number of cells) differ from the previous step."""
         if now.keys is None:
             return len(now.loads) != len(self.keys)
         return not np.array_equal(now.keys, self.keys)

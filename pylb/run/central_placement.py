@@ -1,4 +1,4 @@
-"""A placement of all objects by rank 0: from the load database to a snapshot, and new ranks."""
+"""Placement by rank 0: it makes a snapshot of the load database, and runs the strategy on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Part = TypeVar("Part")
 
 
 class Known(NamedTuple):
-    """The load database on rank 0, in order of key.
+    """The load database on rank 0, sorted by key.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Known(NamedTuple):
     here : (n,) float64 or None
         Seconds of each object on its present rank, if speeds are learned.
     work : (n,) float64 or None
-        The user's estimates.
+        The user's estimates of each object's work, in any unit.
     drift : (n,) float64 or None
         Change of each load per iteration, if the decider chooses the strategy.
     """
@@ -46,7 +46,7 @@ class CentralPlacement(NamedTuple):
     Attributes
     ----------
     figures : float64
-        Figures of the placement, named by `pylb.decide.decider.FIGURES`.
+        Metrics of the placement, named by `pylb.decide.decider.FIGURES`.
     speed : (p,) float64
         Speeds of the ranks; zeros if all ranks count as equally fast.
     rank : (n,) int32
@@ -82,13 +82,13 @@ class CentralStep(Generic[Part]):
     facts: RankFacts
 
     def _part(self) -> tuple[Any, ...]:
-        """Return this rank's part of the load database, without the facts about the rank."""
+        """Return this rank's part of the load database, without the properties of the rank."""
         raise NotImplementedError
 
     def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
-        """Join all parts in order of key, which gives the same on any number of ranks.
+        """Join all parts, sorted by key, so that the result is the same on any number of ranks.
 
-        The last entry of each part has the facts about its rank.
+        The last entry of each part has the properties of its rank.
         """
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class CentralStep(Generic[Part]):
         raise NotImplementedError
 
     def _stay(self, part: Part) -> None:
-        """Take the steps after a placement, without moves; `rehearse` times them.  Collective."""
+        """Do what follows a placement in which no object moves; for `rehearse`.  Collective."""
 
     def _gather_parts(self) -> list[tuple[Any, ...]]:
         """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
@@ -170,11 +170,11 @@ def snapshot_of(
     Parameters
     ----------
     load : (n,) float64
-        Seconds of each object, in order of keys.
+        Seconds of each object, sorted by key.
     rank : (n,) int32
-        Rank of each object, in order of keys.
+        Rank of each object, sorted by key.
     facts : mapping, optional
-        What the user has said about the ranks, see `RankFacts`.
+        Properties of the ranks that the user has given, see `RankFacts`.
     """
     facts = facts or {}
     speed = facts.get("speed")
@@ -199,5 +199,5 @@ def snapshot_of(
 
 
 def occupied(memory: I64 | None, nbytes: I64) -> I64:
-    """Return the bytes that each object occupies: as given, else those of a migration."""
+    """Return the bytes that each object occupies: as given, or else the bytes of its migration."""
     return nbytes if memory is None else np.where(memory < 0, nbytes, memory)

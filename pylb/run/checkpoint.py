@@ -21,7 +21,8 @@ from pylb.run.modes import MeasuringMode
 from pylb.run.object_store import PROPERTIES
 from pylb.run.run_state import RunState
 
-SAVED = tuple(name for name in PROPERTIES if name not in ("was", "birth"))  # saved properties
+# Properties that are saved; `was` and `birth` matter only to LB steps and records of the old run.
+SAVED = tuple(name for name in PROPERTIES if name not in ("was", "birth"))
 Pack = Callable[[int, Any], Any]
 
 
@@ -92,7 +93,10 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
     """Raise StateError in the middle of an iteration, or if the options exclude checkpoints."""
     objects, options = state.objects, state.options
     if options.mode == "shadow" or options.replay is not None:
-        raise StateError("checkpoint(): expected mode='on' or 'off', and no replay")
+        raise StateError(
+            "checkpoint() in shadow mode or with replay=path: expected mode='on' or 'off', and no "
+            "replay"
+        )
     if not objects.in_loop:
         objects.arrange()
     elif options.lag:
@@ -105,7 +109,9 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
             "local(), add() or remove() of the iteration, or between two loops"
         )
     if objects.mailbox.mail.n_sent:
-        raise StateError("checkpoint() after send(): expected it before, or after the iteration")
+        raise StateError(
+            "checkpoint() after send(): expected it before the first send(), or after the iteration"
+        )
 
 
 def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:

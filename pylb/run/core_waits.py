@@ -20,7 +20,7 @@ def _processor_ticks() -> tuple[int, int]:
 
 
 class CoreWaits:
-    """Waits of this rank for a core since the first loop began.  A virtual rank never waits.
+    """Waiting times of this rank for a core since the first loop began; 0 for virtual ranks.
 
     Attributes
     ----------
@@ -46,13 +46,13 @@ class CoreWaits:
 
     @property
     def stolen(self) -> float:
-        """Fraction of the time of this host's cores that other virtual machines had."""
+        """Fraction of the time of this host's cores that other virtual machines used."""
         if not self.cores.n_ranks:
             return 0.0
         stolen, every = (b - a for a, b in zip(self._ticks, _processor_ticks(), strict=True))
         return stolen / every if every > 0 else 0.0
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures for reports and records; those that are 0 or empty are left out."""
+        """Return these values for reports and records; those that are 0 or empty are left out."""
         out = {"cores": self.cores.words, "waited": self.waited, "stolen": self.stolen}
         return {name: value for name, value in out.items() if value}

@@ -1,4 +1,4 @@
-"""Figures of the iterations of a run, in bounded memory."""
+"""Metrics of the iterations of a run, in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STAGE = 256  # number of new rows that are moved into a block at once
 
 
 class Row(NamedTuple):
-    """Figures of one iteration; `Iterations` explains them."""
+    """Metrics of one iteration; `Iterations` explains them."""
 
     time: float
     max: float
@@ -31,7 +31,7 @@ LOWEST = Row._fields.index("utilization")
 
 
 class IterationLog:
-    """A row of figures for each iteration so far.
+    """A row of metrics for each iteration so far.
 
     In a long run, a row is the mean of 2, 4, 8, ... iterations, so that there are always fewer than
     `MOST` rows.
@@ -85,7 +85,7 @@ class IterationLog:
 
     @property
     def last(self) -> Row | None:
-        """The last iteration; None: there is none."""
+        """The row of the most recent iteration; None: there is none."""
         return None if self._last is None else Row(*self._last)
 
     def table(self) -> F64:

@@ -35,8 +35,8 @@ class Placed(NamedTuple):
     Attributes
     ----------
     figures, speed : float64
-        Figures of the placement and speeds of the ranks, from `_core.Decider.place`; `speed` is
-        empty if all ranks count as equally fast.
+        Metrics of the placement and speeds of the ranks, from `_core.Decider.place`; `speed` is
+        None if all ranks count as equally fast.
     moves : LeavingObjects
         The moves of this rank's objects.
     """
@@ -58,9 +58,9 @@ class LBStep(CentralStep[Placed]):
     objects: LocalObjects
 
     def run(self, reason: int = -1) -> Speeds:
-        """Rebalance, and return the speeds that the strategy used, if ranks differ.  Collective.
+        """Rebalance, and return the speeds that the strategy used; None: all equal.  Collective.
 
-        reason: number of the decision that asked for the LB step; -1: the last one.
+        reason: number of the decision that asked for the LB step; -1: the most recent one.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class LBStep(CentralStep[Placed]):
 
 
 def _positions(every: Properties, db: Database) -> F64 | None:
-    """Return the positions of all objects in order of key; None: no object has one."""
+    """Return the positions of all objects, sorted by key; None: no object has one."""
     if "coords" not in every.given:
         return None
     out: F64 = every["coords"][db.order]
@@ -179,12 +179,12 @@ def _positions(every: Properties, db: Database) -> F64 | None:
 
 
 def _figures(found: PlacedInRounds, seconds: float) -> F64:
-    """Return the figures of a placement in rounds, in the order of `FIGURES`."""
+    """Return the metrics of a placement by a distributed strategy, in the order of `FIGURES`."""
     before, after = found.before, found.after
     known = {
         "before": before.max_over_mean,
         "predicted": after.max_over_mean,
-        # No rank knows the messages of all objects.
+        # No rank knows the messages of all objects, so these two are without messages, too.
         "before_with_messages": before.max_over_mean,
         "predicted_with_messages": after.max_over_mean,
         "idle_mean": before.idle_mean,

@@ -1,4 +1,4 @@
-"""The load database: what the ranks know about their objects, joined."""
+"""The load database: what all ranks know about their objects, joined."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pylb.model.snapshot import F64, I32, I64
 
 
 class Database(NamedTuple):
-    """The objects of all ranks in order of key, the same on any number of ranks.
+    """The objects of all ranks, sorted by key; it does not depend on the number of ranks.
 
     Attributes
     ----------
     order : (n,) int64 or slice
-        Index of each object in the concatenated parts of the ranks; a slice if these are already in
-        order of keys.
+        Index of each object in the concatenated parts of the ranks; a slice if these are already
+        sorted by key.
     key, bytes : (n,) int64
     memory : (n,) int64 or None
         Bytes that the object occupies; negative: not known.
@@ -75,7 +75,7 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
     keys = columns[0]
     order: I64 | slice = slice(None)  # select everything, without a copy
     if np.any(keys[1:] < keys[:-1]):
-        order = np.argsort(keys, kind="stable")  # fast, as the keys of each part mostly ascend
+        order = np.argsort(keys, kind="stable")  # fast, because the keys of a part mostly ascend
     key, nbytes, memory, migratable, home = (
         None if column is None else column[order] for column in columns
     )
@@ -111,7 +111,7 @@ def _edges(key: I64, edges: list[Any], passes: list[int]) -> Rows:
 
 
 def _renumbered(src: I32, number: I64) -> I32:
-    """Number the multicasts 1, 2, ..., the same on any number of ranks."""
+    """Number the multicasts 1, 2, ..., independently of the number of ranks."""
     out = np.zeros(len(number), np.int32)
     rows = np.flatnonzero(number)
     out[rows] = np.cumsum(starts(number[rows]) | starts(src[rows]))

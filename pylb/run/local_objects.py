@@ -31,7 +31,8 @@ class LocalObjects:
         Objects that were added here and are not in the store yet.
     in_loop : bool
     stale : bool
-        Whether objects were added or removed since the loop began.
+        Whether objects were added or removed within the loop, and a loop with a lag has not
+        included this change yet.
     join : callable, optional
         Function that includes new objects at once; set while objects run at their own pace.
     """
@@ -51,9 +52,9 @@ class LocalObjects:
         self.sizes = SizeEstimator()
         self.new = NewObjects(self.rank)
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
-        self._lost = NO_KEYS  # keys removed from the store that other ranks do not know yet
+        self._lost = NO_KEYS  # removed from the store, but the other ranks do not know it yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
-        self._births = 0  # how often objects were added on any rank
+        self._births = 0  # number of calls of `learn`, the same on all ranks
         self.in_loop = self.stale = False
         self.join: Callable[[], None] | None = None
         self.load = load  # the user's function for loads, or None
@@ -88,7 +89,7 @@ class LocalObjects:
 
     @property
     def more(self) -> dict[str, NDArray[Any]]:
-        """Further properties of this rank's objects, those that any of them has."""
+        """The properties in `FURTHER` that at least one object of this rank has."""
         given = self.store.properties.given
         return {name: given[name] for name in FURTHER if name in given}
 
@@ -104,7 +105,7 @@ class LocalObjects:
 
     @property
     def n_changed(self) -> int:
-        """Number of objects added or removed here that the other ranks do not know yet."""
+        """Number of additions and removals on this rank that the other ranks do not know yet."""
         return len(self.new) + len(self._gone) + len(self._lost) + len(self._unregistered)
 
     def has(self, key: int) -> bool:
@@ -148,7 +149,7 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
     def catches_up(self) -> bool:
-        """Apply the changes if no loop is under way; return whether there were changes."""
+        """Apply the changes if no loop is under way; return whether any were applied."""
         if self.in_loop or not (len(self.new) or self._gone):
             return False
         self.arrange()

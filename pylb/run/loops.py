@@ -78,9 +78,9 @@ class IterationLoop:
         if clock != objects.store.clock:
             objects.store.use(clock)
         self._mode.start(n)
-        if (
-            stats.messages
-        ):  # after an LB step that is due, which knows the messages of the last loop
+        # Deliver only now: an LB step that was due and has just been done by `start` must see the
+        # messages of the previous loop, not these.
+        if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         state.records.write(lambda: self._mode.history)
         objects.store.seconds.fill(0.0)
@@ -96,7 +96,7 @@ class SynchronousLoop(IterationLoop):
         super().__init__(state, mode)
         self._idle = 0.0  # seconds that this rank waited in this iteration
         self._resumed = 0.0  # the clock at the start of the iteration
-        self._sent = 0, 0  # messages and bytes of the deliveries since the last end of an iteration
+        self._sent = 0, 0  # messages and bytes delivered since the previous iteration ended
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -114,12 +114,12 @@ class SynchronousLoop(IterationLoop):
                 yield it
                 self._end_iteration(is_last=it == first + n - 1)
             self._mode.judge()
-            state.records.cut()  # between loops, add() and remove() act at once
+            state.records.cut()  # now, because add() and remove() act at once between loops
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
         finally:
-            state.records.cut()  # after a break, add() and remove() act at once, too
+            state.records.cut()  # for a loop left by break: add() and remove() then act at once
             state.objects.in_loop = False
             state.records.seconds += _core.clock() - begin
 

@@ -16,7 +16,7 @@ UNLIMITED = 1 << 60  # bytes; control groups of version 1 have about 2^63 if the
 
 
 class Bound(NamedTuple):
-    """The lowest of the memory limits of this process.
+    """A memory limit of this process.
 
     Attributes
     ----------
@@ -30,10 +30,11 @@ class Bound(NamedTuple):
 
 
 def share(agreement: Agreement, iteration: int, before: int) -> int:
-    """The bytes that objects of this rank may occupy.  Collective.
+    """Return the bytes that objects of this rank may occupy.  Collective.
 
-    The limit of the machine or of the control group, divided by the number of ranks that share it,
-    minus the memory that the process used before there were objects.
+    They are the limit of the machine or of the control group, divided by the number of ranks that
+    share it, minus the memory that the process used before there were objects, divided by the
+    number of ranks in the process.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
         return
     for line in lines:
         number, kinds, path = line.split(":", 2)
-        if number == "0":  # version 2
+        if number == "0":  # control groups of version 2
             yield from _limits_upwards(groups, path, "memory.max")
         elif "memory" in kinds.split(","):
             yield from _limits_upwards(groups / "memory", path, "memory.limit_in_bytes")

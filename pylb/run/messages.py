@@ -19,7 +19,8 @@ class Mailbox:
     """Outgoing and incoming messages of one rank.
 
     If this rank knows the rank of a message's target, it sends the message there.  Otherwise it
-    sends the message to the target's home, which forwards it in a second step and tells the rank.
+    sends the message to the target's home rank (the rank whose part of the directory has the
+    target's key), which forwards the message in a second step and answers where the target is.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class Mailbox:
         return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
 
     def receive(self, stats: Stats, received: Sends, iteration: int) -> None:
-        """Take the messages of a step, and take further steps until all messages are delivered.
+        """Receive the messages of a step; make further steps until all messages are delivered.
 
         Collective.  After an error, all ranks drop the messages of the iteration.
         """
@@ -99,8 +100,8 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        asks: some ranks sent messages to the homes of objects whose rank they did not know.  This
-        rank tells them where the objects are of which it is the home.
+        asks: some ranks sent messages to home ranks, because they did not know where the targets
+        are.  If this rank is the home rank of a target, it answers where the target is.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:

@@ -61,7 +61,7 @@ class MeasuringMode:
         return math.nan
 
     def shadow_figures(self) -> IterationLog:
-        """In shadow mode: what the figures of the iterations would have been with LB steps."""
+        """In shadow mode: the metrics that the iterations would have had with LB steps."""
         mode = self._state.options.mode
         raise StateError(f"shadow with mode={mode!r}: expected mode='shadow'")
 
@@ -90,9 +90,9 @@ class MeasuringMode:
         """Prepare the first iteration, after the costs of the loop are known."""
 
     def _foresee(self) -> tuple[float, float]:
-        """Estimate the cost of a first LB step, and the part of it that depends on what moves.
+        """Estimate the cost of the first LB step, and the part of it that depends on what moves.
 
-        Both are the same on every rank; nan: not needed, not known.
+        Both are in seconds, and the same on every rank; nan: not needed, or not known.
         """
         state, objects = self._state, self._state.objects
         needed = state.decider.settings.foresees and state.decider.core.foresees
@@ -137,14 +137,14 @@ class MeasuringMode:
     def stand(self, reason: int) -> None:
         """Rebalance if the decider agrees.  Call it when all objects have stopped.  Collective.
 
-        reason: number of the decision that asked for the LB step; -1: the last one.
+        reason: number of the decision that asked for the LB step; -1: the most recent one.
         """
 
     def judge(self) -> None:
-        """Write to the receipt of the last LB step what it has saved so far.  Collective."""
+        """Write to the receipt of the most recent LB step what it has saved so far.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
-        """In shadow mode: make the decisions that are still to be made.  Collective.
+        """In shadow mode: make the decisions that are still pending.  Collective.
 
         is_over: the loop has ended.
         """
@@ -165,7 +165,7 @@ class BalancingMode(MeasuringMode):
     """Mode "on": rebalances when the decider asks for it."""
 
     balances = decides = True
-    _speed: Speeds = None  # speeds that the last LB step used
+    _speed: Speeds = None  # speeds that the most recent LB step used
 
     def _started(self, n: int) -> None:
         if self.due and n:  # a loop without iterations does nothing
@@ -207,12 +207,12 @@ class BalancingMode(MeasuringMode):
             self._report_switching(was_off)
             ask = core.next(asked, may_preview)
         if ask == PREVIEW:
-            self._state.records.cut()  # the record then has what the preview knows of the objects
+            self._state.records.cut()  # so that the record has the objects as the preview sees them
             ask = core.previewed(self._state.step().preview())
         return bool(ask == BALANCE)
 
     def _gain(self) -> float:
-        """Return the seconds that the last LB step has saved so far.  Collective."""
+        """Return the seconds that the most recent LB step has saved so far.  Collective."""
         state, store = self._state, self._state.objects.store
         return saved(state.agreement, state.done - 1, store, self._speed)
 
@@ -221,7 +221,7 @@ class BalancingMode(MeasuringMode):
             self._state.decider.core.judge(self._gain())
 
     def rebalance(self, reason: int = -1) -> None:
-        """Rebalance after the last iteration.  Collective."""
+        """Rebalance after the iteration that has just ended.  Collective."""
         self.due = False
         self.judge()
         self._state.records.cut()
@@ -257,7 +257,7 @@ class ReplayingMode(BalancingMode):
         super().rebalance(reason)
 
     def _check_objects(self, ranks: bool = True) -> None:
-        """Check that the record has the objects of this program; ranks: and on the same ranks."""
+        """Check that the record has this program's objects; ranks=True: and on the same ranks."""
         state = self._state
         error: Exception | None = None
         try:

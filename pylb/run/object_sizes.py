@@ -37,8 +37,8 @@ class SizeEstimator:
     def measure(self, store: Store) -> None:
         """Give every object a size.
 
-        An object that cannot be packed keeps size 0.  The LB step that moves it, or shadow mode,
-        raises the error.
+        An object that cannot be packed raises no error here; the LB step that moves it, or shadow
+        mode, raises the error.
         """
         nbytes = store.properties["nbytes"]
         unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))

@@ -18,9 +18,9 @@ NO_KEYS: I64 = np.zeros(0, np.int64)
 
 # Properties of an object, with their defaults.  nbytes: bytes that a migration sends; memory: bytes
 # that it occupies, -1: not given; work: the user's estimate in any unit, 0: not given; coords:
-# its position, nan: not given; home: the rank where it was added; birth: different for objects that
-# have the same key one after the other; was: the rank from which the last LB step moved it, -1:
-# none.
+# its position, nan: not given; home: the rank where it was added; birth: a number that differs
+# between two objects that had the same key at different times; was: the rank from which the most
+# recent LB step moved it, -1: none.
 PROPERTIES: dict[str, tuple[Any, Any]] = {
     "nbytes": (np.int64, 0),
     "memory": (np.int64, -1),
@@ -76,7 +76,7 @@ class Properties:
             self.given[name] = array
 
     def take(self, index: Any) -> Properties:
-        """Return the objects with these indices."""
+        """Return the properties of the objects with these indices."""
         given = {name: array[index] for name, array in self.given.items()}
         return Properties(len(index), given)
 
@@ -173,7 +173,7 @@ class NewObjects:
 
 
 class Store:
-    """The objects of this rank, in order of key, and their measured loads.
+    """The objects of this rank, sorted by key, and their measured loads.
 
     Attributes
     ----------
@@ -257,7 +257,7 @@ class Store:
         return items, picked([self.window, np.zeros(n - len(self))], order)
 
     def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
-        """Return the indices of the objects that stay or come, in order of keys.
+        """Return the indices of the objects that stay or come, sorted by key.
 
         The indices count through all parts.  None: all objects, in the present order.
         """
@@ -267,7 +267,7 @@ class Store:
         stays = np.ones(len(keys), np.bool_)
         stays[gone] = False
         at = np.flatnonzero(stays)
-        order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, as keys mostly ascend
+        order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
         return order
 
     def set(self, items: Items, window: F64) -> None:
@@ -291,7 +291,7 @@ class Store:
     def count(self, n: int, background: float) -> None:
         """Count n iterations, each with these seconds of other work."""
         self.passes += n
-        for _ in range(n):  # one by one, as a replay adds them
+        for _ in range(n):  # added one by one, as in a replay, so that the sum is bit for bit equal
             self.other += background
 
     def forget(self) -> None:

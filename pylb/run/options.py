@@ -21,7 +21,11 @@ from pylb.run.rank_facts import RankFacts
 
 @dataclass(frozen=True)
 class Options:
-    """The checked arguments of a Balancer, with the same names."""
+    """The checked arguments of a Balancer or an Advisor.
+
+    `settings` has those that the decider needs, `facts` the properties of the ranks (speed,
+    background, memory_limit).  The other fields have the names of the arguments.
+    """
 
     settings: Settings
     mode: str
@@ -38,10 +42,10 @@ class Options:
         check_one_of("clock", self.clock, CLOCKS)
         if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
             raise DomainError(
-                f"lag is {self.lag}: expected 0 with record=path and with replay=path"
+                f"lag is {self.lag}: expected 0, because record=path or replay=path is given"
             )
         if self.replay is not None and self.mode != "on":
-            raise DomainError(f"mode is {self.mode!r}: expected 'on' with replay=path")
+            raise DomainError(f"mode is {self.mode!r}: expected 'on', because replay=path is given")
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -82,7 +86,9 @@ def checked_lag(lag: Any) -> float:
     except TypeError:
         out = -1
     if not 0 <= out < 2**20:
-        raise DomainError(f"lag is {lag!r}: expected a number of iterations, 0 or more, or inf")
+        raise DomainError(
+            f"lag is {lag!r}: expected a number of iterations, from 0 to {2**20 - 1}, or inf"
+        )
     return out
 
 

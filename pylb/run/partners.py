@@ -1,4 +1,7 @@
-"""What a rank knows of some other ranks: those on its node, and the speeds of its partners."""
+"""What a rank knows of other ranks: which are on its node, and the speeds of some.
+
+These are its partners, the ranks with which it exchanges objects.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ def own_node() -> str:
 def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
     """Return the ranks that give the same text, ascending; empty: all ranks do.  Collective.
 
-    The hash of a text selects a rank, which learns what ranks have this text, and tells them.
+    The hash of a text selects a rank, which collects the list of the ranks that give this text, and
+    sends it to them.
     """
     me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
     code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")

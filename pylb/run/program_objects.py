@@ -47,9 +47,9 @@ class ProgramObjects:
         work: float | None = None,
         coords: ArrayLike | None = None,
     ) -> None:
-        """Add an object to the balancer, on its first rank.
+        """Add an object to the balancer, on this rank.
 
-        Within ``iterate`` it takes part from the next iteration on.
+        An object that is added within ``iterate`` takes part from the next iteration on.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class ProgramObjects:
             speeds of the ranks can then be estimated before any object has moved.
         coords : (1 ... 3,) array_like of float, optional
             The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
-            are 0.  Either all objects have one or none.
+            are 0.  Give it for all objects, or for none.
 
         Raises
         ------
@@ -79,9 +79,7 @@ class ProgramObjects:
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
-            raise DuplicateKeyError(
-                f"key {key} was added twice: on rank {self.rank} and on rank {self.rank}"
-            )
+            raise DuplicateKeyError(f"key {key} was added twice on rank {self.rank}")
         properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
         if not migratable:
             properties["migratable"] = False
@@ -266,7 +264,7 @@ class ProgramObjects:
             self._mail.multicast(targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages that were sent to an object of this rank before the last exchange.
+        """Return the messages to an object of this rank that the previous exchange delivered.
 
         Returns
         -------
@@ -296,7 +294,7 @@ def checked_properties(properties: dict[str, Any]) -> dict[str, Any]:
             out[name] = operator.index(value)
     if (work := properties.get("work")) is not None:
         if not 0.0 < float(work) < math.inf:
-            raise DomainError(f"work is {work!r}: expected a number above 0")
+            raise DomainError(f"work is {work!r}: expected a finite number above 0")
         out["work"] = float(work)
     if properties.get("migratable") is not None:
         out["migratable"] = bool(properties["migratable"])

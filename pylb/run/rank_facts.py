@@ -1,4 +1,4 @@
-"""Facts about the ranks that a user gives: speeds, other work, memory limits."""
+"""Properties of the ranks that a user gives: speeds, other work, memory limits."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ Own = dict[str, float | int]
 Answers = tuple[int, dict[str, list[float]]]  # see `RunFacts.answers`
 DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 EXPECTED = {
-    "speed": "a number above 0, one for each rank, a pylb.Machine or a function",
-    "background": "seconds, zero or more, one number for each rank or a function",
+    "speed": "a number above 0 (1e-30 to 1e30), one for each rank, a pylb.Machine or a function",
+    "background": "seconds, zero or more (at most 1e30), one number for each rank or a function",
     "memory_limit": "bytes, zero or more, one number for each rank, a function or 'auto'",
 }
 
 
 class RankFacts:
-    """The facts that are given about this rank.
+    """The properties that the user gives of this rank.
 
     Attributes
     ----------
     words : dict of str
-        "given" or "auto" for each fact that is given; the same on all ranks.
+        "given" or "auto" for each property that is given; the same on all ranks.
     background : float
-        Seconds of other work of this rank in an iteration; from a function: its last answer.
+        Seconds of other work of this rank in an iteration; from a function: its most recent answer.
 
     Raises
     ------
     DomainError
-        A value is out of its domain, or there is not one for each rank.
+        A value is out of its domain, or an array does not have one value for each rank.
     """
 
     def __init__(self, agreement: Agreement, **given: Any) -> None:
@@ -56,17 +56,18 @@ class RankFacts:
         fixed = self._given.get("background", 0.0)
         self.background = 0.0 if callable(fixed) else fixed
         self._before = memory_share.resident() if "auto" in self.words.values() else 0
-        # "auto" and functions are asked later
+        # Whether some properties are known only later: by calling a function, or from "auto".
         self._later = any(callable(value) or value == "auto" for value in self._given.values())
-        self._now: Own | None = None  # the last answers, and after how many iterations
-        self._asked_after = 0
-        self._answers: list[tuple[int, Own]] = []  # those that rank 0 does not have yet
-        self._last: dict[int, Own] = {}  # on rank 0: the last answers of each rank
-        self._is_said = False
+        self._now: Own | None = None  # the most recent values
+        self._asked_after = 0  # number of iterations after which they were found
+        # Values that rank 0 does not have yet, and when they were found, see `RunFacts.answers`.
+        self._answers: list[tuple[int, Own]] = []
+        self._last: dict[int, Own] = {}  # on rank 0: the most recent values of each rank
+        self._is_said = False  # whether `is_news` has returned True
         self._near: I32 | None = None
 
     def _resolved(self, name: str, value: Any) -> Any:
-        """Return this rank's number; a function or "auto" stays as it is, and is asked later."""
+        """Return this rank's number; a function or "auto" is returned as it is, for `_ask`."""
         transport = self._agreement.transport
         if callable(value) or (name == "memory_limit" and isinstance(value, str)):
             if value == "auto" or not isinstance(value, str):
@@ -84,10 +85,10 @@ class RankFacts:
         return _checked(name, value[transport.rank])
 
     def own(self, done: int) -> Own:
-        """Return the facts about this rank after `done` iterations, by name.
+        """Return the properties of this rank after `done` iterations, by name.
 
-        Collective if any of them is given by a function or "auto": these are asked if they have not
-        been asked since the last iteration.
+        Collective if one of them is given by a function or "auto": it is then found again for each
+        new value of `done`.
 
         Raises
         ------
@@ -100,7 +101,10 @@ class RankFacts:
         return self._now
 
     def start(self, done: int) -> None:
-        """Ask the functions at the start of a loop if one gives `background`.  Collective then."""
+        """If `background` is a function, call all functions, at the start of a loop.  Collective.
+
+        Otherwise do nothing.
+        """
         if callable(self._given.get("background")):
             self._ask(done, starts=True)
 
@@ -125,7 +129,7 @@ class RankFacts:
         self._now, self._asked_after = out, done
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
-        """Return the ranks on this rank's node; empty: all, or the strategy ignores nodes.
+        """Return the ranks on this rank's node; empty: all ranks, or the strategy ignores nodes.
 
         Collective.
         """
@@ -147,7 +151,7 @@ class RankFacts:
         return _checked(name, value()) if callable(value) else value
 
     def of_all(self, done: int) -> list[Answers]:
-        """Return the answers of all ranks since the last call, on rank 0; [] elsewhere.
+        """Return the answers of all ranks since the previous call, on rank 0; [] elsewhere.
 
         Collective.
         """
@@ -201,5 +205,5 @@ def _refused(name: str, value: Any) -> DomainError:
 def learns(unlike: bool | None, speed: Any) -> bool | None:
     """Return `unlike`; False if the user gives speeds, because pylb then learns none."""
     if unlike and speed is not None:
-        raise DomainError("unlike is True and speed is given: expected one of them")
+        raise DomainError("unlike is True and speed is given: expected only one of them")
     return unlike if speed is None else False

@@ -1,4 +1,4 @@
-"""The records of a run: figures of iterations, loads of objects, and the file with both."""
+"""The records of a run: metrics of iterations, loads of objects, and the file with both."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class RecordedObjects(Protocol):
     passes : int
         Number of iterations over which `edges` are summed.
     more : dict of (n, ...) ndarray
-        Further properties of this rank's objects, those that any of them has: `FURTHER`.
+        The properties in `object_store.FURTHER` that at least one of this rank's objects has.
     version : int
-        Changes whenever `facts` of the same objects do.
+        A number that changes whenever the result of `facts` changes for the same objects.
     """
 
     @property
@@ -71,7 +71,7 @@ class RecordedObjects(Protocol):
 
 
 class KeptLoads(NamedTuple):
-    """One rank's part of a stretch: k iterations without a change of its n objects.
+    """One rank's part of a `Stretch`: k iterations without a change of its n objects.
 
     facts: (n, 5); load: (k, n); edges: (m, 5); more: see `RecordedObjects`; starts: see `Stretch`.
     """
@@ -90,7 +90,7 @@ class KeptLoads(NamedTuple):
         return Properties(len(self.facts), self.more)
 
 
-Kept = tuple[list[Stretch], F64]  # stretches, and the figures of their iterations
+Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iterations
 
 
 class LoadHistory:
@@ -109,17 +109,17 @@ class LoadHistory:
         self._facts: Any = None  # properties of the objects whose loads are kept
         self._version = -1  # version of these properties
         self._more: dict[str, Any] = {}  # present values of further properties
-        self._rows: list[Sequence[float]] = []  # figures of the iterations, on rank 0
+        self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
         self._first = self._rows_from = 0  # iteration of the first load, and of the first row
         self._kept = 0
-        self._changed = False  # on some rank, objects came or went since the last iteration
+        self._changed = False  # on some rank, objects came or went since the previous iteration
         self.full = False
 
     def change(self) -> None:
-        """End a part, because objects were added or removed on some rank since the last iteration.
+        """End a part, because objects were added or removed after the previous iteration.
 
-        At the start of a loop, an empty part records the old objects: the decision after the last
-        iteration was made for them.
+        This may have happened on any rank.  At the start of a loop, an empty part records the old
+        objects, because the decision after the previous iteration was made for them.
         """
         starts = self._agreement.last_step[0] == Step.START
         kept = bool(self._loads)
@@ -139,7 +139,7 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
-            # Take the facts now: between loops, add() and remove() act at once.
+            # Take the properties now: between loops, add() and remove() act at once.
             if not self._loads or self._version != self._objects.version:
                 self._facts, self._version = self._objects.facts(), self._objects.version
             self._more = self._objects.more
@@ -152,7 +152,7 @@ class LoadHistory:
             self.full = True
 
     def figures(self, rows: Sequence[Sequence[float]]) -> None:
-        """Keep the figures of iterations whose loads are kept; rank 0 will need them."""
+        """Keep the metrics of iterations whose loads are kept; rank 0 will need them."""
         if self._agreement.transport.rank == 0:
             self._rows += rows[: max(self.until - self._rows_from - len(self._rows), 0)]
 
@@ -164,8 +164,8 @@ class LoadHistory:
     def cut(self) -> None:
         """End a part of the record, because the objects or their ranks change now.
 
-        If they have changed since the last part and no iteration has followed, the part has no
-        loads, and lists the objects that are left.
+        If they have changed since the previous part and no iteration has followed, the part has no
+        loads, and lists the objects that exist now.
         """
         if self._loads or self._changed:
             now = (self._facts, self._more)
@@ -185,11 +185,11 @@ class LoadHistory:
         self._count_kept(sum(x.nbytes for x in (facts, edges, *more.values())))
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
-        """Return the loads that all ranks have kept, on rank 0; nothing on the others.  Collective.
+        """Return, on rank 0, the loads that all ranks have kept; elsewhere nothing.  Collective.
 
-        These are the stretches, and the figures of their iterations, (k, 8).
+        They are returned as stretches, and the metrics of their iterations, (k, 8).
         """
-        if self._loads:  # if not, only an LB step or the end of a loop ends a part
+        if self._loads:  # a part without loads is ended only by an LB step or the end of a loop
             self.cut()
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
         rows = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
@@ -240,7 +240,7 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
 
 
 def _sorted(array: NDArray[Any], db: Database) -> NDArray[Any] | None:
-    """Return a property of all objects in order of key; None: not all objects have it."""
+    """Return a property of all objects, sorted by key; None: not all objects have it."""
     return array[db.order] if len(array) and np.isfinite(array).all() else None
 
 
@@ -256,7 +256,7 @@ class RecordWriter:
         self._full = False
 
     def write(self, records: Records, history: History) -> None:
-        """Append the iterations since the last call.  Collective."""
+        """Append the iterations since the previous call.  Collective."""
         records.tell_ranks()
         kept = records.loads.gather(records.done, forget=True)
         records.agreement.on_root(
@@ -304,7 +304,7 @@ class RecordWriter:
 
 
 def _make_writer(records: Records, where: Any, **also: float) -> Any:
-    """Make a writer of HDF5 for a path or a file; `also`: more figures of the run."""
+    """Make a writer of HDF5 for a path or a file; `also`: further numbers of the run."""
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
@@ -330,7 +330,7 @@ class Records:
     Attributes
     ----------
     figures : IterationLog
-        Figures of each iteration, the same on every rank.
+        Metrics of each iteration, the same on every rank.
     rank_loads : IterationLog
         Load of this rank in each iteration, (n, 1).
     loops : list of Loop
@@ -402,19 +402,22 @@ class Records:
         self.restored = True
 
     def begin(self, loop: Loop) -> None:
-        """Add a loop.  Once no more loads are kept, only the last loop is of interest."""
+        """Add a loop; if loads are no longer kept, drop the previous loop unless it has kept loads.
+
+        So the list stays short in a run of very many loops.
+        """
         beyond = all(history.full for history in self.keepers)
         if self.loops and beyond and self.loops[-1].first >= self.loads.until:
             self.loops.pop()
         self.loops.append(loop)
 
     def cut(self) -> None:
-        """End the parts of all histories, as objects or ranks change after this iteration."""
+        """End the parts of all histories, because objects or their ranks change now."""
         for history in self.keepers:
             history.cut()
 
     def stop(self) -> None:
-        """Stop keeping loads, as ranks have different iterations from now on."""
+        """Stop keeping loads, because the ranks may be in different iterations from now on."""
         self.cut()
         for history in self.keepers:
             history.full = True
@@ -425,7 +428,7 @@ class Records:
         return self.done % EVERY == 0 or self._unwritten > LATEST
 
     def tell_ranks(self) -> None:
-        """Send the given facts about each rank to rank 0.  Collective if there are any."""
+        """Send the given properties of each rank to rank 0.  Collective if there are any."""
         if self._facts.words:
             self.answers += self._facts.of_all(self.done)
             first = self.answers[0][1] if self.answers else {}

@@ -39,7 +39,7 @@ class ReplayedDecider(Decider):
             for r in self.run.history.balancings
             if r.iteration + 1 < self.run.n_iterations and r.moved
         }
-        self._iteration = -1  # the last iteration that the trigger was asked about
+        self._iteration = -1  # the most recent iteration that the trigger was asked about
         given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
         super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0), keep=0)
 
@@ -69,8 +69,8 @@ class ReplayedDecider(Decider):
     def check_objects(self, iteration: int, objects: LocalObjects, ranks: bool) -> None:
         """Check that the recorded run had this rank's objects in that iteration.
 
-        ranks: also check that they were on this rank; if not, an LB step moves them to their ranks,
-        and those that may not migrate must have been here.
+        ranks=True: also check that each object was on this rank.  ranks=False: an LB step will now
+        move the objects to their ranks; check only that those that may not migrate were here.
 
         Raises
         ------
@@ -85,7 +85,8 @@ class ReplayedDecider(Decider):
         if len(odd) or len(there.key) != objects.n_objects:
             extra = f"; only this program has object {odd[0]}" if len(odd) else ""
             raise DomainError(
-                f"{name} it has {len(there.key)} objects, this program {objects.n_objects}{extra}"
+                f"{name} it has {len(there.key)} objects, but this program has "
+                f"{objects.n_objects}{extra}"
             )
         was = there.rank[np.searchsorted(there.key, mine)]
         moves = was != objects.rank
@@ -93,7 +94,7 @@ class ReplayedDecider(Decider):
             moves &= ~objects.store.properties["migratable"]
         if np.any(moves):
             i = np.argmax(moves)
-            here = "here on" if ranks else "here it may not migrate from"
+            here = "but here it is on" if ranks else "but here it may not migrate from"
             raise DomainError(
                 f"{name} object {mine[i]} is on rank {was[i]}, {here} rank {objects.rank}"
             )

@@ -1,4 +1,4 @@
-"""The figures of a run's iterations, and the report on a run."""
+"""The metrics of a run's iterations, and the report on a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUFFIXES = (".html", ".json", ".txt")
 
 
 class Iterations(NamedTuple):
-    """Figures of every iteration so far, the same on every rank.
+    """Metrics of every iteration so far, the same on every rank.
 
     A run of more than 131,072 iterations is thinned: a value is the mean of 2, 4, 8, ... iterations
     (of `utilization`: the lowest).
@@ -44,7 +44,7 @@ class Iterations(NamedTuple):
     min : (n,) float64
         Load of the least loaded rank in seconds.
     first : (n,) int64
-        The iteration of the figures, or the first one of several.
+        Number of the iteration; of the first one if a value is the mean of several.
     span : (n,) int64
         Number of iterations: 1, unless the run is thinned.
     idle_mean, idle_max : (n,) float64
@@ -118,7 +118,7 @@ class Report:
     waited : float
         Seconds that this rank waited for a core because other processes had it.
     stolen : float
-        Fraction of the time of this rank's cores that other virtual machines had.
+        Fraction of the time of the cores of this rank's host that other virtual machines used.
     cores : str
         A message about ranks that share cores; empty: no ranks share one.
     would_save : float
@@ -126,7 +126,8 @@ class Report:
     balancings : int
         Number of LB steps.
     span : int
-        Iterations of each value of `Balancer.iterations`: more than 1 in a very long run.
+        Number of iterations that each value of `Balancer.iterations` is the mean of; it is more
+        than 1 in a very long run.
 
     Examples
     --------
@@ -163,7 +164,7 @@ class Report:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name; unknown figures are None."""
+        """Return all fields by name; unknown values are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
         return {k: console.plain(v) for k, v in out.items()}
 
@@ -193,8 +194,8 @@ class Report:
             rows.append(["LB steps would have saved", self.would_save, "s"])
         console.show(["", "", ""], rows, title="Run", file=out)
         if self.span > 1:
-            kept = f"each kept value is the mean of {self.span} iterations, as the run is long"
-            out.write(console.fill(f"Figures of iterations: {kept}.", console.PAPER) + "\n")
+            kept = f"each kept value is the mean of {self.span} iterations, because the run is long"
+            out.write(console.fill(f"Metrics of iterations: {kept}.", console.PAPER) + "\n")
         if self.history:
             out.write(f"\nDecisions\n{self.history}")
         return out.getvalue()
@@ -215,6 +216,6 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
     suffix = Path(files.named(path)).suffix
     if suffix not in SUFFIXES:
         raise DomainError(
-            f"path is {os.fspath(path)!r}: expected a suffix of {', '.join(SUFFIXES)}"
+            f"path is {os.fspath(path)!r}: expected one of the suffixes {', '.join(SUFFIXES)}"
         )
     return suffix

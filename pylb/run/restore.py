@@ -1,4 +1,4 @@
-"""Read a checkpoint, on the same number of ranks or another.  See `Balancer.restore`."""
+"""Read a checkpoint, on the same or a different number of ranks.  See `Balancer.restore`."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def _check_options(state: RunState) -> None:
     options = state.options
     if options.mode == "shadow" or options.replay is not None or options.record is not False:
         raise StateError(
-            "restore(): expected mode='on' or 'off', record=False and no replay: a run record has "
-            "all iterations of a run"
+            "restore(): expected mode='on' or 'off', record=False and no replay, because a record "
+            "must have all iterations of a run"
         )
 
 
@@ -88,7 +88,10 @@ def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> Non
             "the file; do so only with files that you trust"
         )
     if pickled and not head.pickled:
-        raise DomainError("pickled is True: the objects of this checkpoint are not pickled")
+        raise DomainError(
+            "pickled is True, but the objects of this checkpoint are not pickled: expected "
+            "pickled=False"
+        )
     if head.packed != (unpack is not None):
         raise DomainError(
             "unpack is missing: the objects of this checkpoint were written with pack="
@@ -112,7 +115,7 @@ def _sources(was: int, now: int, rank: int) -> range:
 def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
     """Return which objects of a former rank this rank takes.
 
-    The objects are cut in order of key, so that the ranks get nearly equal loads.
+    The objects, sorted by key, are cut into consecutive pieces of nearly equal load.
     """
     weight = load + load.mean() if load.any() else np.ones(len(load))
     middle = np.cumsum(weight) - 0.5 * weight
@@ -228,7 +231,7 @@ def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
 
 
 def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None:
-    """Put messages into the inboxes, as if they had come from another rank."""
+    """Put messages into the inboxes, like messages that come from another rank."""
     if not letters or state.options.lag:
         return
     post = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
@@ -275,7 +278,7 @@ def _seen_again(
         core.abandon()
         if i in begun:
             n, cost = begun[i]
-            core.expect(int(n) if i == 0 else None, cost, cost)  # like `BalancingMode` does
+            core.expect(int(n) if i == 0 else None, cost, cost)  # like `MeasuringMode.start` does
         time, most, mean, _, utilization, least, messages, nbytes = row
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
         asked = core.observe(i, *figures)

@@ -37,7 +37,7 @@ GATHER = 1 << 27  # largest number of loads that rank 0 gathers for a page: 1 Gi
 
 
 class RunResults:
-    """What a program asks of its `Balancer` or `Advisor` about the run so far.
+    """The methods of `Balancer` and `Advisor` that return the results of the run so far.
 
     The iterations are the steps of an `Advisor`, and the objects are its cells.
     """
@@ -58,7 +58,7 @@ class RunResults:
 
     @property
     def shadow(self) -> Iterations:
-        """The iterations as they would have been with LB steps, up to the end of the last loop.
+        """The iterations as they would have been with LB steps, up to the end of the previous loop.
 
         The measured load of each object counts for the rank where it would have been; everything
         else in an iteration takes as long as it did.  The same on every rank.  Raises StateError
@@ -68,7 +68,7 @@ class RunResults:
 
     @property
     def last_row(self) -> Row | None:
-        """Figures of the last iteration that this rank knows of; None before the first."""
+        """Metrics of the most recent iteration that this rank knows of; None before the first."""
         return self._state.records.figures.last
 
     @property
@@ -175,7 +175,7 @@ class RunResults:
         state, records, stretches = self._state, self._state.records, list[Stretch]()
         if records.restored:
             raise DomainError(
-                "no page of a run that goes on from a checkpoint: expected .json or .txt"
+                "a run that continues from a checkpoint has no page: expected .json or .txt"
             )
         times = self.rank_loads()
         if state.done * times.shape[1] > GATHER:
@@ -231,7 +231,7 @@ class RunResults:
             raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
         if state.options.record is not True:
             where = records.writer and f"is written to {records.writer.path} during the run"
-            raise StateError(f"save(): the run {where or 'is not kept'}, as record= says")
+            raise StateError(f"save(): the run {where or 'is not kept'}: expected record=True")
         if math.isinf(state.options.lag):
             raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
         loop.settle()

@@ -19,7 +19,7 @@ from pylb.run.rank_facts import Own
 
 
 class Tally(NamedTuple):
-    """Figures of the agents, merged over all ranks (``plb_tally_t`` in csrc/place/kit/agent.h).
+    """Numbers of the agents, merged over all ranks (``plb_tally_t`` in csrc/place/kit/agent.h).
 
     The record of a collective step has no fields for them.  They travel in fields that are merged
     by the same rule: `contribution` and `merged` say in which.
@@ -88,9 +88,9 @@ def place_in_rounds(
 ) -> PlacedInRounds:
     """Place the objects of this rank.  Collective.
 
-    own: the facts that are given about this rank; near: the ranks of its node, `RankFacts.near`;
-    speed: of this rank.  An agent knows only its own objects, the messages of other agents, and
-    sums over all ranks.
+    own: the given properties of this rank; near: the ranks of its node, `RankFacts.near`; speed:
+    the speed of this rank.  An agent knows only its own objects, the messages of other agents, and
+    the tally of all ranks.
 
     Raises
     ------

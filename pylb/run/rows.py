@@ -74,9 +74,9 @@ class _When:
         given = settings(divided, trigger=trigger, unlike=False)
         self._agreement, self._decider = agreement, given.decider(agreement.transport.size)
         self._decider.core.expect(None, math.nan)
-        self._before: I64 | None = None  # rows of each rank before the last move
-        self._ratio = 1.0  # max/mean in the last call of `redistribute`
-        # Since the last move: sum of the seconds of the slowest rank, and number of calls.
+        self._before: I64 | None = None  # rows of each rank before the most recent move
+        self._ratio = 1.0  # max/mean in the most recent call of `redistribute`
+        # Since that move: sum of the seconds of the slowest rank, and number of calls.
         self._longest, self._calls = 0.0, 0
 
     @property
@@ -105,7 +105,7 @@ class _When:
         """Record a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
-        ratios = [self._ratio, 1.0] * 2  # max/mean before and after; a model predicts 1
+        ratios = [self._ratio, 1.0] * 2  # max/mean before the move, and after it (expected: 1)
         figures = np.zeros(_core.PLACING)
         figures[:5] = [*ratios, math.nan]
         core.placed(figures, np.zeros(len(before)))
@@ -143,7 +143,7 @@ class RowPartition:
         parts only for a gain of more than `tol`.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
-        costs and savings of the last moves.  Default: whenever times differ by more than `tol`.
+        costs and savings of previous moves.  Default: whenever times differ by more than `tol`.
     models : SpeedModels, optional
         Models that are known in advance; they determine the first parts.
 
@@ -265,7 +265,7 @@ class RowPartition:
 
     @property
     def balanced(self) -> bool:
-        """Whether the last `redistribute` moved nothing."""
+        """Whether the most recent `redistribute` moved nothing."""
         return bool(self.history) and self.history[-1].moved == 0
 
     # ---- the loop ------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ class RowPartition:
     def timed(self) -> Iterator[None]:
         """Time this rank's work on its rows; do not include waiting for other ranks.
 
-        `redistribute` uses the mean of the blocks since its last call, so all ranks need the same
-        number of blocks.  A block that raises an error does not count.
+        `redistribute` uses the mean of the blocks since its previous call, so all ranks need the
+        same number of blocks.  A block that raises an error does not count.
         """
         if self._timing:
             raise StateError("timed() inside of timed()")
@@ -394,7 +394,7 @@ class RowPartition:
         return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
 
     def _functional(self, now: float) -> I64:
-        """Return parts by the functional models, or the present parts if these are hardly slower.
+        """Return new parts by the functional models, or the present parts if these are as good.
 
         A part of a size that was never measured may exceed its rank's memory.  So parts of measured
         sizes are preferred if they are slower by at most `tol` (``csrc/measure/repeats.h``).

@@ -50,10 +50,10 @@ class RunState:
         if self.options.mode != "off" or self.options.record is not False:
             self.objects.sizes.measure(self.objects.store)
         if many:
-            _core.trim()  # the temporary arrays were as large as the ones that remain
+            _core.trim()  # `learn` has freed arrays as large as those that remain
 
     def step(self) -> LBStep:
-        """Return the LB step that follows the last iteration."""
+        """Return the LB step that follows the most recent iteration."""
         return LBStep(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects)
 
     def network(self) -> Network:

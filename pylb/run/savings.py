@@ -1,4 +1,4 @@
-"""Compute what the last LB step has saved, compared with the placement before it."""
+"""Compute what the most recent LB step has saved, compared with the placement before it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pylb.run.partners import Speeds
 
 
 def saved(agreement: Agreement, iteration: int, store: Store, speed: Speeds) -> float:
-    """Return the seconds saved since the last LB step, the same on every rank.  Collective.
+    """Return the seconds saved by the most recent LB step, the same on every rank.  Collective.
 
     For each object, the loads since the LB step are added up, so that noise evens out.  The gain is
     the sum on the slowest rank if all objects had stayed on their old ranks, minus the sum on the

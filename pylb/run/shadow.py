@@ -1,7 +1,7 @@
 """Shadow mode, which decides but moves nothing, and computes what LB steps would have saved.
 
-As nothing moves, the decisions can be made later.  The ranks keep the loads of their objects and
-send them to rank 0 after a number of iterations; rank 0 replays these iterations.  So in most
+Because nothing moves, the decisions can be made later.  The ranks keep the loads of their objects
+and send them to rank 0 after a number of iterations; rank 0 replays these iterations.  So in most
 iterations, a rank only copies the loads of its objects.
 """
 
@@ -47,17 +47,17 @@ class ShadowMode(MeasuringMode):
         super().__init__(state)
         self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 still lacks
         state.records.keepers.append(self._loads)
-        # What the user sees, the same on all ranks: the iterations' figures and the receipts of
+        # What the user sees, the same on all ranks: the iterations' metrics and the receipts of
         # the replay, i.e. of a run in which the LB steps had taken place.
         self._figures, self._history = IterationLog(), History()
-        # Rank 0 collects the figures here; _share sends them to all ranks.
+        # Rank 0 collects the metrics here; _share sends them to all ranks.
         self._log = IterationLog()
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._entities = NO_ENTITIES  # all objects so far, by index in the replay
         self._followed = 0  # number of iterations replayed
         self._measured = 0.0  # seconds: sum of the replayed iterations' measured maxima
-        self._remaining: Any = None  # a trace with the objects after the last iteration
+        self._remaining: Any = None  # a trace with the objects after the most recent iteration
         self._in_loop = False
         self._lost = False  # some iterations were not kept, so later ones are not replayed
 
@@ -113,7 +113,7 @@ class ShadowMode(MeasuringMode):
             self.catch_up(is_over=False)
 
     def catch_up(self, is_over: bool) -> None:
-        """Replay the iterations since the last call."""
+        """Replay the iterations since the previous call."""
         self._catch_up()
         if is_over:
             self._in_loop = False
@@ -132,7 +132,7 @@ class ShadowMode(MeasuringMode):
         self._state.agreement.step(Step.RECORD, self._state.done, error=error)
 
     def _check(self) -> None:
-        """Raise an error if an object cannot be packed: the figures would be wrong."""
+        """Raise an error if an object cannot be packed: the computed savings would be wrong."""
         refused = self._state.objects.sizes.refused
         if refused is not None:
             key, why = refused

@@ -62,15 +62,17 @@ def _shape(shape: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         rows = cols = -1
     if not (0 <= rows <= 10**9 and 0 <= cols <= 10**9 and rows * cols <= 10**12):
-        raise DomainError(f"shape is {shape!r}: expected rows and columns, 1e12 units at most")
+        raise DomainError(
+            f"shape is {shape!r}: expected (rows, columns), each at most 1e9, product at most 1e12"
+        )
     return rows, cols
 
 
 class TilePartition(RowPartition):
-    """The units of a grid, divided into a rectangle for each rank; see `RowPartition`.
+    """The elements of a grid, divided into a rectangle for each rank; see `RowPartition`.
 
     The rectangles are arranged in columns.  Ranks keep their positions in the columns as long as
-    the borders are not much longer than the shortest possible ones, so that few units move.
+    the borders are not much longer than the shortest possible ones, so that few elements move.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class TilePartition(RowPartition):
     Attributes
     ----------
     counts : (p,) int64
-        Units of each rank.
+        Number of elements of each rank.
     boxes : (p, 4) int64
         First row and end, first column and end.
     history, models

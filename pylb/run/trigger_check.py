@@ -16,7 +16,7 @@ def same_answer(
     """Call `ask`, which asks the decider what to do, and return the answer.
 
     Collective if the trigger is a user's function: ranks with different answers could wait for each
-    other without end.  The built-in triggers need no check, as they answer the same on all ranks.
+    other forever.  Built-in triggers need no check, because they answer the same on all ranks.
 
     Raises
     ------

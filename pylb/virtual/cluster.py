@@ -43,12 +43,12 @@ class VirtualCluster:
     clock : {"cpu", "wall", "none"}
         How virtual time passes.  "cpu": by the rank's processor time, which excludes other
         processes and sleep; "wall": by the wall clock; "none": only by messages and by
-        ``comm.elapse(seconds)`` in the program, so that every figure is the same in every run.
+        ``comm.elapse(seconds)`` in the program, so that all times are the same in every run.
 
     Attributes
     ----------
     seconds : (p,) float64
-        Virtual time at which each rank ended in the last run.
+        Virtual time at which each rank ended in the most recent run.
 
     Raises
     ------
@@ -94,10 +94,15 @@ class VirtualCluster:
             raise DomainError(f"p is {p!r}: expected a number of ranks, 1 ... {MOST_RANKS}")
         self.speed: F64 = checks.floats("speed", [1.0] * self.p if speed is None else speed, self.p)
         if not (np.isfinite(self.speed) & (self.speed > 0)).all():
-            raise DomainError("speed has a value that is not positive")
+            raise DomainError(
+                "speed has a value that is not positive or not finite: expected finite numbers "
+                "above 0"
+            )
         self.network = Network.of(network)
         if max(self.network) >= 1e9:
-            raise DomainError(f"network is {network}: expected seconds, less than 1e9")
+            raise DomainError(
+                f"network is {network}: expected seconds per message and per byte, below 1e9"
+            )
         if clock not in CLOCKS:
             raise DomainError(f"clock is {clock!r}: expected {', '.join(map(repr, CLOCKS))}")
         self.clock = clock

@@ -80,7 +80,7 @@ class World:
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """Return when a collective call ends, for each rank; all ranks wait for the last one."""
+        """Return the end of a collective call for each rank, if all wait for the last to arrive."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:

@@ -50,7 +50,7 @@ class VirtualRank:
     pace : float
         Virtual seconds per second of the clock.
     now : float
-        Virtual time of the rank when it last stopped running.
+        Virtual time of the rank when it most recently stopped running.
     doing : str or callable
         The call in which the rank waits.
     result : object

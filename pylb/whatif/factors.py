@@ -39,8 +39,8 @@ class CriticalPath:
         Seconds of the critical path in each procedure, without the procedures that it calls;
         ``""``: outside of all procedures.
     stretches : (k,) structured array
-        The path from its beginning, cut into stretches on one rank: ``rank``, ``first`` and
-        ``last`` operation, and length in nanoseconds, ``ns``.
+        The segments of the path, from its beginning to its end; each is on one rank: ``rank``,
+        ``first`` and ``last`` operation, and length in nanoseconds, ``ns``.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class CriticalPath:
     def __repr__(self) -> str:
         ranks = len(set(self.stretches["rank"].tolist()))
         return (
-            f"<CriticalPath: {self.time:.4g} s in {len(self.stretches)} stretches on {ranks} of "
+            f"<CriticalPath: {self.time:.4g} s in {len(self.stretches)} segments on {ranks} of "
             f"{len(self.finish)} ranks>"
         )
 
@@ -208,9 +208,9 @@ def procedures(
     message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
     in the procedure since its previous message.
 
-    With `source` or `target`, work moves only from and to these ranks: the work since the previous
-    message from the one to the other.  Time that the source would have waited in any case then does
-    not count as a gain.  (The paper leaves this to future work.)
+    With `source` or `target`, only messages from `source` to `target` move work: each one moves the
+    work since the previous such message.  Time that the source would have waited in any case then
+    does not count as a gain.  (The paper leaves this to future work.)
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def procedures(
     Warns
     -----
     UserWarning
-        Ranks wait for messages that the recording lacks, so the figures cover only a part of the
+        Ranks wait for messages that the recording lacks, so the results cover only a part of the
         run.
 
     Examples
@@ -265,7 +265,7 @@ def procedures(
     if stuck.any():
         warnings.warn(
             f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "
-            "lacks, so the figures cover only a part of the run",
+            "lacks, so the results cover only a part of the run",
             stacklevel=2,
         )
     times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()
@@ -285,7 +285,9 @@ def _network(given: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         alpha = beta = np.nan
     if not (alpha >= 0 and beta >= 0 and np.isfinite([alpha, beta]).all()):
-        raise DomainError(f"network is {given!r}: expected (alpha, beta) in seconds, 0 or more")
+        raise DomainError(
+            f"network is {given!r}: expected (alpha, beta), finite numbers of seconds, 0 or more"
+        )
     return alpha, beta
 
 

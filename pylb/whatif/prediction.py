@@ -34,7 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "response": 0.0,
 }
 """The values of `Target` if neither the call nor the recording gives any: messages cost what they
-cost within a machine, and the time slice is infinitely short, as in the paper."""
+cost within a machine, and the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
 
 MOST_PROCESSORS = 1 << 20
 MOST_NODES = 1 << 12  # limit of the number of nodes, unless there are more processors
@@ -78,8 +78,8 @@ class Target:
         when its message arrives.  ``"yield"``: it lets other ranks run, and must wait for its turn.
         ``"spin"``: it uses its time slices like a rank that computes.
     polling : float
-        Processor seconds that a waiting rank, which does not spin, needs for polling, per second of
-        the ranks that compute on its processor.
+        Cost of polling on a shared processor: processor seconds that each waiting rank uses (except
+        one that spins) per second in which another rank computes there.
     matching : {"arrival", "recorded"}
         Which message a receive from any source gets: the first to arrive, or the same as in the
         recorded run.
@@ -185,7 +185,7 @@ class Prediction:
 
 
 def comm_arrays(comms: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int64], I32]:
-    """Return all members of all communicators as one array, and where each communicator begins."""
+    """Return where each communicator begins, and the members of all communicators in one array."""
     start = np.concatenate([[0], np.cumsum([len(one) for one in comms])]).astype(np.int64)
     return start, np.concatenate([np.zeros(0, np.int32), *comms]).astype(np.int32)
 
@@ -234,7 +234,7 @@ def whatif(
         if repeated.complete:
             repeated.warnings.append(
                 "if receives from any source took the first message, the program would not end: "
-                "they take the same messages as in the recording"
+                "so they take the same messages as in the recording"
             )
             prediction = repeated
     for text in prediction.warnings:
@@ -331,7 +331,9 @@ def _processors(
         sizes = [np.size(np.asarray(one)) for one in (share, node) if np.ndim(one) == 1]
         speeds = np.full([*sizes, int(place.max(initial=0)) + 1][0], float(speeds))
     if speeds.ndim != 1:
-        raise DomainError(f"speed has the shape {speeds.shape}: expected one for each processor")
+        raise DomainError(
+            f"speed has the shape {speeds.shape}: expected a number, or one for each processor"
+        )
     wrong = np.flatnonzero((place < 0) | (place >= len(speeds)))
     if len(wrong):
         raise OutOfRangeError(

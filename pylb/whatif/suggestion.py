@@ -42,7 +42,7 @@ class Suggestion:
         The procedure that moves to the rank at the other end of its messages; None if a placement
         changes.
     reason : str
-        Why the changed run is faster, in figures.
+        Why the changed run is faster, with numbers.
 
     Examples
     --------

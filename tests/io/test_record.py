@@ -262,7 +262,7 @@ def test_a_record_of_another_program_is_refused(tmp_path):
     run(path, every=7)
     with pytest.raises(DomainError, match=r"iteration 0 .* only this program has object 8"):
         run(replay=path, keys=range(9))
-    with pytest.raises(DomainError, match=r"it has 8 objects, this program 7"):
+    with pytest.raises(DomainError, match=r"it has 8 objects, but this program has 7"):
         run(replay=path, keys=range(7))
     with pytest.raises(DomainError, match=r"a run of 40 iterations: expected 41 or more"):
         run(replay=path, n=41)
@@ -271,7 +271,7 @@ def test_a_record_of_another_program_is_refused(tmp_path):
 
 def test_repeating_lb_steps_needs_mode_on(tmp_path):
     for mode in ("off", "shadow"):
-        with pytest.raises(DomainError, match="expected 'on' with replay=path"):
+        with pytest.raises(DomainError, match="expected 'on', because replay=path is given"):
             pylb.Balancer(replay=tmp_path / "run.h5", mode=mode)
 
 

@@ -227,7 +227,7 @@ def test_missing_ranks_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (text(phase(number=0), phase(number=1)), "data.1.json has 2, .*data.0.json has 1"),
+        (text(phase(number=0), phase(number=1)), "data.1.json has 2 phases, .*data.0.json has 1"),
         (text(phase(number=4)), "phase 4 in .*data.1.json, phase 0 in .*data.0.json"),
         (text(), "data.1.json has 0"),
         (text(phase(task())), "object 5 is twice in one phase: in .*0.json and in .*1.json"),

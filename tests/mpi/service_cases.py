@@ -241,7 +241,7 @@ def wrong_use(comm):
     raised(errors.DomainError, "no dtype", lambda: where.update([me], data=np.zeros(1)))
     raised(errors.OutOfRangeError, "owner has", lambda: where.update([me], owner=comm.size))
     raised(errors.DomainError, "local has shape", lambda: where.update([me], [1, 2]))
-    raised(errors.DomainError, "either to, or", lambda: pylb.migrate(comm, np.zeros(1)))
+    raised(errors.DomainError, "either to=, or both", lambda: pylb.migrate(comm, np.zeros(1)))
     raised(
         errors.DomainError,
         "array 0 has 2 rows: expected 1",

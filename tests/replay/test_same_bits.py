@@ -447,7 +447,7 @@ def test_a_record_of_a_program_in_which_more_objects_may_migrate(tmp_path):
 
     cluster = pylb.VirtualCluster(3, clock="none", network=NETWORK)
     cluster.run(main, None, strategy=backwards, every=4)
-    expected = "in iteration 4 object 75 is on rank 0, here it may not migrate from rank 2"
+    expected = "in iteration 4 object 75 is on rank 0, but here it may not migrate from rank 2"
     with pytest.raises(pylb.errors.DomainError, match=expected):
         cluster.run(main, 75, replay=path)
 

@@ -696,4 +696,4 @@ def test_edges_are_checked_at_an_lb_step_too():
 
     for why in raised(program):
         assert type(why) is DomainError
-        assert "expected bytes and messages of 0 or more" in str(why)
+        assert "expected bytes and messages from 0 to 1e18" in str(why)

@@ -178,7 +178,7 @@ def test_what_is_sent_is_the_value_at_that_moment():
 def test_a_doubled_key_changes_nothing():
     where = Addresses(Agreement(Serial()))
     where.change(0, np.array([3, 1, 2]), np.array([], np.int64), 3)
-    with pytest.raises(DuplicateKeyError, match="key 2 was added twice: on rank 0 and on rank 0"):
+    with pytest.raises(DuplicateKeyError, match=r"key 2 was added twice on rank 0$"):
         where.change(0, np.array([2, 9]), np.array([1]), 4)
     assert where.find(np.array([1, 2, 3, 9])).tolist() == [0, 0, 0, -1]
     where.change(0, np.array([2, 9]), np.array([2, 1]), 3)  # removed and added again
@@ -293,7 +293,7 @@ def test_reports_are_written_by_suffix(tmp_path):
     lb.report(tmp_path / "run.json")
     lb.report(tmp_path / "run.txt")
     assert '"migrations": 0' in (tmp_path / "run.json").read_text()
-    with pytest.raises(DomainError, match=r"expected a suffix of \.html, \.json, \.txt"):
+    with pytest.raises(DomainError, match=r"expected one of the suffixes \.html, \.json, \.txt"):
         lb.report(tmp_path / "run.pdf")
     assert [r.iteration for r in lb.history] == [0, 1]
 

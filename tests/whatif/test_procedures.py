@@ -171,7 +171,7 @@ def test_what_never_comes():
     run.procedures = ["work"]
     with pytest.raises(DomainError, match="1 of 2 ranks wait"):
         pylb.critical_path(run)
-    with pytest.warns(UserWarning, match="the figures cover only a part of the run"):
+    with pytest.warns(UserWarning, match="the results cover only a part of the run"):
         pylb.procedures(run)
 
 

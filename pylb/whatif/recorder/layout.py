@@ -29,8 +29,8 @@ STEP = np.dtype(
         ("pad", "i4"),
     ]
 )
-"""Begin and end of a simulated operation in seconds, and the rank and the operation there that it
-waited for; -1: none."""
+"""Begin and end of a simulated operation in seconds, and which operation of which rank it waited
+for; -1: none."""
 
 
 class OpKind(IntEnum):

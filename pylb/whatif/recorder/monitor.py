@@ -120,8 +120,8 @@ class RecordMonitor:
     ) -> None:
         """Receive data until `done()` is true, and then until all ranks have disconnected.
 
-        grace: seconds to wait at most until they have disconnected; between: called again and again
-        in all this time.
+        grace: largest number of seconds to wait until they have disconnected; between: called about
+        every 0.1 seconds in all this time.
         """
         deadline = None
         while True:
@@ -206,7 +206,7 @@ class RecordMonitor:
             one.rank.end = protocol.decoded(body, protocol.END)
             one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
         else:
-            raise ProtocolError(f"a frame of the kind {kind!r}")
+            raise ProtocolError(f"a frame of the unknown kind {kind!r}")
 
     def _note(self, text: str) -> None:
         if len(self.strange) < SHOWN:
@@ -315,7 +315,7 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """Return figures of ranks that sleep between two polls while they wait; {}: they do not.
+        """Return how ranks sleep between two polls while they wait; {}: they do not sleep.
 
         ``response``: mean delay in seconds until a rank notices a message; ``nap``: length of a
         sleep in seconds; ``asleep``: fraction of the waiting time in which ranks sleep.

@@ -67,7 +67,7 @@ def hello(body: bytes) -> dict[str, Any]:
     if not 1 <= found["size"] <= MOST_RANKS:
         raise ProtocolError(f"a world of {found['size']} ranks: expected 1 ... {MOST_RANKS}")
     if not 0 <= found["rank"] < found["size"]:
-        raise ProtocolError(f"rank {found['rank']} of {found['size']}")
+        raise ProtocolError(f"rank is {found['rank']}: expected 0 ... {found['size'] - 1}")
     return found
 
 

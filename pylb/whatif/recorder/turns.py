@@ -2,7 +2,7 @@
 
 This file is run by its path and does not import pylb: ``python -I -S turns.py [NAP [yield]]``.
 Between two polls, the polling process yields, like a rank that waits in MPI.  With NAP it sleeps
-for NAP seconds instead (measured on a free core).  With ``yield``, it also yields after the sleep,
+instead, such that a sleep on a free core takes NAP seconds.  With ``yield``, it also yields then,
 as Open MPI does with ``mpi_yield_when_idle``: a process that wakes runs at once, but a process that
 yields waits for its turn.
 
@@ -21,7 +21,7 @@ LEAST = 2e-4  # seconds; in a shorter gap between two polls, the computing proce
 
 
 def sleeper(nap: float, yields: bool) -> Callable[[], None]:
-    """Return a function that sleeps for `nap` seconds, although timers and wake-ups are late."""
+    """Return a function that sleeps for `nap` seconds; it asks for less, as wake-ups are late."""
     asked = nap / 2
     begin = time.perf_counter()
     for _ in range(50):
