@@ -19,7 +19,7 @@ ifeq ($(filter $(MPI),openmpi mpich none),)
 $(error MPI is $(MPI): expected openmpi, mpich or none)
 endif
 
-# For a build in which a failure of pylb._mpi is a failure.
+# With these words, a build fails if pylb._mpi cannot be built.
 WITH_MPI := $(if $(filter none,$(MPI)),PYLB_MPI=0,MPICC=$(or $(wildcard $(BIN)/mpicc),mpicc))
 
 # Open MPI starts more ranks than cores, and runs as root, only when it is told to.
@@ -55,7 +55,8 @@ demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances i
 	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --iterations 30 --plot $(OUT)/jacobi2d.png
 
 # The tests run in the environment's own folder, so that they import what was installed there and
-# not the sources beside them.  They start hundreds of Pythons, which need compiled modules.
+# not the sources beside them.  They start hundreds of Python processes, which start faster if the
+# compiled modules (.pyc) are stored.
 PYTEST := bin/pytest -c ../pyproject.toml --rootdir .. -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -83,7 +84,7 @@ $(VENV)/.lint: $(VENV)/.built
 PURE := $(shell find csrc/{base,model,measure,place,decide,io,replay,whatif/simulator} -name '*.c') \
 	$(wildcard csrc/partition/*.c csrc/whatif/*.c) csrc/comm/route.c csrc/comm/table.c
 PURE_FLAGS := -std=c11 -D_GNU_SOURCE -Icsrc
-# Two checks of gcc 12's analyzer take a loop that always runs for one that may not.
+# Two checks of gcc 12's analyzer are off: they assume that a loop which always runs might not run.
 ANALYZER := -O1 -fanalyzer -Wno-analyzer-null-dereference -Wno-analyzer-use-of-uninitialized-value
 
 lint: $(VENV)/.lint ## ruff, clang-format, clang-tidy, gcc's analyzer, mypy, stubtest, warnings as errors
@@ -106,7 +107,7 @@ asan: ## the C tests under sanitizers and valgrind
 	$(MAKE) -C tests/c valgrind
 
 SECONDS ?= 60
-fuzz: $(VENV)/.built ## fuzzing, SECONDS=60 for each harness, and random snapshots with a clock
+fuzz: $(VENV)/.built ## fuzzing, SECONDS=60 for each harness; random snapshots: which calls are slow
 	@tools/setup.sh packages fuzz
 	@$(MAKE) --no-print-directory -s -C tests/fuzz/c fuzz SECONDS=$(SECONDS)
 	@$(MAKE) --no-print-directory -s -C tests/fuzz/c clock RUNS=$$((100 * $(SECONDS)))
@@ -137,6 +138,6 @@ notebooks: $(VENV)/.built ## run the notebooks, and store small outputs in them
 docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
-clean: ## everything that make made
+clean: ## remove everything that make made
 	rm -rf .venv .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info pylb/*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -6,8 +6,8 @@ found (by pkg-config, else by its name).  The build prints what it leaves out.
 
 The C library (csrc/lib) is built into pylb/lib.
 
-Environment: MPICC=path; PYLB_MPI=0 leaves pylb._mpi and pylb._zoltan out; PLB_DEBUG=1 no
-optimisation; PLB_SANITIZE=1 address and undefined-behaviour sanitizers; PLB_WERROR=1 warnings are
+Environment variables: MPICC=path; PYLB_MPI=0: build no module that needs MPI; PLB_DEBUG=1: no
+optimisation; PLB_SANITIZE=1: address and undefined-behaviour sanitizers; PLB_WERROR=1: warnings are
 errors.
 """
 
@@ -57,7 +57,7 @@ def extension(name, files, include=(), compile_args=(), link_args=()):
         include_dirs=["csrc", numpy.get_include(), *include],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*flags(), *compile_args],
-        # First: the folder of a shared libpython, which setuptools names too, may have another MPI.
+        # These come first: setuptools adds the folder of libpython, which may have another MPI.
         library_dirs=[word[2:] for word in link_args if word.startswith("-L")],
         extra_link_args=[*sanitize, *link_args],
         depends=headers(),
@@ -112,7 +112,7 @@ def mpi_extension(mpicc, words):
         compile_args=compile_args,
         link_args=link_args,
     )
-    # A broken MPI costs pylb._mpi, not the whole install, unless this MPI was asked for.
+    # If it cannot be built, pylb is installed without it, unless MPICC says which MPI to use.
     out.optional = "MPICC" not in os.environ
     return out
 

@@ -1,5 +1,5 @@
-/* What pylb_advise costs beside a bare MPI_Iallreduce of the same bytes and MPI_Test, in turn.
- *   advise CELLS     cells a rank; 0: the rank's seconds alone
+/* The time of pylb_advise, compared with a bare MPI_Iallreduce of the same bytes and MPI_Test.
+ *   advise CELLS     number of cells of each rank; 0: only the rank's seconds
  * Prints one line: microseconds of the bare reduction, of pylb_advise, and of pylb_advise_cells.
  */
 #include <mpi.h>

@@ -5,8 +5,8 @@
 The program ``benchmarks/advise.c`` is built against the library of this installation
 (`pylb.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction of a
 record with MPI_Test until it is done; `pylb_advise` with only the rank's seconds; and
-`pylb_advise_cells` with keys and loads of `--cells` cells per rank, without an LB step.  A figure
-is the least time of 40 rounds on the slower rank, and the best of several starts.
+`pylb_advise_cells` with keys and loads of `--cells` cells per rank, without an LB step.  A result
+is the shortest time of 40 rounds on the slower rank, in the best of several starts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def build(folder: str) -> str:
 
 
 def main() -> None:
-    """Measure, print the table and write the figures."""
+    """Measure, print the table and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--cells", type=int, default=100_000)

@@ -174,7 +174,7 @@ def print_21(rows: list[dict[str, Any]], objects: int) -> None:
 
 
 def zone_seconds(problem: multizone.Problem) -> np.ndarray:
-    """Return the processor seconds of a time step of each zone, the least of three."""
+    """Return the processor seconds of a time step of each zone, the shortest of three."""
     out = []
     for box in problem.boxes:
         zone, seconds = Zone(box), []
@@ -235,7 +235,7 @@ def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
     for size, p in dict.fromkeys((r["class"], r["ranks"]) for r in rows):
         part = [r for r in rows if (r["class"], r["ranks"]) == (size, p)]
         show(
-            ["strategy", "s", "speed-up", "max/mean", "LB s", "migrations", "of it first"],
+            ["strategy", "s", "speed-up", "max/mean", "LB s", "migrations", "in first LB step"],
             [
                 [
                     r["strategy"],

@@ -44,7 +44,7 @@ STEP = 2e-6  # seconds for one step of kneighbor
 NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
 TRIGGERS = ("metabalancer", "auto")
 WITHIN = 1.03  # largest time of a trigger's run, divided by that of the best fixed period
-GAINS = (1.25, 1.0)  # least speed-up of leanmd and of kneighbor
+GAINS = (1.25, 1.0)  # smallest allowed speed-up of leanmd and of kneighbor
 PERIODS = (*range(1, 6), *range(6, 40, 2), *range(40, 60, 4), *range(60, 301, 20))
 
 
@@ -320,7 +320,7 @@ def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         print(f"{name}: {r['why']}")
     rows = [[name, way, *p.values()] for name, r in made.items() for way, p in r["parts"].items()]
     first = next(iter(made.values()))["parts"]["balanced"]
-    show(["program", "", *first], rows, title="ms of an iteration")
+    show(["program", "", *first], rows, title="ms per iteration")
     table = pylb.strategies()
     for (name, r), talks, least in zip(made.items(), (False, True), GAINS, strict=True):
         first = table.get(r["strategies"][0]) if r["strategies"] else None

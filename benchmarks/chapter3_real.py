@@ -5,7 +5,7 @@
 
 Without mpiexec it starts itself on two ranks.  chapter3.py shows the same figures on eight virtual
 ranks, without the noise of a machine.  Here every variant runs several times, in turns, and the
-least elapsed time (of the slowest rank) counts.  Note that the best of several fixed periods is
+shortest elapsed time (of the slowest rank) counts.  Note that the best of several fixed periods is
 also the luckiest of all their runs, while a trigger has only its own runs.
 
 Figures 3.2 and 3.3: jacobi2d with fixed periods, unbalanced, and with pylb's triggers.
@@ -206,7 +206,7 @@ def figure_36(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
             [name, way, *p["parts"].values()] for name, r in made.items() for way, p in r.items()
         ]
         one = made["leanmd (3.6)"]["auto"]
-        show(["program", "", *one["parts"]], rows, title="ms of an iteration")
+        show(["program", "", *one["parts"]], rows, title="ms per iteration")
         above = sum(one["parts"].values()) / one["parts"]["work"]
         check(
             f"leanmd: {above:.3f} times its work (bound 1, at most {BOUND})",

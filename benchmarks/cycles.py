@@ -3,10 +3,10 @@
     python benchmarks/cycles.py [--quick] [--sizes 1e3 1e5 1e6 1e7] [--json out/cycles.json]
 
 128 objects run 120 iterations on 8 virtual ranks.  The clocks of these ranks count only loads and
-messages, so every figure is the same in every run.  A byte costs 1 ns, an object takes 1 ms and, in
+messages, so every result is the same in every run.  A byte costs 1 ns, an object takes 1 ms and, in
 the heavy region, up to 9 ms.
 
-A figure is the time of the run divided by that of the same loop with perfect balance in every
+A result is the time of the run divided by that of the same loop with perfect balance in every
 iteration, at no cost.  It is the mean over six places of the heavy region.  `auto`
 (nothing set) is compared with the best of all strategies, periods and tolerances, which is known
 only after all of them were tried.
@@ -28,7 +28,7 @@ from pylb.console import show
 RANKS, OBJECTS, ITERATIONS = 8, 128, 120
 SECONDS_PER_BYTE = 1e-9
 SMALLER = 10
-LIMITS = {"wandering": 1.15, "growing": 1.07, "ramp": 1.04}  # largest figures, for 1 MB
+LIMITS = {"wandering": 1.15, "growing": 1.07, "ramp": 1.04}  # largest results, for 1 MB
 ABOVE_BEST = 1.02
 PERIODS = (1, 2, 3, 5, 8, 12, 20, 40)
 TRIED = [("GreedyLB", {})]
@@ -95,7 +95,7 @@ def run(kind, size, start, **options):
 
 
 def mean_of(kind, size, starts, **options):
-    """Return the means of these figures over several positions of the heavy region."""
+    """Return the means of the results of `run` over several positions of the heavy region."""
     rows = [run(kind, size, start, **options) for start in starts]
     return dict(zip(("ratio", "steps", "migrations"), np.mean(rows, axis=0).tolist(), strict=True))
 

@@ -3,7 +3,7 @@
     python benchmarks/cycles_real.py [--kinds wandering ...] [--sizes 1e3 1e5 1e7] [--json FILE]
 
 It starts itself on 8 ranks.  They need no cores of their own, because a sleeping rank needs none.
-A figure is the time of the slowest rank divided by the time with perfect balance: the sum of the
+A result is the time of the slowest rank divided by the time with perfect balance: the sum of the
 measured times of all bodies, divided by the number of ranks.
 """
 

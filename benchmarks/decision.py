@@ -4,7 +4,7 @@
 
 Ranks have speeds from 0.5 to 2, which the decider learns from successive LB steps.  The hot spot
 moves, so that each LB step moves objects.  A decision is what the placing rank computes for an LB
-step (``_core.Decider.place``), without gathering the loads and moving the objects.  The figure is
+step (``_core.Decider.place``), without gathering the loads and moving the objects.  The result is
 the median over the LB steps after the speeds are known.
 """
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=int, default=100_000)
     parser.add_argument("--ranks", type=int, default=1_000)
-    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
     rows = [r for s in ("BestFitLB", "auto") for r in decisions(args.objects, args.ranks, s)]
     console.show(

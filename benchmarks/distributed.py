@@ -8,8 +8,9 @@ object, another rank, an object whose rank it knows, an edge between objects, or
 received message. The columns:
 
 held      largest number of entries on any rank at any time, in all rounds of the placement
-of        `held` divided by (most objects of a rank before or after + fan-out x rounds); with
-          DiffusionLB the divisor also has the most edges of a rank, counted in both directions
+of        `held` divided by (largest number of objects of a rank, before or after, + fan-out x
+          rounds); with DiffusionLB the divisor also has the largest number of edges of a rank,
+          counted in both directions
 off node  number of objects that leave their node of 64 ranks
 
 Messages and KiB are what a rank sends in the whole placement: mean and maximum over the ranks.

@@ -9,7 +9,7 @@ least by the pigeonhole principle.  "Times argsort" is the time of the placement
 NumPy's argsort of the loads.
 
 Loads of two sizes can make every placement miss the bound: with 10 % of objects five times as
-heavy as the others, each heavy object leaves its rank room for a whole number of light ones.
+heavy as the others, a rank with a heavy object can take only a whole number of light ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNREACHABLE = {"two sizes, 5 % noise"}
 
 
 def lower_bound(load: np.ndarray, ranks: int) -> float:
-    """Return the seconds that the slowest rank takes at least."""
+    """Return a lower bound for the seconds of the slowest rank."""
     load = np.sort(load)[::-1]
     crowds = (
         load[k * ranks - k : k * ranks + 1].sum() for k in range(1, (len(load) - 1) // ranks + 1)

@@ -3,9 +3,9 @@
     python benchmarks/front.py [--quick] [--repeats 7] [--json out/front.json]
 
 A time is the processor time of a whole call of `pylb.place`, with checks and metrics, on one
-thread: the least of several repeats.  Charm++ is not run here: its figures were measured with
+thread: the shortest of several repeats.  Charm++ is not run here: its times were measured with
 Charm++ 8, one thread and 10^6 objects on a similar machine.  "must leave" is a lower bound on the
-number of migrations: the fewest objects that must leave their ranks so that no rank is above the
+number of migrations: how many objects at least must leave their ranks so that no rank is above the
 same maximum.
 
 For each of Charm++'s strategies, one of pylb's must be at least as good in max/mean, move at most
@@ -47,7 +47,7 @@ FITS = {"Greedy": "GreedyLB", "GreedyRefine": "BestFitLB", "RefineB": "BestFitLB
 
 
 def snapshot(kind, n, p):
-    """Return random loads: in blocks, scattered, or with most load on a tenth of the ranks."""
+    """Return objects with random loads: in blocks, scattered, or mostly on a tenth of the ranks."""
     rng = np.random.default_rng(n + p)
     load = {"log-normal": lambda: rng.lognormal(0.0, 1.0, n)}.get(kind, lambda: rng.random(n))()
     rank = rng.integers(p, size=n) if kind == "scattered" else np.arange(n) * p // n
@@ -60,7 +60,7 @@ KINDS = ("uniform", "log-normal", "scattered", "on a tenth")
 
 
 def must_leave(s, ratio):
-    """Return the least number of objects that must leave their ranks for a max/mean of `ratio`."""
+    """Return how many objects at least must leave their ranks for a max/mean of `ratio`."""
     times = s.rank_times
     limit = max(times.mean() * ratio, s.load.max())
     order = np.lexsort((-s.load, s.rank))
@@ -75,7 +75,7 @@ def must_leave(s, ratio):
 
 
 def timed(s, repeats):
-    """Return the least time and the placement of each strategy; repeats are taken in turn."""
+    """Return the shortest time and the placement of each strategy; the strategies take turns."""
     best = dict.fromkeys(STRATEGIES, float("inf"))
     plans = {}
     for _ in range(repeats):

@@ -4,7 +4,7 @@
 
 The real runtime runs on virtual ranks, with a fixed number of objects per rank.  The objects form a
 ring, and each sends to the next two.  On one rank in eight, objects take three times as long.
-There are two LB steps, with the central BestFitLB and with each distributed strategy.  The figures
+There are two LB steps, with the central BestFitLB and with each distributed strategy.  The results
 are the bytes of the rank that sends, receives or keeps the most, for one LB step and the iterations
 around it:
 
@@ -150,7 +150,7 @@ def run(p: int, strategy: str, n: int, **facts: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run, print the table and write the figures."""
+    """Run, print the table and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", default="2,4,8,16,64,256,1024")
     parser.add_argument("--objects", type=int, default=16, help="objects per rank")

@@ -5,10 +5,10 @@
 Three parts are measured:
 
 like: programs on identical ranks, in a plain simulation (tests/twins/like_programs.py) and under
-`pylb.Balancer` on a `pylb.VirtualCluster`.  The figure is the number of programs in which a learned
+`pylb.Balancer` on a `pylb.VirtualCluster`.  The result is the number of programs in which a learned
 speed was ever wrong by more than 5 %.
 
-unlike: the same programs, but some ranks are 1.5 to 4 times slower.  The figures are the number of
+unlike: the same programs, but some ranks are 1.5 to 4 times slower.  The results are the number of
 placements until the speeds are known, and the error of the speeds at the end.
 
 time: the processor time of one observation.
@@ -48,7 +48,7 @@ def clusters(first: int, n: int, verdicts: list[dict[str, Any]]) -> None:
     for seed in range(first, first + n):
         speeds, _ = lp.run_on_cluster(lp.draw(seed))
         wrong += max((lp.off(np.array(s)) for s in speeds if s), default=0.0) > LIMIT
-    check(f"{wrong} of {n} programs on virtual clusters learned one (0)", wrong == 0, verdicts)
+    check(f"{wrong} of {n} programs on clusters learned a wrong speed (0)", wrong == 0, verdicts)
 
 
 def unlike(n: int, verdicts: list[dict[str, Any]]) -> None:
@@ -64,8 +64,8 @@ def unlike(n: int, verdicts: list[dict[str, Any]]) -> None:
         if known:
             after.append(known)
             off.append(lp.off(seen.speed, speed))
-    print(f"unlike ranks are known in {len(after)} of {n} programs, the others hardly move objects")
-    print(f"  or have loads that change more; after {np.median(after):.0f} placements (median),")
+    print(f"speeds become known in {len(after)} of {n} programs (the others hardly move objects")
+    print(f"  or have loads that change more) after {np.median(after):.0f} placements (median),")
     print(
         f"  {np.percentile(after, 90):.0f} (nine in ten); the worst speed is then off by", end=" "
     )

@@ -2,8 +2,8 @@
 
     mpiexec -n 2 python benchmarks/overhead.py [--json overhead.json]
 
-Without mpiexec the program starts itself on two ranks.  Every figure is the least of several
-repeats; a ratio compares figures of the same run.
+Without mpiexec the program starts itself on two ranks.  Every time is the shortest of several
+repeats; a ratio compares times of the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RECORD = _core.STATS_BYTES  # the size of the statistics of an iteration, plb_st
 
 
 def least(call: Callable[[], float], repeats: int) -> float:
-    """Return the least of several results on the rank where this is largest.  Collective."""
+    """Return the smallest of several results, each the largest over the ranks.  Collective."""
     answers = []
     for _ in range(repeats):
         comm.Barrier()
@@ -77,8 +77,8 @@ def per_object(n: int = 100_000) -> dict[str, float]:
 def per_iteration(n: int = 500) -> dict[str, float]:
     """Return seconds per iteration: of a bare reduction, and of empty iterations.
 
-    The reduction is an Iallreduce of a record, with Test until it is done.  In empty iterations,
-    all ranks wait for one another, or there is a lag.
+    The reduction is an Iallreduce of a record, with Test until it is done.  Empty iterations are
+    measured twice: all ranks wait for one another ("iteration"), or there is a lag ("AtSync").
     """
     a, b = np.zeros(RECORD, np.uint8), np.zeros(RECORD, np.uint8)
 
@@ -151,7 +151,7 @@ def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
 
 
 def results() -> list[dict[str, Any]]:
-    """Return each figure with its reference; `most` is the target, if there is one."""
+    """Return each time with its reference; `most` is the largest ratio allowed, if any."""
     i, m, o = per_iteration(), migration(), per_object()
     rows = [
         ("object in lb.local()", o["lb.local()"], "two clocks", o["two clocks"], 1.5),
@@ -176,7 +176,7 @@ def results() -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--json", help="also write the results to this file")
     options = parser.parse_args()
     if comm.size == 1:
         parser.error("expected two ranks: mpiexec -n 2")

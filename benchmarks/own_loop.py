@@ -6,7 +6,7 @@ The cells are on a ring.  Their loads drift in three ways: a hump goes round, a 
 some loads grow slowly.  An LB step costs as much as 2, 10 or 50 balanced steps.  The program
 redistributes in its own way (*when only*: it cuts the ring into parts of equal load) or as
 `plan.rank` says (*when and where*).  All runs are on virtual ranks whose clocks show declared
-seconds only, so that each figure is the same in every run.
+seconds only, so that each result is the same in every run.
 
 The advisor is not told what an LB step costs.  It knows the number of steps in the row "iterate",
 but not in the row "own loop".  The fixed periods are tried one after the other on the same loads;

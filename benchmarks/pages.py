@@ -1,4 +1,4 @@
-"""The cost of pages: their size, the time to make them, and a live page's server next to a rank.
+"""The cost of pages: their size, the time to make them, and what a live page's server uses.
 
 usage: python benchmarks/pages.py
 """
@@ -46,7 +46,7 @@ def reading(iterations: int) -> None:
         served.RunFile(path, 0.0, 1.0).news("")
         seconds = time.process_time() - begin
         print(
-            f"live page of {iterations:,} iterations: {1e3 * seconds:.0f} ms of CPU time a reading"
+            f"live page of {iterations:,} iterations: {1e3 * seconds:.0f} ms of CPU time per read"
         )
 
 
@@ -66,7 +66,7 @@ def beside(seconds: float = 8.0) -> None:
         mine, its = time.process_time() - mine, used(other.pid) - its
         os.sched_setaffinity(0, before)
         other.kill()
-    print(f"beside a rank that computes (SCHED_IDLE: {policy}): {100 * its / (mine + its):.2f} %")
+    print(f"server on a rank's core (SCHED_IDLE: {policy}): {100 * its / (mine + its):.2f} % of it")
 
 
 def used(pid: int) -> float:

@@ -34,8 +34,8 @@ RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB
 CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
 BUSIEST = 0.3  # cores for the fastest rank; all ranks together leave two cores some free time
 EVEN = {"fits": 0.2, "pages": 1.2}  # size of an even part of the rows / smallest memory
-# Times differ by some 10 % from one redistribution to the next, which the constant model does not
-# know; evenly divided rows that fit differ by a third.
+# The tolerance of the models.  From one redistribution to the next, times change by some 10 %; the
+# constant model does not know this.  If rows that fit are divided evenly, times differ by a third.
 TOLERANCE = {"fits": 0.25, "pages": 0.12}
 SWEEPS = {"fits": 200, "pages": 5}  # an iteration takes many periods of the shares
 MOST_STEPS = 5  # the functional model must be balanced after this number of steps

@@ -5,10 +5,10 @@
 Six experiments, each with a target:
 
 1. Table 3 of Devine et al. (2005): HexFEM, the 27-point stencil on 32^3 points, in five parts with
-   an imbalance of at most 1.03.  The figure is the total communication volume of METIS, Scotch,
+   an imbalance of at most 1.03.  The result is the total communication volume of METIS, Scotch,
    Zoltan and pylb for several seeds.  Target: pylb's best method takes at most 10 s and reaches
    5,172, the best volume of all.
-2. Table 2.1 of Menon (2012): 8^3 cells of leanmd and their computes on 64 ranks.  The figure is the
+2. Table 2.1 of Menon (2012): 8^3 cells of leanmd and their computes on 64 ranks.  The result is the
    mean number of ranks that a cell's multicast reaches.  Targets: ZoltanLB reaches at most 0.60
    times as many as MetisLB; max/mean is at most 1.05.
 3. The time that pylb adds: `pylb.place` with MetisLB is compared with a direct call of METIS with
@@ -78,7 +78,7 @@ def table3(quick: bool) -> tuple[list[list[Any]], bool]:
         if best:
             good = max(volume) <= HEXFEM_BEST and balance <= 1.03 and seconds <= HEXFEM_SECONDS
     show(
-        ["method", "least volume", "most", "max/mean", "seconds"],
+        ["method", "smallest volume", "largest", "max/mean", "seconds"],
         rows,
         title="HexFEM, 5 parts (2005: METIS 6,790, Zoltan's best 5,270)",
     )

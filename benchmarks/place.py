@@ -3,7 +3,7 @@
     python benchmarks/place.py [--quick] [--json out/place.json]
 
 Objects start in blocks (the first n/p on rank 0, and so on) and have random loads.  A time is the
-least of several repeats for a whole call of `pylb.place`, with checks and metrics.  In the same run
+shortest of several whole calls of `pylb.place`, with checks and metrics.  In the same run
 and for the same loads it is compared with two others: `numpy.argsort`, and the same placement by
 `heapq` in Python, which must agree with GreedyLB to the last bit.
 
@@ -89,7 +89,7 @@ def targets(row):
         out.append(("RefineLB / GreedyLB", ratio, 1.0, ratio <= 1.0))
         if row["before"] < MODERATE:
             ratio = refine["migrations"] / greedy["migrations"]
-            out.append(("their migrations", ratio, 1 / 3, ratio < 1 / 3))
+            out.append(("RefineLB / GreedyLB, migrations", ratio, 1 / 3, ratio < 1 / 3))
     return out
 
 

@@ -98,16 +98,16 @@ def main() -> None:
                 "improvement %": 100 * one.gain,
                 "paper's %": 100 * (1 - lbf / ALL),
                 "zeroing s": one.zeroed / SHARE,
-                "its improvement %": 100 * one.most,
-                "its paper's %": 100 * (1 - zeroed / ALL),
+                "zeroing improvement %": 100 * one.most,
+                "zeroing paper's %": 100 * (1 - zeroed / ALL),
             }
         )
     table("figure 3: predicted and really moved", figure3)
     table("figure 4: moved, or made to take no time", figure4)
     path = told[0].time / SHARE
-    table("as it is", [{"critical path s": path, "measured s": measured[""]}])
+    table("unchanged program", [{"critical path s": path, "measured s": measured[""]}])
     passed = speed()
-    table("one pass", [passed])
+    table("the time of pylb.critical_path", [passed])
     whole = {"figure 3": figure3, "figure 4": figure4, "path": path, "measured": measured[""]}
     save(args.json, {**whole, "speed": passed})
 

@@ -5,7 +5,7 @@
 A simulation with the real state machines of csrc/decide on a LogGP network
 (pylb.replay.simulate_protocol).  A rank can pass messages on in three ways: only at AtSync, like
 MPI without a progress thread; ten times per iteration, e.g. between the objects of an
-overdecomposed program; or at once.  The figures for each way are: iterations and seconds from the
+overdecomposed program; or at once.  The results for each way are: iterations and seconds from the
 statistics that request an LB step to the LB step, time in the pause state, and bytes that a rank
 sends.  Straight lines over log2 of the number of ranks are fitted: where they fit, growth is
 logarithmic.
@@ -26,7 +26,7 @@ from common.figures import save
 from pylb import console
 from pylb.replay.protocol import ProtocolRun, protocol_params, simulate_protocol
 
-EVERY = 20  # iterations after an LB step until the next one is asked for
+EVERY = 20  # iterations after an LB step until the next one is requested
 WAYS: dict[str, dict[str, int]] = {
     "at AtSync": {"serves": 1},
     "ten times an iteration": {"serves": 10},
@@ -34,7 +34,7 @@ WAYS: dict[str, dict[str, int]] = {
     "at AtSync, D = 8": {"serves": 1, "lag": 8, "blocked": 1},
     "at once, D = 2": {"serves": 0, "lag": 2, "blocked": 1},
 }
-GROWS = {  # the figures to which a line is fitted
+GROWS = {  # the result to which a line is fitted
     "at AtSync": "iterations_to_consensus",
     "ten times an iteration": "iterations_to_consensus",
     "at once": "pause_per_lb_step",
@@ -144,7 +144,7 @@ def main() -> None:
         "pause",
         "lag",
         "B/iter.",
-        "most",
+        "max",
         "CPU s",
     ]
     shown = [
@@ -166,7 +166,7 @@ def main() -> None:
     print(
         "ms: until the last rank knows; pause: iterations of work that a rank loses for each\n"
         "LB step; lag: the same for each iteration; B/iter.: bytes that a rank sends per\n"
-        "iteration, mean and most"
+        "iteration, mean and maximum"
     )
     lines = {
         way: {"of": of, **line([r for r in rows if r["way"] == way], of)}

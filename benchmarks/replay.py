@@ -7,7 +7,7 @@ pylb and NumPy replay a generated run (a hot spot that travels through a ring of
 GreedyLB at a fixed period.  They estimate the loads in the same way, call the same strategy, and
 must place every object on the same rank; pylb's sums are exact, NumPy's are not.  "bare" is the
 replay without LB steps.  A second table has the strategies that users of the explorer are likely to
-choose, with the trigger auto.  Each figure is the least of several repeats, taken in turn.
+choose, with the trigger auto.  Each time is the shortest of several; the variants take turns.
 
 LBAF runs if --lbaf names a Python that has it (it needs an environment of its own, because its
 requirements pin old versions).  Its PhaseStepper goes through the phases of a recorded run and
@@ -52,7 +52,7 @@ class Estimates:
 
 
 def with_numpy(trace, every):
-    """Replay with NumPy's bincount and maximum; return iteration times and the last placement."""
+    """Replay with NumPy's bincount and maximum; return iteration times and the final placement."""
     rank = trace.task_rank[: trace.task_ptr[1]].copy()
     known = Estimates(trace.n_entities)
     out = np.empty(trace.n_phases)
@@ -74,7 +74,7 @@ def with_pylb(trace, every):
 
 
 def least(repeats, **calls):
-    """Return the least seconds of each call, repeats taken in turn, and what it returned last."""
+    """Return the shortest time of each call (calls take turns), and its most recent result."""
     best, results = dict.fromkeys(calls, float("inf")), {}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -167,7 +167,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--lbaf", metavar="PYTHON", help="a Python that has LBAF")
     parser.add_argument("--run", metavar="FOLDER", help="folder of vt's files, for LBAF")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
+    parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
     args = parser.parse_args()
     trace = pylb.replay.hotspot(args.ranks, args.objects, args.phases)
     rows = [measure(trace, every, args.repeats) for every in (0, 100, 10, 1)]

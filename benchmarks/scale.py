@@ -41,7 +41,7 @@ def resident() -> int:
 
 
 def plain_loop(n: int) -> float:
-    """Return the seconds of the same loop over n objects in plain Python, the least of five."""
+    """Return the seconds of the same loop over n objects in plain Python, the shortest of five."""
     items = {key: key for key in range(n)}
     seconds = []
     for _ in range(5):
@@ -53,7 +53,7 @@ def plain_loop(n: int) -> float:
 
 
 def balanced_run(comm: Any, n: int) -> dict[str, Any]:
-    """Run with n objects per rank on average; return figures of the slowest or largest rank."""
+    """Run with n objects per rank on average; return values of the slowest or largest rank."""
     total = n * comm.size
     first = [round(n * r + (0.2 * n if r else 0)) for r in range(comm.size)]
     first += [total]
@@ -81,13 +81,13 @@ def balanced_run(comm: Any, n: int) -> dict[str, Any]:
     own = first[comm.rank + 1] - first[comm.rank]
     return {
         "ranks": comm.size,
-        "objects a rank": n,
+        "objects per rank": n,
         "moved": receipt.migrations,
         "LB step, ms": 1e3 * receipt.cost,
         "next iteration, ms": 1e3 * float(seconds[step + 1]),
         "normal iteration, ms": 1e3 * normal,
-        "over plain loop, µs an object": 1e6 * (normal - 1.2 * plain) / (1.2 * n),
-        "held, B an object": max(comm.allgather((held - with_blocks) / own)),
+        "over plain loop, µs per object": 1e6 * (normal - 1.2 * plain) / (1.2 * n),
+        "held, B per object": max(comm.allgather((held - with_blocks) / own)),
         "peak, MB": max(comm.allgather(peak() - before)) / 1e6,
     }
 
@@ -125,11 +125,11 @@ def messages_run(comm: Any, n: int) -> dict[str, Any]:
 
     loop = min(bare() for _ in range(3))
     least = max(comm.allgather((min(seconds) - loop) / (len(steps) * n)))
-    return {"ranks": comm.size, "objects a rank": n, "µs a message": 1e6 * least}
+    return {"ranks": comm.size, "objects per rank": n, "µs per message": 1e6 * least}
 
 
 def virtual_run(p: int, objects: int = 10, iterations: int = 20) -> dict[str, Any]:
-    """Run a program on p virtual ranks, and return its figures."""
+    """Run a program on p virtual ranks, and return its time and memory."""
 
     def main(comm: Any) -> int:
         lb = pylb.Balancer(comm)
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=numbers, default=[2])
     parser.add_argument("--messages", type=numbers, default=[1000, 100_000])
     parser.add_argument("--virtual", type=numbers, default=[64, 256, 1024])
-    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--json", help="also write the results to this file")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     ask_mpi()

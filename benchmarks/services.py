@@ -3,7 +3,7 @@
     python benchmarks/services.py [--quick] [--ranks 2,3,4] [--json out/services.json]
 
 It starts itself under mpiexec for each number of ranks.  A time is that of the slowest rank, the
-least of several repeats; pylb and the other variant run in turn.
+shortest of several repeats; pylb and the other variant take turns.
 
 - dense: each rank sends the same amount to every rank.  The items are sorted by rank, so that
   `Alltoallv` needs no packing.  Target: at least 0.9 times the bandwidth of `Alltoallv` with the
@@ -42,7 +42,7 @@ LONGEST, SECONDS = 15.0, 1.0
 
 
 def in_turn(comm: Any, *calls: Callable[[], Any]) -> list[float]:
-    """Return the least time of each call, on the rank where it takes longest."""
+    """Return the shortest time of each call; a time is that of the slowest rank."""
     times: list[list[float]] = [[] for _ in calls]
     begin = time.perf_counter()
     more = True
@@ -247,7 +247,7 @@ def main() -> None:
     )  # fmt: skip
     for r in rows:
         if "bytes_per_id" in r:
-            print(f"{r['ranks']} ranks: {r['bytes_per_id']:.0f} bytes an id and rank's share")
+            print(f"{r['ranks']} ranks: {r['bytes_per_id']:.0f} bytes per id on its rank")
     save(args.json, rows)
 
 

@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=16, help="cells per block side (%(default)s)")
     parser.add_argument("--iterations", type=int, default=60, help="(%(default)s)")
     parser.add_argument("--repeats", type=int, default=6, help="(%(default)s)")
-    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
     found = fastest(Plate(args.blocks, args.size), args.iterations, args.repeats)
     ratio = found["shadow"] / found["off"]
@@ -81,7 +81,7 @@ def main() -> None:
     share = added * args.iterations / found["off"]
     if comm.rank == 0:
         console.show(
-            ["mode", "ms an iteration", "ratio", "at most", "met"],
+            ["mode", "ms per iteration", "ratio", "at most", "met"],
             [
                 ["off", 1e3 * found["off"] / args.iterations, 1.0, None, ""],
                 [
@@ -96,7 +96,7 @@ def main() -> None:
             f"{args.iterations} iterations, fastest of {args.repeats}",
         )
         print(
-            f"empty iterations: shadow adds {1e6 * added:.1f} µs, {100 * share:.3f} % of the above"
+            f"empty iterations: shadow adds {1e6 * added:.1f} µs, {100 * share:.3f} % of that time"
         )
         if args.json:
             figures = {"ratio": ratio, "most": MOST, "added_seconds": added, "added_share": share}

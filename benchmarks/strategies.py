@@ -5,7 +5,7 @@
 The strategies are those of `pylb.strategies()`, so new ones are included automatically.  In the
 same run, libraries are called directly (pymetis, pyscotch, LBAF) if they are installed.  The time
 of a strategy is that of a whole call of `pylb.place`, with checks and metrics; the time of a
-library is that of a call with the graph already in its form.  The least of some repeats counts.
+library is that of a call with the graph already in its form.  The shortest of some times counts.
 Calls that would exceed the budget, judged by a smaller case of the same family, are left out and
 listed.
 
@@ -109,7 +109,7 @@ def expected(last: dict[str, Any], n: int) -> float:
 
 
 def repeat(call: Callable[[], peers.Answer]) -> peers.Answer:
-    """Return the least seconds of some calls, and the placement."""
+    """Return the shortest time of some calls, and the placement."""
     best, rank = call()
     spent, done = best, 1
     while spent + best < REPEAT_SECONDS and done < MOST_REPEATS:
@@ -119,7 +119,7 @@ def repeat(call: Callable[[], peers.Answer]) -> peers.Answer:
 
 
 def outcome(snapshot: pylb.Snapshot, seconds: float, rank: np.ndarray) -> dict[str, Any]:
-    """Return the figures of a placement."""
+    """Return the metrics of a placement."""
     moved = rank != snapshot.rank
     fixed = snapshot.migratable is not None and bool(np.any(moved & ~snapshot.migratable))
     return {

@@ -1,11 +1,11 @@
-"""How long it takes to read a recorded run, against json.load over the same files.
+"""How long it takes to read a recorded run, compared with json.load on the same files.
 
     python benchmarks/trace_read.py [--ranks 256] [--tasks 466000] [--json out.json]
 
 A run like the recorded ones (keys as vt writes them, communications, subphases) is written to a
 temporary folder, plain and compressed by Brotli.  Then it is read by pylb.Trace.read, by json.load
-alone, by json.load with plain loops into arrays, and by orjson if that is installed.  Each figure
-is the least of several repeats, taken in turn; ratios are to json.load in the same run.
+alone, by json.load with plain loops into arrays, and by orjson if that is installed.  Each time is
+the shortest of several; the readers take turns.  Ratios are to json.load in the same run.
 """
 
 import argparse
@@ -153,7 +153,7 @@ def main():
     parser.add_argument("--tasks", type=int, default=466_000)
     parser.add_argument("--phases", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", metavar="FILE", help="write the figures here")
+    parser.add_argument("--json", metavar="FILE", help="write the results here")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = Path(folder, "plain"), Path(folder, "brotli")
@@ -161,7 +161,7 @@ def main():
         packed.mkdir()
         size = generate(plain, packed, args)
         trace = pylb.Trace.read(plain)
-        print(f"{trace}\n{size / 1e6:.0f} MB, {size / len(trace.task_load):.0f} bytes a task")
+        print(f"{trace}\n{size / 1e6:.0f} MB, {size / len(trace.task_load):.0f} bytes per task")
         best = measure(readers(plain, packed, args), args.repeats)
     base = best["json.load"]
     print(f"{'reader':22}{'seconds':>9}{'of json.load':>14}{'MB/s':>8}")

@@ -3,12 +3,12 @@
     python benchmarks/triggers.py [--seeds 200] [--first 20000] [--bounds 40] [--json out.json]
 
 1. Generated programs: several families of imbalance; LB steps that are cheap, medium and
-   expensive; perfect and imperfect strategies.  Figures are regrets in percent: the additional
+   expensive; perfect and imperfect strategies.  The results are regrets in percent: the additional
    time compared with the best schedule, which dynamic programming finds among all schedules.
-   Every trigger is told the cost of an LB step and the end of the run.  Triggers that need the
-   cost run once more without it ("untold"): they learn it from the first LB step.  "best period"
-   is the best fixed period of each program, known only afterwards.  Two figures of `auto` are
-   compared with limits.
+   Every trigger knows the cost of an LB step and the end of the run.  Triggers that need the cost
+   run once more without it ("cost unknown"): they learn it from the first LB step.  "best period"
+   is the best fixed period of each program, known only afterwards.  The mean regret of `auto` and
+   its regret in the worst family are compared with limits.
 2. With --bounds n, two lower bounds on n seeds of each family.  The first is the loss of the best
    rule for a random process: the rule knows the process with all its parameters, and is found by
    dynamic programming over the states.  The second is the loss of the best rule that does not know
@@ -43,10 +43,10 @@ COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # cost of an LB step
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 HANDICAPPED = [
-    "auto, end unknown", "auto, both unknown", "auto, foreseen / 2", "auto, foreseen x 2",
-    *(f"{t}, untold" for t in NEED_COST),
+    "auto, end unknown", "auto, both unknown", "auto, half the cost", "auto, twice the cost",
+    *(f"{t}, cost unknown" for t in NEED_COST),
 ]  # fmt: skip
-LIMITS = {"auto": (1.6, 5.4), "auto, untold": (2.5, 8.0)}  # percent: mean, worst case
+LIMITS = {"auto": (1.6, 5.4), "auto, cost unknown": (2.5, 8.0)}  # percent: mean, worst family
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
 WITHIN = 10  # iterations before the first LB step if max/mean is 2
 
@@ -70,8 +70,8 @@ def autoregressive(rng, n, rho, deviation):
 class Program:
     """A program of a family.
 
-    In families that allow both, the imbalance grows with the iterations since the last LB step for
-    half of the seeds, and with all iterations of the run for the other half.
+    In families that allow both, the imbalance grows with the iterations since the previous LB step
+    for half of the seeds, and with all iterations of the run for the other half.
     """
 
     def __init__(self, family, seed):
@@ -94,7 +94,7 @@ class Program:
         self.parts["growth" if self.renews else "drift"] = curve
 
     def constant(self, rng, n, size, k):
-        """Draw an imbalance that no LB step removes, or one that only the first placement has."""
+        """Draw an imbalance that no LB step removes, or one that the first LB step removes."""
         if self.renews:
             self.parts["growth"] = np.full(n, size)
         else:
@@ -163,7 +163,7 @@ def periods(n):
 
 
 def handicapped(name="auto", **known):
-    """Return a fresh trigger that knows only the given facts."""
+    """Return a new trigger that knows only the given values of `end` and `cost`."""
     trigger = make(trigger=name)
     trigger.expect(known.get("end"), known.get("cost", math.nan))
     return trigger
@@ -180,9 +180,9 @@ def regrets(task):
             row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
             blind = {"auto, end unknown": handicapped(cost=cost)}
             blind["auto, both unknown"] = handicapped()
-            blind["auto, foreseen / 2"] = handicapped(end=program.n, cost=cost / 2)
-            blind["auto, foreseen x 2"] = handicapped(end=program.n, cost=cost * 2)
-            blind |= {f"{t}, untold": handicapped(t, end=program.n) for t in NEED_COST}
+            blind["auto, half the cost"] = handicapped(end=program.n, cost=cost / 2)
+            blind["auto, twice the cost"] = handicapped(end=program.n, cost=cost * 2)
+            blind |= {f"{t}, cost unknown": handicapped(t, end=program.n) for t in NEED_COST}
             for t, trigger in blind.items():
                 row[t] = run.run(trigger, cost=cost).regret(best)
             row["best period"] = min(
@@ -230,11 +230,11 @@ def summary(cells):
 
 
 def print_table(rows):
-    print(f"{'mean regret, %':22}" + "".join(f"{f:>10}" for f in FAMILIES), end="")
+    print(f"{'mean regret, %':27}" + "".join(f"{f:>10}" for f in FAMILIES), end="")
     print(f"{'all':>8}  worst family and cost  worst program")
     for trigger, row in rows.items():
         cell = row["worst_cell"]
-        print(f"{trigger:22}" + "".join(f"{x:10.2f}" for x in row["families"].values()), end="")
+        print(f"{trigger:27}" + "".join(f"{x:10.2f}" for x in row["families"].values()), end="")
         print(
             f"{row['mean']:8.2f}{cell['regret']:8.2f} {cell['family']}, {cell['cost']}"
             f"{row['worst_program']:11.1f}"
@@ -242,7 +242,7 @@ def print_table(rows):
 
 
 def verdicts(families):
-    """Return {trigger: its figures, their limits, and whether they are kept}."""
+    """Return {trigger: its regrets, their limits, and whether the limits are kept}."""
     out = {}
     for t, (mean, worst) in LIMITS.items():
         row = {"mean": families[t]["mean"], "worst": families[t]["worst_cell"]["regret"]}
@@ -278,8 +278,8 @@ def constant_programs():
     for ratio, n in CONSTANT:
         out[f"max/mean {ratio}, {n} iterations"] = {
             t: {
-                "told": first_lb_step(t, ratio, n, end=n, cost=COSTS["medium"]),
-                "untold": first_lb_step(t, ratio, n, end=n),
+                "cost known": first_lb_step(t, ratio, n, end=n, cost=COSTS["medium"]),
+                "cost unknown": first_lb_step(t, ratio, n, end=n),
                 "both unknown": first_lb_step(t, ratio, n),
             }
             for t in NEED_COST
@@ -288,14 +288,14 @@ def constant_programs():
 
 
 def print_constant(out):
-    print("\nconstant programs: iterations before the first LB step (told: it costs 10)")
+    print("\nconstant programs: iterations before the first LB step (its cost: 10 iterations)")
     for name, rows in out.items():
         print(f"{name:47}" + "".join(f"{t:>13}" for t in rows))
-        for known in ("told", "untold", "both unknown"):
+        for known in ("cost known", "cost unknown", "both unknown"):
             cells = (rows[t][known] or "never" for t in rows)
             print(f"{'  ' + known:47}" + "".join(f"{cell:>13}" for cell in cells))
     rows = out["max/mean 2.0, 80 iterations"]
-    for known in ("untold", "both unknown"):
+    for known in ("cost unknown", "both unknown"):
         for t in NEED_COST:
             kept = (rows[t][known] or math.inf) <= WITHIN
             print(f"{'kept' if kept else 'NOT KEPT'}: {t}, {known}: limit {WITHIN}")
@@ -327,7 +327,7 @@ def rows_to_one(kernel):
 def knows_increments(program, cost):
     """Return the optimal rule for steps and walks: f(iterations left, state, balanced state).
 
-    The balanced state is the one at the last LB step, for which the placement was made.
+    The balanced state is the one at the most recent LB step, for which the placement was made.
     """
     known, n = program.known, program.n
     if program.family == "walk":
@@ -397,7 +397,7 @@ def bounds(pool, seeds):
 
 
 def time_left(run, cost):
-    """Return the least time from each iteration to the end, if an LB step comes just before it."""
+    """Return the shortest time from each iteration to the end, if an LB step comes just before."""
     n, value = run.iterations, np.zeros(run.iterations + 1)
     growth, drift, noise = (
         np.zeros(n) if x is None else x for x in (run.growth, run.drift, run.noise)
@@ -411,7 +411,7 @@ def time_left(run, cost):
 
 
 def untold_bound(task):
-    """Return (family, {cost: regret}) if the first LB step comes when the mean regret is least."""
+    """Return (family, {cost: regret}); the first LB step comes when the mean regret is smallest."""
     family, seed = task
     program, out = Program(family, seed), []
     for perfect in (True, False):
@@ -504,7 +504,7 @@ def main():
     parser.add_argument("--first", type=int, default=20_000, help="first seed")
     parser.add_argument("--bounds", type=int, default=0, help="seeds for the bounds (0: no bounds)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
+    parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.seeds)
     with multiprocessing.Pool(args.jobs) as pool:

@@ -15,7 +15,7 @@ for at most `--still` seconds and `--patience` in all; the fastest run of each k
 rounds continue until the two fastest runs of each kind agree within `--agree`, at most `--most`
 rounds.
 
-Each error is printed with two more figures.  The first is how much longer the second fastest and
+Each error is printed with two more numbers.  The first is how much longer the second fastest and
 the slowest run took: the noise.  The second, *model*, is the error of the simulation alone: a run
 is simulated from what its own ranks computed there, and compared with its measured time.  That
 error is free of noise, but says nothing about how long a rank computes under other placements.
@@ -293,7 +293,7 @@ def main() -> None:
     """Record and run the programs, predict their times, and compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(NAMES), help="programs, with commas between")
-    parser.add_argument("--rounds", type=int, default=5, help="least number of rounds")
+    parser.add_argument("--rounds", type=int, default=5, help="smallest number of rounds")
     parser.add_argument(
         "--most", type=int, default=10, help="largest number of rounds, if runs differ"
     )

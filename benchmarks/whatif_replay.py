@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8, help="virtual ranks (%(default)s)")
     parser.add_argument("--real", action="store_true", help="jacobi2d on two real ranks instead")
     parser.add_argument("--repeats", type=int, default=4, help="runs each (%(default)s)")
-    parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
     if args.real:
         from mpi4py import MPI

@@ -5,9 +5,9 @@
  * CASE and BOXES are files of raw numbers (benchmarks/partition.py writes them): int64 n, dims,
  * edges; double coords[n * dims]; int64 start[n + 1]; int64 to[edges].  BOXES (or -): int64 n,
  * dims; double lo[n * dims], hi[n * dims].  Ranks own blocks of objects.  It prints, as JSON: the
- * least seconds of a whole call, from Zoltan_Create to Zoltan_Destroy; a sum over the result that
- * does not depend on the numbering of the parts; for boxes, the number of parts met and the least
- * seconds of the loop.
+ * shortest time of a whole call, from Zoltan_Create to Zoltan_Destroy; a sum over the result that
+ * does not depend on the numbering of the parts; for boxes, the number of parts met and the
+ * shortest time of the loop over the boxes.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -198,7 +198,8 @@ static struct Zoltan_Struct *create(mesh_t *m, int parts, int n_params, char **p
     return zz;
 }
 
-/* A call with both lists; sum[parts] of the ids in each part, of what this rank had. */
+/* Partition, with lists of imports and exports; sum[part]: sum of id + 1 over this rank's objects
+ * in that part. */
 static void divide(struct Zoltan_Struct *zz, const mesh_t *m, int parts, uint64_t *sum)
 {
     int changes, g, l, n_in, n_out, *in_rank, *in_part, *out_rank, *out_part;
@@ -219,7 +220,7 @@ static void divide(struct Zoltan_Struct *zz, const mesh_t *m, int parts, uint64_
     Zoltan_LB_Free_Part(&out_gid, &out_lid, &out_rank, &out_part);
 }
 
-/* The loop over boxes. */
+/* Time the loop over the boxes, and print the result. */
 static void boxes(struct Zoltan_Struct *zz, const char *path, int parts, int repeats)
 {
     FILE *file = fopen(path, "rb");
@@ -265,7 +266,7 @@ int main(int argc, char **argv)
     first_part = first_part < parts ? first_part : parts - 1;
     double least = 1e30;
     uint64_t *sum = calloc((size_t)parts, sizeof *sum), *all = calloc((size_t)parts, sizeof *all);
-    uint64_t squares = 0; /* the same parts with other numbers */
+    uint64_t squares = 0; /* the same for the same parts with other numbers */
     for (int k = 0; k < repeats; k++) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double begin = MPI_Wtime();

@@ -1,4 +1,4 @@
-"""Sphinx: MyST pages, the furo theme, the interface from the docstrings, notebooks as stored."""
+"""Settings of Sphinx: MyST pages, the furo theme, docstrings, notebooks with stored outputs."""
 
 import re
 import shutil
@@ -18,8 +18,8 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpyd
 autosummary_generate = False
 exclude_patterns = ["_build", "jupyter_execute"]
 
-# Sphinx reads only files below its own folder, so the notebooks are copied.  Their stored outputs
-# are shown; tools/notebooks.py makes these.
+# Sphinx reads only files below its own folder, so the notebooks are copied.  The pages show their
+# stored outputs, which tools/notebooks.py makes.
 here = Path(__file__).parent
 shutil.rmtree(here / "_notebooks", ignore_errors=True)
 shutil.copytree(here.parent / "notebooks", here / "_notebooks")
@@ -43,12 +43,12 @@ myst_heading_anchors = 3
 
 
 def skip_described(app, what, name, member, skip, options):
-    """Fields of named tuples and dataclasses: their class's docstring describes them."""
+    """Skip fields of named tuples and dataclasses: the docstring of their class describes them."""
     return True if type(member).__name__ in ("_tuplegetter", "member_descriptor") else skip
 
 
 def mathematics(self, node):
-    """MathML, which browsers draw themselves: nothing is loaded from outside."""
+    """Write formulas as MathML, which browsers draw without loading anything."""
     display = isinstance(node, nodes.math_block)
     text = tex2mathml(node.astext(), as_block=display)
     self.body.append(f'<div class="math">{text}</div>' if display else text)
@@ -59,7 +59,7 @@ SCROLLED = ("<pre>", '<div class="table-wrapper', '<div class="math-wrapper')
 
 
 def accessible(app, pagename, templatename, context, doctree):
-    """Give captions a level, and make the keyboard reach what scrolls: Sphinx leaves both out."""
+    """Give captions a heading level, and make scrolling parts reachable by the keyboard."""
     for name in {"body", "furo_navigation_tree"} & context.keys():
         html = context[name].replace('role="heading"', 'role="heading" aria-level="2"')
         for tag in SCROLLED:
@@ -69,7 +69,7 @@ def accessible(app, pagename, templatename, context, doctree):
 
 
 def summaries(app, docname, source):
-    """Put a table of its names above each section of the interface."""
+    """Put a table of names above each section of docs/api.md."""
 
     def with_table(block):
         found = re.findall(r"^\.\. auto(?:class|function):: (\S+)", block[2], re.M)

@@ -7,8 +7,8 @@ Burgers' equations of a viscous fluid in three dimensions, and two substances th
 periodic in x and y, between slippery walls in z.  A time step is implicit, by approximate
 factorization into one tridiagonal system along each direction (Beam and Warming 1976), like BT and
 SP of the NAS Parallel Benchmarks, with second-order central differences for the five unknowns.  As
-there, a zone keeps its neighbours' values of the last step beyond its borders, and the error falls
-with the width of the cells.
+in these benchmarks, a zone keeps its neighbours' values of the previous step beyond its borders,
+and the error falls with the width of the cells.
 
 The exact solution is known (Cole and Hopf): if f, g and h solve the heat equation and f > 0, then
 u = -2 nu grad f / f, c = g / f and s = h / f solve these equations.
@@ -172,8 +172,8 @@ def _shifted(axis: int, by: int) -> tuple[slice, ...]:
 def _implicit(change: np.ndarray, speed: np.ndarray, axis: int, box: Box) -> np.ndarray:
     """Solve (1 + dt (u d/dx - nu d2/dx2)) new = change along an axis, for all unknowns at once.
 
-    All lines of the zone form one tridiagonal system.  The end of a line and the begin of the next
-    are not coupled, because values beyond the zone do not change within a step.
+    All lines of the zone form one tridiagonal system.  The end of a line and the beginning of the
+    next line are not coupled, because values beyond the zone do not change within a step.
     """
     n = box.whole[axis]
     lines = np.moveaxis(change, axis + 1, -1)

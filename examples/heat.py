@@ -5,9 +5,9 @@ Heat conduction with a conductivity that grows with the temperature, and a sourc
     dT/dt = div(k(T) grad T) + q(x, t),    k(T) = 1 + T,    T = 0 on the plate's rim
 
 Each block solves an implicit time step with the five-point Jacobi method: with its neighbours'
-values of the last step fixed, it sweeps until its own non-linear system has converged.  That takes
-one or two sweeps far from the source and many near it: the work of a block changes as the source
-moves.
+values of the previous step fixed, it sweeps until its own non-linear system has converged.  That
+takes one or two sweeps far from the source and many near it: the work of a block changes as the
+source moves.
 
 A block's new values depend only on its own values and its neighbours' borders: the solution is the
 same to the last bit on any placement.

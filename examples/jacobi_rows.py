@@ -115,7 +115,7 @@ def plot(solved: Solved, title: str, path: str) -> None:
 
 
 def write(solved: Solved, path: str) -> None:
-    """Write all figures of the run as JSON."""
+    """Write all results of the run as JSON."""
     divisions = [
         {"counts": d.counts.tolist(), "seconds": d.seconds.tolist(), "moved": d.moved}
         for d in solved.history
@@ -137,7 +137,7 @@ def main() -> None:
         "--sweeps", type=int, default=100, help="repeats of each computation (%(default)s)"
     )
     parser.add_argument("--plot", metavar="FILE", help="draw rows and times")
-    parser.add_argument("--json", metavar="FILE", help="write them, in place of the table")
+    parser.add_argument("--json", metavar="FILE", help="write rows and times, without the table")
     args = parser.parse_args()
     solved = solve(runs.WORLD, args.n, args.iterations, args.model, args.tol, args.sweeps)
     if runs.is_root():

@@ -3,10 +3,10 @@
     mpiexec -n 2 python examples/kneighbor.py --compare
     mpiexec -n 2 python examples/kneighbor.py --compare --k 4 --bytes 1000000 --ms 0.2
 
-After kNeighbor, the micro-benchmark of Menon 2012 (figures 3.4 and 3.7).  In every iteration each
-object computes, and sends a message to its k neighbours on both sides of the ring.  From a given
-iteration on, the objects on some of the ranks compute several times longer.  The table shows how
-soon pylb rebalanced, and what that saved.
+The example follows kNeighbor, the micro-benchmark of Menon 2012 (figures 3.4 and 3.7).  In every
+iteration each object computes, and sends a message to its k neighbours on both sides of the ring.
+From a given iteration on, the objects on some of the ranks compute several times longer.  The table
+shows how soon pylb rebalanced, and what that saved.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Node:
     ----------
     x : (1000,) float64
     steps : int
-        Number of steps in the last iteration.
+        Number of steps in the most recent iteration.
     """
 
     LENGTH = 1000

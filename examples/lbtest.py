@@ -1,4 +1,4 @@
-"""Objects with given loads on a regular or random communication graph, after Charm++'s lb_test.
+"""Objects with given loads on a regular or random communication graph, like Charm++'s lb_test.
 
     mpiexec -n 2 python examples/lbtest.py --compare
     mpiexec -n 4 python examples/lbtest.py --graph random --degree 6 --ms 0.1 5 --bytes 64 65536

@@ -3,7 +3,7 @@
     mpiexec -n 2 python examples/leanmd.py --compare
     mpiexec -n 2 python examples/leanmd.py --compare --away 2
 
-After leanmd, the mini-application of Charm++ (Menon 2012, figures 2.1 and 3.6).  The objects are
+Modelled on leanmd, the mini-application of Charm++ (Menon 2012, figures 2.1 and 3.6).  Objects are
 cells of atoms, and "computes" for the forces between two cells (lennardjones.py has their physics).
 Computes in the drop have much work, those in the vapour almost none.  An iteration is a time step:
 cells multicast positions and get forces back; every few steps atoms change cells.  The energy is

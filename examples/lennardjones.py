@@ -35,7 +35,7 @@ class Fluid:
 
     The first keys are those of the cells, in C order of the grid.  Then follow the computes of the
     first cell, of the second, ...  A compute of two cells belongs to the cell from which the other
-    one lies forward.
+    cell is at one of the offsets `forward`.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class Fluid:
     def drop(self, seed: int = 0, temperature: float = 0.7, radius: float = 0.3) -> np.ndarray:
         """Return all atoms (7, n) of a drop of liquid in its vapour, away from the box's middle.
 
-        The drop begins as a cubic lattice; the vapour has every fiftieth site of it.  Velocities
-        are normal, without a common drift.  The radius is relative to the length of the box; from
-        0.87 on all is liquid.
+        The drop begins as a cubic lattice; outside of it, a random fiftieth of the sites has atoms
+        of vapour.  Velocities are normal, without a common drift.  The radius is relative to the
+        length of the box; from 0.87 on all is liquid.
         """
         rng = np.random.default_rng(seed)
         axes = [(np.arange(n) + 0.5) / n for n in (self.box / 1.12).astype(int)]

@@ -1,4 +1,4 @@
-"""A flow in zones of very unequal size that balances itself, after NPB BT-MZ.
+"""A flow in zones of very unequal size that balances itself, modelled on NPB BT-MZ.
 
     mpiexec -n 2 python examples/multizone.py --compare
     mpiexec -n 4 python examples/multizone.py --size A --strategy GreedyLB --every 20

@@ -1,11 +1,11 @@
-"""A heated plate that writes checkpoints, and goes on from the last one when it is started again.
+"""A heated plate that writes checkpoints, and continues from the newest one when started again.
 
     mpiexec -n 4 python examples/restart.py plate --steps 100
-    mpiexec -n 2 python examples/restart.py plate --steps 200     # goes on, on half the ranks
+    mpiexec -n 2 python examples/restart.py plate --steps 200     # continues, on half the ranks
 
-Kill it at any time: the last complete checkpoint stays readable.  The plate is that of heat.py, in
-one time step for each iteration; its temperatures do not depend on the number of ranks, nor on how
-often the program was killed.
+Kill it at any time: the newest complete checkpoint stays readable.  The plate is that of heat.py,
+with one time step in each iteration; its temperatures depend neither on the number of ranks nor on
+how often the program was killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def unpack(key: int, said: Any) -> Block:
 
 
 def begin(comm: Any, folder: Path) -> pylb.Balancer:
-    """Return a balancer with the blocks of the last checkpoint, or with new blocks."""
+    """Return a balancer with the blocks of the newest checkpoint, or with new blocks."""
     if (folder / "checkpoint.json").exists():
         return pylb.Balancer.restore(comm, folder, unpack=unpack, strategy="RefineLB")
     lb = pylb.Balancer(comm, strategy="RefineLB")
@@ -66,7 +66,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the checkpoints are")
-    parser.add_argument("--steps", type=int, default=100, help="time steps, with earlier runs")
+    parser.add_argument("--steps", type=int, default=100, help="time steps, including earlier runs")
     parser.add_argument("--every", type=int, default=20, help="time steps between checkpoints")
     given = parser.parse_args()
     comm = MPI.COMM_WORLD

@@ -1,4 +1,4 @@
-"""Shared by the driver scripts: the result of a run; a table or picture that compares runs.
+"""What the example scripts share: the result of a run; a table or picture that compares runs.
 
 Each script has a function ``solve(comm, ..., iterations, start=None, **balancing)`` that runs its
 program once and returns a `Run`.  The keywords go to `pylb.Balancer`; objects start in blocks, or
@@ -196,7 +196,7 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
         f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"
     )
     show([*columns, "bound s", "/bound"], rows, title=title)
-    print("bound: mean load of the ranks and the measured cost of the LB steps")
+    print("bound: mean load of the ranks plus cost of the LB steps; no placement is faster")
     for name, run in runs.items():
         if run.periods:
             print(f"periods of {name}: {', '.join(map(str, run.periods))}")

@@ -16,7 +16,7 @@ import nbformat
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDEST, LARGEST = 800, 60_000  # pixels of a picture, and its bytes
+WIDEST, LARGEST = 800, 60_000  # largest width of a picture in pixels, and its largest size in bytes
 WIDGET = "application/vnd.jupyter.widget-view+json"  # empty without a kernel
 FOLDER = re.compile(r"/\S*/tmp\w+/")  # a folder of this run
 PICTURE = re.compile(r"(?<=data:image/png;base64,)[A-Za-z0-9+/=]+")
@@ -42,7 +42,7 @@ def small(picture):
 
 
 def stored(output):
-    """Return an output as it is stored; None: it is empty, or tells only about this machine."""
+    """Return an output as it is stored; None: it is empty, or concerns only this machine."""
     if output.output_type == "stream":
         output.text = FOLDER.sub("", output.text)
         return None if output.name == "stderr" else output
@@ -75,7 +75,7 @@ def run(path):
 
 
 def main(names):
-    """Run those that are named, or all."""
+    """Run the notebooks that are named, or all of them."""
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     os.environ["PYLB_DATA"] = "none"
     for path in map(Path, names or sorted((ROOT / "notebooks").glob("*.ipynb"))):

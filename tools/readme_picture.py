@@ -22,7 +22,7 @@ TITLES = {"off": "without pylb", "on": "balanced by pylb"}
 
 
 def loads(mode: str, ranks: int, folder: Path) -> np.ndarray:
-    """Run README's first program in a mode; CPU seconds of its ranks, (iterations, ranks)."""
+    """Run README's first program in a mode; return CPU seconds, (iterations, ranks)."""
     text = (ROOT / "README.md").read_text()
     program = re.search(r"```python\n(.*?)```", text, re.S)[1]
     (folder / "script.py").write_text(program)

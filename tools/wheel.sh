@@ -4,9 +4,9 @@
 # usage: tools/wheel.sh [python3.x ...]      (default: python3)
 #
 # A wheel has the core, METIS and Scotch, and in the folders pylb/_openmpi and pylb/_mpich what
-# needs MPI: pylb.optional chooses by what mpi4py runs on.  Needed: a C compiler, the libraries of
-# `make setup`, Open MPI's mpicc (OPENMPI_MPICC).  MPICH's comes from PyPI (MPICH_MPICC: another).
-# The wheels are in dist/.
+# needs MPI: pylb.optional chooses the folder for the MPI of mpi4py.  Needed: a C compiler, the
+# libraries of `make setup`, Open MPI's mpicc (OPENMPI_MPICC; default: mpicc).  MPICH's mpicc comes
+# from PyPI, unless MPICH_MPICC names another one.  The wheels are in dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,7 +43,7 @@ mpicc_of() { # mpicc_of ABI
     fi
 }
 
-# In an environment of its own: setuptools would take its mpi.h for both ABIs.
+# MPICH gets its own environment: in the common one, setuptools would use its mpi.h for both ABIs.
 if [ -z "${MPICH_MPICC:-}" ] && [ ! -x "$work/mpich/bin/mpicc" ]; then
     python3 -m venv "$work/mpich"
     "$work/mpich/bin/python" -m pip install -q --disable-pip-version-check mpich

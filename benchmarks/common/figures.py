@@ -37,7 +37,7 @@ def check(what: str, met: bool, verdicts: list[dict[str, Any]]) -> None:
 
 
 def least_seconds(call: Callable[[], object], repeats: int) -> float:
-    """Return the least of several measured times of a call."""
+    """Return the shortest of several measured times of a call."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()

@@ -2,7 +2,7 @@
 
     python lbaf_replay.py PREFIX ID,ID,... REPEATS
 
-Prints JSON: seconds to read the files, to create LBAF's objects from them, and the least time of
+Prints JSON: seconds to read the files, to create LBAF's objects from them, and the shortest time of
 its PhaseStepper for all phases.  pylb is not needed.
 """
 

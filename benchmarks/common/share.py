@@ -16,7 +16,7 @@ SECONDS, LEAST_TURNS, MOST_TURNS = 1.0, 3, 50  # seconds and repeats of one call
 
 
 def in_turn(calls: Iterable[Callable[[], Any]]) -> list[float]:
-    """Return the least processor time of each call, summed over its threads; calls take turns."""
+    """Return the shortest processor time of each call, summed over threads; calls take turns."""
     calls = list(calls)
     best = [float("inf")] * len(calls)
     turns = 0

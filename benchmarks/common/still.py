@@ -1,6 +1,6 @@
 """Wait until no other program or tenant disturbs the cores.
 
-The system's figures show the load of other programs, but not that of other tenants of the same
+The system's statistics show the load of other programs, but not that of other tenants of the same
 physical cores: a core shared with them does little more than half of its work, for tenths of a
 second or for minutes.  Therefore a short loop is timed on each core.
 """
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 
 LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # steps of a loop (20 ms), loops on a core, fast ones in a row
-SLOW = 1.15  # a loop is slow from 1.15 times the least time on (beside a busy core: 1.8)
+SLOW = 1.15  # a loop is slow above 1.15 times the shortest time (beside a busy core: 1.8 times)
 
 
 class Stillness:

@@ -135,14 +135,14 @@ def worker(path: str, names: str, parts: str) -> None:
 
 
 def _measured(comm: Any, given: dict[str, Any], method: str, parts: int) -> dict[str, Any]:
-    """Return the least time of some calls, and the quality of the partition."""
+    """Return the shortest time of some calls, and the quality of the partition."""
     from mpi4py import MPI
 
     name = "coords" if METHODS[method].takes == "coords" else "graph"
     times: list[float] = []
     while not times or (len(times) < MOST and sum(times) < SECONDS):
         comm.Barrier()
-        begin = time.perf_counter()  # the time includes freeing the last result, as in the driver
+        begin = time.perf_counter()  # with the time to free the previous result, as in the driver
         out = pylb.partition(method=method, parts=parts, comm=comm, **{name: given[name]})
         times.append(comm.allreduce(time.perf_counter() - begin, MPI.MAX))
     if name == "coords":  # not timed: this call only counts cut and volume
@@ -226,7 +226,7 @@ def _chosen(xyz: Any, n: int, ranks: int, full: bool) -> list[str]:
 def _in_turn(
     path: Path, program: Path | None, names: list[str], ranks: int, still: Stillness
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, list[float]]]:
-    """Return the results of pylb and of the driver for each method, with least times and ratios."""
+    """Return the fastest results of pylb and of the driver for each method, and all ratios."""
     mine: dict[str, Any] = {}
     alone: dict[str, Any] = {}
     turns: dict[str, list[float]] = {method: [] for method in names}
@@ -257,7 +257,7 @@ def _starts(mine: dict[str, Any] | None, alone: dict[str, Any] | None, turns: li
 
 
 def _ratios(mine: dict[str, Any], alone: dict[str, Any], turns: list[float]) -> tuple[float, float]:
-    """Return the ratio of the least times, and the median ratio of the turns (two starts in a row).
+    """Return the ratio of the shortest times, and the median ratio of `turns` (pairs of starts).
 
     On a machine that is slow for minutes, a single quiet moment can decide the first ratio, but not
     the second one.

@@ -36,7 +36,7 @@ static int n_mine(void)
     return first[rank + 1] - first[rank];
 }
 
-/* The left side is hot; above and below the plate it is cold but there. */
+/* A row of the border above or below the plate: cold, except at its left end, which is hot. */
 static void set_border(double *row)
 {
     memset(row, 0, COLUMNS * sizeof *row);
@@ -112,7 +112,7 @@ static void shift_rows(void)
     while (r < n_ranks) {
         cut[++r] = ROWS;
     }
-    for (int i = 0; i < n_ranks; i++) { /* what two ranges have in common */
+    for (int i = 0; i < n_ranks; i++) { /* the rows in an old and a new range */
         const int a = first[rank] > cut[i] ? first[rank] : cut[i];
         const int b = first[rank + 1] < cut[i + 1] ? first[rank + 1] : cut[i + 1];
         const int c = cut[rank] > first[i] ? cut[rank] : first[i];
@@ -141,7 +141,7 @@ static void begin(void)
     }
 }
 
-/* What rank 0 prints of a run. */
+/* Print the results of a run, on rank 0. */
 static void show(const char *name, const double *work, double wall, pylb_advisor *lb)
 {
     double max[STEPS], sum[STEPS], longest = 0.0, mean = 0.0, heat = 0.0, all = 0.0;

@@ -1,6 +1,6 @@
-/* Particles in cells on a ring, which a crowd of particles goes round: when to rebalance, and
- * where each cell goes.  The program has an exchange of its own, which sends every particle to the
- * owner of its cell; rebalancing gives cells other owners.
+/* Particles in the cells of a ring; half of them are a crowd that moves around the ring.  pylb
+ * says when to rebalance and where each cell goes.  The program has an exchange of its own, which
+ * sends every particle to the owner of its cell; rebalancing gives cells to other owners.
  *
  *     mpicc -O2 particles.c $(pkg-config --cflags --libs pylb_mpi) -o particles
  *     mpiexec -n 4 ./particles              # the times of the cells are measured
@@ -80,7 +80,7 @@ static void sort(particle *p, int n)
 /* Send every particle to the owner of its cell. */
 static void exchange(void)
 {
-    int *to = (int *)get((size_t)n_ranks * 5, sizeof(int)); /* doubles, as 2 for a particle */
+    int *to = (int *)get((size_t)n_ranks * 5, sizeof(int)); /* in doubles: 2 a particle */
     int *from = to + n_ranks, *to_at = from + n_ranks, *from_at = to_at + n_ranks;
     int *fill = from_at + n_ranks, n = 0;
     particle *out = (particle *)get((size_t)n_mine, sizeof *out);
@@ -162,7 +162,7 @@ static void move(void)
     }
 }
 
-/* What rank 0 prints of a run. */
+/* Print the results of a run, on rank 0. */
 static void show(const char *name, const double *work, double energy, double wall,
                  pylb_advisor *lb)
 {

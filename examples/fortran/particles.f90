@@ -56,7 +56,7 @@ contains
             call lb%rebalance_begin()
             call plan%migrate(x, count=n_in)
             call plan%migrate(cell)
-            call plan%migrate(n_in) ! last: it says how many particles each cell has
+            call plan%migrate(n_in) ! after x, which needs the old numbers of particles
             call lb%rebalance_end()
             if (virtual) call lb%rebalanced(lb_seconds)
          end if
@@ -92,7 +92,7 @@ contains
       substeps = merge(40, 2, distance < n_cells/8)
    end function substeps
 
-   ! Oscillators; load: seconds of each cell.
+   ! Compute a time step of all particles, which are oscillators; load: seconds of each cell.
    subroutine compute(step, load)
       integer, intent(in) :: step
       real(real64), allocatable, intent(out) :: load(:)
@@ -116,7 +116,7 @@ contains
       end do
    end subroutine compute
 
-   ! What rank 0 prints of a run.
+   ! Print the results of a run, on rank 0.
    subroutine show(name, work, wall, lb)
       character(*), intent(in) :: name
       real(real64), intent(in) :: work(:), wall

@@ -95,7 +95,7 @@ def run(comm, case, steps, **arguments):
         lmp.command(f"run {CHUNK} pre no post no")
         seconds = time.perf_counter() - began
         atoms.append(lmp.extract_setting("nlocal"))
-        # All ranks have waited for the one with the most atoms.
+        # All ranks have waited for the rank with the most atoms: leave out that time.
         seconds *= atoms[-1] / comm.allreduce(atoms[-1], MPI.MAX)
         if lb.advise(seconds=seconds):
             with lb.rebalancing():

@@ -1,4 +1,4 @@
-"""Particles in cells on a ring, which a crowd of particles goes round.
+"""Particles in the cells of a ring; half of them are a crowd that moves around the ring.
 
     mpiexec -n 4 python examples/own_loop/particles.py
 
