@@ -51,7 +51,7 @@ class ExitingAgreement(Agreement):
             return error
         return MPIError(
             "; ".join(f"rank {rank} has died{self._loss(rank)}" for rank in dead)
-            + f" (noticed {self.last_step_in_words}: {error})"
+            + f" (noticed {self.at}: {error})"
         )
 
     def _loss(self, rank: int) -> str:

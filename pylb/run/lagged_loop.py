@@ -101,6 +101,7 @@ class LaggedLoop(IterationLoop):
                     self._turn(protocol, answer)
             self._end(protocol)
         except MPIError as why:
+            state.agreement.at = f"in iteration {protocol.core.contributed}"
             raise state.agreement.explained(why) from None
         finally:
             objects.in_loop = False

@@ -25,6 +25,7 @@ def test_a_dead_rank_and_its_objects_are_named(tolerant, lag):
         r"MPIError: rank 2 has died; of its objects, this rank knows \d+: (.+) \(", said
     )
     assert told, said
+    assert re.search(r"noticed in iteration 4[0-2]:", said), said
     named = {int(key) for line in told for key in line.split(", ")}
     assert named
     assert named <= set(range(16, 24))
