@@ -34,6 +34,11 @@ out:
     return ret;
 }
 
+static inline int32_t pins_of(const plb_hypergraph_t *self, int32_t e)
+{
+    return self->net_start[e + 1] - self->net_start[e];
+}
+
 /* List the nets of each vertex, after all nets have been added. */
 static int transpose(plb_hypergraph_t *self, plb_err_t *err)
 {
@@ -48,6 +53,7 @@ static int transpose(plb_hypergraph_t *self, plb_err_t *err)
         self->vertex_start[v + 2] += self->vertex_start[v + 1];
     }
     for (int32_t e = 0; e < self->n_nets; e++) {
+        PLB_TRY(plb_interrupted(pins_of(self, e)));
         for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
             self->net[self->vertex_start[self->pin[i] + 1]++] = e;
         }
@@ -84,11 +90,13 @@ static int add_nets_of(plb_hypergraph_t *self, const plb_question_t *in, plb_err
     int32_t *seen = NULL, stamp = 0;
     PLB_NEW0(seen, self->n_vertices);
     for (int32_t e = 0; e < in->n_nets; e++) {
-        const int32_t from = in->net_start[e];
-        add_net(self, in->pin + from, in->net_start[e + 1] - from, NULL,
-                in->net_weight == NULL ? 1 : in->net_weight[e], ++stamp, seen);
+        const int32_t from = in->net_start[e], pins = in->net_start[e + 1] - from;
+        PLB_TRY(plb_interrupted(2 + pins));
+        add_net(self, in->pin + from, pins, NULL, in->net_weight == NULL ? 1 : in->net_weight[e],
+                ++stamp, seen);
     }
     for (int32_t v = 0; in->start != NULL && v < n; v++) {
+        PLB_TRY(plb_interrupted(4 * ((int64_t)in->start[v + 1] - in->start[v])));
         for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
             if (in->to[j] > v) {
                 const int32_t ends[2] = {v, in->to[j]};
@@ -148,15 +156,14 @@ static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
         x ^= x >> 32;
         h += x * 0xd6e8feb86659fd93u;
     }
-    return h ^ (uint64_t)(self->net_start[e + 1] - self->net_start[e]);
+    return h ^ (uint64_t)pins_of(self, e);
 }
 
 /* Whether two nets have the same pins, in any order.  `stamp` must not be in `seen`. */
 static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
                       int32_t *seen)
 {
-    if (self->net_start[a + 1] - self->net_start[a] !=
-        self->net_start[b + 1] - self->net_start[b]) {
+    if (pins_of(self, a) != pins_of(self, b)) {
         return false;
     }
     for (int32_t i = self->net_start[a]; i < self->net_start[a + 1]; i++) {
@@ -175,7 +182,7 @@ static void drop_merged(plb_hypergraph_t *self)
 {
     int32_t kept = 0, at = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
-        const int32_t from = self->net_start[e], n = self->net_start[e + 1] - from;
+        const int32_t from = self->net_start[e], n = pins_of(self, e);
         if (self->net_weight[e] == 0) {
             continue;
         }
@@ -196,12 +203,14 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     plb_loads_t order = {0};
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
+        PLB_TRY(plb_interrupted(1 + pins_of(self, e)));
         print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double holds
                                                             exactly */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
         const plb_item_t a = order.item[first], b = order.item[i];
+        PLB_TRY(plb_interrupted(4 + pins_of(self, a.id)));
         if (a.key != b.key || !same_pins(self, a.id, b.id, ++stamp, seen)) {
             first = i;
             continue;
@@ -240,9 +249,9 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
         }
     }
     for (int32_t e = 0; e < fine->n_nets; e++) {
-        const int32_t from = fine->net_start[e];
-        add_net(out, fine->pin + from, fine->net_start[e + 1] - from, cluster, fine->net_weight[e],
-                e + 1, seen);
+        PLB_TRY(plb_interrupted(2 + pins_of(fine, e)));
+        add_net(out, fine->pin + fine->net_start[e], pins_of(fine, e), cluster,
+                fine->net_weight[e], e + 1, seen);
     }
     ret = merge_nets(out, fine->n_nets, seen, err);
     PLB_THEN(transpose(out, err));
@@ -282,17 +291,20 @@ static bool may_join(const clusters_t *self, int32_t v, int32_t c)
            self->weight[c] + hg->weight[v] <= self->most;
 }
 
-/* Compute how strongly the nets of v connect it with each neighbouring cluster. */
-static void rate(clusters_t *self, int32_t v)
+/* Compute how strongly the nets of v connect it with each neighbouring cluster; return the number
+ * of pins that were visited. */
+static int64_t rate(clusters_t *self, int32_t v)
 {
     const plb_hypergraph_t *hg = self->hg;
+    int64_t visited = 0;
     self->n_beside = 0;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        const int32_t e = hg->net[j], size = hg->net_start[e + 1] - hg->net_start[e];
+        const int32_t e = hg->net[j], size = pins_of(hg, e);
         if (size > LARGE_NET) {
             continue;
         }
         const double share = (double)hg->net_weight[e] / (size - 1);
+        visited += size;
         for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
             const int32_t c = self->of[hg->pin[i]];
             if (self->score[c] == 0.0) {
@@ -301,6 +313,7 @@ static void rate(clusters_t *self, int32_t v)
             self->score[c] += share;
         }
     }
+    return visited;
 }
 
 /* Return the cluster with which v is connected most strongly, relative to the cluster's weight;
@@ -362,14 +375,13 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     }
     shuffle(order, self->n_vertices, rng);
     for (int32_t i = 0; i < self->n_vertices; i++) {
-        PLB_TRY(plb_interrupted(32));
         const int32_t v = order[i];
         /* v stays where it is if it has joined another cluster, or others have joined its cluster
          */
         if (c.of[v] != v || size[v] > 1) {
             continue;
         }
-        rate(&c, v);
+        PLB_TRY(plb_interrupted(32 + rate(&c, v)));
         const int32_t to = choose(&c, v);
         if (to != v) {
             c.of[v] = to;

@@ -116,7 +116,21 @@ typedef struct search {
     move_t *moves;
     int32_t n_moves, round;
     plb_rng_t *rng;
+    int64_t work; /* steps since the most recent call of stopped() */
 } search_t;
+
+static inline int32_t nets_of(const plb_hypergraph_t *hg, int32_t v)
+{
+    return hg->vertex_start[v + 1] - hg->vertex_start[v];
+}
+
+/* Whether a signal ends the search, which counts the steps since the previous call. */
+static bool stopped(search_t *s)
+{
+    const int64_t steps = 32 + s->work;
+    s->work = 0;
+    return plb_interrupted(steps) != PLB_OK;
+}
 
 static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
 {
@@ -159,6 +173,7 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     const int32_t from = s->part[v];
     int64_t freed = 0, all = 0, best = INT64_MIN;
     s->n_touched = 0;
+    s->work += nets_of(hg, v);
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         const int32_t e = hg->net[j], w = hg->net_weight[e];
         all += w;
@@ -166,6 +181,7 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
             continue;
         }
         const slot_t *slot = s->slot + hg->net_start[e];
+        s->work += s->n_slot[e];
         for (int32_t i = 0; i < s->n_slot[e]; i++) {
             if (slot[i].part == from) {
                 freed += slot[i].count == 1 ? w : 0;
@@ -209,6 +225,7 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     if (hg->net_start[e + 1] - hg->net_start[e] > WIDE_NET) {
         return;
     }
+    s->work += hg->net_start[e + 1] - hg->net_start[e];
     for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
         if (part < 0 || s->part[hg->pin[i]] == part) {
             wake(s, hg->pin[i]);
@@ -224,6 +241,7 @@ static void move(search_t *s, int32_t v, int32_t to)
     const int32_t from = s->part[v];
     s->n_woken = 0;
     s->stamp++;
+    s->work += 4 * nets_of(hg, v);
     s->part[v] = to;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         const int32_t e = hg->net[j];
@@ -267,7 +285,7 @@ static int64_t search(search_t *s)
 {
     int64_t gained = 0, best = 0;
     int32_t kept = s->n_moves, idle = 0;
-    while (s->queue.n > 0 && idle < PATIENCE && !plb_interrupted(32)) {
+    while (s->queue.n > 0 && idle < PATIENCE && !stopped(s)) {
         const int32_t v = s->queue.heap[0];
         int32_t to;
         /* the loads of other parts may have changed since v was queued */
@@ -321,12 +339,12 @@ static int64_t search_round(search_t *s, int32_t *seed)
     int32_t n = 0;
     s->round++;
     s->n_moves = 0;
-    for (int32_t v = 0; v < s->hg->n_vertices; v++) {
+    for (int32_t v = 0; v < s->hg->n_vertices && !plb_interrupted(nets_of(s->hg, v)); v++) {
         if (at_boundary(s, v)) {
             seed[n++] = v;
         }
     }
-    for (int32_t i = 0; i < n && !plb_interrupted(4); i++) {
+    for (int32_t i = 0; i < n && !stopped(s); i++) {
         const int32_t j = i + (int32_t)plb_rng_below(s->rng, (uint64_t)(n - i)), v = seed[j];
         seed[j] = seed[i];
         if (s->round_of[v] == s->round || !at_boundary(s, v)) {
@@ -347,7 +365,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
     const int32_t n = s->hg->n_vertices;
     int32_t next = start, tried = 0;
     s->round++;
-    while (s->load[0] < target && tried < n && !plb_interrupted(32)) {
+    while (s->load[0] < target && tried < n && !stopped(s)) {
         int32_t v = next;
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
@@ -451,6 +469,7 @@ static int search_init(search_t *s, plb_err_t *err)
     PLB_NEW0(s->woken_at, n);
     PLB_NEW(s->moves, n);
     for (int32_t v = 0; v < n; v++) {
+        PLB_TRY(plb_interrupted(2 * nets_of(hg, v)));
         s->queue.at[v] = -1;
         s->load[s->part[v]] += hg->weight[v];
         for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
