@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
+from twin_pairs import pieces
+from twin_place import Plain
 
 import pylb
 
@@ -64,6 +66,32 @@ def test_few_objects_are_placed_as_well_as_they_can_be(kind):
 
 
 @pytest.mark.parametrize("kind", LOADS)
+def test_no_placement_is_below_the_bound_by_counting(kind):
+    rng = np.random.default_rng(list(LOADS).index(kind))
+    useful = 0
+    for _ in range(100):
+        p = int(rng.integers(2, 5))
+        s = snapshot(kind, int(rng.integers(p + 1, 11)), p, rng)
+        bound = pieces(Plain(s))
+        best = optimum(s, pylb.place(s, "BestFitLB").after.max * (1 + 1e-9))
+        assert best is None or bound <= best * (1 + 1e-9)
+        useful += bound > s.load.sum() / p
+    assert useful > 0
+
+
+@pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
+def test_where_heavy_objects_leave_room_for_whole_numbers_of_light_ones(name):
+    """No placement reaches the average, and the search knows this from the start."""
+    rng = np.random.default_rng(1)
+    load = np.where(rng.random(6000) < 0.1, 5.0, 1.0) * rng.uniform(1.0, 1.05, 6000)
+    s = pylb.Snapshot(load, np.arange(6000) // 6, n_ranks=1000)
+    plan = pylb.place(s, name)
+    assert plan.after.max > 1.05 * lower_bound(s)
+    assert plan.after.max <= NEAR * pieces(Plain(s))
+    assert plan.migrations < 0.45 * s.n_objects
+
+
+@pytest.mark.parametrize("kind", LOADS)
 @pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
 def test_many_ranks_with_few_objects(name, kind):
     rng = np.random.default_rng(1)
@@ -113,6 +141,7 @@ def test_no_object_moves_for_a_hundred_thousandth(name):
 @pytest.mark.parametrize("name", ["BestFitLB", "RefineLB", "RefineSwapLB"])
 def test_where_the_limit_is_missed_few_objects_move(name):
     """Loads of two sizes, 3 % of which were moved away from a placement that cannot be improved."""
+    migrations = away = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         load = np.sort(np.where(rng.random(3000) < 0.2, 5.0, 1.0) * rng.normal(1.0, 1e-3, 3000))
@@ -121,7 +150,10 @@ def test_where_the_limit_is_missed_few_objects_move(name):
         s = pylb.Snapshot(load, np.where(moved, rng.integers(256, size=3000), rank), n_ranks=256)
         plan = pylb.place(s, name)
         assert plan.after.max_over_mean < 1.05
-        assert plan.migrations <= moved.sum()
+        assert plan.migrations <= 1.25 * moved.sum()
+        migrations += plan.migrations
+        away += moved.sum()
+    assert migrations < 0.75 * away
 
 
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB"])

@@ -22,10 +22,11 @@ static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refine
 {
     int ret = PLB_OK;
     if (reached->after > MUCH * reached->limit) {
-        ret = plb_restarts(problem, reached->limit, rank, &reached->after, opts, err);
+        ret = plb_restarts(problem, reached->limit, rank, reached, opts, err);
         PLB_THEN(plb_home_return(problem, reached->after, rank, err));
     }
-    if (ret == PLB_OK && reached->after > (1.0 + ROUNDING) * reached->limit) {
+    const bool missed = reached->raised || reached->after > (1.0 + ROUNDING) * reached->limit;
+    if (ret == PLB_OK && missed) {
         ret = plb_fewer(problem, rank, &reached->after, err);
     }
     return ret;
