@@ -68,6 +68,7 @@ class Pairs:
         q = self.q
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         check, goal, longest, moved = self.work, float("inf"), float("inf"), []
+        before = None
         while True:
             donors = [r for r in range(q.p) if self.over(r) > 1e-12 * limit]
             most = limit + max(map(self.over, donors), default=0)
@@ -76,7 +77,12 @@ class Pairs:
             if most <= (1 - 2e-3) * longest:
                 longest, moved = most, []
             excess = sum(map(self.over, donors))
-            if sum(map(operator.ne, self.rank, q.rank)) + len(donors) > self.moves:
+            away = sum(map(operator.ne, self.rank, q.rank))
+            before = before or (away, excess)
+            moves, reduced = away - before[0], before[1] - excess
+            known = reduced > 0 and moves > self.moves // 8
+            ahead = moves * excess / reduced if known else 0
+            if away + max(len(donors), ahead) > self.moves:
                 self.work = 0
             if self.work <= 0 or (self.work <= check and excess > goal):
                 return self.undo(moved)

@@ -102,10 +102,14 @@ def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     limit = max(threshold(q, overload, loads), bound(q, loads), least)
-    allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
+    raised = False
 
     def seconds(r):
         return q.background[r] + loads[r] / q.speed[r]
+
+    if swaps and max(map(seconds, range(q.p))) > limit:
+        limit, raised = raise_limit(s, q, limit)
+    allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
 
     def overloaded(r):
         return seconds(r) > limit * (1.0 + 1e-9)
@@ -173,14 +177,18 @@ def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
 
     receivers, give, gave, listed, moved = [], [], set(), False, 0
     rounds()
-    exchanged, raised = excess() > 0 and moved <= moves, False
+    exchanged = excess() > 0 and moved <= moves
     if exchanged:
-        if alike(s, q) and q.p < q.n <= 64 * q.p and moves == float("inf"):
-            counted = pieces(q)
-            raised = counted > limit
-            limit = 1.0045 * counted if raised else limit
+        if not swaps and moves == float("inf"):
+            limit, raised = raise_limit(s, q, limit)
         Pairs(q, rank, loads, room, moves).search(limit)
     return rank, max(map(seconds, range(q.p))), limit, exchanged, raised
+
+
+def raise_limit(s, q, limit):
+    """Return a limit just above the bound by counting, if it is missed in all placements."""
+    counted = pieces(q) if alike(s, q) and q.p < q.n <= 64 * q.p else 0.0
+    return (1.0045 * counted, True) if counted > limit else (limit, False)
 
 
 def sorted_objects(q, rank, r):

@@ -40,7 +40,11 @@ typedef struct pieces {
 enum {
     SAMPLE = 4096, /* the median is that of this many objects */
     PART = 4096,   /* number of objects that are sorted at a time */
+    COUNTABLE = 64, /* with more objects per rank, a limit is not raised */
 };
+
+/* A limit this factor above the bound can usually be met. */
+static const double ABOVE = 1.0045;
 
 /* An object is cut into this many pieces at most. */
 static const double MOST_PIECES = 1 << 20;
@@ -113,6 +117,17 @@ int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err)
     plb_loads_free(&pieces.size);
     PLB_FREE(pieces.count, pieces.scratch);
     return ret;
+}
+
+int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err)
+{
+    double bound;
+    if (problem->n <= (int64_t)COUNTABLE * problem->in->n_ranks) {
+        PLB_PASS(plb_bound_pieces(problem, &bound, err));
+        *raised = bound > *limit;
+        *limit = *raised ? ABOVE * bound : *limit;
+    }
+    return PLB_OK;
 }
 
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err)

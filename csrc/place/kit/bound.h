@@ -21,4 +21,9 @@ int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
  * is the smallest mean of all m, with the lightest pieces. */
 int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
 
+/** If plb_bound_pieces shows that no placement meets the limit, raise it to one just above the
+ * bound, which a search can usually meet, and set *raised.  Where ranks have many objects, the
+ * limit stays: their number hardly limits the balance. */
+int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
+
 #endif

@@ -37,6 +37,7 @@ enum {
     TRIES = 256, /* for one donor, at most this many partners are tried */
     /* for each set of the partner, at most this many fitting sets of the donor are compared */
     SCAN = 4,
+    KNOWN = 8, /* after this part of the migrations, their number can be foreseen */
     CHEAP = 2, /* an exchange with at most this many migrations is made at once */
 };
 /* After an exchange, at most this fraction of the excess may remain. */
@@ -100,6 +101,8 @@ typedef struct pairs {
     int64_t away;          /* objects that are not on the snapshot's rank */
     int64_t most_away;     /* with more of them, the search ends */
     double excess;         /* seconds above the limit, sum of all donors */
+    int64_t away_before;   /* `away` and `excess` when the search for this limit began */
+    double excess_before;
     double check, goal;    /* when `work` has fallen to `check`, `excess` must be at most `goal` */
     side_t from;           /* the donor */
 } pairs_t;
@@ -414,10 +417,21 @@ static bool stalls(pairs_t *self)
     return hardly;
 }
 
-/* Whether to go on.  Each donor still has to give an object away. */
+/* Whether too many objects will migrate: each donor has yet to give one away, and the last part of
+ * the excess needs more migrations than the first. */
+static bool too_many(const pairs_t *self)
+{
+    const int64_t moves = self->away - self->away_before;
+    const double reduced = self->excess_before - self->excess;
+    const bool known = reduced > 0.0 && moves > self->most_away / KNOWN;
+    const double ahead = known ? (double)moves * self->excess / reduced : 0.0;
+    return self->away + self->donor.n > self->most_away ||
+           (double)self->away + ahead > (double)self->most_away;
+}
+
 static bool may_go_on(pairs_t *self)
 {
-    self->work = self->away + self->donor.n <= self->most_away ? self->work : 0.0;
+    self->work = too_many(self) ? 0.0 : self->work;
     return self->work > 0.0 && !stalls(self);
 }
 
@@ -435,6 +449,8 @@ static int meet(pairs_t *self, double limit, double enough, bool *met, plb_err_t
     }
     self->check = self->work;
     self->goal = INFINITY;
+    self->away_before = self->away;
+    self->excess_before = self->excess;
     bool helps = true;
     self->journal.before = longest(self);
     while (ret == PLB_OK && helps && longest(self) > enough && may_go_on(self)) {

@@ -37,12 +37,8 @@
 #include "place/kit/pairs.h"
 
 enum {
-    TRIES = 256,    /* ranks that are tried for a swap */
-    COUNTABLE = 64, /* with more objects per rank, their number hardly limits the balance */
+    TRIES = 256, /* ranks that are tried for a swap */
 };
-
-/* A limit this factor above a bound by counting can usually be met. */
-static const double ABOVE = 1.0045;
 
 /* An excess below this fraction of the threshold is due to rounding, and not a reason to move. */
 static const double SLACK = 1e-9;
@@ -305,19 +301,19 @@ static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
     return ret;
 }
 
-/* Let pairs of ranks exchange sets of objects.  If no placement can meet the limit, it is raised
- * to one that can perhaps be met. */
+/* Raise a limit that no placement meets. */
+static int raise_limit(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
+{
+    if (self->most_moves < INT64_MAX) {
+        return PLB_OK; /* the caller knows that the limit can be met */
+    }
+    return plb_bound_raise(self->ranks.problem, &reached->limit, &reached->raised, err);
+}
+
+/* Let pairs of ranks exchange sets of objects. */
 static int exchange_sets(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
 {
-    double bound = 0.0;
-    /* with a number of moves, the caller knows that the limit can be met */
-    if (self->ranks.problem->n <= (int64_t)COUNTABLE * self->ranks.in->n_ranks &&
-        self->most_moves == INT64_MAX) {
-        PLB_PASS(plb_bound_pieces(self->ranks.problem, &bound, err));
-    }
     reached->exchanged = true;
-    reached->raised = bound > reached->limit;
-    reached->limit = reached->raised ? ABOVE * bound : reached->limit;
     const plb_pairs_aim_t aim = {reached->limit, INFINITY, self->most_moves};
     return plb_pairs(&self->ranks, &aim, err);
 }
@@ -337,10 +333,14 @@ static int refine(const plb_problem_t *problem, double overload, double least, b
     plb_refined_t reached = {.before = plb_ranks_max(&self.ranks)};
     reached.limit =
         fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
+    if (swaps && reached.before > reached.limit) { /* else nearly equal objects are swapped */
+        PLB_TRY(raise_limit(&self, &reached, err));
+    }
     plb_ranks_allow(&self.ranks, reached.limit);
     ret = refine_to_limit(&self, swaps, err);
     if (ret == PLB_OK && total_excess(&self) > 0.0 && self.moves <= most_moves) {
-        ret = exchange_sets(&self, &reached, err);
+        ret = swaps ? PLB_OK : raise_limit(&self, &reached, err);
+        PLB_THEN(exchange_sets(&self, &reached, err));
     }
     reached.after = plb_ranks_max(&self.ranks);
     if (out != NULL) {
