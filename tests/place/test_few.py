@@ -244,6 +244,35 @@ def least_moves(s):
     return moves
 
 
+def test_objects_do_not_leave_for_balance_that_a_heavy_object_rules_out():
+    """One object takes twice the average: no rank needs to come below it."""
+    rng = np.random.default_rng(4)
+    load = rng.lognormal(0.0, 0.5, 12_000)
+    rank = np.arange(12_000) // 12
+    load[0] = 2.0 * load.sum() / 1000
+    s = pylb.Snapshot(load, rank, n_ranks=1000)
+    for name in REFINEMENTS:
+        assert pylb.place(s, name).migrations <= 30
+
+
+def test_refinement_that_is_stuck_swaps_before_it_begins_from_scratch():
+    """Memory and speeds leave few moves.  This once moved all objects, for a worse balance."""
+    rng = np.random.default_rng(170)
+    n, p = 6000, 200
+    load = np.sort(rng.random(n))
+    rank = pylb.place(pylb.Snapshot(load, np.arange(n) * p // n, n_ranks=p), "GreedyLB").rank
+    rank = np.where(rng.random(n) < 0.05, rng.integers(p, size=n), rank)
+    memory, speed = rng.integers(1, 9, size=n), rng.choice([0.5, 1.0, 2.0], p)
+    used = np.bincount(rank, memory, p)
+    limit = np.maximum(used, 1.3 * used.mean()).astype(int)
+    s = pylb.Snapshot(
+        load, rank, n_ranks=p, speed=speed, memory=memory, memory_limit=limit
+    )
+    plan = pylb.place(s, "RefineLB")
+    assert plan.after.max_over_mean < 1.01
+    assert plan.migrations < 0.3 * n
+
+
 @pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB", "BestFitLB"])
 def test_nothing_moves_for_a_gain_of_nothing(name):
     """The fullest ranks cannot give load, or would gain almost nothing by an exchange."""

@@ -309,6 +309,10 @@ def refined(s, overload=1.003, swaps=False):
     fit = BestFit(s)
     q = fit.q
     if most > 1.05 * limit:
+        swapped = refine(s, overload, True)
+        if swapped[1] < most:
+            rank, most, limit, exchanged, raised = swapped
+    if most > 1.05 * limit:
         rank, most = fit.restarts(rank, most, limit, exchanged)
         rank = fit.go_home(rank, most)
     if raised or most > (1 + 1e-9) * limit:

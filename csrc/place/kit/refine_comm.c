@@ -416,6 +416,7 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
     self.limit = overload * (plb_ranks_average(&self.ranks) + mean_comm(&self));
     if (exchanges) { /* the thesis does not raise its limit */
         bool raised;
+        self.limit = fmax(self.limit, plb_bound(&self.ranks, 0.0));
         PLB_TRY(plb_bound_raise(problem, &self.limit, &raised, err));
     }
     find_ranks(&self);
