@@ -38,8 +38,8 @@ typedef struct pieces {
 } pieces_t;
 
 enum {
-    SAMPLE = 4096, /* the median is that of this many objects */
-    PART = 4096,   /* number of objects that are sorted at a time */
+    SAMPLE = 4096,  /* the median is that of this many objects */
+    PART = 4096,    /* number of objects that are sorted at a time */
     COUNTABLE = 64, /* with more objects per rank, a limit is not raised */
 };
 
