@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import math
+import operator
+
 from twin_random import Random
+
+
+def pieces(q):
+    """Return a bound for equal ranks: objects are cut into equal pieces, and these are counted."""
+    m = min(q.n, 4096)
+    unit = sorted(q.load[k * q.n // m] for k in range(m))[m // 2]
+    per_load = 1 / unit if unit else 0.0
+    count = [max(math.floor(min(w * per_load + 0.5, 1 << 20)), 1) for w in q.load]
+    sizes = sorted((w / c, i) for i, (w, c) in enumerate(zip(q.load, count, strict=True)))
+    each, more = divmod(sum(count), q.p)
+    out, total, taken, at = float("inf"), 0.0, 0, 0
+    for m in range(1, more + 1):
+        while taken + count[sizes[at][1]] <= each * m + more:
+            total += count[sizes[at][1]] * sizes[at][0]
+            taken += count[sizes[at][1]]
+            at += 1
+        out = min(out, (total + (each * m + more - taken) * sizes[at][0]) / m)
+    return q.background[0] + out / q.speed[0] if more else 0.0
 
 
 class Pairs:
     """The exchanges between pairs of ranks; they change the lists `rank`, `loads` and `room`.
 
-    q: the snapshot, a twin_place.Plain.
+    q: the snapshot, a twin_place.Plain.  moves: the search ends if it needs more migrations.
     """
 
-    def __init__(self, q, rank, loads, room):
-        self.q, self.rank, self.loads, self.room = q, rank, loads, room
+    def __init__(self, q, rank, loads, room, moves=float("inf")):
+        self.q, self.rank, self.loads, self.room, self.moves = q, rank, loads, room, moves
         free = [i for i in range(q.n) if q.movable[i] and q.load[i] > 0]
         self.on = [[i for i in free if rank[i] == r] for r in range(q.p)]
         self.work = 1e6 + 300 * q.p
 
-    def search(self, limit):
-        """Exchange objects until the limit is met, or the lowest limit that can be met."""
+    def search(self, limit, useless=float("inf")):
+        """Exchange objects until the limit is met, or the lowest limit that can be met.
+
+        End if it seems that all results will be longer than `useless`.
+        """
         low, before = limit, float("inf")
+        if max(map(self.seconds, range(self.q.p))) > useless and not self.meet(useless, useless):
+            return
         if self.meet(limit, limit):
             return
         while self.work > 0:
@@ -42,6 +68,7 @@ class Pairs:
         q = self.q
         self.allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
         check, goal, longest, moved = self.work, float("inf"), float("inf"), []
+        before = None
         while True:
             donors = [r for r in range(q.p) if self.over(r) > 1e-12 * limit]
             most = limit + max(map(self.over, donors), default=0)
@@ -50,6 +77,13 @@ class Pairs:
             if most <= (1 - 2e-3) * longest:
                 longest, moved = most, []
             excess = sum(map(self.over, donors))
+            away = sum(map(operator.ne, self.rank, q.rank))
+            before = before or (away, excess)
+            moves, reduced = away - before[0], before[1] - excess
+            known = reduced > 0 and moves > self.moves // 8
+            ahead = moves * excess / reduced if known else 0
+            if away + max(len(donors), ahead) > self.moves:
+                self.work = 0
             if self.work <= 0 or (self.work <= check and excess > goal):
                 return self.undo(moved)
             if self.work <= check:
@@ -141,13 +175,14 @@ class Restarts:
     def __init__(self, q, placed, alike, limited):
         self.q, self.placed, self.alike, self.limited = q, placed, alike, limited
 
-    def search(self, rank, most, limit):
+    def search(self, rank, most, limit, exchanged):
         self.best, self.most = list(rank), most
-        self.search_from(list(rank), limit)
+        if not exchanged:
+            self.search_from(list(rank), limit)
         if not self.is_done(limit):
             limit = max(limit, self.crowd())
-        if self.most > 1.003 * limit and self.placed is not None:
-            self.search_from(list(self.placed), limit, 1.003)
+        if self.most > 1.005 * limit and self.placed is not None:
+            self.search_from(list(self.placed), limit, 1.005)
         if not self.limited and any(self.q.movable):
             self.search_from_changes(limit)
         return self.best, self.most
@@ -157,7 +192,8 @@ class Restarts:
 
     def search_from(self, rank, limit, factor=1.0):
         pairs = Pairs(self.q, rank, self.q.sums(rank), self.q.room(rank))
-        pairs.search(limit)
+        useless = max(self.most / factor, limit) if factor > 1 else float("inf")
+        pairs.search(limit, useless)
         most = max(map(pairs.seconds, range(self.q.p)))
         if most * factor * (1 + 1e-12) < self.most:
             self.best, self.most = rank, most

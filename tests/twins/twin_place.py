@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 
-from twin_pairs import Pairs, Restarts
+from twin_pairs import Pairs, Restarts, pieces
 
 
 class Plain:
@@ -92,19 +92,24 @@ def bound(q, loads, grain=0.0):
     return max(average, max(floors), best)
 
 
-def refine(s, overload=1.003, swaps=False, least=0.0):
+def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
     """Place like RefineLB: overloaded ranks give objects to ranks with room, within the limits.
 
-    No rank is overloaded that takes at most `least` seconds.  Return the placement and the seconds
-    of the slowest rank.
+    No rank is overloaded that takes at most `least` seconds.  Give up after more than this number
+    of moves.  Return the placement, the seconds of the slowest rank, the limit, whether pairs of
+    ranks have exchanged sets, and whether the limit was raised.
     """
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     limit = max(threshold(q, overload, loads), bound(q, loads), least)
-    allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
+    raised = False
 
     def seconds(r):
         return q.background[r] + loads[r] / q.speed[r]
+
+    if swaps and max(map(seconds, range(q.p))) > limit:
+        limit, raised = raise_limit(s, q, limit)
+    allowed = [(limit - b) * v for b, v in zip(q.background, q.speed, strict=True)]
 
     def overloaded(r):
         return seconds(r) > limit * (1.0 + 1e-9)
@@ -133,6 +138,8 @@ def refine(s, overload=1.003, swaps=False, least=0.0):
         found = ((i, receiver_of(i)) for i in enough + rest[::-1])
         i, to = next(((i, r) for i, r in found if r is not None), (None, None))
         if i is not None:
+            nonlocal moved
+            moved += 1
             move(i, to)
         return i is not None
 
@@ -160,7 +167,7 @@ def refine(s, overload=1.003, swaps=False, least=0.0):
             receivers = [r for r in range(q.p) if not overloaded(r) and allowed[r] - loads[r] > 0]
             give = [sorted_objects(q, rank, r) for r in range(q.p)]
             gave, listed = set(donors), False
-            while donors and receivers:
+            while donors and receivers and moved <= moves:
                 d = max(donors, key=lambda r: (seconds(r), -r))
                 if not one_move(d) and not (swaps and one_swap(d)):
                     break
@@ -168,11 +175,20 @@ def refine(s, overload=1.003, swaps=False, least=0.0):
                     donors.remove(d)
                     receivers.append(d)
 
-    receivers, give, gave, listed = [], [], set(), False
+    receivers, give, gave, listed, moved = [], [], set(), False, 0
     rounds()
-    if excess() > 0:
-        Pairs(q, rank, loads, room).search(limit)
-    return rank, max(map(seconds, range(q.p)))
+    exchanged = excess() > 0 and moved <= moves
+    if exchanged:
+        if not swaps and moves == float("inf"):
+            limit, raised = raise_limit(s, q, limit)
+        Pairs(q, rank, loads, room, moves).search(limit)
+    return rank, max(map(seconds, range(q.p))), limit, exchanged, raised
+
+
+def raise_limit(s, q, limit):
+    """Return a limit just above the bound by counting, if it is missed in all placements."""
+    counted = pieces(q) if alike(s, q) and q.p < q.n <= 64 * q.p else 0.0
+    return (1.0045 * counted, True) if counted > limit else (limit, False)
 
 
 def sorted_objects(q, rank, r):
@@ -289,24 +305,29 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
 
 def refined(s, overload=1.003, swaps=False):
     """Refine; if too much is left above the threshold, search from other placements."""
-    rank, most = refine(s, overload, swaps)
+    rank, most, limit, exchanged, raised = refine(s, overload, swaps)
     fit = BestFit(s)
     q = fit.q
-    loads = q.sums(q.rank)
-    limit = max(threshold(q, overload, loads), bound(q, loads))
     if most > 1.05 * limit:
-        rank, most = fit.restarts(rank, most, limit)
+        swapped = refine(s, overload, True)
+        if swapped[1] < most:
+            rank, most, limit, exchanged, raised = swapped
+    if most > 1.05 * limit:
+        rank, most = fit.restarts(rank, most, limit, exchanged)
         rank = fit.go_home(rank, most)
-    if most > (1 + 1e-9) * limit:
+    if raised or most > (1 + 1e-9) * limit:
         rank = fewer(s, rank, most)
     return unless_gained(q, rank)
 
 
 def fewer(s, rank, most):
     """Return a placement with less than half of the migrations that is nearly as good, or rank."""
-    other, reached = refine(s, 0.0, least=1.001 * most)
-    moves = [sum(map(operator.ne, one, s.rank.tolist())) for one in (other, rank)]
-    return other if reached <= 1.002 * most and moves[0] < 0.5 * moves[1] else rank
+    many = sum(map(operator.ne, rank, s.rank.tolist()))
+    if not many:
+        return rank
+    other, reached, *_ = refine(s, 0.0, least=1.001 * most, moves=(many - 1) // 2)
+    moves = sum(map(operator.ne, other, s.rank.tolist()))
+    return other if reached <= 1.002 * most and moves < 0.5 * many else rank
 
 
 def longest(q, rank):
@@ -318,6 +339,13 @@ def longest(q, rank):
 def unless_gained(q, rank):
     """Undo all moves, unless the slowest rank becomes faster by more than a millionth."""
     return rank if longest(q, rank) < longest(q, q.rank) * (1.0 - 1e-6) else list(q.rank)
+
+
+def alike(s, q):
+    """Return whether all ranks are equal, and all objects may go to all of them."""
+    limited = s.memory is not None and s.memory_limit is not None
+    ranks = {*zip(q.speed, q.background, strict=True)}
+    return len(ranks) == 1 and all(q.movable) and not limited
 
 
 class BestFit:
@@ -336,10 +364,7 @@ class BestFit:
         self.above = tolerance
 
     def alike(self):
-        q = self.q
-        limited = self.s.memory is not None and self.s.memory_limit is not None
-        ranks = {*zip(q.speed, q.background, strict=True)}
-        return len(ranks) == 1 and all(q.movable) and not limited
+        return alike(self.s, self.q)
 
     def common(self):
         """Return the largest number that divides all loads."""
@@ -366,12 +391,12 @@ class BestFit:
     def place(self):
         q = self.q
         scarce = self.few and sum(q.movable) < 16 * q.p
-        rank, limit, most = self.refine() if scarce else self.fit()
+        rank, most, limit, exchanged, raised = self.refine() if scarce else self.fit()
         missed = most > limit * (1 + 1e-4)
         if missed:
-            rank, most = self.restarts(rank, most, limit * (1 + 1e-4))
+            rank, most = self.restarts(rank, most, limit * (1 + 1e-4), exchanged)
             rank = self.go_home(rank, most)
-        if missed or (self.few and not scarce):
+        if missed or raised or (self.few and not scarce):
             rank = fewer(self.s, rank, most)
         return unless_gained(q, rank)
 
@@ -381,15 +406,14 @@ class BestFit:
         return max(bound(q, loads, self.grain), threshold(q, 1 + max(room, self.above), loads))
 
     def refine(self):
-        limit = self.limit()
-        rank, most = refine(self.s, 0.0, least=limit)
-        return rank, limit, most
+        return refine(self.s, 0.0, least=self.limit())
 
-    def restarts(self, rank, most, limit):
+    def restarts(self, rank, most, limit, exchanged):
         placed = greedy(self.s)
         placed = placed and self.relabel(placed)
         limited = self.s.memory is not None and self.s.memory_limit is not None
-        return Restarts(self.q, placed, self.alike(), limited).search(rank, most, limit)
+        found = Restarts(self.q, placed, self.alike(), limited)
+        return found.search(rank, most, limit, exchanged)
 
     # ---- transfers -------------------------------------------------------------------------
 
@@ -409,7 +433,7 @@ class BestFit:
             self.transfers()
         if max(self.seconds()) > limit * (1 + tolerance):
             self.undo()
-        return self.rank, target, max(self.seconds())
+        return self.rank, max(self.seconds()), target, False, False
 
     def seconds(self):
         q = self.q

@@ -16,4 +16,16 @@ double plb_bound(const plb_ranks_t *ranks, double grain);
  * over all k. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
+/** Compute a bound by counting pieces; 0 if the ranks are not equal, or if there is no such bound.
+ * Each object is cut into equal pieces, about as heavy as the median object; where each piece may
+ * lie on another rank, the least maximum can only be less.  If p ranks have c p + e pieces, m <= e
+ * of them have c m + e or more in any placement, and one of these at least their mean.  The result
+ * is the smallest mean of all m, with the lightest pieces. */
+int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
+
+/** If plb_bound_pieces shows that no placement meets the limit, raise it to one just above the
+ * bound, which a search can usually meet, and set *raised.  Where ranks have many objects, the
+ * limit stays: their number hardly limits the balance. */
+int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
+
 #endif

@@ -37,6 +37,7 @@ enum {
     TRIES = 256, /* for one donor, at most this many partners are tried */
     /* for each set of the partner, at most this many fitting sets of the donor are compared */
     SCAN = 4,
+    KNOWN = 8, /* after this part of the migrations, their number can be foreseen */
     CHEAP = 2, /* an exchange with at most this many migrations is made at once */
 };
 /* After an exchange, at most this fraction of the excess may remain. */
@@ -67,12 +68,21 @@ typedef struct set {
     int32_t cost; /* number of objects in the set that have not left the snapshot's rank yet */
 } set_t;
 
-/* Some objects of a rank, and all subsets of them, sorted by load. */
+/* Some objects of a rank, and all subsets of them, sorted by load.  A set that is heavier than any
+ * other ends the list. */
 typedef struct side {
-    int32_t r, n_things, n_sets;
+    int32_t r;
+    int32_t n_things, n_sets;
+    int32_t after; /* the thing after the last one, on the same rank; -1: none */
     int32_t thing[MOST];
-    set_t set[1 << MOST];
+    set_t set[(1 << MOST) + 1];
 } side_t;
+
+/* A partner: its heap item, and its sets, which are listed when they are first needed. */
+typedef struct partner {
+    plb_item_t item;
+    side_t *side;
+} partner_t;
 
 typedef struct pairs {
     plb_ranks_t *ranks;
@@ -80,56 +90,97 @@ typedef struct pairs {
     plb_members_t on;   /* the things on each rank, without those of load 0 */
     plb_heap_t donor;   /* key: -seconds above the limit */
     plb_heap_t partner; /* key: -gap, the load that the rank can still take */
-    plb_item_t *front;  /* [n_front <= TRIES] partners that were taken from the heap, in the same
+    partner_t *front;   /* [n_front <= TRIES] partners that were taken from the heap, in the same
                            order: most donors try the same ones */
     int32_t n_front;
+    side_t *side;       /* [TRIES, or p if that is less] */
+    side_t **free_side; /* [n_free] those that no partner in `front` has */
+    int32_t n_free;
     plb_journal_t journal; /* migrations since the maximum was last reduced by more than NEAR */
     double work;           /* number of sets that may still be examined */
+    int64_t away;          /* objects that are not on the snapshot's rank */
+    int64_t most_away;     /* with more of them, the search ends */
     double excess;         /* seconds above the limit, sum of all donors */
-    double check, goal;    /* when `work` has fallen to `check`, `excess` must be at most `goal` */
-    side_t from, to;       /* the donor and the present partner */
+    int64_t away_before;   /* `away` and `excess` when the search for this limit began */
+    double excess_before;
+    double check, goal; /* when `work` has fallen to `check`, `excess` must be at most `goal` */
+    side_t from;        /* the donor */
 } pairs_t;
 
 /* The exchange to make: `give` and `back` are bit masks over the things of the donor and of the
  * partner. */
 typedef struct exchange {
-    int32_t at;           /* the partner is front[at]; -1: no exchange has been found */
-    int32_t theirs[MOST]; /* the partner's things */
+    int32_t at; /* the partner is front[at]; -1: no exchange has been found */
     int32_t give, back, cost;
     double over; /* seconds above the limit that remain on the worse of the two ranks */
 } exchange_t;
 
 /* ---- the sets of a rank --------------------------------------------------------------------- */
 
-/* Add an object: for each subset in the list, also list the subset with this object.  The list
- * stays sorted; it is merged from its end, in place.  Its first set, the empty one, is lighter
- * than any other. */
+/* Merge two lists of n sets into out[2 n], from both ends at once: in the processor, the two
+ * chains of comparisons run in parallel.  There are no branches, which could not be predicted.
+ * Of equally heavy sets, those of x come first. */
+static void merge(const set_t *x, const set_t *y, int32_t n, set_t *out)
+{
+    const set_t *x_end = x + n - 1, *y_end = y + n - 1;
+    for (int32_t low = 0, high = 2 * n - 1; low < n; low++, high--) {
+        const bool first = y->load < x->load, last = y_end->load < x_end->load;
+        out[low] = *(first ? y : x);
+        out[high] = *(last ? x_end : y_end);
+        y += first;
+        x += !first;
+        x_end -= last;
+        y_end -= !last;
+    }
+}
+
+/* Add an object: for each subset in the list, also list the subset with this object. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
-    set_t *set = self->set;
+    set_t without[1 << (MOST - 1)], with[1 << (MOST - 1)];
     const int32_t n = self->n_sets, bit = 1 << self->n_things;
-    for (int32_t without = n - 1, with = n - 1, at = 2 * n - 1; with >= 0; at--) {
-        const double sum = set[with].load + load;
-        if (set[without].load <= sum) {
-            set[at] = (set_t){sum, set[with].mask | bit, set[with].cost + cost};
-            with--;
-        } else {
-            set[at] = set[without--];
-        }
+    for (int32_t k = 0; k < n; k++) {
+        const set_t set = self->set[k];
+        without[k] = set;
+        with[k] = (set_t){set.load + load, set.mask | bit, set.cost + cost};
     }
+    merge(without, with, n, self->set);
     self->thing[self->n_things++] = i;
     self->n_sets = 2 * n;
 }
 
-static void list_sets(const pairs_t *self, side_t *side, int32_t r, int32_t most)
+static void list_nothing(const pairs_t *self, side_t *side, int32_t r)
 {
     side->r = r;
     side->n_things = 0;
     side->n_sets = 1;
+    side->after = self->on.head[r];
     side->set[0] = (set_t){0.0, 0, 0};
-    for (int32_t i = self->on.head[r]; i >= 0 && side->n_things < most; i = self->on.next[i]) {
-        add_object(side, i, self->thing[i].load, self->thing[i].home == r);
+}
+
+/* Ask for the first objects of a rank, which the processor needs soon. */
+static void prefetch(const pairs_t *self, int32_t r)
+{
+    int32_t i = self->on.head[r];
+    for (int32_t k = 0; k < FEW && i >= 0; k++) {
+        __builtin_prefetch(&self->thing[i]);
+        i = self->on.next[i];
     }
+}
+
+/* List the sets of the first `most` objects of a rank.  Its objects are the same as in the last
+ * call, if there was one since list_nothing. */
+static void list_sets(const pairs_t *self, side_t *side, int32_t most)
+{
+    if (side->n_things > most) {
+        list_nothing(self, side, side->r);
+    }
+    while (side->after >= 0 && side->n_things < most) {
+        const thing_t *it = &self->thing[side->after];
+        add_object(side, side->after, it->load, it->home == side->r);
+        side->after = self->on.next[side->after];
+    }
+    side->set[side->n_sets].load = INFINITY;
 }
 
 static int64_t memory_of(const pairs_t *self, const side_t *side, int32_t mask)
@@ -142,14 +193,14 @@ static int64_t memory_of(const pairs_t *self, const side_t *side, int32_t mask)
     return sum;
 }
 
-static bool has_room(const pairs_t *self, int32_t give, int32_t back)
+static bool has_room(const pairs_t *self, const side_t *to, int32_t give, int32_t back)
 {
     const int64_t *room = self->ranks->room;
     if (room == NULL) {
         return true;
     }
-    const int64_t more = memory_of(self, &self->from, give) - memory_of(self, &self->to, back);
-    return room[self->to.r] >= more && room[self->from.r] >= -more;
+    const int64_t more = memory_of(self, &self->from, give) - memory_of(self, to, back);
+    return room[to->r] >= more && room[self->from.r] >= -more;
 }
 
 /* ---- the best exchange of two ranks --------------------------------------------------------- */
@@ -158,57 +209,61 @@ typedef struct demand {
     double excess, gap;        /* excess: the load that the donor must lose; gap: the load that the
                                   partner can take */
     double slow_from, slow_to; /* seconds per load */
+    int32_t at;                /* the partner is front[at] */
 } demand_t;
 
-/* Returns whether the exchange is the best so far. */
-static bool consider(const pairs_t *self, const demand_t *of, const set_t *give, const set_t *back,
-                     exchange_t *best)
+/* Keep the exchange if it is the best so far. */
+static inline void consider(const pairs_t *self, const side_t *to, const demand_t *of,
+                            const set_t *give, const set_t *back, exchange_t *best)
 {
     const double sum = give->load - back->load;
     const double here = (of->excess - sum) * of->slow_from, there = (sum - of->gap) * of->slow_to;
     const double worse = here > there ? here : there, left = worse > 0.0 ? worse : 0.0;
     const int32_t cost = give->cost + back->cost;
     if ((left < best->over || (left == best->over && cost < best->cost)) &&
-        has_room(self, give->mask, back->mask)) {
+        has_room(self, to, give->mask, back->mask)) {
+        best->at = of->at;
         best->give = give->mask;
         best->back = back->mask;
         best->cost = cost;
         best->over = left;
-        return true;
     }
-    return false;
 }
 
-/* Returns whether the two ranks have an exchange that is the best so far. */
-static bool look(pairs_t *self, exchange_t *best)
+/* Find the best exchange of the donor with front[at], if it is better than `best`. */
+static void look(pairs_t *self, int32_t at, exchange_t *best)
 {
     const plb_ranks_t *ranks = self->ranks;
-    const int32_t from = self->from.r, to = self->to.r;
-    const demand_t of = {-plb_ranks_gap(ranks, from), plb_ranks_gap(ranks, to),
-                         1.0 / plb_speed(ranks->in, from), 1.0 / plb_speed(ranks->in, to)};
+    const side_t *from = &self->from, *to = self->front[at].side;
+    const demand_t of = {-plb_ranks_gap(ranks, from->r), plb_ranks_gap(ranks, to->r),
+                         1.0 / plb_speed(ranks->in, from->r), 1.0 / plb_speed(ranks->in, to->r),
+                         at};
     const double middle = 0.5 * (of.excess + of.gap);
     const double low = of.excess < of.gap ? of.excess : middle;
     const double high = of.excess < of.gap ? of.gap : middle;
-    const set_t *give = self->from.set;
-    int32_t a = 0;
-    bool found = false;
-    for (int32_t b = 0; b < self->to.n_sets && (best->over > 0.0 || best->cost > CHEAP); b++) {
-        const set_t *back = &self->to.set[b];
-        while (a < self->from.n_sets && give[a].load < low + back->load) {
-            a++;
+    const set_t *give = from->set, *end = from->set + from->n_sets;
+    exchange_t found = *best;
+    for (const set_t *back = to->set;
+         back < to->set + to->n_sets && (found.over > 0.0 || found.cost > CHEAP); back++) {
+        while (give->load < low + back->load) {
+            give++;
         }
-        if (a > 0) {
-            found |= consider(self, &of, &give[a - 1], back, best);
+        const double too_light = of.excess - ((end - 1)->load - back->load);
+        if (give == end && too_light * of.slow_from > found.over) {
+            break; /* the other sets of the partner are even heavier */
         }
-        for (int32_t k = a; k < self->from.n_sets && k < a + SCAN; k++) {
-            found |= consider(self, &of, &give[k], back, best);
-            if (give[k].load > high + back->load) {
+        if (give > from->set) {
+            consider(self, to, &of, give - 1, back, &found);
+        }
+        for (const set_t *k = give; k < end && k < give + SCAN; k++) {
+            consider(self, to, &of, k, back, &found);
+            if (k->load > high + back->load) {
                 break;
             }
         }
     }
-    self->work -= self->from.n_sets + self->to.n_sets;
-    return found;
+    *best = found;
+    self->work -= from->n_sets + to->n_sets;
 }
 
 /* ---- one donor ------------------------------------------------------------------------------ */
@@ -234,13 +289,16 @@ static void sort_in(pairs_t *self, int32_t r)
 static bool next_partner(pairs_t *self, int32_t n)
 {
     if (self->partner.n > 0 &&
-        (n == self->n_front || plb_item_before(self->partner.item[0], self->front[n]))) {
-        if (self->n_front == TRIES) {
-            plb_heap_push(&self->partner, self->front[--self->n_front]);
+        (n == self->n_front || plb_item_before(self->partner.item[0], self->front[n].item))) {
+        if (self->n_free == 0) {
+            const partner_t last = self->front[--self->n_front];
+            plb_heap_push(&self->partner, last.item);
+            self->free_side[self->n_free++] = last.side;
         }
-        plb_item_t *at = self->front + n;
+        partner_t *at = self->front + n;
         memmove(at + 1, at, (size_t)(self->n_front - n) * sizeof *at);
-        *at = plb_heap_pop(&self->partner);
+        *at = (partner_t){plb_heap_pop(&self->partner), self->free_side[--self->n_free]};
+        list_nothing(self, at->side, at->item.id);
         self->n_front++;
     }
     return n < self->n_front;
@@ -249,8 +307,16 @@ static bool next_partner(pairs_t *self, int32_t n)
 /* Remove front[at], whose load has changed. */
 static void leave_front(pairs_t *self, int32_t at)
 {
-    plb_item_t *item = self->front + at;
+    partner_t *item = self->front + at;
+    self->free_side[self->n_free++] = item->side;
     memmove(item, item + 1, (size_t)(--self->n_front - at) * sizeof *item);
+}
+
+static void empty_front(pairs_t *self)
+{
+    while (self->n_front > 0) {
+        self->free_side[self->n_free++] = self->front[--self->n_front].side;
+    }
 }
 
 /* Find an exchange for a donor. */
@@ -258,19 +324,25 @@ static exchange_t find(pairs_t *self, int32_t donor)
 {
     const double over = seconds_over(self, donor);
     exchange_t best = {.at = -1, .over = PART * over};
+    list_nothing(self, &self->from, donor);
+
+    prefetch(self, donor);
+    if (self->partner.n > 0) {
+        prefetch(self, self->partner.item[0].id);
+    }
+    if (self->donor.n > 0) {
+        prefetch(self, self->donor.item[0].id);
+    }
     for (int32_t n = 0; n < TRIES && next_partner(self, n); n++) {
         if (best.at >= 0 && best.over <= over * SOON * n) {
             break;
         }
         const int32_t most = n < EASY ? FEW : MOST;
         if (n == 0 || n == EASY) {
-            list_sets(self, &self->from, donor, most);
+            list_sets(self, &self->from, most);
         }
-        list_sets(self, &self->to, self->front[n].id, most);
-        if (look(self, &best)) {
-            best.at = n;
-            memcpy(best.theirs, self->to.thing, sizeof best.theirs);
-        }
+        list_sets(self, self->front[n].side, most);
+        look(self, n, &best);
     }
     return best;
 }
@@ -278,6 +350,7 @@ static exchange_t find(pairs_t *self, int32_t donor)
 static void move(pairs_t *self, int32_t thing, int32_t from, int32_t to)
 {
     const thing_t *it = &self->thing[thing];
+    self->away += (to != it->home) - (from != it->home);
     plb_members_leave(&self->on, thing, from);
     plb_members_enter(&self->on, thing, to);
     plb_ranks_move_known(self->ranks, it->object, it->load, from, to);
@@ -318,9 +391,10 @@ static int relieve(pairs_t *self, bool *helps, plb_err_t *err)
     self->excess += worst.key;
     *helps = best.at >= 0;
     if (*helps) {
-        const int32_t partner = self->front[best.at].id;
+        const side_t *to = self->front[best.at].side;
+        const int32_t partner = to->r;
         PLB_PASS(hand_over(self, self->from.thing, best.give, donor, partner, err));
-        PLB_PASS(hand_over(self, best.theirs, best.back, partner, donor, err));
+        PLB_PASS(hand_over(self, to->thing, best.back, partner, donor, err));
         leave_front(self, best.at);
         sort_in(self, partner);
     }
@@ -342,22 +416,43 @@ static bool stalls(pairs_t *self)
     return hardly;
 }
 
+/* Whether too many objects will migrate: each donor has yet to give one away, and the last part of
+ * the excess needs more migrations than the first. */
+static bool too_many(const pairs_t *self)
+{
+    const int64_t moves = self->away - self->away_before;
+    const double reduced = self->excess_before - self->excess;
+    const bool known = reduced > 0.0 && moves > self->most_away / KNOWN;
+    const double ahead = known ? (double)moves * self->excess / reduced : 0.0;
+    return self->away + self->donor.n > self->most_away ||
+           (double)self->away + ahead > (double)self->most_away;
+}
+
+static bool may_go_on(pairs_t *self)
+{
+    self->work = too_many(self) ? 0.0 : self->work;
+    return self->work > 0.0 && !stalls(self);
+}
+
 /* Try to bring all ranks below the limit; *met: whether the slowest rank now takes at most
  * `enough` seconds.  If not, undo the last migrations, which have hardly reduced the maximum. */
 static int meet(pairs_t *self, double limit, double enough, bool *met, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_ranks_allow(self->ranks, limit);
-    self->donor.n = self->partner.n = self->n_front = 0;
+    self->donor.n = self->partner.n = 0;
+    empty_front(self);
     self->excess = 0.0;
     for (int32_t r = 0; r < self->ranks->in->n_ranks; r++) {
         sort_in(self, r);
     }
     self->check = self->work;
     self->goal = INFINITY;
+    self->away_before = self->away;
+    self->excess_before = self->excess;
     bool helps = true;
     self->journal.before = longest(self);
-    while (ret == PLB_OK && helps && longest(self) > enough && self->work > 0.0 && !stalls(self)) {
+    while (ret == PLB_OK && helps && longest(self) > enough && may_go_on(self)) {
         ret = relieve(self, &helps, err);
         plb_journal_keep(&self->journal, longest(self), 1.0 - PLB_JOURNAL_NEAR);
         PLB_THEN(plb_interrupted(64));
@@ -371,11 +466,19 @@ static int meet(pairs_t *self, double limit, double enough, bool *met, plb_err_t
 }
 
 /* Meet the limit; if that is impossible, the lowest limit that can be met. */
-static int search(pairs_t *self, double limit, plb_err_t *err)
+static int search(pairs_t *self, const plb_pairs_aim_t *aim, plb_err_t *err)
 {
-    bool met;
+    bool met = true;
+    const double limit = aim->limit;
     double low = limit, before = INFINITY;
-    int ret = meet(self, limit, limit, &met, err);
+    int ret = PLB_OK;
+    if (plb_ranks_max(self->ranks) > aim->useless) {
+        ret = meet(self, aim->useless, aim->useless, &met, err);
+        if (!met) {
+            return ret;
+        }
+    }
+    PLB_THEN(meet(self, limit, limit, &met, err));
     if (met) {
         return ret;
     }
@@ -410,6 +513,7 @@ static int list_things(pairs_t *self, plb_err_t *err)
     PLB_TRY(plb_members_init(&self->on, in->n_ranks, problem->n, err));
     for (int64_t k = problem->n - 1; k >= 0; k--) {
         const int32_t i = plb_problem_object(problem, by.item[k]);
+        self->away += rank[by.item[k]] != in->rank[i];
         self->thing[k] = (thing_t){in->load[i], i, in->rank[i]};
         if (in->load[i] > 0.0) {
             plb_members_enter(&self->on, (int32_t)k, rank[by.item[k]]);
@@ -421,7 +525,7 @@ out:
     return ret;
 }
 
-int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
+int plb_pairs(plb_ranks_t *ranks, const plb_pairs_aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = ranks->in->n_ranks;
@@ -429,15 +533,20 @@ int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err)
     PLB_NEW0(self, 1);
     self->ranks = ranks;
     self->work = WORK + WORK_PER_RANK * p;
+    self->most_away = aim->most_moves;
     PLB_NEW_EACH(p, self->donor.item, self->partner.item);
-    PLB_NEW(self->front, TRIES);
+    self->n_free = p < TRIES ? p : TRIES;
+    PLB_NEW_EACH(self->n_free, self->front, self->side, self->free_side);
+    for (int32_t k = 0; k < self->n_free; k++) {
+        self->free_side[k] = &self->side[self->n_free - 1 - k];
+    }
     PLB_TRY(list_things(self, err));
-    ret = search(self, limit, err);
+    ret = search(self, aim, err);
 out:
     if (self != NULL) {
         plb_members_free(&self->on);
         PLB_FREE(self->thing, self->journal.entry, self->donor.item, self->partner.item,
-                 self->front, self);
+                 self->front, self->side, self->free_side, self);
     }
     return ret;
 }

@@ -14,7 +14,10 @@
  * move or, if that does not fit, the heaviest object that fits (ties: the lowest index first).  A
  * donor that has come below the threshold becomes a receiver.  If no object of the most loaded
  * donor fits anywhere, further moves cannot shorten the iteration.  Then pairs of ranks exchange
- * sets of objects (pairs.c), down to the lowest threshold that they can meet.
+ * sets of objects (pairs.c), down to the lowest threshold that they can meet.  If a bound
+ * (plb_bound_pieces) shows that no placement meets the threshold, they begin with a threshold just
+ * above the bound: each threshold that is missed costs much time, most of all if it is missed by
+ * little.
  *
  * RefineSwapLB (Menon 2.3.1) first "swaps chares between processors in order to reduce the load on
  * the overloaded processor without overloading the other".  The donor's partner is the first rank
@@ -56,8 +59,9 @@ typedef struct refiner {
                             still swap objects */
     plb_item_t *aside;   /* [n_aside] receivers without enough memory for the current object */
     int32_t n_aside;
-    uint8_t *gives;   /* [p] whether the rank is a donor */
-    uint8_t *returns; /* [p] whether the rank is no donor */
+    uint8_t *gives;            /* [p] whether the rank is a donor */
+    uint8_t *returns;          /* [p] whether the rank is no donor */
+    int64_t moves, most_moves; /* with more moves, the refinement gives up */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -170,6 +174,7 @@ static void after_move(refiner_t *self, int32_t donor)
 static void move(refiner_t *self, int32_t donor, int64_t k)
 {
     const int32_t to = self->receiver.item[0].id;
+    self->moves++;
     plb_offers_take(&self->offers, k);
     plb_ranks_move(&self->ranks, self->offers.item[k].id, to);
     plb_heap_rekey(&self->receiver, -plb_ranks_gap(&self->ranks, to));
@@ -241,7 +246,7 @@ static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 static int move_all(refiner_t *self, bool swaps, plb_err_t *err)
 {
     int ret = PLB_OK;
-    while (ret == PLB_OK && self->donor.n > 0) {
+    while (ret == PLB_OK && self->donor.n > 0 && self->moves <= self->most_moves) {
         const int32_t donor = self->donor.item[0].id;
         const int64_t k = choose(self, donor);
         bool done = k >= 0;
@@ -299,28 +304,50 @@ static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
     return ret;
 }
 
+/* Raise a limit that no placement meets. */
+static int raise_limit(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
+{
+    if (self->most_moves < INT64_MAX) {
+        return PLB_OK; /* the caller knows that the limit can be met */
+    }
+    return plb_bound_raise(self->ranks.problem, &reached->limit, &reached->raised, err);
+}
+
+/* Let pairs of ranks exchange sets of objects. */
+static int exchange_sets(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
+{
+    reached->exchanged = true;
+    const plb_pairs_aim_t aim = {reached->limit, INFINITY, self->most_moves};
+    return plb_pairs(&self->ranks, &aim, err);
+}
+
 /* Refine to the limit of `overload` times the average, but no less than `least` seconds. */
 static int refine(const plb_problem_t *problem, double overload, double least, bool swaps,
-                  int32_t *rank, plb_refined_t *out, plb_err_t *err)
+                  int64_t most_moves, int32_t *rank, plb_refined_t *out, plb_err_t *err)
 {
     const int32_t p = problem->in->n_ranks;
-    refiner_t self = {0};
+    refiner_t self = {.most_moves = most_moves};
     int ret = plb_ranks_init(&self.ranks, problem, rank, err);
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW_EACH(p, self.donor.item, self.receiver.item, self.full.item, self.aside, self.gives,
                  self.returns);
-    const double before = plb_ranks_max(&self.ranks);
-    const double limit =
+    plb_refined_t reached = {.before = plb_ranks_max(&self.ranks)};
+    reached.limit =
         fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
-    plb_ranks_allow(&self.ranks, limit);
-    ret = refine_to_limit(&self, swaps, err);
-    if (ret == PLB_OK && total_excess(&self) > 0.0) {
-        ret = plb_pairs(&self.ranks, limit, err);
+    if (swaps && reached.before > reached.limit) { /* else nearly equal objects are swapped */
+        PLB_TRY(raise_limit(&self, &reached, err));
     }
+    plb_ranks_allow(&self.ranks, reached.limit);
+    ret = refine_to_limit(&self, swaps, err);
+    if (ret == PLB_OK && total_excess(&self) > 0.0 && self.moves <= most_moves) {
+        ret = swaps ? PLB_OK : raise_limit(&self, &reached, err);
+        PLB_THEN(exchange_sets(&self, &reached, err));
+    }
+    reached.after = plb_ranks_max(&self.ranks);
     if (out != NULL) {
-        *out = (plb_refined_t){limit, before, plb_ranks_max(&self.ranks)};
+        *out = reached;
     }
 out:
     plb_ranks_free(&self.ranks);
@@ -332,17 +359,17 @@ out:
 int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
                plb_err_t *err)
 {
-    return refine(problem, overload, 0.0, false, rank, out, err);
+    return refine(problem, overload, 0.0, false, INT64_MAX, rank, out, err);
 }
 
-int plb_refine_to(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *out,
-                  plb_err_t *err)
+int plb_refine_to(const plb_problem_t *problem, double limit, int64_t most_moves, int32_t *rank,
+                  plb_refined_t *out, plb_err_t *err)
 {
-    return refine(problem, 0.0, limit, false, rank, out, err);
+    return refine(problem, 0.0, limit, false, most_moves, rank, out, err);
 }
 
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     plb_refined_t *out, plb_err_t *err)
 {
-    return refine(problem, overload, 0.0, true, rank, out, err);
+    return refine(problem, overload, 0.0, true, INT64_MAX, rank, out, err);
 }

@@ -11,6 +11,8 @@
  * refinement and after it. */
 typedef struct plb_refined {
     double limit, before, after;
+    bool exchanged; /* whether pairs of ranks have exchanged sets of objects (pairs.h) */
+    bool raised;    /* whether the threshold is higher than it should be, because of a bound */
 } plb_refined_t;
 
 /* A refinement of rank[n_objects].  The memory limits must hold before the call, and they hold
@@ -23,9 +25,10 @@ typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int3
 int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
                plb_err_t *err);
 
-/** Like plb_refine, but a rank is overloaded if it takes more than `limit` seconds. */
-int plb_refine_to(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *out,
-                  plb_err_t *err);
+/** Like plb_refine, but a rank is overloaded if it takes more than `limit` seconds.  Gives up
+ * after more than `most_moves` migrations. */
+int plb_refine_to(const plb_problem_t *problem, double limit, int64_t most_moves, int32_t *rank,
+                  plb_refined_t *out, plb_err_t *err);
 
 /** RefineSwapLB: like RefineLB, but if no object can be moved, swap two objects of unequal load.
  */

@@ -27,6 +27,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/affinity.h"
+#include "place/kit/bound.h"
 #include "place/kit/offers.h"
 #include "place/kit/refine.h"
 #include "place/kit/swaps.h"
@@ -415,6 +416,11 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
         plb_affinity_of_ranks(in, rank, alpha, beta, self.comm);
     }
     self.limit = overload * (plb_ranks_average(&self.ranks) + mean_comm(&self));
+    if (exchanges) { /* the thesis does not raise its limit */
+        bool raised;
+        self.limit = fmax(self.limit, plb_bound(&self.ranks, 0.0));
+        PLB_TRY(plb_bound_raise(problem, &self.limit, &raised, err));
+    }
     find_ranks(&self);
     if (self.donor.n == 0 || self.receiver.n == 0) {
         goto out;

@@ -20,7 +20,7 @@ static const double ROUNDING = 1e-12;
 
 /* A placement made from scratch is worth its migrations only if it reduces the maximum by more
  * than this factor. */
-static const double WORTH = 1.003;
+static const double WORTH = 1.005;
 
 /* The search: its limit, and the best placement so far. */
 typedef struct search {
@@ -37,13 +37,13 @@ static bool is_done(const search_t *self)
     return self->max <= self->limit * (1.0 + ROUNDING);
 }
 
-/* Search from self->rank, and keep the result if it lowers the maximum by more than this factor.
- */
+/* Search from self->rank, and keep the result if it is better by more than this factor. */
 static int search_from(search_t *self, double factor, plb_err_t *err)
 {
+    const double useless = factor > 1.0 ? fmax(self->max / factor, self->limit) : INFINITY;
     plb_ranks_t ranks;
     int ret = plb_ranks_init(&ranks, self->problem, self->rank, err);
-    PLB_THEN(plb_pairs(&ranks, self->limit, err));
+    PLB_THEN(plb_pairs(&ranks, &(plb_pairs_aim_t){self->limit, useless, INT64_MAX}, err));
     const double max = ret == PLB_OK ? plb_ranks_max(&ranks) : INFINITY;
     plb_ranks_free(&ranks);
     if (max * factor * (1.0 + ROUNDING) < self->max) {
@@ -89,16 +89,18 @@ static int from_changes(search_t *self, plb_err_t *err)
     return ret;
 }
 
-int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
+int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *reached,
                  const plb_opts_t *opts, plb_err_t *err)
 {
     int ret = PLB_OK;
     double crowd;
-    search_t self = {problem, opts, limit, rank, NULL, *max};
+    search_t self = {problem, opts, limit, rank, NULL, reached->after};
     const size_t n = (size_t)problem->in->n_objects;
     PLB_NEW(self.rank, n);
     memcpy(self.rank, rank, n * sizeof *rank);
-    PLB_TRY(search_from(&self, 1.0, err));
+    if (!reached->exchanged) {
+        PLB_TRY(search_from(&self, 1.0, err));
+    }
     if (!is_done(&self)) {
         PLB_TRY(plb_bound_crowd(problem, &crowd, err));
         self.limit = fmax(limit, crowd);
@@ -109,7 +111,7 @@ int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, doub
     if (problem->room == NULL) {
         PLB_TRY(from_changes(&self, err));
     }
-    *max = self.max;
+    reached->after = self.max;
 out:
     plb_free(self.rank);
     return ret;

@@ -3,15 +3,15 @@
 #ifndef PLB_PLACE_KIT_RESTARTS_H
 #define PLB_PLACE_KIT_RESTARTS_H
 
-#include "place/kit/problem.h"
+#include "place/kit/refine.h"
 
-/** Improve rank[n_objects], whose slowest rank takes *max seconds, until it takes at most `limit`
- * seconds, or as little as the search can find; *max never grows.  Pairs of ranks exchange objects
- * (pairs.h).  The search starts from rank[] itself.  If the limit is still far, it starts again
- * from GreedyLB's placement; if there are few objects and no memory limits, also from random
- * changes of the best placement.  It ends when the limit or the bound of plb_bound_crowd is met.
- */
-int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, double *max,
+/** Improve rank[n_objects], the result of a refinement, until the slowest rank takes at most
+ * `limit` seconds, or as little as the search can find; reached->after never grows.  Pairs of
+ * ranks exchange objects (pairs.h).  The search starts from rank[] itself, unless the refinement
+ * has already done so.  If the limit is still far, it starts again from GreedyLB's placement; if
+ * there are few objects and no memory limits, also from random changes of the best placement.  It
+ * ends when the limit or the bound of plb_bound_crowd is met. */
+int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *reached,
                  const plb_opts_t *opts, plb_err_t *err);
 
 #endif

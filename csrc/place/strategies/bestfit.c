@@ -525,7 +525,7 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, pl
     const double average = plb_ranks_average(&self.ranks);
     const double bound = limit_of(&self.ranks, aim);
     const double first = plb_ranks_max(&self.ranks);
-    *out = (plb_refined_t){bound, first, first};
+    *out = (plb_refined_t){bound, first, first, false, false};
     const double limit =
         aim->grain > 0.0 ? bound : fmax(average, bound * (1.0 + ROUNDING) / (1.0 + tolerance));
     self.share = limit > 0.0 ? fmax(0.0, 1.0 - average / limit) : 0.0;
@@ -553,7 +553,7 @@ static int refine(const plb_problem_t *problem, const aim_t *aim, int32_t *rank,
     int ret = plb_ranks_init(&ranks, problem, rank, err);
     const double limit = ret == PLB_OK ? limit_of(&ranks, aim) : 0.0;
     plb_ranks_free(&ranks);
-    return PLB_THEN(plb_refine_to(problem, limit, rank, out, err));
+    return PLB_THEN(plb_refine_to(problem, limit, INT64_MAX, rank, out, err));
 }
 
 static int place(const plb_problem_t *problem, double above, int32_t *rank, const plb_opts_t *opts,
@@ -569,10 +569,10 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     PLB_TRY((scarce ? refine : fit)(problem, &aim, rank, &found, err));
     const bool missed = found.after > found.limit * (1.0 + CLOSE);
     if (missed) {
-        PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found.after, opts, err));
+        PLB_TRY(plb_restarts(problem, found.limit * (1.0 + CLOSE), rank, &found, opts, err));
         PLB_TRY(plb_home_return(problem, found.after, rank, err));
     }
-    if (missed || (aim.few && !scarce)) {
+    if (missed || found.raised || (aim.few && !scarce)) {
         PLB_TRY(plb_fewer(problem, rank, &found.after, err));
     }
     ret = plb_home_unless_gained(problem, found.before, found.after, rank, err);

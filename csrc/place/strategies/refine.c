@@ -1,9 +1,12 @@
 /* RefineLB and RefineSwapLB: overloaded ranks give a few objects to less loaded ranks
- * (kit/refine.c).  If much imbalance is left, the strategies also search from other placements
- * (kit/restarts.c).  If the threshold is missed, they try to reach nearly the same maximum with
- * far fewer migrations (kit/fewer.c). */
+ * (kit/refine.c).  If much imbalance is left, RefineLB also swaps objects; if that does not help,
+ * both strategies search from other placements (kit/restarts.c).  If the threshold is missed, they
+ * try to reach nearly the same maximum with far fewer migrations (kit/fewer.c). */
 #include "place/kit/refine.h"
 
+#include <string.h>
+
+#include "base/mem.h"
 #include "place/kit/fewer.h"
 #include "place/kit/home.h"
 #include "place/kit/restarts.h"
@@ -15,6 +18,25 @@ static const double MUCH = 1.05;
 /* The threshold counts as met if it is exceeded by at most this fraction. */
 static const double ROUNDING = 1e-9;
 
+/* Refine with swaps, and take the result if it is better. */
+static int try_swaps(const plb_problem_t *problem, double overload, plb_refined_t *reached,
+                     int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_refined_t swapped;
+    int32_t *other = NULL;
+    PLB_NEW(other, problem->in->n_objects);
+    PLB_TRY(plb_problem_present(problem, other, err));
+    PLB_TRY(plb_refine_swap(problem, overload, other, &swapped, err));
+    if (swapped.after < reached->after) {
+        *reached = swapped;
+        memcpy(rank, other, (size_t)problem->in->n_objects * sizeof *rank);
+    }
+out:
+    plb_free(other);
+    return ret;
+}
+
 /* If the refinement has missed its threshold by much, search from other placements.  If the
  * threshold is still missed, look for fewer migrations. */
 static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refined_t *reached,
@@ -22,10 +44,14 @@ static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refine
 {
     int ret = PLB_OK;
     if (reached->after > MUCH * reached->limit) {
-        ret = plb_restarts(problem, reached->limit, rank, &reached->after, opts, err);
+        ret = try_swaps(problem, opts->params[0], reached, rank, err);
+    }
+    if (ret == PLB_OK && reached->after > MUCH * reached->limit) {
+        ret = plb_restarts(problem, reached->limit, rank, reached, opts, err);
         PLB_THEN(plb_home_return(problem, reached->after, rank, err));
     }
-    if (ret == PLB_OK && reached->after > (1.0 + ROUNDING) * reached->limit) {
+    const bool missed = reached->raised || reached->after > (1.0 + ROUNDING) * reached->limit;
+    if (ret == PLB_OK && missed) {
         ret = plb_fewer(problem, rank, &reached->after, err);
     }
     return ret;
