@@ -253,6 +253,7 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
     parts->spare = NULL;
     parts->bin = NULL;
     split(parts, x, n, sign);
+    PLB_TRY(plb_interrupted(n));
     PLB_NEW(parts->spare, parts->largest);
     PLB_NEW(parts->bin, PLB_SORT_BINS(parts->largest));
     for (int64_t i = 0; i < n; i++) {

@@ -3,15 +3,16 @@
  * The trigger says when an LB step is due; the ledger says whether LB steps pay at all.  It has
  * three states:
  *
- *   on        When an LB step is due, the previous one is judged by the seconds that it has saved.
- * If recent LB steps have saved less than they cost (older ones count less), LB steps are switched
- * off, but not before `tries` of them have been judged. off       There are no LB steps for
- * `pause` iterations, or for longer, so that one LB step in each pause takes at most `share` of
- * the run's time.  The pause ends early if the imbalance of three iterations in a row is `rise`
- * times the imbalance before LB steps that did not pay.  The next LB step that is due is then a
- * trial. trial     The trial is judged after another pause.  If it has paid, LB steps are on
- * again; if not, the pause doubles.  So the cost of LB steps that never pay grows only with the
- *             logarithm of the run's length.
+ * - on: when an LB step is due, the previous one is judged by the seconds that it has saved.  If
+ *   recent LB steps have saved less than they cost (older ones count less), LB steps are switched
+ *   off, but not before `tries` of them have been judged.
+ * - off: there are no LB steps for `pause` iterations, or for longer, so that one LB step in each
+ *   pause takes at most `share` of the run's time.  The pause ends early if the imbalance of three
+ *   iterations in a row is `rise` times the imbalance before LB steps that did not pay.  The next
+ *   LB step that is due is then a trial.
+ * - trial: the trial is judged after another pause.  If it has paid, LB steps are on again; if
+ *   not, the pause doubles.  So the cost of LB steps that never pay grows only with the logarithm
+ *   of the run's length.
  *
  * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
  * iterations after the LB step are longer than the longest of the following ones (caches, paths of

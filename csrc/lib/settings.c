@@ -197,7 +197,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* PYLB_TRIGGER may be a number of steps. */
+/* PYLB_TRIGGER may be a number: rebalance after so many iterations each time. */
 static const char *option_of(const char *option, const char *value)
 {
     return strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : option;

@@ -34,9 +34,9 @@ void plb_hypergraph_free(plb_hypergraph_t *self);
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
 
-/** Group strongly connected vertices into *n clusters of at most `most` weight;
- * cluster[n_vertices] is the cluster of each vertex.  All vertices of a cluster have the same
- * label (label is NULL: any labels), and no two of them have different fixed parts. */
+/** Group vertices that have nets of much weight in common into *n clusters, each of weight `most`
+ * or less; cluster[n_vertices] is the cluster of each vertex.  All vertices of a cluster have the
+ * same label (label is NULL: any labels), and no two of them have different fixed parts. */
 int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
                            plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
 

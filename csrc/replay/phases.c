@@ -219,12 +219,11 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* A property that the present objects and the tasks of the trace have, with `size` bytes for each
- * object. */
+/* A property of the present objects, which is taken from the tasks of the trace. */
 typedef struct column {
-    char *own;
-    const char *given; /* NULL: the trace does not have it */
-    size_t size;
+    char *own;         /* of the present objects */
+    const char *given; /* of the tasks; NULL: the trace does not have it */
+    size_t size;       /* bytes for each object */
 } column_t;
 
 enum { N_COLUMNS = 5 };

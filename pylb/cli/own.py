@@ -48,7 +48,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def names_of(path: Path) -> set[str]:
-    """Read a module without executing it, and return the functions that it defines or imports.
+    """Read a module without executing it, and return the names that it defines or imports.
 
     Raises
     ------

@@ -61,8 +61,10 @@ class Profile(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A host's connection to the switch: bandwidth in bits per second in each direction, latency in
-    seconds in one direction; None: no limit.
+    """A host's connection: its bandwidth and its latency.
+
+    The bandwidth is in bits per second in each direction (None: no limit).  The latency is in
+    seconds, one way, to another host with the same latency (None: nothing is added).
 
     Examples
     --------

@@ -93,7 +93,7 @@ class Evaluation(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of an iteration whose components are phases, each ended by a barrier."""
+        """Seconds of an iteration if each component is a part of it, with a barrier at its end."""
         return math.fsum(component.max for component in self.components)
 
 

@@ -55,7 +55,7 @@ class SpeedLearner:
 
     @property
     def sigma(self) -> float:
-        """Noise of the measured times: standard deviation of their logarithms."""
+        """Noise of the measured times: standard deviation of their logarithms from the fit."""
         return self._core.sigma
 
     @property

@@ -98,7 +98,7 @@ class Advisor(RunResults):
     error of one rank in `advise` is raised on all ranks.  If the program of one rank raises or ends
     early, the other ranks end with an error that says so.
 
-    The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number of steps),
+    The environment variables ``PYLB_STRATEGY``, ``PYLB_TRIGGER`` (a name, or a number for `every`),
     ``PYLB_MODE``, ``PYLB_RECORD`` and ``PYLB_CLOCK`` override the program's arguments.
 
     Examples

@@ -35,8 +35,8 @@ class Region(NamedTuple):
     first: int
     iterations: int
     elapsed: float  # seconds, including the LB steps at the end of its iterations
-    useful: float  # seconds that all ranks computed together
-    max_useful: float  # seconds that the rank that computed longest in this region computed
+    useful: float  # computing seconds, sum over the ranks
+    max_useful: float  # computing seconds of the rank that computed longest
     parallel_efficiency: float
     load_balance: float
     communication_efficiency: float

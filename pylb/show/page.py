@@ -65,7 +65,10 @@ def html(course: Course) -> str:
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """Return a page with the JSON `run` and these scripts; also: more rules for its `POLICY`."""
+    """Return a page with the JSON `run` and these scripts.
+
+    also: more rules, which are added to its `POLICY`.
+    """
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(

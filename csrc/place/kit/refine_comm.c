@@ -426,7 +426,9 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
         goto out;
     }
     ret = plb_offers_init(&self.offers, &self.ranks, self.gives, INFINITY, err);
+    PLB_THEN(plb_interrupted(PLB_INTERRUPT_NOW));
     PLB_THEN(plb_affinity_init(&self.affinity, in, rank, self.gives, alpha, beta, err));
+    PLB_THEN(plb_interrupted(PLB_INTERRUPT_NOW));
     if (ret != PLB_OK) {
         goto out;
     }

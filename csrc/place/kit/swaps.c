@@ -269,6 +269,16 @@ static void undo(swaps_t *self)
     }
 }
 
+static int look_at_near(swaps_t *self, int32_t r, step_t *best)
+{
+    for (int32_t k = 0; k < self->n_near; k++) {
+        const double left = self->work;
+        look_at_pair_of_ranks(self, r, self->near[k], best);
+        PLB_PASS(plb_interrupted(1 + (int64_t)(left - self->work)));
+    }
+    return PLB_OK;
+}
+
 /* Make steps until the limit is met, or until none helps the slowest rank.  In the second case,
  * undo the last ones, which have hardly reduced the maximum. */
 static int all_steps(swaps_t *self, plb_err_t *err)
@@ -283,15 +293,12 @@ static int all_steps(swaps_t *self, plb_err_t *err)
             return ret;
         }
         find_near(self, r, step);
-        for (int32_t k = 0; k < self->n_near; k++) {
-            look_at_pair_of_ranks(self, r, self->near[k], &best);
-        }
+        PLB_PASS(look_at_near(self, r, &best));
         if (best.i == NOBODY) {
             break;
         }
         ret = write_down(self, &best, err);
         make(self, &best);
-        PLB_THEN(plb_interrupted(1));
     }
     undo(self);
     return ret;

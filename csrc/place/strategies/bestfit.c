@@ -228,16 +228,19 @@ static int move(fitter_t *self, int32_t from, int64_t k, int32_t to, plb_err_t *
         plb_offers_take(offers, k);
         move_object(self, object, from, to);
     }
-    return PLB_OK;
+    return plb_interrupted(8);
 }
 
 /* Undo the migrations since the total excess was last reduced by much. */
-static void undo(fitter_t *self)
+static int undo(fitter_t *self)
 {
-    while (self->journal.n > 0) {
+    int ret = PLB_OK;
+    while (ret == PLB_OK && self->journal.n > 0) {
         const plb_migration_t last = plb_journal_pop(&self->journal);
         move_object(self, last.object, self->ranks.rank[last.object], last.from);
+        ret = plb_interrupted(8);
     }
+    return ret;
 }
 
 static bool donor_is_done(const fitter_t *self, int32_t r)
@@ -300,7 +303,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     if (other.sum > best->sum) {
         *best = other;
     }
-    if (t->ends_donor) { /* a little too much load may be nearer than too little */
+    if (t->ends_donor) { /* a load just above `high` may be nearer than one below `low` */
         const double most = plb_ranks_gap(&self->ranks, t->to) + tolerance_of(self, t->to);
         const parcel_t more = one(self, t, at_least(self, t, t->high, most));
         const bool nearer = more.sum - t->high <= t->low - best->sum || best->give < 0;
@@ -532,9 +535,9 @@ static int fit(const plb_problem_t *problem, const aim_t *aim, int32_t *rank, pl
     plb_ranks_allow(&self.ranks, limit);
     self.excess = self.journal.before = total_excess(&self.ranks);
     if (first > limit * (1.0 + tolerance)) {
-        ret = transfers(&self, err);
+        PLB_TRY(transfers(&self, err));
         if (plb_ranks_max(&self.ranks) > limit * (1.0 + tolerance)) {
-            undo(&self);
+            PLB_TRY(undo(&self));
         }
         out->after = plb_ranks_max(&self.ranks);
     }

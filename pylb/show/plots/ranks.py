@@ -113,7 +113,7 @@ def imbalance(
     Raises
     ------
     DomainError
-        The two do not have one axis of the same length, or are empty.
+        The two are not one-dimensional arrays of the same length, or they are empty.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     DomainError
-        The schedule has more iterations than the run.
+        The schedule has an LB step after the end of the run.
 
     Examples
     --------
