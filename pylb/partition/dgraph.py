@@ -87,17 +87,24 @@ def read(
         raise DomainError(f"graph: {n} vertices and {m} edges: expected less than 2^31 of each")
     me = agreement.transport.rank
     key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
-    where = Directory.on(agreement)
-    where.update(key)
-    unique, which = np.unique(names, return_inverse=True)
-    found = where.find(unique)
-    number = (firsts[found.owner] + found.local)[which.reshape(-1)]
+    other = own is not None or bool(((names < 0) | (names >= n)).any())
+    if agreement.step(Step.DIRECTORY, 0, n_changed=int(other))[0].n_changed:
+        names = _numbers(agreement, firsts, key, names)
     row = np.repeat(np.arange(len(start) - 1), np.diff(start)) + firsts[me]
-    row, number = _symmetric(agreement, firsts, row, number, symmetrize)
+    row, number = _symmetric(agreement, firsts, row, names, symmetrize)
     counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
     ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
     owner = np.searchsorted(firsts, number, side="right") - 1
     return LocalGraph(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
+
+
+def _numbers(agreement: Agreement, firsts: I64, key: I64, names: I64) -> I64:
+    """Look up the number of each named vertex.  Collective."""
+    where = Directory.on(agreement)
+    where.update(key)
+    unique, which = np.unique(names, return_inverse=True)
+    found = where.find(unique)
+    return (firsts[found.owner] + found.local)[which.reshape(-1)]
 
 
 def _arrays(graph: Any) -> tuple[I64, I64]:
@@ -131,8 +138,10 @@ def _symmetric(
     mine = mine[np.diff(mine, prepend=-1) != 0]  # np.unique is 20 times slower here (NumPy 2.3)
     row, number = mine // total, mine % total
     owner = np.searchsorted(firsts, number, side="right") - 1
-    come = Plan.on(agreement, owner).forward(number * total + row)  # the other direction
-    missing = np.sort(np.setdiff1d(come, mine, assume_unique=True))
+    come = np.sort(Plan.on(agreement, owner).forward(number * total + row))  # the other direction
+    missing = come[:0]
+    if not np.array_equal(come, mine):  # the graph is not symmetric
+        missing = np.setdiff1d(come, mine, assume_unique=True)
     error: Exception | None = None
     if len(missing) and not symmetrize:
         a, b = missing[0] % total, missing[0] // total
