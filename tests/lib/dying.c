@@ -77,6 +77,7 @@ static void check(int code)
 {
     if (code != PYLB_OK) {
         fprintf(stderr, "rank %d: %s\n", rank, pylb_error());
+        usleep(200000); /* time for MPICH's mpiexec to pass on what was printed */
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }
