@@ -1,7 +1,6 @@
 /* Runs a library call that does not check for signals in a thread of its own.  A signal then ends
  * the caller's wait at once, while the thread goes on until the library returns. */
-#ifndef PLB_BASE_ASIDE_H
-#define PLB_BASE_ASIDE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void plb_aside_disown(const plb_piece_t *piece, int n);
 
 /** Copy n strings into one block, which plb_free frees; NULL: out of memory. */
 const char **plb_aside_words(const char *const *word, int n);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * or by PLB_PY_FIELDS(type, name, ...), with at most 16 names.
  */
-#ifndef PLB_BIND_CONVERT_H
-#define PLB_BIND_CONVERT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -93,5 +92,3 @@ PyObject *plb_py_speeds(const plb_learner_t *learner);
 
 /** Return the numbers of a verdict (PLB_VERDICT in decide/trigger.h) by name, as a new dict. */
 PyObject *plb_py_figures(const plb_verdict_t *verdict);
-
-#endif

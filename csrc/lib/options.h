@@ -1,6 +1,5 @@
 /* Values of options that a program or the environment sets: numbers, flags, parameters. */
-#ifndef PLB_LIB_OPTIONS_H
-#define PLB_LIB_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ int plb_option_param(const plb_param_t *params, int n, const char *owner, const 
 /** Set parameters from a text "name=value name=value"; NULL: none. */
 int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
                       double *value, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The options of an advisor, which the program and the environment set before the first step. */
-#ifndef PLB_LIB_SETTINGS_H
-#define PLB_LIB_SETTINGS_H
+#pragma once
 
 #include "base/clock.h"
 #include "decide/trigger.h"
@@ -56,5 +55,3 @@ const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *
 
 /** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */
 int64_t plb_settings_fingerprint(const plb_settings_t *self);
-
-#endif

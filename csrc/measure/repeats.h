@@ -4,8 +4,7 @@
  *
  * A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
  * processor has changed or was interrupted.  The next measurement shows which of the two. */
-#ifndef PLB_MEASURE_REPEATS_H
-#define PLB_MEASURE_REPEATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ typedef struct plb_prospects {
 /** Choose the parts.  The present parts stay unless the new ones are better by more than chance
  * explains.  If a rank might page, the new ones must also be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Places are numbered from left to right in a tree, and in row-major order in a torus.
  */
-#ifndef PLB_MODEL_TOPOLOGY_H
-#define PLB_MODEL_TOPOLOGY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -52,5 +51,3 @@ int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, cons
  * same group.  The same input always gives the same result. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_err_t *err);
-
-#endif

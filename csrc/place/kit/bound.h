@@ -1,6 +1,5 @@
 /* Lower bounds: under any placement, the slowest rank takes at least this many seconds. */
-#ifndef PLB_PLACE_KIT_BOUND_H
-#define PLB_PLACE_KIT_BOUND_H
+#pragma once
 
 #include "place/kit/ranks.h"
 
@@ -15,5 +14,3 @@ double plb_bound(const plb_ranks_t *ranks, double grain);
  * 1, and so at least the load of the k + 1 lightest of them.  The result is the largest such bound
  * over all k. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Improves a placement by exchanges of sets of objects between two ranks.  It helps if ranks have
  * few objects, and no move or swap of single objects reduces the maximum. */
-#ifndef PLB_PLACE_KIT_PAIRS_H
-#define PLB_PLACE_KIT_PAIRS_H
+#pragma once
 
 #include "place/kit/ranks.h"
 
@@ -9,5 +8,3 @@
  * slowest rank is as fast as the search can make it.  The maximum never grows; memory limits are
  * kept. */
 int plb_pairs(plb_ranks_t *ranks, double limit, plb_err_t *err);
-
-#endif
