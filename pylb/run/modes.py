@@ -9,7 +9,7 @@ import logging
 import math
 
 from pylb import _core
-from pylb.comm.agreement import Stats, Step
+from pylb.comm.agreement import Attempt, Stats, Step
 from pylb.decide.decider import BALANCE, JUDGE, PREVIEW, why_switched_off
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
@@ -259,9 +259,6 @@ class ReplayingMode(BalancingMode):
     def _check_objects(self, ranks: bool = True) -> None:
         """Check that the record has this program's objects; ranks=True: and on the same ranks."""
         state = self._state
-        error: Exception | None = None
-        try:
+        with Attempt(DomainError) as tried:
             self._decider.check_objects(state.done, state.objects, ranks)
-        except DomainError as why:
-            error = why
-        state.agreement.fail_alike(Step.CHANGES, error)
+        state.agreement.fail_alike(Step.CHANGES, tried.error)

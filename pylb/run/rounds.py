@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends, Transport
 from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
@@ -102,24 +102,18 @@ def place_in_rounds(
     tally = Tally()
     while True:
         sends: Sends = []
-        mine, error = tally, None
-        try:
+        mine = tally
+        with Attempt() as tried:
             if agent is None:
                 agent = _agent(
                     agreement.transport, strategy, params, seed, objects, near, own, speed
                 )
             sends, figures = agent.round(received, tally)
             mine = Tally(*figures)
-        except Exception as why:
-            error = why
-        if error is None and agent.done:
+        if tried.error is None and agent.done:
             break
         stats, received = agreement.step(
-            Step.PLACE,
-            iteration,
-            sends=sends,
-            error=error,
-            **mine.contribution(),
+            Step.PLACE, iteration, sends=sends, error=tried.error, **mine.contribution()
         )
         received.sort(key=itemgetter(0))
         tally = Tally.merged(stats)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Step
+from pylb.comm.agreement import Attempt, Step
 from pylb.decide.dropped import Dropped
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import SerializationError
@@ -121,15 +121,12 @@ class ShadowMode(MeasuringMode):
 
     def _catch_up(self, left_early: bool = False) -> None:
         stretches, rows = self._loads.gather(self._state.done, forget=True)
-        error: Exception | None = None
-        try:
+        with Attempt() as tried:
             self._check()
             self._feed(stretches, rows)
             if left_early and self._replay is not None and not self._lost:
                 self._replay.settle(self._remaining, True)
-        except Exception as why:
-            error = why
-        self._state.agreement.step(Step.RECORD, self._state.done, error=error)
+        self._state.agreement.step(Step.RECORD, self._state.done, error=tried.error)
 
     def _check(self) -> None:
         """Raise an error if an object cannot be packed: the computed savings would be wrong."""
