@@ -35,11 +35,9 @@ typedef struct plb_piece {
         (const void **)&(pointer), (int64_t)sizeof *(pointer) * (n)                               \
     }
 
-/** Copy each array, and set its pointer to the copy.  On failure, all pointers become NULL. */
-int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err);
-
-/** Free what plb_aside_own has copied. */
-void plb_aside_disown(const plb_piece_t *piece, int n);
+/** Copy all arrays into one block, which plb_free frees, and set each pointer to its copy.  NULL:
+ * out of memory; no pointer has changed. */
+void *plb_aside_own(const plb_piece_t *piece, int n);
 
 /** Copy n strings into one block, which plb_free frees; NULL: out of memory. */
 const char **plb_aside_words(const char *const *word, int n);
