@@ -14,8 +14,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Attempt, Step
-from pylb.decide.dropped import Dropped
-from pylb.decide.receipts import History, Receipt
+from pylb.decide.receipts import Dropped, History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.snapshot import F64
