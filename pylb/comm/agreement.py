@@ -220,6 +220,8 @@ class Agreement:
         The most recent step that this rank has taken.
     plans : int
         Number of plans made so far, the same on all ranks.
+    known_network : Network or None
+        The cost of messages, if it has been measured.
     running : OpenLoop or None
         A loop with a lag on this communicator that is not complete.  If this rank has left it, the
         rank helps the other ranks to complete it before the next step.
@@ -238,7 +240,7 @@ class Agreement:
         self.running: OpenLoop | None = None
         self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
         self.held = False
-        self._network: Network | None = None
+        self.known_network: Network | None = None
         self._cores: Cores | None = None
         self.plans = 0
 
@@ -247,15 +249,10 @@ class Agreement:
         """The most recent step that this rank has taken, in words."""
         return _in_words([*self.last_step, ""])
 
-    @property
-    def known_network(self) -> Network | None:
-        """The cost of messages if it has been measured, else None."""
-        return self._network
-
     def network(self) -> Network:
         """Return the cost of messages, which is measured once.  Collective the first time."""
-        self._network = self._network or self.transport.network()
-        return self._network
+        self.known_network = self.known_network or self.transport.network()
+        return self.known_network
 
     def cores(self) -> Cores:
         """Return which ranks share cores; log it once if some do.  Collective the first time."""
