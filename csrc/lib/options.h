@@ -6,9 +6,6 @@
 
 #include "base/param.h"
 
-/** Read a number.  PLB_ERR_VALUE: the text is not a number, or goes on after the number. */
-int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err);
-
 /** Read a whole number of `least` ... 2^53. */
 int plb_option_count(const char *option, const char *text, int64_t least, int64_t *out,
                      plb_err_t *err);

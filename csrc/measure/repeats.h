@@ -28,9 +28,6 @@ void plb_repeats_free(plb_repeats_t *self);
 /** Start again, because the ranks have new parts. */
 void plb_repeats_begin(plb_repeats_t *self);
 
-/** The fraction by which noise may have lengthened the longest time. */
-double plb_repeats_by_chance(plb_repeats_t *self);
-
 /** Add a measurement of each rank r that has busy[r].  Returns false if a measurement is far from
  * its mean, and the one before was not: only the next one shows whether the rank has changed.  If
  * the next one is far off to the same side, the rank has changed, and its mean starts again. */

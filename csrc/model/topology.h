@@ -25,10 +25,6 @@ typedef struct plb_topology {
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
                       int n_levels, plb_err_t *err);
 
-/** Number of links from place a to place b.  Tree: up to the common vertex and down.  Torus: the
- * shorter way round in each dimension. */
-int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
-
 /* Bytes that parts send to each other, in rows like a sparse matrix (CSR).  There are as many
  * parts as places of the machine. */
 typedef struct plb_flows {
