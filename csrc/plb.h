@@ -1,7 +1,6 @@
 /* The C core of pylb in one header, without the parts that need MPI or Python.  The functions that
  * decide have no side effects; the code for MPI, files and Python calls them. */
-#ifndef PLB_H
-#define PLB_H
+#pragma once
 
 #define PLB_VERSION "0.1.0"
 
@@ -88,5 +87,3 @@
 #include "whatif/simulator/agenda.h"
 #include "whatif/simulator/simulator.h"
 #include "whatif/simulator/trees.h"
-
-#endif

@@ -147,33 +147,25 @@ void plb_aside_wait(atomic_int *left)
 
 /* ---- copies of arrays that the thread owns -------------------------------------------------- */
 
-int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err)
+/* Return the bytes that an array takes in the block, so that the next one is aligned. */
+static size_t room_of(const plb_piece_t *piece)
 {
-    bool good = true;
-    for (int i = 0; i < n; i++) {
-        void *copy = NULL;
-        if (*piece[i].at != NULL && good) {
-            copy = plb_malloc((size_t)piece[i].bytes, 1);
-            good = copy != NULL;
-        }
-        if (copy != NULL) {
-            memcpy(copy, *piece[i].at, (size_t)piece[i].bytes);
-        }
-        *piece[i].at = copy;
-    }
-    if (good) {
-        return PLB_OK;
-    }
-    plb_aside_disown(piece, n);
-    return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for a copy of the arrays");
+    return *piece->at == NULL ? 0 : ((size_t)piece->bytes + 7) / 8 * 8;
 }
 
-void plb_aside_disown(const plb_piece_t *piece, int n)
+void *plb_aside_own(const plb_piece_t *piece, int n)
 {
+    size_t bytes = 0;
     for (int i = 0; i < n; i++) {
-        plb_free((void *)*piece[i].at);
-        *piece[i].at = NULL;
+        bytes += room_of(&piece[i]);
     }
+    char *block = plb_malloc(bytes, 1), *at = block;
+    for (int i = 0; block != NULL && i < n; at += room_of(&piece[i++])) {
+        if (*piece[i].at != NULL) {
+            *piece[i].at = memcpy(at, *piece[i].at, (size_t)piece[i].bytes);
+        }
+    }
+    return block;
 }
 
 const char **plb_aside_words(const char *const *word, int n)

@@ -1,7 +1,6 @@
 /* Runs a library call that does not check for signals in a thread of its own.  A signal then ends
  * the caller's wait at once, while the thread goes on until the library returns. */
-#ifndef PLB_BASE_ASIDE_H
-#define PLB_BASE_ASIDE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -36,13 +35,9 @@ typedef struct plb_piece {
         (const void **)&(pointer), (int64_t)sizeof *(pointer) * (n)                               \
     }
 
-/** Copy each array, and set its pointer to the copy.  On failure, all pointers become NULL. */
-int plb_aside_own(const plb_piece_t *piece, int n, plb_err_t *err);
-
-/** Free what plb_aside_own has copied. */
-void plb_aside_disown(const plb_piece_t *piece, int n);
+/** Copy all arrays into one block, which plb_free frees, and set each pointer to its copy.  NULL:
+ * out of memory; no pointer has changed. */
+void *plb_aside_own(const plb_piece_t *piece, int n);
 
 /** Copy n strings into one block, which plb_free frees; NULL: out of memory. */
 const char **plb_aside_words(const char *const *word, int n);
-
-#endif

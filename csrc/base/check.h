@@ -1,7 +1,6 @@
 /* Checks of numbers that come from outside.  The table below lists the domains: the ranges that
  * these numbers must be in. */
-#ifndef PLB_BASE_CHECK_H
-#define PLB_BASE_CHECK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, p
     {                                                                                             \
 #member, (double)(from)->member                                                           \
     }
-
-#endif

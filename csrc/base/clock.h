@@ -2,8 +2,7 @@
  * between plb_clock_enter and plb_clock_leave; this interval is called a frame.  In a frame, the
  * thread's own time runs at the speed of the virtual rank, and plb_clock_declare adds time to
  * it. */
-#ifndef PLB_BASE_CLOCK_H
-#define PLB_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ typedef struct plb_words {
 
 /** Return seconds with their unit, "1.2 s" or "345 ms". */
 plb_words_t plb_in_words(double seconds);
-
-#endif

@@ -5,8 +5,7 @@
  * rank is different: it slows every object of the rank, like a slow processor.  But the kernel
  * also counts the time in which a quota stops a thread as a wait for a core.  So on a rank with
  * its own quota, loads are elapsed times, which include all waits. */
-#ifndef PLB_BASE_CORES_H
-#define PLB_BASE_CORES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 /** Find the group of ranks with the fewest cores per rank, among three kinds of groups: ranks
  * of one host, ranks that may use the same cores, and ranks under the same quota. */
 int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Vector instructions of the processor, and those that pylb's C code was compiled for. */
-#ifndef PLB_BASE_CPU_H
-#define PLB_BASE_CPU_H
+#pragma once
 
 #if defined(__clang__)
 #define PLB_COMPILER "clang " __clang_version__
@@ -26,6 +25,4 @@ const char *plb_cpu_compiled(void);
 #define PLB_MULTIVERSION __attribute__((target_clones("default", "arch=x86-64-v3")))
 #else
 #define PLB_MULTIVERSION
-#endif
-
 #endif

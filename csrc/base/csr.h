@@ -1,7 +1,6 @@
 /* Compressed rows (CSR).  They give the edges of each vertex from a list of directed edges, and
  * the items of each group from the group of each item. */
-#ifndef PLB_BASE_CSR_H
-#define PLB_BASE_CSR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ typedef struct plb_groups {
 int plb_groups_init(plb_groups_t *self, const int32_t *group, int64_t n, int32_t n_groups,
                     plb_err_t *err);
 void plb_groups_free(plb_groups_t *self);
-
-#endif

@@ -4,8 +4,7 @@
  * that finds the error writes a message with the wrong values into the caller's plb_err_t; there
  * are no globals.  PLB_TRACE=1 in the environment prints file and line of every failure.
  */
-#ifndef PLB_BASE_ERR_H
-#define PLB_BASE_ERR_H
+#pragma once
 
 /* X(name, code, Python class, what it means): the table of all error codes.  The class is one of
  * pylb.errors, or a built-in class of Python. */
@@ -71,5 +70,3 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
 
 /** Called every few thousand steps of a long local loop; nonzero ends the loop with that code. */
 typedef int (*plb_tick_fn)(void *arg);
-
-#endif

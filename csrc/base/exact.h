@@ -6,8 +6,7 @@
  * off.  The sum must be below 2^127 (1.7e38).  So any order of additions on any number of ranks
  * gives the same bits, and the sum is rounded only once, in plb_exact_value.
  */
-#ifndef PLB_BASE_EXACT_H
-#define PLB_BASE_EXACT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ void plb_exact_merge(plb_exact_t *self, const plb_exact_t *other);
 
 /** Round the sum to the nearest double, ties to even. */
 double plb_exact_value(const plb_exact_t *self);
-
-#endif

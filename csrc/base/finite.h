@@ -1,6 +1,5 @@
 /* Tests whether numbers are finite, or all the same. */
-#ifndef PLB_BASE_FINITE_H
-#define PLB_BASE_FINITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ static inline bool plb_all_equal(const double *x, int64_t n)
     }
     return true;
 }
-
-#endif

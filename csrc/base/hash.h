@@ -1,6 +1,5 @@
 /* Hashing of 64-bit keys, and a table that numbers keys in the order of their first use. */
-#ifndef PLB_BASE_HASH_H
-#define PLB_BASE_HASH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ int32_t plb_keys_find(const plb_keys_t *self, int64_t key);
 /** Set *number to the number of a key, which is added if it is new.  PLB_ERR_RANGE: more than 2^30
  * keys. */
 int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);
-
-#endif

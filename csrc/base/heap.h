@@ -2,8 +2,7 @@
  * depends only on the items.  For a max-heap, negate the keys.  Each node has four children: half
  * the depth of a binary heap, and the children of a node fill 64 bytes.  The caller owns the array
  * of items, which must be large enough for all items that will be pushed. */
-#ifndef PLB_BASE_HEAP_H
-#define PLB_BASE_HEAP_H
+#pragma once
 
 #include "base/item.h"
 
@@ -74,5 +73,3 @@ static inline plb_item_t plb_heap_pop(plb_heap_t *self)
     }
     return top;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * plb_interrupted calls it every few milliseconds.  After an interrupt, every later call also
  * returns PLB_ERR_INTERRUPTED. So a function without a return code can return early, and its
  * caller calls plb_interrupted(0). */
-#ifndef PLB_BASE_INTERRUPT_H
-#define PLB_BASE_INTERRUPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int plb_interrupted(int64_t steps);
 
 /** Whether a signal can interrupt this thread. */
 bool plb_interruptible(void);
-
-#endif

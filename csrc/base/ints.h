@@ -1,6 +1,5 @@
 /* Arrays of 32-bit or 64-bit integers, both read without a copy. */
-#ifndef PLB_BASE_INTS_H
-#define PLB_BASE_INTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ static inline int64_t plb_lower_bound(const int64_t *x, int64_t n, int64_t value
     PLB_BISECT(low, n, i, x[i] >= value)
     return low;
 }
-
-#endif

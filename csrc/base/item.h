@@ -1,6 +1,5 @@
 /* A number with an id, e.g. a load and its object: the entries of heaps and sorts. */
-#ifndef PLB_BASE_ITEM_H
-#define PLB_BASE_ITEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ static inline bool plb_item_before(plb_item_t a, plb_item_t b)
 {
     return a.key < b.key || (a.key == b.key && a.id < b.id);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The lesser and the greater of two numbers, neither of which is NaN.  Each is one
  * instruction, while fmin and fmax are calls. */
-#ifndef PLB_BASE_LESSER_H
-#define PLB_BASE_LESSER_H
+#pragma once
 
 static inline double plb_lesser(double a, double b)
 {
@@ -12,5 +11,3 @@ static inline double plb_greater(double a, double b)
 {
     return a > b ? a : b;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Memory allocation that checks for overflow.  A test can make the n-th allocation fail. */
-#ifndef PLB_BASE_MEM_H
-#define PLB_BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,5 +90,3 @@ void plb_mem_fail_at(int64_t n);
 #define PLB_EACH_7(one, n, a, ...) one(a, n); PLB_EACH_6(one, n, __VA_ARGS__)
 #define PLB_EACH_8(one, n, a, ...) one(a, n); PLB_EACH_7(one, n, __VA_ARGS__)
 /* clang-format on */
-
-#endif

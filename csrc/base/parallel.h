@@ -1,6 +1,5 @@
 /* Threads for a loop over independent parts. */
-#ifndef PLB_BASE_PARALLEL_H
-#define PLB_BASE_PARALLEL_H
+#pragma once
 
 typedef void (*plb_part_fn)(void *arg, int part, int n_parts);
 
@@ -11,5 +10,3 @@ int plb_cores(void);
  *  runs on the calling thread, and so does a part whose thread cannot be started.  Returns when
  *  all parts are done.  n_parts is 1 ... 64. */
 void plb_parallel(int n_parts, plb_part_fn fn, void *arg);
-
-#endif

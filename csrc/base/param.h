@@ -1,6 +1,5 @@
 /* Parameters: numbers that a user may set, with default, range and help text in a table. */
-#ifndef PLB_BASE_PARAM_H
-#define PLB_BASE_PARAM_H
+#pragma once
 
 #include "base/err.h"
 
@@ -15,5 +14,3 @@ typedef struct plb_param {
 
 /** Check value[n], the values of these parameters; PLB_ERR_VALUE if one is out of its range. */
 int plb_params_check(const plb_param_t *params, int n, const double *value, plb_err_t *err);
-
-#endif

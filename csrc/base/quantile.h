@@ -1,6 +1,5 @@
 /* Medians and quantiles in linear time. */
-#ifndef PLB_BASE_QUANTILE_H
-#define PLB_BASE_QUANTILE_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ static inline double plb_median3(const double *x)
 {
     return fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.  Each
  * caller has its own stream; the receipt stores the seed, so every run can be repeated.
  */
-#ifndef PLB_BASE_RNG_H
-#define PLB_BASE_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ double plb_rng_uniform(plb_rng_t *self);
 
 /** Uniform in 0 ... n-1, without bias (Lemire 2019); n > 0. */
 uint64_t plb_rng_below(plb_rng_t *self, uint64_t n);
-
-#endif

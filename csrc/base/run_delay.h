@@ -7,8 +7,7 @@
  * Reading the run delay takes about 1 us.  So it is read at most every PLB_RUN_DELAY_GRAIN_NS,
  * which costs at most 0.3 % of the time.  A wait longer than this interval is always subtracted
  * from the object that it delayed; a shorter wait may be subtracted from a later object. */
-#ifndef PLB_BASE_RUN_DELAY_H
-#define PLB_BASE_RUN_DELAY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ int64_t plb_run_delay_ns(void);
 
 /** The monotonic clock without the run delay of this thread; never decreases. */
 int64_t plb_undelayed_ns(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.  There is one sort
  * for loads and one for items.  Both distribute items over bins, which takes linear time, and at
  * most n log n for an input that is made to be slow. */
-#ifndef PLB_BASE_SORT_H
-#define PLB_BASE_SORT_H
+#pragma once
 
 #include "base/err.h"
 #include "base/item.h"
@@ -37,5 +36,3 @@ void plb_loads_free(plb_loads_t *self);
  *  bin[PLB_SORT_BINS(n)] are scratch memory. */
 void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                     uint32_t *bin);
-
-#endif

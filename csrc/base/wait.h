@@ -2,8 +2,7 @@
  * if a quota limits ranks to a share of a core, a rank that spins takes time from the rank that it
  * waits for.
  */
-#ifndef PLB_BASE_WAIT_H
-#define PLB_BASE_WAIT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
 
 /** Wait a little between two tests of a condition.  Returns PLB_OK, or the code of `tick`. */
 int plb_wait_pause(plb_wait_t *self);
-
-#endif

@@ -79,24 +79,6 @@ PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n,
     return out;
 }
 
-PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size)
-{
-    PyObject *out = PyDict_New();
-    for (const plb_py_field_t *f = fields; out != NULL && f->name != NULL; f++) {
-        npy_intp shape = (npy_intp)n;
-        PyObject *array = PyArray_SimpleNew(1, &shape, NPY_FLOAT64);
-        const char *at = (const char *)from + (n > 0 ? f->offset : 0);
-        for (int64_t i = 0; array != NULL && i < n; i++, at += size) {
-            ((double *)PyArray_DATA((PyArrayObject *)array))[i] =
-                *(const double *)(const void *)at;
-        }
-        if (plb_py_put(out, f->name, array) != 0) {
-            Py_CLEAR(out);
-        }
-    }
-    return out;
-}
-
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to)
 {
     Py_ssize_t n = 0;
@@ -156,7 +138,20 @@ PyObject *plb_py_metrics(const plb_metrics_t *metrics)
 
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n)
 {
-    return plb_py_columns(metrics_fields, metrics, n, sizeof *metrics);
+    PyObject *out = PyDict_New();
+    for (const plb_py_field_t *f = metrics_fields; out != NULL && f->name != NULL; f++) {
+        npy_intp shape = (npy_intp)n;
+        PyObject *array = PyArray_SimpleNew(1, &shape, NPY_FLOAT64);
+        for (int64_t i = 0; array != NULL && i < n; i++) {
+            const char *at = (const char *)&metrics[i] + f->offset;
+            ((double *)PyArray_DATA((PyArrayObject *)array))[i] =
+                *(const double *)(const void *)at;
+        }
+        if (plb_py_put(out, f->name, array) != 0) {
+            Py_CLEAR(out);
+        }
+    }
+    return out;
 }
 
 PyObject *plb_py_figures(const plb_verdict_t *verdict)

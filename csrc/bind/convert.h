@@ -9,8 +9,7 @@
  *
  * or by PLB_PY_FIELDS(type, name, ...), with at most 16 names.
  */
-#ifndef PLB_BIND_CONVERT_H
-#define PLB_BIND_CONVERT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,10 +55,8 @@ int plb_py_put(PyObject *dict, const char *name, PyObject *value);
 /** Fill a struct from a tuple of values; 0, or -1 with an exception. */
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
 
-/** Return n structs of `size` bytes each: as a list of tuples; plb_py_columns: as a dict of
- * float64 arrays. */
+/** Return n structs of `size` bytes each as a list of tuples. */
 PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
-PyObject *plb_py_columns(const plb_py_field_t *fields, const void *from, int64_t n, size_t size);
 
 /** Return a list as a tuple, and release the list.  NULL gives NULL. */
 PyObject *plb_py_as_tuple(PyObject *list);
@@ -93,5 +90,3 @@ PyObject *plb_py_speeds(const plb_learner_t *learner);
 
 /** Return the numbers of a verdict (PLB_VERDICT in decide/trigger.h) by name, as a new dict. */
 PyObject *plb_py_figures(const plb_verdict_t *verdict);
-
-#endif

@@ -112,8 +112,6 @@ static PyMethodDef advisor_methods[] =
     PLB_PY_METHODS(advisor, observe, previewed, placed, abandon, judge);
 
 #define ADVISOR(X)                                                                                \
-    X(advisor, due, PyBool_FromLong(self->core.due),                                              \
-      "Whether an LB step was advised whose result is not known yet.")                            \
     X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
       "Number of LB steps that were advised and that no rank carried out.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
@@ -235,14 +233,10 @@ PLB_PY_METHOD(steps, leave, "sample:O seconds:d",
 static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, next, leave);
 
 #define STEPS(X)                                                                                  \
-    X(steps, is_due, PyBool_FromLong(plb_steps_is_due(&self->core)),                              \
-      "Whether a record must be taken before the next contribution.")                             \
     X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \
       "Number of records that were begun and not taken.")                                         \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
-      "Whether ranks are in different steps, have failed or left.")                               \
-    X(steps, record, plb_py_stats(&self->core.all),                                               \
-      "The record that was taken most recently, a tuple.")
+      "Whether ranks are in different steps, have failed or left.")
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",

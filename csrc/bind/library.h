@@ -1,6 +1,5 @@
 /* Fills the Python module of a partitioner: its version, and a capsule for pylb._core. */
-#ifndef PLB_BIND_LIBRARY_H
-#define PLB_BIND_LIBRARY_H
+#pragma once
 
 #include "bind/views.h"
 
@@ -18,5 +17,3 @@ static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *
     Py_XDECREF(capsule);
     return failed ? -1 : 0;
 }
-
-#endif

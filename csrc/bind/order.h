@@ -1,7 +1,6 @@
 /* The order in which the rows of an array travel: what gather(), scatter() and an exchange copy.
  */
-#ifndef PLB_BIND_ORDER_H
-#define PLB_BIND_ORDER_H
+#pragma once
 
 #include "bind/views.h"
 
@@ -46,5 +45,3 @@ static inline void plb_py_order_scatter(const plb_py_order_t *o, const char *fro
         plb_scatter(from, o->index, o->n, row_bytes, to);
     }
 }
-
-#endif

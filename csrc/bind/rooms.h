@@ -1,6 +1,5 @@
 /* Functions that the files of this folder share, and what each file adds to its module. */
-#ifndef PLB_BIND_ROOMS_H
-#define PLB_BIND_ROOMS_H
+#pragma once
 
 #include "bind/views.h"
 
@@ -78,5 +77,3 @@ PLB_PY_MPI_ROOMS(X)
         return 0;                                                                                 \
     }                                                                                             \
     PLB_PY_MODULE(name, text, name##_exec)
-
-#endif

@@ -17,8 +17,7 @@
  *
  * The views, outputs and memory that `c` holds are released when the function returns.
  */
-#ifndef PLB_BIND_VIEWS_H
-#define PLB_BIND_VIEWS_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -465,5 +464,3 @@ int plb_py_add_functions(PyObject *module, PyMethodDef *methods);
     {                                                                                             \
         return PyModuleDef_Init(&definition);                                                     \
     }
-
-#endif

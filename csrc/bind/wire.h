@@ -2,8 +2,7 @@
  * pickled are copied, in a tenth of the time that pickle takes.  Other data are left to pickle.
  * A letter is a message to one object.  A multicast consists of several letters in a row, one for
  * each receiver, all with the same data, which are in the bytes (the wire) only once. */
-#ifndef PLB_BIND_WIRE_H
-#define PLB_BIND_WIRE_H
+#pragma once
 
 #include "bind/views.h"
 
@@ -46,5 +45,3 @@ PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_
  * data. -1 with an exception, also if the wire or the list `others` ends too early. */
 int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeObject *frozen,
                     int (*take)(void *arg, plb_letter_t letter), void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 #include "comm/comm.h"
 
 #include <limits.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/wait.h"

@@ -3,8 +3,7 @@
  * MPI returns its errors (MPI_ERRORS_RETURN on the duplicate); every code is checked, and becomes
  * PLB_ERR_MPI with MPI's own text.
  */
-#ifndef PLB_COMM_COMM_H
-#define PLB_COMM_COMM_H
+#pragma once
 
 #include <mpi.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t 
 int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
                        plb_err_t *err);
-
-#endif

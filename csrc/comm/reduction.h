@@ -1,8 +1,7 @@
 /* Nonblocking reductions of statistics and of maxima, several at a time.  All ranks must begin the
  * reductions of one kind in the same order, but the order of the two kinds may differ between
  * ranks.  So each kind has its own communicator. */
-#ifndef PLB_COMM_REDUCTION_H
-#define PLB_COMM_REDUCTION_H
+#pragma once
 
 #include "comm/comm.h"
 #include "measure/reduction.h"
@@ -28,5 +27,3 @@ int plb_reducer_reserve(plb_reducer_t *self, int depth, plb_err_t *err);
 
 /** Free the memory; the communicators are kept.  Local; no reduction may be under way. */
 void plb_reducer_free(plb_reducer_t *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* Routes of items to ranks: the order in which items are sent, and copies to and from that order.
  * Either all items have the same number of bytes, or each item has its own number of elements. */
-#ifndef PLB_COMM_ROUTE_H
-#define PLB_COMM_ROUTE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *in
                       int64_t bytes, char *to);
 void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
                        int64_t bytes, char *to);
-
-#endif

@@ -9,8 +9,7 @@
  * the Iallreduce of the record, so a step costs one collective call; and only the heads are sent
  * synchronously.  When the reduction is complete, every rank has the same record, and all heads
  * have been received. */
-#ifndef PLB_COMM_STEP_H
-#define PLB_COMM_STEP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -69,5 +68,3 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
  * way: call this function again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);
-
-#endif

@@ -5,8 +5,7 @@
  * removal moves back the entries that follow, so there are no markers of removed entries.  Each
  * field has an array of its own, and unwanted fields have none: an entry with only an owner takes
  * 16 bytes. */
-#ifndef PLB_COMM_TABLE_H
-#define PLB_COMM_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ int64_t plb_table_remove(plb_table_t *self, const int64_t *id, int64_t n);
 
 /** Write the ids of all entries to id[self->n], in the order of the slots. */
 void plb_table_ids(const plb_table_t *self, int64_t *id);
-
-#endif

@@ -5,10 +5,7 @@
  * the exchange itself.  Instead the tag of each message identifies the exchange (plan, direction,
  * kind of items).  A receive accepts any tag, and raises an error if it is not the tag of this
  * exchange.  A rank that has failed sends its partners an empty message with PLB_TAG_FAILED. */
-#ifndef PLB_COMM_TRANSFER_H
-#define PLB_COMM_TRANSFER_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "comm/comm.h"
 
@@ -52,5 +49,3 @@ int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, pl
  * wait for rows of this rank, and receive and drop their rows.  Waits. */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* The communication that the C library needs: an interface, and its version for a single rank.
  * comm/transport_mpi.h has the version for MPI.  All calls are collective; they wait as
  * base/wait.h says. */
-#ifndef PLB_COMM_TRANSPORT_H
-#define PLB_COMM_TRANSPORT_H
+#pragma once
 
 #include "measure/reduction.h"
 
@@ -45,5 +44,3 @@ struct plb_transport {
 
 /** Make the version for a single rank.  The caller owns it and frees it by (*out)->free. */
 int plb_transport_alone(plb_transport_t **out, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The communication of the C library by MPI, on duplicates of the user's communicator. */
-#ifndef PLB_COMM_TRANSPORT_MPI_H
-#define PLB_COMM_TRANSPORT_MPI_H
+#pragma once
 
 #include <mpi.h>
 
@@ -13,5 +12,3 @@ int plb_agree(MPI_Comm comm, int mine, plb_err_t *err);
 /** Make the version for MPI.  Collective.  The caller owns it and frees it by (*out)->free, which
  * is collective, too. */
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err);
-
-#endif

@@ -13,8 +13,7 @@
  * The saving of an LB step is estimated from max/mean.  The time that an iteration would have
  * taken without the LB step is the present mean load times the max/mean from before the LB step,
  * plus most of the growth of the imbalance since the LB step. */
-#ifndef PLB_DECIDE_ADVISOR_H
-#define PLB_DECIDE_ADVISOR_H
+#pragma once
 
 #include "decide/decider.h"
 #include "measure/stats.h"
@@ -100,5 +99,3 @@ void plb_advisor_abandon(plb_advisor_t *self);
 
 /** Update the seconds saved by the last LB step, in its receipt. */
 int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err);
-
-#endif

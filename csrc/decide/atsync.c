@@ -1,7 +1,6 @@
 #include "decide/atsync.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "base/mem.h"

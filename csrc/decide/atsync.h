@@ -18,8 +18,7 @@
  *
  * No clock is read here: the caller gives `now` in nanoseconds, which may step back.  Memory is
  * allocated only when objects join and when rows are added.  Iterations count from 1. */
-#ifndef PLB_DECIDE_ATSYNC_H
-#define PLB_DECIDE_ATSYNC_H
+#pragma once
 
 #include "decide/consensus.h"
 #include "decide/decider.h"
@@ -168,5 +167,3 @@ int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *
 
 /** Whether no reduction is under way: all ranks have ended the loop, or are about to rebalance. */
 bool plb_atsync_over(const plb_atsync_t *self);
-
-#endif

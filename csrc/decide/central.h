@@ -22,8 +22,7 @@
  *
  * The constants (central.c) are ours.  They were measured with BestFitLB and GossipLB for 10^3 to
  * 10^7 objects on 2 to 10^5 ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
-#ifndef PLB_DECIDE_CENTRAL_H
-#define PLB_DECIDE_CENTRAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects
  * central, other: names of the strategies. */
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size);
-
-#endif

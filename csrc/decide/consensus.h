@@ -49,8 +49,7 @@
  *
  * Iterations are compared with <= and >=, never with =.
  */
-#ifndef PLB_DECIDE_CONSENSUS_H
-#define PLB_DECIDE_CONSENSUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -197,5 +196,3 @@ int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb
 /** End the LB step that PLB_ACT_BALANCE asked for.  Call it when the objects that migrate have
  * been removed and added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* Estimates the seconds that a placement loses until the next LB step, if the loads go on changing
  * as they do now.  With this, the decider chooses for how many iterations ahead a strategy places.
  * A cycle is the time from one LB step to the next. */
-#ifndef PLB_DECIDE_CYCLE_H
-#define PLB_DECIDE_CYCLE_H
+#pragma once
 
 #include "model/cost.h"
 
@@ -45,5 +44,3 @@ int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *byte
  * LB step, its migrations, the messages, and the waiting for the slowest rank count as lost. */
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err);
-
-#endif

@@ -28,8 +28,7 @@
  *
  * Calls in a wrong order give PLB_ERR_STATE, impossible values PLB_ERR_VALUE; neither changes
  * anything.  If an error elsewhere prevents an answer, call plb_decider_abandon. */
-#ifndef PLB_DECIDE_DECIDER_H
-#define PLB_DECIDE_DECIDER_H
+#pragma once
 
 #include "decide/central.h"
 #include "decide/ledger.h"
@@ -247,5 +246,3 @@ void plb_decider_abandon(plb_decider_t *self);
 /** Update the receipt of the last LB step: max/mean and idle times of the iterations since then.
  */
 void plb_decider_settle(plb_decider_t *self);
-
-#endif

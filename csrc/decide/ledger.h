@@ -20,8 +20,7 @@
  * more than the sum of its parts, the whole time counts.  If no time above zero is reported, the
  * time of a balanced iteration counts.
  */
-#ifndef PLB_DECIDE_LEDGER_H
-#define PLB_DECIDE_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,5 +120,3 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
 
 /** Seconds that an LB step with a strategy is expected to cost; NAN if it was never tried. */
 double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);
-
-#endif

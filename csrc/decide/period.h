@@ -12,8 +12,7 @@
  *
  * Eq. 3.5 holds for an imbalance that grows linearly from zero after each LB step.  If it does
  * not grow (m <= 0), the period is infinite. */
-#ifndef PLB_DECIDE_PERIOD_H
-#define PLB_DECIDE_PERIOD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,5 +64,3 @@ double plb_period_growth(const plb_period_t *self, double residual);
 
 /** tau in iterations for an LB step that costs `cost` seconds; INFINITY if m <= 0. */
 double plb_period_tau(double cost, double growth);
-
-#endif

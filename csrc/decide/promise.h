@@ -14,8 +14,7 @@
  *
  * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
  * 1.3 s.  Each loses 0.25 s.  If a preview costs 0.1 s, it is due after 4 iterations. */
-#ifndef PLB_DECIDE_PROMISE_H
-#define PLB_DECIDE_PROMISE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ bool plb_promise_is_void(const plb_promise_t *self);
 /** Begin again after an LB step that predicts max/mean `predicted`.  price: seconds of a preview.
  */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Python's `Receipt` has fields of the same names; its docstring describes them.
  */
-#ifndef PLB_DECIDE_RECEIPT_H
-#define PLB_DECIDE_RECEIPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -128,5 +127,3 @@ void plb_receipt_free(plb_receipt_t *self);
  * decrease. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);
-
-#endif

@@ -1,6 +1,5 @@
 #include "decide/select.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/check.h"

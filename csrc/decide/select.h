@@ -37,8 +37,7 @@
  *      max/mean is above `imbalance`, or if none has run, the first one that never ran is used.
  *   6. If there is no candidate of the wanted kind, the other kind is used; if there is no
  *      candidate of the wanted family, the other family is used. */
-#ifndef PLB_DECIDE_SELECT_H
-#define PLB_DECIDE_SELECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -196,5 +195,3 @@ int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_
  * cannot be selected, or the outcome is invalid. */
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
                           plb_err_t *err);
-
-#endif

@@ -6,8 +6,7 @@
  * same record at the same step.  A rank that leaves contributes a final record, which says so
  * (n_ended).  If only some ranks leave, the others learn this from the merged record.  Every rank
  * then completes the reductions that have begun, so that no rank waits forever. */
-#ifndef PLB_DECIDE_STEPS_H
-#define PLB_DECIDE_STEPS_H
+#pragma once
 
 #include "base/wait.h"
 #include "measure/reduction.h"
@@ -54,5 +53,3 @@ bool plb_steps_broken(const plb_steps_t *self);
  * self->all is the record that ended the steps; false: call this again. */
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);
-
-#endif

@@ -4,8 +4,7 @@
  * (plb_trigger_balanced), and answers each iteration with a verdict.  It reads no clock, file or
  * message: the same calls give the same verdicts, so that all ranks, a replay and a simulation
  * decide the same. */
-#ifndef PLB_DECIDE_TRIGGER_H
-#define PLB_DECIDE_TRIGGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -184,5 +183,3 @@ bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 /** For triggers that need the cost of an LB step.  Returns true if the cost is unknown; then it
  * has set the reason of *v.  Returns false if the cost is known; then *v is unchanged. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
-
-#endif

@@ -5,13 +5,10 @@
  * For powers up to 10^27, 5^k fits into 64 bits, and a quotient or product of 128-bit integers,
  * with its remainder, gives the 53 bits.  vt prints seconds with 17 digits, which need the second
  * method.  All other numbers are left to strtod. */
-#ifndef PLB_IO_DECIMAL_H
-#define PLB_IO_DECIMAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /** Compute digits * 10^exponent, correctly rounded; false if neither method applies. */
 bool plb_decimal(uint64_t digits, int exponent, double *out);
-
-#endif

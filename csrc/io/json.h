@@ -4,8 +4,7 @@
  * skipped.  The text must follow RFC 8259 exactly (no NaN, no comments, no trailing commas;
  * strings in UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an
  * object.  Errors give file, byte, line and what was expected. */
-#ifndef PLB_IO_JSON_H
-#define PLB_IO_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ static inline uint64_t plb_json_offset(const plb_json_t *self)
 {
     return (uint64_t)(self->at - self->text);
 }
-
-#endif

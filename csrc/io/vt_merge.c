@@ -1,7 +1,6 @@
 #include "io/vt_merge.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/interrupt.h"

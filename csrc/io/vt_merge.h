@@ -1,6 +1,5 @@
 /* Joins the scans (vt_scan.h) of all ranks into one run. */
-#ifndef PLB_IO_VT_MERGE_H
-#define PLB_IO_VT_MERGE_H
+#pragma once
 
 #include "io/vt_scan.h"
 
@@ -47,5 +46,3 @@ void plb_vt_run_free(plb_vt_run_t *self);
 
 /** Whether `task` is the task of zero time that vt appends to phase 0. */
 bool plb_vt_is_initial(const plb_vt_phase_t *phase, const plb_vt_task_t *task);
-
-#endif

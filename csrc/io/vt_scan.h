@@ -4,8 +4,7 @@
  * positions in the text.  So a copy of the run can keep what the index does not contain (unknown
  * keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to
  * the caller, and must live as long as the scan. */
-#ifndef PLB_IO_VT_SCAN_H
-#define PLB_IO_VT_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -117,5 +116,3 @@ typedef struct plb_vt_scan {
 int plb_vt_scan(plb_vt_scan_t *self, const char *text, size_t size, const char *name,
                 plb_err_t *err);
 void plb_vt_scan_free(plb_vt_scan_t *self);
-
-#endif

@@ -1,6 +1,5 @@
 /* Writes the files of a run under another placement. */
-#ifndef PLB_IO_VT_WRITE_H
-#define PLB_IO_VT_WRITE_H
+#pragma once
 
 #include "io/vt_merge.h"
 
@@ -39,5 +38,3 @@ void plb_vt_plan_free(plb_vt_plan_t *self);
 /** Write the text of rank r's file: *size bytes, which the caller frees with plb_free.
  * Unchanged parts are copied: without any change the text is identical. */
 int plb_vt_write(const plb_vt_plan_t *self, int32_t r, char **text, size_t *size, plb_err_t *err);
-
-#endif

@@ -1,7 +1,5 @@
 #include "lib/advisor.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

@@ -1,6 +1,5 @@
 /* The struct to which the handle of an advisor points. */
-#ifndef PLB_LIB_ADVISOR_H
-#define PLB_LIB_ADVISOR_H
+#pragma once
 
 #include "base/cores.h"
 #include "comm/transport.h"
@@ -101,5 +100,3 @@ void plb_lib_end_moving(void *arg);
 /** End the steps of this rank: contribute for the last time, and take the records that are still
  *  under way.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The strategies among which the decider of an advisor chooses, with their parameters. */
-#ifndef PLB_LIB_CANDIDATES_H
-#define PLB_LIB_CANDIDATES_H
+#pragma once
 
 #include "decide/decider.h"
 #include "lib/settings.h"
@@ -18,5 +17,3 @@ typedef struct plb_candidates {
 int plb_candidates_init(plb_candidates_t *self, const plb_settings_t *settings, bool with_cells,
                         plb_err_t *err);
 void plb_candidates_free(plb_candidates_t *self);
-
-#endif

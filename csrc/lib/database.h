@@ -1,6 +1,5 @@
 /* The load database of an LB step: the cells of all ranks, gathered on rank 0 and placed there. */
-#ifndef PLB_LIB_DATABASE_H
-#define PLB_LIB_DATABASE_H
+#pragma once
 
 #include "comm/transport.h"
 #include "decide/decider.h"
@@ -35,5 +34,3 @@ int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err);
 
 void plb_placed_free(plb_placed_t *self);
-
-#endif

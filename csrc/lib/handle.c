@@ -1,7 +1,6 @@
 #include "lib/handle.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "base/mem.h"
 

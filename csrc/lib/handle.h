@@ -1,7 +1,6 @@
 /* What all functions of pylb.h use: the error of the calling thread, and handles, which remember
  * that they were closed. */
-#ifndef PLB_LIB_HANDLE_H
-#define PLB_LIB_HANDLE_H
+#pragma once
 
 #include "base/err.h"
 #include "lib/pylb.h"
@@ -29,5 +28,3 @@ int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, p
 void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err);
 
 void plb_handle_close(plb_handle_t *self);
-
-#endif

@@ -9,7 +9,7 @@
 /* 2^53: doubles represent all whole numbers up to this one */
 static const double MOST = 9007199254740992.0;
 
-int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err)
+static int read_number(const char *option, const char *text, double *out, plb_err_t *err)
 {
     char *end;
     *out = strtod(text, &end);
@@ -22,7 +22,7 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
                      plb_err_t *err)
 {
     double number;
-    PLB_PASS(plb_option_number(option, text, &number, err));
+    PLB_PASS(read_number(option, text, &number, err));
     PLB_FAIL_IF(!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number,
                 err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... 2^53", option,
                 text, (long long)least);
@@ -53,7 +53,7 @@ static int set_param(const plb_param_t *params, int n, const char *owner, const 
 {
     for (int i = 0; i < n; i++) {
         if (strlen(params[i].name) == length && strncmp(params[i].name, name, length) == 0) {
-            PLB_PASS(plb_option_number(params[i].name, text, &value[i], err));
+            PLB_PASS(read_number(params[i].name, text, &value[i], err));
             return plb_params_check(&params[i], 1, &value[i], err);
         }
     }

@@ -1,14 +1,10 @@
 /* Values of options that a program or the environment sets: numbers, flags, parameters. */
-#ifndef PLB_LIB_OPTIONS_H
-#define PLB_LIB_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/param.h"
-
-/** Read a number.  PLB_ERR_VALUE: the text is not a number, or goes on after the number. */
-int plb_option_number(const char *option, const char *text, double *out, plb_err_t *err);
 
 /** Read a whole number of `least` ... 2^53. */
 int plb_option_count(const char *option, const char *text, int64_t least, int64_t *out,
@@ -29,5 +25,3 @@ int plb_option_param(const plb_param_t *params, int n, const char *owner, const 
 /** Set parameters from a text "name=value name=value"; NULL: none. */
 int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
                       double *value, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* A plan: the new rank of each cell of a rank.  Also the migration of the cells. */
-#ifndef PLB_LIB_PLAN_H
-#define PLB_LIB_PLAN_H
+#pragma once
 
 #include "comm/route.h"
 #include "comm/transport.h"
@@ -25,5 +24,3 @@ struct pylb_plan {
 int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err);
 void plb_plan_free(pylb_plan *self);
-
-#endif

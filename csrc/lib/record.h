@@ -1,11 +1,8 @@
 /* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.read can read. */
-#ifndef PLB_LIB_RECORD_H
-#define PLB_LIB_RECORD_H
+#pragma once
 
 #include "lib/advisor.h"
 
 /** Gather the loads of the ranks, and write the record, if one was asked for.  Collective; an
  *  error is raised on all ranks. */
 int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err);
-
-#endif

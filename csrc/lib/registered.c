@@ -1,6 +1,5 @@
 #include "lib/registered.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* The strategies and triggers that the C library knows: those of the tables, and the user's own.
  */
-#ifndef PLB_LIB_REGISTERED_H
-#define PLB_LIB_REGISTERED_H
+#pragma once
 
 #include "decide/trigger.h"
 #include "place/strategy.h"
@@ -16,5 +15,3 @@ bool plb_registered_is_selectable(const plb_strategy_t *strategy);
 
 /** Whether the trigger is a function of the user's own. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);
-
-#endif

@@ -41,7 +41,7 @@ void plb_settings_free(plb_settings_t *self)
     *self = (plb_settings_t){0};
 }
 
-/* ---- one function for each option ----------------------------------------------------------- */
+/* ---- the options --------------------------------------------------------------------------- */
 
 typedef int (*set_fn)(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
@@ -88,29 +88,19 @@ static int set_lag(plb_settings_t *self, const char *option, const char *value, 
     return PLB_OK;
 }
 
-static int set_seed(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+/* Set the seed, or the number of steps. */
+static int set_count(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    return plb_option_count(option, value, 0, &self->seed, err);
+    int64_t *out = strcmp(option, "seed") == 0 ? &self->seed : &self->steps;
+    return plb_option_count(option, value, 0, out, err);
 }
 
-static int set_steps(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    return plb_option_count(option, value, 0, &self->steps, err);
-}
-
-static int set_give_up(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+/* Set give_up or unlike. */
+static int set_flag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     bool flag;
     PLB_PASS(plb_option_flag(option, value, &flag, err));
-    self->give_up = flag;
-    return PLB_OK;
-}
-
-static int set_unlike(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    bool flag;
-    PLB_PASS(plb_option_flag(option, value, &flag, err));
-    self->unlike = flag;
+    *(strcmp(option, "unlike") == 0 ? &self->unlike : &self->give_up) = flag;
     return PLB_OK;
 }
 
@@ -173,9 +163,9 @@ static const struct {
     set_fn set;
 } options[] = {
     {"strategy", set_strategy}, {"trigger", set_trigger}, {"every", set_every},
-    {"mode", set_mode},         {"lag", set_lag},         {"seed", set_seed},
-    {"steps", set_steps},       {"give_up", set_give_up}, {"clock", set_clock},
-    {"record", set_record},     {"unlike", set_unlike},   {"network", set_network},
+    {"mode", set_mode},         {"lag", set_lag},         {"seed", set_count},
+    {"steps", set_count},       {"give_up", set_flag},    {"clock", set_clock},
+    {"record", set_record},     {"unlike", set_flag},     {"network", set_network},
 };
 
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -217,11 +207,21 @@ int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* Return the table of the parameters that "strategy.X" sets: those of the strategy, or of the
+ * selection for "auto". */
+static const plb_param_t *strategy_table(const plb_settings_t *self, int *n, const char **name)
+{
+    const plb_strategy_t *s = self->strategy;
+    *n = s == NULL ? PLB_N_SELECTION : s->n_params;
+    *name = s == NULL ? "auto" : s->name;
+    return s == NULL ? plb_selection_params : s->params;
+}
+
 int plb_settings_close(plb_settings_t *self, plb_err_t *err)
 {
     int n;
     const char *name;
-    const plb_param_t *params = plb_settings_strategy_table(self, &n, &name);
+    const plb_param_t *params = strategy_table(self, &n, &name);
     const plb_trigger_kind_t *t = self->trigger;
     PLB_PASS(plb_option_defaults(params, n, &self->strategy_params, err));
     PLB_PASS(plb_option_defaults(t->params, t->n_params, &self->trigger_params, err));
@@ -261,15 +261,6 @@ bool plb_settings_watches(const plb_settings_t *self)
     return plb_settings_learns(self) && strcmp(self->trigger->name, "auto") == 0 && self->lag == 0;
 }
 
-const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *n,
-                                               const char **name)
-{
-    const plb_strategy_t *s = self->strategy;
-    *n = s == NULL ? PLB_N_SELECTION : s->n_params;
-    *name = s == NULL ? "auto" : s->name;
-    return s == NULL ? plb_selection_params : s->params;
-}
-
 static uint64_t add_number(uint64_t hash, double x)
 {
     uint64_t bits;
@@ -289,7 +280,7 @@ int64_t plb_settings_fingerprint(const plb_settings_t *self)
 {
     int n;
     const char *name;
-    (void)plb_settings_strategy_table(self, &n, &name);
+    (void)strategy_table(self, &n, &name);
     uint64_t hash = add_name(add_name(1, name), self->trigger->name);
     for (int i = 0; i < n; i++) {
         hash = add_number(hash, self->strategy_params[i]);

@@ -1,6 +1,5 @@
 /* The options of an advisor, which the program and the environment set before the first step. */
-#ifndef PLB_LIB_SETTINGS_H
-#define PLB_LIB_SETTINGS_H
+#pragma once
 
 #include "base/clock.h"
 #include "decide/trigger.h"
@@ -49,12 +48,5 @@ bool plb_settings_learns(const plb_settings_t *self);
 /** Whether pylb checks that the most recent LB step has achieved what it predicted. */
 bool plb_settings_watches(const plb_settings_t *self);
 
-/** Return the table of the parameters that "strategy.X" sets: those of the strategy, or of the
- * selection for "auto". */
-const plb_param_t *plb_settings_strategy_table(const plb_settings_t *self, int *n,
-                                               const char **name);
-
 /** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */
 int64_t plb_settings_fingerprint(const plb_settings_t *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the ranks of an advisor tell each other before their first step: their cores
  * (base/cores.h), and their lag. */
-#ifndef PLB_LIB_SHARING_H
-#define PLB_LIB_SHARING_H
+#pragma once
 
 #include "base/cores.h"
 #include "comm/transport.h"
@@ -12,5 +11,3 @@
  * mistake.  Collective; an error is raised on all ranks. */
 int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
                         plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Converts between the public snapshot and the internal one. */
-#ifndef PLB_LIB_SNAPSHOT_H
-#define PLB_LIB_SNAPSHOT_H
+#pragma once
 
 #include "lib/pylb.h"
 #include "model/snapshot.h"
@@ -10,5 +9,3 @@ int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)
 
 /** Make the public view of an internal snapshot, for functions of the program. */
 void plb_lib_show(const plb_snapshot_t *from, pylb_snapshot *out);
-
-#endif

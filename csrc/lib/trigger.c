@@ -1,5 +1,4 @@
 /* Triggers for programs that reduce their own statistics. */
-#include <math.h>
 
 #include "base/mem.h"
 #include "lib/handle.h"

@@ -1,7 +1,6 @@
 /* The computing power of each place (node, socket, core) of a machine, as in DRUM (Devine 2005 and
  * 2008, "Heterogeneous architectures").  Work is divided in proportion to it. */
-#ifndef PLB_MEASURE_DRUM_H
-#define PLB_MEASURE_DRUM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
  * one multiplication and one addition of doubles in the first-level cache.  *cpu_seconds:
  * processor time of this thread. */
 double plb_drum_benchmark(double seconds, double *cpu_seconds);
-
-#endif

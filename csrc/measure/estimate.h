@@ -13,8 +13,7 @@
  * again if all loads of the rank change abruptly, e.g. because of a power cap, and stay changed in
  * the next iteration.  Until then, the loads of the first changed iteration are set aside; if they
  * were a spike, they are dropped. */
-#ifndef PLB_MEASURE_ESTIMATE_H
-#define PLB_MEASURE_ESTIMATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -45,5 +44,3 @@ void plb_estimate_drift(const double *table, int64_t n, double *out);
 
 /** Add the load of object i only; the table has `rows` rows. */
 void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *table);
-
-#endif

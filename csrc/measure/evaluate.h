@@ -1,7 +1,6 @@
 /* Evaluates a placement: messages, memory and migrations.  An edge delivers its bytes to the
  * receiver's rank.  A multicast delivers its bytes once to each rank that has receivers. */
-#ifndef PLB_MEASURE_EVALUATE_H
-#define PLB_MEASURE_EVALUATE_H
+#pragma once
 
 #include "model/snapshot.h"
 
@@ -44,5 +43,3 @@ typedef struct plb_evaluation {
  *  objects, edges, receivers and ranks. */
 int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
                  plb_err_t *err);
-
-#endif

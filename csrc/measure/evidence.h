@@ -19,8 +19,7 @@
  * the differences between the moved objects.  The gain of the speeds over a rival is a log
  * likelihood ratio by Student's t distribution.  No observation and no interval counts more than
  * MOST, so that several intervals are needed. */
-#ifndef PLB_MEASURE_EVIDENCE_H
-#define PLB_MEASURE_EVIDENCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -74,5 +73,3 @@ void plb_evidence_forgive(plb_evidence_t *self);
 /** The gain over the best rival in the most recent intervals: the natural logarithm of a
  * likelihood ratio, added up over these intervals. */
 double plb_evidence_total(const plb_evidence_t *self);
-
-#endif

@@ -12,8 +12,7 @@
  * look like a program on slow and fast ranks.  There are two exceptions: with the user's estimates
  * of the work, speeds are used at once, and so is the speed of a rank that seems to have become
  * much slower (suspicion.h). */
-#ifndef PLB_MEASURE_LEARNER_H
-#define PLB_MEASURE_LEARNER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,5 +71,3 @@ int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, cons
 /** Compute speed[p].  If `suspects`, suspected ranks also count as slower.  Returns false if all
  * ranks count as equally fast; then all speeds are 1. */
 bool plb_learner_speeds(const plb_learner_t *self, bool suspects, double *speed);
-
-#endif

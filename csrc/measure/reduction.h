@@ -5,8 +5,7 @@
  * kind in the same order, and the results come in that order.  comm/reduction.h implements the
  * interface with MPI, and plb_reduction_alone for a single rank.
  */
-#ifndef PLB_MEASURE_REDUCTION_H
-#define PLB_MEASURE_REDUCTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ typedef struct plb_reduction {
  * plb_reduction_alone_free. */
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);
-
-#endif

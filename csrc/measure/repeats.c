@@ -56,7 +56,8 @@ static double noise_of(plb_repeats_t *self)
     return fmin(1.4826 * plb_median(self->off + all, n), CHANGED);
 }
 
-double plb_repeats_by_chance(plb_repeats_t *self)
+/* Return the fraction by which noise may have lengthened the longest time. */
+static double by_chance(plb_repeats_t *self)
 {
     int64_t most = 1;
     for (int32_t r = 0; r < self->p; r++) {
@@ -122,7 +123,7 @@ void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const dou
 
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *p)
 {
-    double most = 1.0 - fmin(plb_repeats_by_chance(self), p->tolerance);
+    double most = 1.0 - fmin(by_chance(self), p->tolerance);
     if (p->bold_paging > STEEP * p->now) {
         if (p->safe <= (1.0 + p->tolerance) * p->bold && p->safe < most * p->now) {
             return PLB_DIVIDE_SAFE;

@@ -4,8 +4,7 @@
  *
  * A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
  * processor has changed or was interrupted.  The next measurement shows which of the two. */
-#ifndef PLB_MEASURE_REPEATS_H
-#define PLB_MEASURE_REPEATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,9 +27,6 @@ void plb_repeats_free(plb_repeats_t *self);
 
 /** Start again, because the ranks have new parts. */
 void plb_repeats_begin(plb_repeats_t *self);
-
-/** The fraction by which noise may have lengthened the longest time. */
-double plb_repeats_by_chance(plb_repeats_t *self);
 
 /** Add a measurement of each rank r that has busy[r].  Returns false if a measurement is far from
  * its mean, and the one before was not: only the next one shows whether the rank has changed.  If
@@ -63,5 +59,3 @@ typedef struct plb_prospects {
 /** Choose the parts.  The present parts stay unless the new ones are better by more than chance
  * explains.  If a rank might page, the new ones must also be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);
-
-#endif

@@ -11,8 +11,7 @@
  * residual), so that stragglers and objects whose work has changed have little influence.
  *
  * The user's own estimates of the work count as observations on one more rank. */
-#ifndef PLB_MEASURE_SPEEDS_H
-#define PLB_MEASURE_SPEEDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -67,5 +66,3 @@ int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t 
 int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
                    const double *weight, int32_t p, double *speed, double *error,
                    plb_speeds_t *out, plb_err_t *err);
-
-#endif

@@ -5,8 +5,7 @@
  * here also has what the cost model needs (3.5, eq. 3.6), and what shows whether all ranks
  * contributed to the same iteration.  The merge is associative and commutative to the last bit:
  * sums of seconds are exact (base/exact.h); all other fields are integers, maxima and minima. */
-#ifndef PLB_MEASURE_STATS_H
-#define PLB_MEASURE_STATS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -60,5 +59,3 @@ void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 /** Utilization, load / (load + idle); 1 if both are 0.  This is the definition in the text of
  * Menon 3.4; the formula printed there (eq. 3.2) gives the fraction of idle time. */
 double plb_utilization(double load, double idle);
-
-#endif

@@ -6,8 +6,7 @@
  * pylb places as if the rank were slow, the other ranks get a little too much.  If the rank is
  * slow, and pylb places as if the work had grown, the rank keeps too much, and all others wait for
  * it.  So the rank is suspected until objects that move show that it is as fast as before. */
-#ifndef PLB_MEASURE_SUSPICION_H
-#define PLB_MEASURE_SUSPICION_H
+#pragma once
 
 #include "measure/timings.h"
 
@@ -24,5 +23,3 @@ int plb_suspicions_test(double *suspected, int32_t p, const plb_timings_t *last,
 
 /** Return the rank with the strongest suspicion; -1: no rank is suspected. */
 int32_t plb_suspicions_most(const double *suspected, int32_t p);
-
-#endif

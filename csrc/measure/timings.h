@@ -1,7 +1,6 @@
 /* The times of a program's objects under one placement, as the learner (learner.h) remembers them.
  */
-#ifndef PLB_MEASURE_TIMINGS_H
-#define PLB_MEASURE_TIMINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ static inline int64_t plb_timings_find(const plb_timings_t *self, int64_t i, int
     }
     return i;
 }
-
-#endif

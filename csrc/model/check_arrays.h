@@ -1,7 +1,6 @@
 /* Checks of the elements x[i0] ... x[end - 1] of arrays that come from outside.  If x is NULL,
  * nothing is checked. The error names the array and the element. */
-#ifndef PLB_MODEL_CHECK_ARRAYS_H
-#define PLB_MODEL_CHECK_ARRAYS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, do
 
 /** Check that each element is a number of bytes, zero or more.  PLB_ERR_VALUE if not. */
 int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err);
-
-#endif

@@ -11,8 +11,7 @@
  * `strategy` is the time to compute the placement, and `migration` is the time of the busiest
  * rank: `handling` seconds for each object that it packs or unpacks, and one message to each rank
  * that receives objects from it. */
-#ifndef PLB_MODEL_COST_H
-#define PLB_MODEL_COST_H
+#pragma once
 
 #include "model/snapshot.h"
 
@@ -48,5 +47,3 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
 /** Estimate the seconds of the first LB step, before any was measured.  The busiest rank packs and
  * unpacks `objects` objects each, and sends `bytes` bytes. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);
-
-#endif

@@ -10,8 +10,7 @@
  * partitioning with a functional performance model of heterogeneous processors", IJHPCA 21,
  * 2007). In other words, the time d/s(d) must rise with d.  If it rises from point to point, it
  * also rises between them.  Before the first and after the last point the speed is constant. */
-#ifndef PLB_MODEL_FPM_H
-#define PLB_MODEL_FPM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,5 +58,3 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
  * checked. */
 int plb_fpm_split(const plb_fpm_t *self, int64_t n, int64_t *part, double *seconds,
                   plb_err_t *err);
-
-#endif

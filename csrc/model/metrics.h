@@ -1,7 +1,6 @@
 /* Metrics of imbalance, computed from the ranks' times of one iteration.  The literature defines
  * imbalance in several ways, so each metric has its own name. */
-#ifndef PLB_MODEL_METRICS_H
-#define PLB_MODEL_METRICS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ typedef struct plb_metrics {
  *
  * Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);
-
-#endif

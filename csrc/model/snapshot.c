@@ -1,6 +1,5 @@
 #include "model/snapshot.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 

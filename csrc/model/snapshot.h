@@ -6,8 +6,7 @@
  * The time of a rank in one iteration is
  *     background[r] + (sum of load[i] over the objects on r) / speed[r]
  * so `load` is the time of an object on a rank of speed 1. */
-#ifndef PLB_MODEL_SNAPSHOT_H
-#define PLB_MODEL_SNAPSHOT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -126,5 +125,3 @@ typedef struct plb_change {
  * (0 if the snapshot has no `bytes`). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);
-
-#endif

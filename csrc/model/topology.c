@@ -50,7 +50,9 @@ static int32_t torus_hops(const plb_topology_t *self, int32_t a, int32_t b)
     return hops;
 }
 
-int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b)
+/* Return the number of links from place a to place b.  Tree: up to the common vertex and down.
+ * Torus: the shorter way round in each dimension. */
+static int32_t hops_between(const plb_topology_t *self, int32_t a, int32_t b)
 {
     return self->kind == PLB_TREE ? tree_hops(self, a, b) : torus_hops(self, a, b);
 }
@@ -60,7 +62,7 @@ double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const
     double out = 0.0;
     for (int32_t a = 0; a < self->n_places; a++) {
         for (int64_t k = flows->start[a]; k < flows->start[a + 1]; k++) {
-            out += flows->bytes[k] * plb_topology_hops(self, place[a], place[flows->to[k]]);
+            out += flows->bytes[k] * hops_between(self, place[a], place[flows->to[k]]);
         }
     }
     return out;
@@ -167,7 +169,7 @@ static double cost(const mapper_t *self, int32_t a, int32_t place, int32_t other
     for (int64_t k = self->rows.start[a]; k < self->rows.start[a + 1]; k++) {
         const int32_t b = self->rows.to[k];
         const int32_t there = b == other ? self->place[a] : self->place[b];
-        out += b == a ? 0.0 : self->bytes[k] * plb_topology_hops(self->machine, place, there);
+        out += b == a ? 0.0 : self->bytes[k] * hops_between(self->machine, place, there);
     }
     return out;
 }
@@ -221,8 +223,7 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
             for (int64_t k = self->rows.start[next];
                  k < self->rows.start[next + 1] && (best < 0 || sum <= least); k++) {
                 const int32_t there = self->place[self->rows.to[k]];
-                sum +=
-                    there < 0 ? 0.0 : self->bytes[k] * plb_topology_hops(self->machine, at, there);
+                sum += there < 0 ? 0.0 : self->bytes[k] * hops_between(self->machine, at, there);
             }
             if (best < 0 || sum < least || (sum == least && far[at] < far[best])) {
                 best = at;
@@ -230,7 +231,7 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
             }
         }
         for (int32_t at = 0; at < p; at++) {
-            far[at] += plb_topology_hops(self->machine, at, best);
+            far[at] += hops_between(self->machine, at, best);
         }
         self->place[next] = best;
         self->part[best] = next;

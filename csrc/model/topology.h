@@ -3,8 +3,7 @@
  *
  * Places are numbered from left to right in a tree, and in row-major order in a torus.
  */
-#ifndef PLB_MODEL_TOPOLOGY_H
-#define PLB_MODEL_TOPOLOGY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,10 +24,6 @@ typedef struct plb_topology {
 /** Check the sizes, and set n_places. */
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
                       int n_levels, plb_err_t *err);
-
-/** Number of links from place a to place b.  Tree: up to the common vertex and down.  Torus: the
- * shorter way round in each dimension. */
-int32_t plb_topology_hops(const plb_topology_t *self, int32_t a, int32_t b);
 
 /* Bytes that parts send to each other, in rows like a sparse matrix (CSR).  There are as many
  * parts as places of the machine. */
@@ -52,5 +47,3 @@ int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, cons
  * same group.  The same input always gives the same result. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_err_t *err);
-
-#endif

@@ -7,25 +7,22 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-enum {
-    SMALL = 4096, /* number of vertices, edges and pins; a question with fewer takes a library
-                     about 30 ms at most */
-    PIECES = 12,
-};
+/* number of vertices, edges and pins; a question with fewer takes a library about 30 ms at most */
+enum { SMALL = 4096 };
 
 typedef struct asked {
     const plb_partitioner_t *with;
-    plb_question_t in; /* owns its arrays */
+    plb_question_t in; /* its arrays are in `arrays` */
+    void *arrays;
     int32_t *part;
 } asked_t;
 
-static void list(asked_t *self, plb_piece_t piece[PIECES])
+static void *own_arrays(plb_question_t *in)
 {
-    plb_question_t *in = &self->in;
     const int64_t n = in->n_vertices;
     const int64_t edges = in->start == NULL ? 0 : in->start[n];
     const int64_t pins = in->net_start == NULL ? 0 : in->net_start[in->n_nets];
-    const plb_piece_t all[PIECES] = {
+    const plb_piece_t piece[] = {
         PLB_PIECE(in->weight, n * in->n_weights),
         PLB_PIECE(in->share, in->n_parts),
         PLB_PIECE(in->start, n + 1),
@@ -39,16 +36,13 @@ static void list(asked_t *self, plb_piece_t piece[PIECES])
         PLB_PIECE(in->old, n),
         PLB_PIECE(in->old_cost, n),
     };
-    memcpy(piece, all, sizeof all);
+    return plb_aside_own(piece, sizeof piece / sizeof *piece);
 }
 
 static void asked_free(void *data)
 {
     asked_t *self = data;
-    plb_piece_t piece[PIECES];
-    list(self, piece);
-    plb_aside_disown(piece, PIECES);
-    PLB_FREE((void *)self->in.option, self->part, self);
+    PLB_FREE((void *)self->in.option, self->arrays, self->part, self);
 }
 
 static asked_t *asked_new(const plb_partitioner_t *with, const plb_question_t *in)
@@ -57,13 +51,11 @@ static asked_t *asked_new(const plb_partitioner_t *with, const plb_question_t *i
     if (self == NULL) {
         return NULL;
     }
-    plb_piece_t piece[PIECES];
     *self = (asked_t){.with = with, .in = *in};
-    list(self, piece);
-    const int ret = plb_aside_own(piece, PIECES, NULL);
+    self->arrays = own_arrays(&self->in);
     self->in.option = plb_aside_words(in->option, 2 * in->n_options);
     self->part = plb_malloc((size_t)in->n_vertices, sizeof *self->part);
-    if (ret != PLB_OK || self->in.option == NULL || self->part == NULL) {
+    if (self->arrays == NULL || self->in.option == NULL || self->part == NULL) {
         asked_free(self);
         return NULL;
     }

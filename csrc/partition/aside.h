@@ -1,7 +1,6 @@
 /* Asks a partitioning library such that a signal ends the wait, although libraries ignore
  * signals. */
-#ifndef PLB_PARTITION_ASIDE_H
-#define PLB_PARTITION_ASIDE_H
+#pragma once
 
 #include "partition/question.h"
 
@@ -9,5 +8,3 @@
  * large question is copied, and the library answers it in a separate thread. */
 int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                         plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Assigns items to places such that the sum of gains is largest (a transportation problem). */
-#ifndef PLB_PARTITION_ASSIGNMENT_H
-#define PLB_PARTITION_ASSIGNMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ typedef struct plb_gains {
  * places that take several items: Ahuja, Magnanti and Orlin, 1993).  In the worst case, it takes
  * O(items * gains * log places), usually far less. */
 int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The fill of a sparse Cholesky factorisation in a given order. */
-#ifndef PLB_PARTITION_CHOLESKY_H
-#define PLB_PARTITION_CHOLESKY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
  * symmetric.  Time O(entries of L), memory O(n) (the symbolic part of Davis' LDL, 2005). */
 int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
                       int64_t *column, plb_err_t *err);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This is
  * the volume of multicasts, if each part gets a message once (Catalyurek and Aykanat 1999). */
-#ifndef PLB_PARTITION_HYPERGRAPH_H
-#define PLB_PARTITION_HYPERGRAPH_H
+#pragma once
 
 #include "base/rng.h"
 #include "partition/question.h"
@@ -62,5 +61,3 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
  * the other vertices. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err);
-
-#endif

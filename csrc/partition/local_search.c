@@ -5,7 +5,6 @@
  * after a number of moves without a gain; its moves up to the best state are kept.  A vertex moves
  * once per round.  The parts that a net touches are stored as a short list, so the memory does not
  * grow with the number of parts. */
-#include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"

@@ -1,7 +1,6 @@
 /* Lists the objects that change their part, in the order of the objects and in the order of their
  * new ranks. */
-#ifndef PLB_PARTITION_MOVES_H
-#define PLB_PARTITION_MOVES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ typedef struct plb_moves {
  * part is out of range. */
 int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* Multilevel partitions of hypergraphs: coarsen step by step, partition the coarsest hypergraph,
  * and refine on each finer level (Karypis and Kumar 1999). */
-#ifndef PLB_PARTITION_MULTILEVEL_H
-#define PLB_PARTITION_MULTILEVEL_H
+#pragma once
 
 #include "partition/hypergraph.h"
 
@@ -21,5 +20,3 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
  * *after: connectivity - 1. */
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* Evaluates a partition: each rank counts the edges and nets between parts, in its own rows.
  *
  * Objects are numbered over all ranks; `first` is this rank's first object. */
-#ifndef PLB_PARTITION_QUALITY_H
-#define PLB_PARTITION_QUALITY_H
+#pragma once
 
 #include "base/err.h"
 #include "base/ints.h"
@@ -52,5 +51,3 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
  * net touches - 1); *cut, the sum of the weights of nets that touch several parts. */
 int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
                      double *cut, plb_err_t *err);
-
-#endif

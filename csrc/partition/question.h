@@ -3,8 +3,7 @@
  *
  * Each library has a small file in libraries/, which is built into a Python module of its own
  * that may be absent; plb_partitioner_install puts it into the table here. */
-#ifndef PLB_PARTITION_QUESTION_H
-#define PLB_PARTITION_QUESTION_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -106,5 +105,3 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
  * cost of leaving the old parts.  A part may become empty, and a part without a share may keep
  * vertices without weight. */
 int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* Renumbers new parts such that the total size of the objects that stay in their part is largest.
  * If several solutions are equal, the total size of those that stay on their rank decides.  This
  * is the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
-#ifndef PLB_PARTITION_REMAP_H
-#define PLB_PARTITION_REMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ typedef struct plb_new_names {
  * unless other numbers are better.  PLB_ERR_RANGE: `part` or `old` is out of range or out of
  * order. */
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Scales loads and bytes to the 32-bit integers that partitioning libraries take. */
-#ifndef PLB_PARTITION_SCALE_H
-#define PLB_PARTITION_SCALE_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -32,5 +31,3 @@ static inline int32_t plb_scaled(double x, double scale, int32_t least)
     const int32_t whole = y < PLB_MOST_WEIGHT ? (int32_t)y : PLB_MOST_WEIGHT;
     return whole < least ? least : whole;
 }
-
-#endif

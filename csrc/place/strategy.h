@@ -3,8 +3,7 @@
  * A strategy is a pure function from a snapshot to a placement.  It is one file in strategies/
  * and one entry of PLB_STRATEGIES below; Python, the command line and the docs read this table.
  */
-#ifndef PLB_PLACE_STRATEGY_H
-#define PLB_PLACE_STRATEGY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ extern const plb_strategy_t *const plb_strategies[];
 
 /** Return the strategy with that name; NULL: there is none. */
 const plb_strategy_t *plb_strategy_find(const char *name);
-
-#endif

@@ -4,10 +4,8 @@
  * sorted (the window of conservative parallel simulation).
  *
  * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially. */
-#ifndef PLB_REPLAY_CALENDAR_H
-#define PLB_REPLAY_CALENDAR_H
+#pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -46,5 +44,3 @@ int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_
 /** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  If processing them
  * adds events to the same bucket, a later call takes these.  *n = 0: there are no more events. */
 int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err);
-
-#endif

@@ -10,8 +10,7 @@
  *   noise    imbalance that no LB step removes, like `residual`
  *
  * The initial placement costs nothing and is made for the state `start`. */
-#ifndef PLB_REPLAY_GENERATED_PROGRAM_H
-#define PLB_REPLAY_GENERATED_PROGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -33,5 +32,3 @@ double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
  * the iterations, and when[*n_steps], the iterations at whose end an LB step took place. */
 int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
                     int64_t *when, int64_t *n_steps, plb_err_t *err);
-
-#endif

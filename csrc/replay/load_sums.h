@@ -4,8 +4,7 @@
  * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): the
  * rounding errors are summed, too (Knuth's TwoSum).  If this does not determine the last bit, the
  * sum is computed again in exact arithmetic. */
-#ifndef PLB_REPLAY_LOAD_SUMS_H
-#define PLB_REPLAY_LOAD_SUMS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ enum { PLB_SUM_PHASES = 4 }; /* number of phases that are summed at once */
  * room[2 * n_ranks * PLB_SUM_PHASES]: scratch memory. */
 void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
                    int32_t n_ranks, double *sum, double *room);
-
-#endif

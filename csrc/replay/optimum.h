@@ -1,7 +1,6 @@
 /* The best schedule of LB steps for a run that is completely known.  For a generated program
  * see optimum_generated.h, for a recorded run optimum_recorded.h. */
-#ifndef PLB_REPLAY_OPTIMUM_H
-#define PLB_REPLAY_OPTIMUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline void plb_optimum_free(plb_optimum_t *self)
     PLB_FREE(self->when, self->which);
     *self = (plb_optimum_t){0};
 }
-
-#endif

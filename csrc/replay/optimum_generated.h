@@ -8,8 +8,7 @@
  *
  * This is exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory.
  */
-#ifndef PLB_REPLAY_OPTIMUM_GENERATED_H
-#define PLB_REPLAY_OPTIMUM_GENERATED_H
+#pragma once
 
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
@@ -18,5 +17,3 @@
  * second last LB step is latest, and so on. */
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Prepares a recorded run for the search of optimum_recorded.c: objects get small numbers
  * (slots), and the loads of several phases are adjacent in memory. */
-#ifndef PLB_REPLAY_OPTIMUM_LAYOUT_H
-#define PLB_REPLAY_OPTIMUM_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ double plb_task_work(const plb_trace_t *t, int64_t task);
 
 /** Return the seconds of a phase whose slowest rank takes `most` (plb_phases_time). */
 double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most);
-
-#endif

@@ -1,7 +1,6 @@
 /* Computes the seconds of the next phases of a recorded run if no LB step changes the placement.
  */
-#ifndef PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
-#define PLB_REPLAY_OPTIMUM_LOOKAHEAD_H
+#pragma once
 
 #include "replay/optimum_layout.h"
 
@@ -23,5 +22,3 @@ typedef struct group {
  * Returns the first phase that is not computed yet.  group->rank: the placements in phase i. */
 int64_t plb_layout_run(const layout_t *self, int64_t i, int64_t known, int64_t until,
                        group_t *group);
-
-#endif

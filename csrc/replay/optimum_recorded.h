@@ -17,8 +17,7 @@
  *
  * optimum_layout.h prepares the loads; optimum_lookahead.h computes the times of the next phases
  * for all states, LANES phases at once. */
-#ifndef PLB_REPLAY_OPTIMUM_RECORDED_H
-#define PLB_REPLAY_OPTIMUM_RECORDED_H
+#pragma once
 
 #include "decide/decider.h"
 #include "replay/optimum.h"
@@ -33,5 +32,3 @@
 int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
                          const plb_candidate_strategy_t *strategy, int32_t n,
                          const plb_optimum_opts_t *opts, plb_err_t *err);
-
-#endif

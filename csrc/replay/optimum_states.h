@@ -1,7 +1,6 @@
 /* The states of the search of optimum_recorded.c: placements, and for each placement the time of
  * the fastest schedule that leads to it. */
-#ifndef PLB_REPLAY_OPTIMUM_STATES_H
-#define PLB_REPLAY_OPTIMUM_STATES_H
+#pragma once
 
 #include "measure/estimate.h"
 #include "replay/optimum_lookahead.h"
@@ -72,5 +71,3 @@ void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
 /** Let objects arrive and leave in all states, as a new section begins. */
 void plb_states_change_objects(states_t *self, int64_t section);
-
-#endif

@@ -1,6 +1,5 @@
 /* The loads of a phase: times of the ranks, statistics, and the update of load estimates. */
-#ifndef PLB_REPLAY_PHASE_LOADS_H
-#define PLB_REPLAY_PHASE_LOADS_H
+#pragma once
 
 #include "replay/phases.h"
 
@@ -17,5 +16,3 @@ double plb_phases_time(const plb_phases_t *self);
 
 /** End the phase: add its loads to the estimates, and to the sums since the last LB step. */
 void plb_phases_leave(plb_phases_t *self);
-
-#endif

@@ -1,6 +1,5 @@
 /* The load database for an LB step, and what an LB step does to the objects of a phase. */
-#ifndef PLB_REPLAY_PHASE_STEP_H
-#define PLB_REPLAY_PHASE_STEP_H
+#pragma once
 
 #include "replay/phases.h"
 
@@ -16,5 +15,3 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
  * is the maximum of these sums under the previous placement, minus the maximum under the present
  * one. */
 int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * A trace may be given in several parts, with the same numbers for the same entities.
  */
-#ifndef PLB_REPLAY_PHASES_H
-#define PLB_REPLAY_PHASES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -134,5 +133,3 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 /** Copy the properties of the present objects from the present phase.  first: index of the phase's
  * first task. */
 void plb_phases_take_facts(plb_phases_t *self, int64_t first);
-
-#endif

@@ -20,10 +20,8 @@
  *
  * In the real protocol each rank has a copy of the root's state machine.  All copies take the
  * same results in the same order, so the simulation has only one. */
-#ifndef PLB_REPLAY_PROTOCOL_H
-#define PLB_REPLAY_PROTOCOL_H
+#pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -101,5 +99,3 @@ typedef struct plb_protocol_result {
  * caller frees the result, also after an error. */
 int plb_protocol_run(const plb_protocol_t *in, plb_protocol_result_t *out, plb_err_t *err);
 void plb_protocol_result_free(plb_protocol_result_t *self);
-
-#endif

@@ -1,7 +1,6 @@
 /* Messages of the simulated protocol: statistics go up the tree of ranks, the root decides, and
  * its rulings go down the tree. */
-#ifndef PLB_REPLAY_PROTOCOL_RELAY_H
-#define PLB_REPLAY_PROTOCOL_RELAY_H
+#pragma once
 
 #include "replay/protocol_state.h"
 
@@ -29,5 +28,3 @@ void plb_sim_add_maximum(sim_t *s, int64_t rank, int64_t reach, double at);
 
 /** Pass on all messages of a rank that have arrived by t. */
 void plb_sim_relay(sim_t *s, int64_t rank, double t);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of a simulation of the protocol (protocol.h): the ranks, and the messages that are
  * under way. */
-#ifndef PLB_REPLAY_PROTOCOL_STATE_H
-#define PLB_REPLAY_PROTOCOL_STATE_H
+#pragma once
 
 #include "decide/consensus.h"
 #include "replay/calendar.h"
@@ -99,5 +98,3 @@ static inline int64_t plb_sim_neighbour(const sim_t *s, int64_t rank, int side)
     const int64_t p = s->in.n_ranks;
     return side == 0 ? (rank == 0 ? p - 1 : rank - 1) : (rank == p - 1 ? 0 : rank + 1);
 }
-
-#endif

@@ -11,8 +11,7 @@
  * the same phase.  Otherwise it comes from the cost model (model/cost.h).
  *
  * Phases may be given in parts, as in shadow mode. */
-#ifndef PLB_REPLAY_REPLAY_H
-#define PLB_REPLAY_REPLAY_H
+#pragma once
 
 #include "decide/atsync.h"
 #include "replay/phases.h"
@@ -107,5 +106,3 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
  * phase.  early: true: the loop was left before its end, so that an LB step that is due takes
  * place now; false: the loop was not left early. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
-
-#endif

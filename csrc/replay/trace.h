@@ -2,8 +2,7 @@
  *
  * Entities are the objects of the whole run, numbered once; a task is one entity in one phase.
  * Nothing here is owned.  NULL means the default, as in a snapshot. */
-#ifndef PLB_REPLAY_TRACE_H
-#define PLB_REPLAY_TRACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -67,5 +66,3 @@ typedef struct plb_trace {
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] as measured, or NULL */
     const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: equal */
 } plb_trace_t;
-
-#endif

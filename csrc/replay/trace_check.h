@@ -1,6 +1,5 @@
 /* Checks of a recorded run's arrays, phase by phase. */
-#ifndef PLB_REPLAY_TRACE_CHECK_H
-#define PLB_REPLAY_TRACE_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
 /** Check the edges of phase i.  Call this if messages cost time or a strategy uses communication.
  */
 int plb_trace_check_edges(const plb_trace_t *trace, int64_t i, plb_err_t *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Finds the phases of a recorded run that have the same objects as the previous phase.  Most
  * phases of an iterative program do, so that results for the previous phase can be reused. */
-#ifndef PLB_REPLAY_TRACE_REPEATS_H
-#define PLB_REPLAY_TRACE_REPEATS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
 /** Compute out[n_phases]: what each phase has in common with the previous one (PLB_REPEATS_...),
  * for repeated replays. */
 int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The order in which the objects of a rank read their messages. */
-#ifndef PLB_RUN_INBOX_H
-#define PLB_RUN_INBOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
  * each object's messages arrive in order of their sources, else O(m log m). */
 int plb_inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t n, int64_t *start,
                     int32_t *order, plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* Messages and bytes between objects: the part of the communication graph that starts at one
  * rank's objects, summed over iterations.  A multicast (one message to several objects) is a
  * group of edges, one to each receiver. */
-#ifndef PLB_RUN_TALK_H
-#define PLB_RUN_TALK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ void plb_talk_clear(plb_talk_t *self);
 /** Forget the edges from and to these objects.  A multicast of which one receiver remains becomes
  * an edge. */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err);
-
-#endif

@@ -5,8 +5,7 @@
  * MPI's 300 functions are reduced to the few kinds below.  E.g. MPI_Sendrecv becomes IRECV, ISEND
  * and two WAITs; MPI_Start becomes ISEND or IRECV; MPI_Waitall becomes one WAIT per request.  If
  * a call becomes several operations, all but the first have compute = 0 and PLB_OP_SAME_CALL. */
-#ifndef PLB_WHATIF_OPS_H
-#define PLB_WHATIF_OPS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -86,5 +85,3 @@ typedef struct plb_comms {
     const int64_t *start;  /* [n + 1] where the members of each communicator begin in `member` */
     const int32_t *member; /* ranks in MPI_COMM_WORLD */
 } plb_comms_t;
-
-#endif

@@ -1,6 +1,5 @@
 /* Kinds of operations, and checks of operations from a file. */
-#ifndef PLB_WHATIF_OPS_CHECK_H
-#define PLB_WHATIF_OPS_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ bool plb_op_has_request(const plb_op_t *op);
  * request, or negative times or bytes. */
 int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
                  const plb_comms_t *comms, plb_err_t *err);
-
-#endif

@@ -2,8 +2,7 @@
  * messages with the same sender, receiver, communicator and tag are received in the order in
  * which they were sent.  For MPI_ANY_SOURCE and MPI_ANY_TAG the recorded values are used, so the
  * pairs do not depend on time. */
-#ifndef PLB_WHATIF_PAIRING_H
-#define PLB_WHATIF_PAIRING_H
+#pragma once
 
 #include "base/err.h"
 #include "whatif/ops.h"
@@ -29,5 +28,3 @@ typedef struct plb_pairing {
  * request.  Free `out` also after a failure. */
 int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err);
 void plb_pairing_free(plb_pairing_t *self);
-
-#endif

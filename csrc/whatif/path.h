@@ -18,8 +18,7 @@
  * as rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves, so
  * that F can move between any two ranks.  A receive then only limits the gain, to Cr - Cs, or to 0
  * if Cs > Cr. */
-#ifndef PLB_WHATIF_PATH_H
-#define PLB_WHATIF_PATH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -73,5 +72,3 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
  * The last entry is the time outside of all procedures. */
 int plb_path_shares(const plb_streams_t *streams, const plb_stretch_t *stretch, int64_t n,
                     int32_t n_procedures, int64_t *by_rank, int64_t *by_procedure, plb_err_t *err);
-
-#endif

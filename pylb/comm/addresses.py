@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model.snapshot import I32, I64
@@ -145,14 +145,11 @@ class Addresses:
         _, rows, source = self._exchange(Step.CHANGES, iteration, parcels, 2)
         is_new = rows[:, 1] == 1
         lost, born, owner = rows[~is_new, 0], rows[is_new, 0], source[is_new]
-        error: Exception | None = None
-        try:
+        with Attempt(DuplicateKeyError) as tried:
             self._check_new(born, owner, lost)
-        except DuplicateKeyError as why:
-            error = why
         told = self._by_rank(self._rows_for_askers(lost, np.full(len(lost), -1)))
         stats, removed, _ = self._exchange(
-            Step.CHANGES, iteration, told, 2, error, n_objects=n_here
+            Step.CHANGES, iteration, told, 2, tried.error, n_objects=n_here
         )
         self.n_objects = stats.n_objects
         if len(lost):

@@ -102,70 +102,70 @@ class Contribution(NamedTuple):
 
 
 class Step(IntEnum):
-    """The kinds of collective steps.  If they differ between ranks, `Stats` has the largest."""
+    """The kinds of collective steps, each with its number and its words for error messages.
 
-    START = 1
-    FIRST_MESSAGES = 2
-    MESSAGES = 3
-    SYNC = 4
-    GATHER = 5
-    PLACE = 6
-    PACK = 7
-    MIGRATE = 8
-    COMMIT = 9
-    RECORDS = 10
-    WORTH = 11
-    CHANGES = 12
-    RECORD = 13
-    ROWS = 14
-    FORESEE = 15
-    PLAN = 16
-    EXCHANGE = 17
-    OBJECTS = 18
-    DIRECTORY = 19
-    PARTITION = 20
-    ADVISE = 21
-    ADVISED = 22
-    FORWARD = 23
-    MOVED = 24
-    ALLOCATE = 25
-    ANSWER = 26
-    CHECKPOINT = 27
-    RESTORE = 28
-    EXIT = 99
+    If the kinds differ between ranks, `Stats` has the largest number.
+    """
+
+    words: str
+
+    def __new__(cls, number: int, words: str = "") -> Step:
+        """Make a kind of step; ``{}`` in `words` stands for the iteration."""
+        out = int.__new__(cls, number)
+        out._value_, out.words = number, words
+        return out
+
+    START = 1, "at the start of iterate()"
+    FIRST_MESSAGES = 2, "at the start of iterate(), with messages"
+    MESSAGES = 3, "exchanging messages in iteration {}"
+    SYNC = 4, "at the end of iteration {}"
+    GATHER = 5, "doing an LB step after iteration {}"
+    PLACE = 6, "placing objects after iteration {}"
+    PACK = 7, "packing objects after iteration {}"
+    MIGRATE = 8, "migrating objects after iteration {}"
+    COMMIT = 9, "committing a migration after iteration {}"
+    RECORDS = 10, "gathering records of {} iterations"
+    WORTH = 11, "measuring what the last LB step saved, after iteration {}"
+    CHANGES = 12, "exchanging the lists of added and removed objects after iteration {}"
+    RECORD = 13, "writing the record after iteration {}"
+    ROWS = 14, "dividing rows, call {}"
+    FORESEE = 15, "estimating the cost of an LB step"
+    PLAN = 16, "building a communication plan"
+    EXCHANGE = 17, "exchanging items"
+    OBJECTS = 18, "migrating items"
+    DIRECTORY = 19, "using a directory"
+    PARTITION = 20, "partitioning"
+    ADVISE = 21, "in the advise() that ends step {}"
+    ADVISED = 22, "at the end of a loop, after {} steps"
+    FORWARD = 23, "forwarding messages in iteration {}"
+    MOVED = 24, "telling where objects have moved after iteration {}"
+    ALLOCATE = 25, "allocating memory for migrating objects after iteration {}"
+    ANSWER = 26, "asking the trigger after iteration {}"
+    CHECKPOINT = 27, "writing a checkpoint after {} iterations"
+    RESTORE = 28, "reading a checkpoint"
+    EXIT = 99, "ending its program"
 
 
-STEPS_IN_WORDS = {
-    Step.START: "at the start of iterate()",
-    Step.FIRST_MESSAGES: "at the start of iterate(), with messages",
-    Step.MESSAGES: "exchanging messages in iteration {}",
-    Step.SYNC: "at the end of iteration {}",
-    Step.GATHER: "doing an LB step after iteration {}",
-    Step.PLACE: "placing objects after iteration {}",
-    Step.PACK: "packing objects after iteration {}",
-    Step.MIGRATE: "migrating objects after iteration {}",
-    Step.COMMIT: "committing a migration after iteration {}",
-    Step.RECORDS: "gathering records of {} iterations",
-    Step.WORTH: "measuring what the last LB step saved, after iteration {}",
-    Step.CHANGES: "exchanging the lists of added and removed objects after iteration {}",
-    Step.RECORD: "writing the record after iteration {}",
-    Step.ROWS: "dividing rows, call {}",
-    Step.FORESEE: "estimating the cost of an LB step",
-    Step.PLAN: "building a communication plan",
-    Step.EXCHANGE: "exchanging items",
-    Step.OBJECTS: "migrating items",
-    Step.DIRECTORY: "using a directory",
-    Step.PARTITION: "partitioning",
-    Step.ADVISE: "in the advise() that ends step {}",
-    Step.ADVISED: "at the end of a loop, after {} steps",
-    Step.FORWARD: "forwarding messages in iteration {}",
-    Step.MOVED: "telling where objects have moved after iteration {}",
-    Step.ALLOCATE: "allocating memory for migrating objects after iteration {}",
-    Step.ANSWER: "asking the trigger after iteration {}",
-    Step.CHECKPOINT: "writing a checkpoint after {} iterations",
-    Step.RESTORE: "reading a checkpoint",
-    Step.EXIT: "ending its program",
-}
+class Attempt:
+    """A block whose error is kept for the next step: ``with Attempt() as tried: ...``.
+
+    Attributes
+    ----------
+    error : Exception or None
+        The error, if it is of the class `kept`.
+    """
+
+    def __init__(self, kept: type[Exception] = Exception) -> None:
+        self.error: Exception | None = None
+        self._kept = kept
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, self._kept):
+            self.error = error
+        return self.error is not None
 
 
 class OpenLoop:
@@ -220,6 +220,8 @@ class Agreement:
         The most recent step that this rank has taken.
     plans : int
         Number of plans made so far, the same on all ranks.
+    known_network : Network or None
+        The cost of messages, if it has been measured.
     running : OpenLoop or None
         A loop with a lag on this communicator that is not complete.  If this rank has left it, the
         rank helps the other ranks to complete it before the next step.
@@ -238,7 +240,7 @@ class Agreement:
         self.running: OpenLoop | None = None
         self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
         self.held = False
-        self._network: Network | None = None
+        self.known_network: Network | None = None
         self._cores: Cores | None = None
         self.plans = 0
 
@@ -247,15 +249,10 @@ class Agreement:
         """The most recent step that this rank has taken, in words."""
         return _in_words([*self.last_step, ""])
 
-    @property
-    def known_network(self) -> Network | None:
-        """The cost of messages if it has been measured, else None."""
-        return self._network
-
     def network(self) -> Network:
         """Return the cost of messages, which is measured once.  Collective the first time."""
-        self._network = self._network or self.transport.network()
-        return self._network
+        self.known_network = self.known_network or self.transport.network()
+        return self.known_network
 
     def cores(self) -> Cores:
         """Return which ranks share cores; log it once if some do.  Collective the first time."""
@@ -344,13 +341,10 @@ class Agreement:
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""
-        error: Exception | None = None
-        if self.transport.rank == 0:
-            try:
+        with Attempt() as tried:
+            if self.transport.rank == 0:
                 action()
-            except Exception as why:
-                error = why
-        self.step(kind, iteration, error=error)
+        self.step(kind, iteration, error=tried.error)
 
     def agree(self, kind: Step, words: str, error: Exception | None = None) -> None:
         """Check that no rank has failed and that `words` are equal on all ranks.  Collective."""
@@ -427,6 +421,4 @@ class Agreement:
 
 def _in_words(place: Any) -> str:
     kind, iteration, arguments, _ = place
-    return STEPS_IN_WORDS[kind].format(iteration) + (
-        f" ({arguments})" if kind == Step.START else ""
-    )
+    return Step(kind).words.format(iteration) + (f" ({arguments})" if kind == Step.START else "")

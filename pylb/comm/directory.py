@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError, DuplicateKeyError, OutOfRangeError, UnknownKeyError
@@ -147,18 +147,15 @@ class Directory:
         DomainError, OutOfRangeError
             An array has the wrong shape or values.  Nothing has changed on any rank.
         """
-        error: Exception | None = None
         key = np.zeros(0, np.int64)
         values: tuple[Any, ...] = ()
-        try:
+        with Attempt() as tried:
             key = integers("ids", ids, np.int64)
             values = self._entries(len(key), local, owner, data)
-        except Exception as why:
-            error = why
-        self._step("update()" + (", with data" if data is not None else ""), error)
+        self._step("update()" + (", with data" if data is not None else ""), tried.error)
         plan = self._plan(key)
         here, who, number, *more = plan.forward(key, *values)
-        twice = self._table.stage(here)
+        twice, error = self._table.stage(here), None
         if twice is not None:
             a, b = (int(plan.source[i]) for i in twice)
             where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"

@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends
 
 Parts = list[Any]  # contiguous buffers: the pickle, then the large arrays
@@ -132,25 +132,20 @@ def exchange_objects(
     me = agreement.transport.rank
     own: dict[int, Any] = {}
     sends: Sends = []
-    error: Exception | None = None
-    try:
+    with Attempt() as tried:
         given = pieces()
         own = {me: given.pop(me)} if me in given else {}
         sends = [(to, pack(piece)) for to, piece in given.items()]
-    except Exception as why:
-        error = why
     if packed is not None:
-        agreement.step(packed, iteration, error=error)
-    _, received = agreement.step(kind, iteration, arguments, sends=sends, error=error)
+        agreement.step(packed, iteration, error=tried.error)
+    _, received = agreement.step(kind, iteration, arguments, sends=sends, error=tried.error)
     values: dict[int, Any] = {}
-    try:
+    with Attempt() as tried:
         values = {source: unpack(parts) for source, parts in received}
-    except Exception as why:
-        if restored is None:
-            raise
-        error = why
     if restored is not None:
-        agreement.step(restored, iteration, error=error)
+        agreement.step(restored, iteration, error=tried.error)
+    elif tried.error is not None:
+        raise tried.error
     return Exchanged(values | own, sum(size_of(parts) for _, parts in sends))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
@@ -69,19 +69,16 @@ class Plan:
     def _build(self, agreement: Agreement, destination: ArrayLike) -> None:
         transport = agreement.transport
         route: Any = None
-        error: Exception | None = None
-        try:
+        with Attempt() as tried:
             to = integers("destination", destination, np.int32)
             route = _core.route(to, transport.size)
-        except Exception as why:
-            error = why
         sends: Sends = []
         counts: dict[int, int] = {}
-        if error is None:
+        if tried.error is None:
             rank, start, order = route
             counts = dict(zip(rank.tolist(), np.diff(start).tolist(), strict=True))
             sends = [(r, [np.int64(n).tobytes()]) for r, n in counts.items() if r != transport.rank]
-        _, received = agreement.step(Step.PLAN, 0, sends=sends, error=error)
+        _, received = agreement.step(Step.PLAN, 0, sends=sends, error=tried.error)
         come = {source: int(np.frombuffer(n, np.int64)[0]) for source, (n,) in received}
         if transport.rank in counts:
             come[transport.rank] = counts[transport.rank]
@@ -221,15 +218,12 @@ class Plan:
         out, into = simple._out, simple._into
         sized = Plan.__new__(type(self))
         sized._set(self.agreement, out, into, self.n_items, self.n_received)
-        error: Exception | None = None
-        try:
+        with Attempt(DomainError) as tried:
             mine = integers("sizes", _rows("sizes", sizes, self.n_items), np.int64)
             if mine.size and mine.min() < 0:
                 raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
-        except DomainError as why:
-            error = why
-        if error is not None:
-            self._exchanger.fail(simple._sides("forward"), error)
+        if tried.error is not None:
+            self._exchanger.fail(simple._sides("forward"), tried.error)
         theirs: I64 = simple.forward(mine)
         sized.sizes, sized.received_sizes = mine, theirs
         sized._simple, sized._repeats = simple, simple._repeats
@@ -249,8 +243,7 @@ class Plan:
         sides = self._sides(direction)
         pending = Pending(len(values) != 1)
         rows: list[Any] = []
-        error: Exception | None = None
-        try:
+        with Attempt() as tried:
             if not values or (out is not None and len(values) > 1):
                 raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
             rows = [_value(f"array {i}", v, sides) for i, v in enumerate(values)]
@@ -258,10 +251,8 @@ class Plan:
                 self._check_repeats(add, rows)
             if out is not None:
                 _check_out(out, rows[0], sides)
-        except Exception as why:
-            error = why
-        if error is not None:
-            self._exchanger.fail(sides, error)
+        if tried.error is not None:
+            self._exchanger.fail(sides, tried.error)
         for value in rows:
             if isinstance(value, list):
                 pending.parts.append(self._objects(value, sides))

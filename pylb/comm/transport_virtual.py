@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import STEPS_IN_WORDS, Agreement, Stats, Step
+from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.cores import Cores
 from pylb.comm.transport import Memory, Sends
 from pylb.errors import StateError
@@ -52,7 +52,7 @@ class Virtual:
             _core.clock_declare(self.comm.network.seconds(len(sends), nbytes))
 
         def doing() -> str:
-            return "the balancer " + STEPS_IN_WORDS[Step(sample[0])].format(sample[1])
+            return "the balancer " + Step(sample[0]).words.format(sample[1])
 
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 

@@ -5,8 +5,7 @@ In: times of iterations, costs, snapshots.  Out: decisions and their receipts.  
 """
 
 from pylb.decide import choosing  # noqa: F401  registers "auto" for `pylb.place`
-from pylb.decide.alternative import Alternative
-from pylb.decide.receipts import History, Receipt
+from pylb.decide.receipts import Alternative, History, Receipt
 from pylb.decide.selection import Choice, Selector
 from pylb.decide.trigger import Cycle, Trigger, triggers
 

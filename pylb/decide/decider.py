@@ -12,9 +12,7 @@ from typing import Any
 
 from pylb import _core
 from pylb.console import seconds
-from pylb.decide.alternative import Alternative
-from pylb.decide.dropped import Dropped
-from pylb.decide.receipts import History, Receipt
+from pylb.decide.receipts import Alternative, Dropped, History, Receipt
 from pylb.decide.selection import PARAMS as SELECTION
 from pylb.decide.selection import in_rounds, registered
 from pylb.decide.trigger import Cycle, Trigger, make

@@ -6,12 +6,10 @@ import io
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from pylb import console, optional
 from pylb.console import seconds, size
-from pylb.decide.alternative import Alternative
-from pylb.decide.dropped import Dropped
 from pylb.decide.sentences import explained
 from pylb.model.metrics import Reductions, reduction
 
@@ -33,6 +31,37 @@ NOTES = {
     "gain": "time that it has saved so far",
 }
 SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A possible decision: to rebalance with a strategy, or not at all.
+
+    Attributes
+    ----------
+    strategy : str
+        Empty: do not rebalance.
+    gain : float
+        Seconds that an iteration is expected to save.
+    cost : float
+        Seconds that the LB step is expected to take; nan if not known yet.
+
+    Examples
+    --------
+    >>> pylb.Alternative("RefineLB", gain=0.01, cost=0.5).repaid_in  # iterations
+    50.0
+    """
+
+    strategy: str
+    gain: float
+    cost: float
+
+    @property
+    def repaid_in(self) -> float:
+        """Iterations after which the cost is repaid; inf: never, nan: not known."""
+        if self.cost == 0:
+            return 0.0
+        return self.cost / self.gain if self.gain > 0 else math.inf
 
 
 @dataclass(repr=False, eq=False)
@@ -263,6 +292,38 @@ class Receipt:
         fields["alternatives"] = tuple(Alternative(**a) for a in fields["alternatives"])
         fields["speed"] = tuple(fields.get("speed", ()))
         return cls(**fields)
+
+
+class Dropped(NamedTuple):
+    """The sums of the receipts that were dropped from the middle of a `History`.
+
+    Attributes
+    ----------
+    n : int
+        Number of dropped receipts.
+    balancings : int
+        How many of them are receipts of LB steps.
+    migrations, bytes : int
+    cost : float
+        Seconds.
+    """
+
+    first: int = 0  # number of the first dropped receipt
+    n: int = 0
+    balancings: int = 0
+    migrations: int = 0
+    bytes: int = 0
+    cost: float = 0.0
+
+    def number(self, i: int) -> int:
+        """Return the number of kept receipt i among all receipts of the run; both count from 0."""
+        return i if i < self.first else i + self.n
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n} decisions after the first {self.first} are not kept, because the run is "
+            f"long; {self.balancings} of them were LB steps."
+        )
 
 
 class History(list[Receipt]):

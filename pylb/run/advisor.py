@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pylb.comm.agreement import Attempt
 from pylb.comm.connect import agreement_of
 from pylb.decide.decider import TriggerLike, settings
 from pylb.errors import DomainError, StateError, suggesting
@@ -312,9 +313,9 @@ class Advisor(RunResults):
         >>> print(plan)  # no LB step is due
         None
         """
-        loop, error, mine = self._loop, None, None
+        loop, mine = self._loop, None
         number = loop.step
-        try:
+        with Attempt() as tried:
             if step is not None:
                 number = checks.whole("step", step, 0)
             loop.check_twice()
@@ -328,9 +329,7 @@ class Advisor(RunResults):
                 edges=edges,
                 coords=coords,
             )
-        except Exception as why:
-            error = why
-        return loop.advice if loop.end_step(mine, error, number) else None
+        return loop.advice if loop.end_step(mine, tried.error, number) else None
 
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.

@@ -12,7 +12,6 @@ from enum import Enum
 from pylb import _core
 from pylb.comm.agreement import OpenLoop, Step
 from pylb.decide.trigger import make
-from pylb.model.snapshot import F64
 from pylb.run.object_store import Store
 from pylb.run.run_state import RunState
 
@@ -88,18 +87,6 @@ class AtSyncProtocol(OpenLoop):
         keys = tuple(store.keys.tolist()) if self.each else None
         arrays = store.seconds, store.window, store.estimates
         self.core.bind(keys, store.recorder, *arrays, self._facts.background)
-
-    def rows(self) -> F64:
-        """Return a row for each iteration whose statistics arrived since the previous call, (m, 9).
-
-        The columns are the eight metrics of `pylb.run.iteration_log.Row`, then the load of this
-        rank.
-        """
-        return self.core.rows()
-
-    def reason(self) -> int:
-        """Number of the decision that asked for the pending LB step."""
-        return int(self.core.why()[3])
 
     def give_up(self, failed: bool) -> None:
         if not self.left:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pylb.comm.agreement import Step
+from pylb.comm.agreement import Attempt, Step
 from pylb.errors import SerializationError, StateError
 from pylb.files import named
 from pylb.io import checkpoint as disk
@@ -37,17 +37,14 @@ def checkpoint(
     """Write a checkpoint.  Collective; an error on one rank is raised on all."""
     folder, transport = Path(), state.agreement.transport
     name = b""
-    error: Exception | None = None
-    try:
+    with Attempt() as tried:
         folder = Path(named(path))
         _check_place(state, mode, loop)
         if transport.rank == 0:
             disk.make_folder(folder)
             name = disk.new_id().encode()
-    except Exception as why:
-        error = why
     words = f"checkpoint({str(path)!r}), pickled={pickled}, pack={pack is not None}"
-    state.agreement.agree(Step.CHECKPOINT, words, error)
+    state.agreement.agree(Step.CHECKPOINT, words, tried.error)
     loop.settle()
     which = bytes(transport.allgather(name)[0]).decode()
     sizes = _each_file(state, mode, folder, which, pack, pickled)
@@ -72,17 +69,14 @@ def _each_file(
 ) -> Any:
     """Write the file of this rank; return the size of every rank's file in bytes.  Collective."""
     mine = np.zeros(1, np.int64)
-    error: Exception | None = None
     file = disk.file_of(folder, which, state.objects.rank)
-    try:
+    with Attempt() as tried:
         arrays = _objects(state, pack, pickled) | _messages(state, pickled)
         if state.objects.rank == 0:
             arrays |= _run(state, mode)
         mine[0] = disk.write(file, arrays)
-    except Exception as why:
-        error = why
     try:
-        state.agreement.step(Step.CHECKPOINT, state.done, error=error)
+        state.agreement.step(Step.CHECKPOINT, state.done, error=tried.error)
     except Exception:
         file.unlink(missing_ok=True)
         raise

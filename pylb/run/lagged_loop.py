@@ -173,7 +173,7 @@ class LaggedLoop(IterationLoop):
 
     def take(self) -> None:
         if self._protocol is not None:
-            rows = self._protocol.rows()
+            rows = self._protocol.core.rows()  # of the iterations since the previous call
             self._state.records.extend(rows)
             self._state.objects.store.count(len(rows), self._state.options.facts.background)
 
@@ -197,7 +197,8 @@ class LaggedLoop(IterationLoop):
         )
         if changed.n_changed:
             state.learn()
-        self._mode.stand(protocol.reason())
+        reason = protocol.core.why()[3]  # number of the decision that asked for this LB step
+        self._mode.stand(reason)
         protocol.bind(state.objects.store)
         protocol.core.balanced()
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Step
+from pylb.comm.parcel import gather_objects
 from pylb.decide.decider import FIGURES
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32
@@ -23,7 +24,6 @@ from pylb.run.object_store import HERE, LeavingObjects, Properties
 from pylb.run.partners import PartnerSpeeds, Speeds, exchange_speeds
 from pylb.run.rank_facts import joined as of_ranks
 from pylb.run.rounds import PlacedInRounds, place_in_rounds
-from pylb.run.sampled_speeds import learn
 
 log = logging.getLogger("pylb")
 FULL = FIGURES.index("memory_full")
@@ -98,7 +98,7 @@ class LBStep(CentralStep[Placed]):
         given, own = self.decider.settings, self.facts.own(self.iteration + 1)
         me, speed, learned = self.agreement.transport.rank, own.get("speed"), None
         if speed is None:
-            learned = learn(self.agreement, self.iteration, self.objects, self.decider)
+            learned = self._learn()
         mine = float(learned[me] if learned is not None else speed or 1.0)
         found = place_in_rounds(
             *(self.agreement, self.iteration, strategy),
@@ -113,6 +113,37 @@ class LBStep(CentralStep[Placed]):
         if speed is not None:
             speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
         return Placed(_figures(found, stats.time_max), speeds, moves)
+
+    def _learn(self) -> F64 | None:
+        """Return the speed of each rank, (p,); None: they count as equal.  Collective.
+
+        Rank 0 learns from about 32 objects of each rank, always the same ones.  With more than
+        8,192 ranks it takes fewer of each, so that it never has more than about 262,144 objects.
+        """
+        if not self.decider.settings.learns:
+            return None
+        objects, store, transport = self.objects, self.objects.store, self.agreement.transport
+        at = _core.sampled(store.keys, objects.n_objects, transport.size)
+        mine = store.keys[at], store.estimates[HERE][at], store.properties["work"][at]
+        came = gather_objects(self.agreement, Step.GATHER, self.iteration, mine)
+        speed = np.zeros(transport.size)
+
+        def observe() -> None:
+            keys, here, work = (np.concatenate(part) for part in zip(*came.values(), strict=True))
+            rank = np.repeat(
+                np.arange(len(came), dtype=np.int32), [len(x[0]) for x in came.values()]
+            )
+            order = np.argsort(keys)
+            given = work[order] if work.any() else None
+            self.decider.core.learn(keys[order], rank[order], here[order], given, speed)
+
+        self.agreement.on_root(Step.PLACE, self.iteration, observe)
+        unlike = np.array([speed[0] > 0], np.uint8)
+        transport.bcast(unlike, 0)
+        if not unlike[0]:
+            return None
+        transport.bcast(speed.view(np.uint8), 0)
+        return speed
 
     def _say_memory(self, figures: F64) -> None:
         """Say once, on rank 0, that a rank holds more than its memory limit."""

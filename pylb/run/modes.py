@@ -8,8 +8,11 @@ from __future__ import annotations
 import logging
 import math
 
+import numpy as np
+
 from pylb import _core
-from pylb.comm.agreement import Stats, Step
+from pylb.comm.agreement import Attempt, Stats, Step
+from pylb.comm.transport import Sends
 from pylb.decide.decider import BALANCE, JUDGE, PREVIEW, why_switched_off
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
@@ -19,7 +22,6 @@ from pylb.run.iteration_log import IterationLog
 from pylb.run.partners import Speeds
 from pylb.run.replayed_decider import ReplayedDecider
 from pylb.run.run_state import RunState
-from pylb.run.savings import saved
 from pylb.run.trigger_check import same_answer
 
 log = logging.getLogger("pylb")
@@ -212,9 +214,29 @@ class BalancingMode(MeasuringMode):
         return bool(ask == BALANCE)
 
     def _gain(self) -> float:
-        """Return the seconds that the most recent LB step has saved so far.  Collective."""
-        state, store = self._state, self._state.objects.store
-        return saved(state.agreement, state.done - 1, store, self._speed)
+        """Return the seconds that the most recent LB step has saved, on every rank.  Collective.
+
+        For each object, the loads since the LB step are added up, so that noise evens out.  The
+        gain is the sum on the slowest rank if all objects had stayed on their old ranks, minus the
+        sum on the slowest rank now.  A rank sends only the sums of objects that have moved, to
+        their old ranks.
+        """
+        agreement, store, speed = self._state.agreement, self._state.objects.store, self._speed
+        at, me = (Step.WORTH, self._state.done - 1), agreement.transport.rank
+        sums, was = store.window, store.properties["was"]
+        was = np.where(was < 0, me, was)
+        guests = was != me
+        # An object that has left a slow rank would have taken longer there.
+        there = sums if speed is None else sums * (speed[me] / speed[was])
+        sends: Sends = [
+            (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
+        ]
+        now, received = agreement.step(
+            *at, sends=sends, loads=sums, background=store.other, n_objects=len(sums)
+        )
+        loads = [sums[~guests], *(np.frombuffer(parts[0]) for _, parts in received)]
+        then, _ = agreement.step(*at, loads=np.concatenate(loads), background=store.other)
+        return then.load_max - now.load_max
 
     def judge(self) -> None:
         if self._state.decider.core.can_judge:
@@ -259,9 +281,6 @@ class ReplayingMode(BalancingMode):
     def _check_objects(self, ranks: bool = True) -> None:
         """Check that the record has this program's objects; ranks=True: and on the same ranks."""
         state = self._state
-        error: Exception | None = None
-        try:
+        with Attempt(DomainError) as tried:
             self._decider.check_objects(state.done, state.objects, ranks)
-        except DomainError as why:
-            error = why
-        state.agreement.fail_alike(Step.CHANGES, error)
+        state.agreement.fail_alike(Step.CHANGES, tried.error)

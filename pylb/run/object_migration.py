@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm import parcel
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends
 from pylb.errors import SerializationError
 from pylb.run.local_objects import LocalObjects
@@ -37,22 +37,16 @@ def migrate(
     SerializationError, MemoryError, ...
         The error of one rank, on all ranks; nothing has moved.
     """
-    error: Exception | None = None
     sends: Sends = []
     objects.store.properties.given.pop("was", None)
-    try:
+    with Attempt() as packed:
         sends = _packed(objects, moves, speed)
-    except Exception as why:
-        error = why
     nbytes = sum(parcel.size_of(parts) for _, parts in sends)
-    received = _exchange(agreement, iteration, sends, error)
-    came: list[Items] = []
-    try:
+    received = _exchange(agreement, iteration, sends, packed.error)
+    with Attempt() as restored:
         came = [_unpack(source, parts, objects) for source, parts in received]
         following = objects.store.changed(moves.places, came)
-    except Exception as why:
-        error = why
-    agreement.step(Step.PACK, iteration, error=error)
+    agreement.step(Step.PACK, iteration, error=restored.error)
     objects.store.set(*following)
     objects.mailbox.rebind(objects.store.places, objects.store.keys[:0])
     return nbytes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.parcel import gather_objects
 from pylb.console import clip
 from pylb.errors import DomainError
@@ -110,17 +110,14 @@ class RankFacts:
 
     def _ask(self, done: int, starts: bool = False) -> None:
         out: Own = {}
-        error: Exception | None = None
-        try:
+        with Attempt() as tried:
             out = {
                 name: self._number(name, value)
                 for name, value in self._given.items()
                 if value != "auto"
             }
-        except Exception as why:
-            error = why
         if self._later:
-            self._agreement.step(Step.GATHER, done, error=error)
+            self._agreement.step(Step.GATHER, done, error=tried.error)
         if "auto" in self.words.values():
             out["memory_limit"] = memory_share.share(self._agreement, done, self._before)
         self.background = out.get("background", self.background)

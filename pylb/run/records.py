@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
-from pylb.model.snapshot import F64, I64
+from pylb.model.snapshot import F64
+from pylb.run.cells import LocalCells
 from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog, Row
 from pylb.run.load_database import Database, database
+from pylb.run.local_objects import LocalObjects
 from pylb.run.object_store import Properties
 from pylb.run.options import Options
 from pylb.run.rank_facts import Answers
@@ -33,41 +35,11 @@ LATEST = 1.0  # seconds of iterations after which the file of a running program 
 EVERY = 64  # number of iterations after which it is extended in any case
 
 
-class RecordedObjects(Protocol):
-    """The objects of a rank whose loads are recorded: those of a Balancer, or cells.
-
-    Attributes
-    ----------
-    n_objects : int
-        Number of objects of all ranks.
-    seconds : (n,) float64
-        Loads of this rank's objects in the present iteration.
-    passes : int
-        Number of iterations over which `edges` are summed.
-    more : dict of (n, ...) ndarray
-        The properties in `object_store.FURTHER` that at least one of this rank's objects has.
-    version : int
-        A number that changes whenever the result of `facts` changes for the same objects.
-    """
-
-    @property
-    def n_objects(self) -> int: ...
-    @property
-    def seconds(self) -> F64: ...
-    @property
-    def passes(self) -> int: ...
-    @property
-    def more(self) -> dict[str, Any]: ...
-    @property
-    def version(self) -> int: ...
-
-    def facts(self) -> I64:
-        """Return the integer properties of each object, (n, 5); see `Store.facts`."""
-        ...
-
-    def edges(self) -> I64:
-        """Return the communication graph, (m, 5); see `Mail.edges`."""
-        ...
+# The objects of a rank whose loads are recorded.  The records use: n_objects, seconds, passes (the
+# number of iterations over which `edges` are summed), facts(), edges(), version (a number that
+# changes whenever facts() changes for the same objects), and more (those properties in
+# `object_store.FURTHER` that at least one object of this rank has).
+RecordedObjects = LocalObjects | LocalCells
 
 
 class KeptLoads(NamedTuple):
@@ -83,11 +55,6 @@ class KeptLoads(NamedTuple):
     passes: int
     more: dict[str, Any]
     starts: bool = False
-
-    @property
-    def properties(self) -> Properties:
-        """Further properties of the objects, see `RecordedObjects`."""
-        return Properties(len(self.facts), self.more)
 
 
 Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iterations
@@ -219,7 +186,7 @@ def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         [part.passes for part in parts],
     )
     where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
-    more = Properties.join([part.properties for part in parts])
+    more = Properties.join([Properties(len(part.facts), part.more) for part in parts])
     return Stretch(
         parts[0].first,
         db.key,

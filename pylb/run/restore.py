@@ -14,7 +14,7 @@ import numpy as np
 
 from pylb import _core, files
 from pylb.comm import parcel
-from pylb.comm.agreement import Step
+from pylb.comm.agreement import Attempt, Step
 from pylb.decide.decider import BALANCE, JUDGE, NOTHING, Decider
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError, FormatError, SerializationError, StateError
@@ -49,11 +49,10 @@ def restore(
     pickled: bool,
 ) -> None:
     """Read a checkpoint into a new run.  Collective; an error on one rank is raised on all."""
-    error: Exception | None = None
     agreement = state.agreement
     if state.decider.settings.selects:
         state.decider.core.network(*state.network())
-    try:
+    with Attempt() as tried:
         _check_options(state)
         folder = Path(files.decoded(path))
         head = disk.head(folder)
@@ -66,10 +65,8 @@ def restore(
         run = disk.read(folder, head, 0, OF_RUN)
         with files.understood(disk.file_of(folder, head.id, 0), "a checkpoint"):
             _enter_run(state, mode, run, head)
-    except Exception as why:
-        error = why
     words = f"restore({str(path)!r}), pickled={pickled}"
-    agreement.agree(Step.RESTORE, words, error)
+    agreement.agree(Step.RESTORE, words, tried.error)
 
 
 def _check_options(state: RunState) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends, Transport
 from pylb.model.snapshot import I32
 from pylb.place.registry import Strategy
@@ -17,36 +17,17 @@ from pylb.run.central_placement import occupied
 from pylb.run.local_objects import LocalObjects
 from pylb.run.rank_facts import Own
 
-
-class Tally(NamedTuple):
-    """Numbers of the agents, merged over all ranks (``plb_tally_t`` in csrc/place/kit/agent.h).
-
-    The record of a collective step has no fields for them.  They travel in fields that are merged
-    by the same rule: `contribution` and `merged` say in which.
-    """
-
-    sum_0: float = 0.0
-    sum_1: float = 0.0
-    max_0: float = 0.0
-    max_1: float = 0.0
-    count_0: int = 0
-    count_1: int = 0
-
-    def contribution(self) -> dict[str, Any]:
-        """Return the arguments of `Agreement.step` that carry the tally of this rank."""
-        return {
-            "loads": np.array([self.sum_0]),
-            "idle": self.sum_1,
-            "time": self.max_0,
-            "cost": self.max_1,
-            "n_objects": self.count_0,
-            "messages": self.count_1,
-        }
-
-    @classmethod
-    def merged(cls, s: Stats) -> Tally:
-        """Return the tally of all ranks from the merged record of the step."""
-        return cls(s.load_sum, s.idle_sum, s.time_max, s.cost_max, s.n_objects, s.messages)
+# The agents' tally of six numbers (``plb_tally_t`` in csrc/place/kit/agent.h) is merged over all
+# ranks.  The record of a collective step has no fields for it, so it travels in fields that are
+# merged by the same rule: field of the `Contribution` -> field of the merged `Stats`.
+TALLY = {
+    "loads": "load_sum",
+    "idle": "idle_sum",
+    "time": "time_max",
+    "cost": "cost_max",
+    "n_objects": "n_objects",
+    "messages": "messages",
+}
 
 
 class RankTimes(NamedTuple):
@@ -99,30 +80,24 @@ def place_in_rounds(
     """
     agent: Any = None
     received: Sends = []
-    tally = Tally()
+    tally: tuple[Any, ...] = (0.0, 0.0, 0.0, 0.0, 0, 0)
     while True:
         sends: Sends = []
-        mine, error = tally, None
-        try:
+        mine = tally
+        with Attempt() as tried:
             if agent is None:
                 agent = _agent(
                     agreement.transport, strategy, params, seed, objects, near, own, speed
                 )
-            sends, figures = agent.round(received, tally)
-            mine = Tally(*figures)
-        except Exception as why:
-            error = why
-        if error is None and agent.done:
+            sends, mine = agent.round(received, tally)
+        if tried.error is None and agent.done:
             break
+        figures = dict(zip(TALLY, mine, strict=True)) | {"loads": np.array(mine[:1])}
         stats, received = agreement.step(
-            Step.PLACE,
-            iteration,
-            sends=sends,
-            error=error,
-            **mine.contribution(),
+            Step.PLACE, iteration, sends=sends, error=tried.error, **figures
         )
         received.sort(key=itemgetter(0))
-        tally = Tally.merged(stats)
+        tally = tuple(getattr(stats, name) for name in TALLY.values())
     before, after = (_balance(agreement, iteration, seconds) for seconds in agent.times)
     limit, full = own.get("memory_limit"), math.nan
     if limit is not None:

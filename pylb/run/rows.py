@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import BALANCE, JUDGE, TriggerLike, settings
@@ -187,17 +187,14 @@ class RowPartition:
         self._agreement: Agreement = agreement_of(comm)
         transport = self._agreement.transport
         self.rank, self.size = transport.rank, transport.size
-        error: Exception | None = None
-        try:
+        with Attempt(DomainError) as tried:
             self._check(n, model, tol, models)
-        except DomainError as why:
-            error = why
         # The repr of a function has its address, which differs between ranks.
         when = "a function" if callable(trigger) else repr(trigger)
         words = f"n={n}, model={model!r}, tol={tol!r}, trigger={when}"
-        known = () if models is None or error else (models.start, models.rows, models.speed)
+        known = () if models is None or tried.error else (models.start, models.rows, models.speed)
         self._calls = 0
-        self._step(words, b"".join(a.tobytes() for a in known), error=error)
+        self._step(words, b"".join(a.tobytes() for a in known), tried.error)
         self._clock = self._agreement.cores().clock("auto")
         self.n, self.model, self.tol = operator.index(n), model, tol
         self.models = models if models is not None else SpeedModels([((), ())] * self.size)
@@ -313,15 +310,12 @@ class RowPartition:
             A rank with rows has timed no block.
         """
         self._calls += 1
-        error: Exception | None = None
         words = ""
-        try:
+        with Attempt() as tried:
             words = ", ".join(self._describe(i, a) for i, a in enumerate(arrays))
             if self._blocks == 0 and self.counts[self.rank] > 0:
                 raise StateError("redistribute() without a timed() block before it")
-        except Exception as why:
-            error = why
-        self._step(words, error=error)
+        self._step(words, error=tried.error)
         seconds = self._gather()
         spread = self._spread(seconds)
         sure, due = self._learn(seconds), spread > self.tol

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Step
-from pylb.decide.dropped import Dropped
-from pylb.decide.receipts import History, Receipt
+from pylb.comm.agreement import Attempt, Step
+from pylb.decide.receipts import Dropped, History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.snapshot import F64
@@ -121,15 +120,12 @@ class ShadowMode(MeasuringMode):
 
     def _catch_up(self, left_early: bool = False) -> None:
         stretches, rows = self._loads.gather(self._state.done, forget=True)
-        error: Exception | None = None
-        try:
+        with Attempt() as tried:
             self._check()
             self._feed(stretches, rows)
             if left_early and self._replay is not None and not self._lost:
                 self._replay.settle(self._remaining, True)
-        except Exception as why:
-            error = why
-        self._state.agreement.step(Step.RECORD, self._state.done, error=error)
+        self._state.agreement.step(Step.RECORD, self._state.done, error=tried.error)
 
     def _check(self) -> None:
         """Raise an error if an object cannot be packed: the computed savings would be wrong."""

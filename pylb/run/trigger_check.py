@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.decide.decider import Settings
 
 ANSWERS = ("no LB step", "an LB step")
@@ -27,11 +27,9 @@ def same_answer(
     """
     if not given.trigger.foreign:
         return ask()
-    asked, error = 0, None
-    try:
+    asked = 0
+    with Attempt() as tried:
         asked = ask()
-    except Exception as why:
-        error = why
     words = ANSWERS[bool(asked)]
-    agreement.step(Step.ANSWER, iteration, (int(bool(asked)), words), error=error)
+    agreement.step(Step.ANSWER, iteration, (int(bool(asked)), words), error=tried.error)
     return asked

@@ -58,7 +58,6 @@
  * sqrt(theta).  If theta is 0.1, 1, 10 or 100 iterations with equal probability, this U is 13
  * iterations; if it is 1, 10 or 100 iterations, U is 22. */
 #include <math.h>
-#include <string.h>
 
 #include "base/lesser.h"
 #include "base/quantile.h"

@@ -1,5 +1,4 @@
 /* periodic: rebalance after a fixed number of iterations, whatever the loads are. */
-#include <math.h>
 
 #include "decide/trigger.h"
 

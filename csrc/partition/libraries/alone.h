@@ -1,6 +1,5 @@
 /* Whether a call that uses MPI may run in a thread of its own (base/aside.h). */
-#ifndef PLB_PARTITION_LIBRARIES_ALONE_H
-#define PLB_PARTITION_LIBRARIES_ALONE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ static inline bool plb_may_run_aside(MPI_Comm comm)
     MPI_Query_thread(&level);
     return size == 1 && level == MPI_THREAD_MULTIPLE;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Colours and orders of a distributed graph, by Zoltan and PT-Scotch. */
-#ifndef PLB_PARTITION_LIBRARIES_DGRAPH_H
-#define PLB_PARTITION_LIBRARIES_DGRAPH_H
+#pragma once
 
 #include <mpi.h>
 #include <stdatomic.h>
@@ -43,5 +42,3 @@ int plb_dgraph_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int
                      atomic_int *left, plb_err_t *err);
 int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                      plb_blocks_t *blocks, atomic_int *left, plb_err_t *err);
-
-#endif

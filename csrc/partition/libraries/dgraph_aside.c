@@ -8,33 +8,30 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/dgraph.h"
 
-enum {
-    SMALL = 4096, /* number of vertices and edges; with fewer, a call takes some milliseconds */
-    PIECES = 3,
-};
+/* number of vertices and edges; with fewer, a call takes some milliseconds */
+enum { SMALL = 4096 };
 
 typedef struct asked {
     MPI_Comm comm;
-    plb_dgraph_t graph; /* owns its arrays */
-    int32_t number;     /* argument of the call: distance, or total */
+    plb_dgraph_t graph; /* its arrays are in `arrays` */
+    void *arrays;
+    int32_t number; /* argument of the call: distance, or total */
     int32_t *out;
     plb_blocks_t blocks;
 } asked_t;
 
-static void list(asked_t *self, plb_piece_t piece[PIECES])
+static void *own_arrays(plb_dgraph_t *graph)
 {
-    plb_dgraph_t *graph = &self->graph;
     const int64_t edges = graph->start[graph->n];
-    piece[0] = (plb_piece_t)PLB_PIECE(graph->start, graph->n + 1);
-    piece[1] = (plb_piece_t)PLB_PIECE(graph->to, edges);
-    piece[2] = (plb_piece_t)PLB_PIECE(graph->owner, edges);
+    const plb_piece_t piece[] = {PLB_PIECE(graph->start, graph->n + 1),
+                                 PLB_PIECE(graph->to, edges), PLB_PIECE(graph->owner, edges)};
+    return plb_aside_own(piece, 3);
 }
 
 static void asked_free(void *data)
 {
     asked_t *self = data;
-    PLB_FREE((void *)self->graph.start, (void *)self->graph.to, (void *)self->graph.owner,
-             self->out, self->blocks.first, self->blocks.parent, self);
+    PLB_FREE(self->arrays, self->out, self->blocks.first, self->blocks.parent, self);
 }
 
 static int color(void *data, plb_err_t *err)
@@ -54,16 +51,14 @@ static int ask(int (*run)(void *, plb_err_t *), const asked_t *question, plb_blo
                int32_t *out, atomic_int *left, plb_err_t *err)
 {
     const int32_t n = question->graph.n;
-    plb_piece_t piece[PIECES];
     asked_t *self = plb_malloc(1, sizeof *self);
     PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory");
     *self = *question;
-    list(self, piece);
-    int ret = plb_aside_own(piece, PIECES, err);
+    self->arrays = own_arrays(&self->graph);
     self->out = plb_malloc((size_t)n, sizeof *out);
-    if (ret == PLB_OK && self->out == NULL) {
-        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
-    }
+    int ret = self->arrays == NULL || self->out == NULL
+                  ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory for a copy of the arrays")
+                  : PLB_OK;
     const plb_aside_t how = {.run = run, .free = asked_free, .left = left};
     PLB_THEN(plb_aside_run(&how, self, err));
     if (ret == PLB_ERR_INTERRUPTED) {

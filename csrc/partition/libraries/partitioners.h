@@ -1,6 +1,5 @@
 /* The libraries with the interface of partition/question.h, one small file each. */
-#ifndef PLB_PARTITION_LIBRARIES_PARTITIONERS_H
-#define PLB_PARTITION_LIBRARIES_PARTITIONERS_H
+#pragma once
 
 #include "partition/question.h"
 
@@ -12,5 +11,3 @@
 extern const plb_partitioner_t plb_metis;
 extern const plb_partitioner_t plb_scotch;
 const plb_partitioner_t *plb_zoltan(void); /* call it when MPI has been initialised */
-
-#endif

@@ -3,8 +3,7 @@
  * Objects are numbered over all ranks: rank r has dist[r] ... dist[r + 1] - 1, in the order of
  * its arrays.  Neighbours and pins are such numbers.  zoltan.h includes mpi.h.
  */
-#ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_H
-#define PLB_PARTITION_LIBRARIES_ZOLTAN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -103,5 +102,3 @@ int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_pa
  * unbounded, they are -DBL_MAX and DBL_MAX.  Local. */
 int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err);
-
-#endif

@@ -7,15 +7,13 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/zoltan.h"
 
-enum {
-    SMALL = 4096, /* number of objects; with fewer, a call takes some milliseconds */
-    PIECES = 13,
-};
+enum { SMALL = 4096 }; /* number of objects; with fewer, a call takes some milliseconds */
 
 atomic_int plb_zoltan_left;
 
 typedef struct asked {
-    plb_zoltan_t in; /* owns its arrays */
+    plb_zoltan_t in; /* its arrays are in `arrays` */
+    void *arrays;
     int32_t *part;
     int code;
     bool keep;
@@ -28,13 +26,12 @@ static plb_piece_t ints(plb_ints_t *x, int64_t n)
     return (plb_piece_t){&x->data, n * (x->wide ? 8 : 4)};
 }
 
-static void list(asked_t *self, plb_piece_t piece[PIECES])
+static void *own_arrays(plb_zoltan_t *in)
 {
-    plb_zoltan_t *in = &self->in;
     const int64_t n = in->n;
     const int64_t edges = in->start.data == NULL ? 0 : plb_int_at(in->start, n);
     const int64_t pins = in->net_start.data == NULL ? 0 : plb_int_at(in->net_start, in->n_nets);
-    const plb_piece_t all[PIECES] = {
+    const plb_piece_t piece[] = {
         PLB_PIECE(in->dist, 2),
         PLB_PIECE(in->weight, n * in->n_weights),
         PLB_PIECE(in->share, in->n_parts),
@@ -49,34 +46,29 @@ static void list(asked_t *self, plb_piece_t piece[PIECES])
         PLB_PIECE(in->fixed, n),
         PLB_PIECE(in->size, n),
     };
-    memcpy(piece, all, sizeof all);
+    return plb_aside_own(piece, sizeof piece / sizeof *piece);
 }
 
 static void asked_free(void *data)
 {
     asked_t *self = data;
-    plb_piece_t piece[PIECES];
-    list(self, piece);
-    plb_aside_disown(piece, PIECES);
     if (self->kept != NULL) {
         plb_zoltan_leave(self->kept);
     }
-    PLB_FREE((void *)self->in.option, self->part, self->said, self);
+    PLB_FREE((void *)self->in.option, self->arrays, self->part, self->said, self);
 }
 
 static asked_t *asked_new(const plb_zoltan_t *in, bool keep)
 {
-    plb_piece_t piece[PIECES];
     asked_t *self = plb_malloc(1, sizeof *self);
     if (self == NULL) {
         return NULL;
     }
     *self = (asked_t){.in = *in, .keep = keep};
-    list(self, piece);
-    const int ret = plb_aside_own(piece, PIECES, NULL);
+    self->arrays = own_arrays(&self->in);
     self->in.option = plb_aside_words(in->option, 2 * in->n_options);
     self->part = plb_malloc((size_t)in->n, sizeof *self->part);
-    if (ret != PLB_OK || self->in.option == NULL || self->part == NULL) {
+    if (self->arrays == NULL || self->in.option == NULL || self->part == NULL) {
         asked_free(self);
         return NULL;
     }

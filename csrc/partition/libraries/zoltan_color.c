@@ -1,5 +1,4 @@
 /* Zoltan's distributed colouring (Bozdag, Catalyurek, Gebremedhin, Manne, Boman and Ozguner). */
-#include <string.h>
 
 #include <zoltan.h>
 

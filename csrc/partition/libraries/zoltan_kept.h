@@ -1,8 +1,7 @@
 /* Zoltan structures that are kept with a communicator and reused by calls with the same
  * parameters, because creating one duplicates a communicator.
  */
-#ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_KEPT_H
-#define PLB_PARTITION_LIBRARIES_ZOLTAN_KEPT_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -22,5 +21,3 @@ typedef struct plb_zoltan_kept {
  * process. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* If Zoltan fails on one rank only, the other ranks may wait inside Zoltan, where no message
  * reaches them.  If they do not return within PYLB_ABORT_AFTER seconds, this rank aborts the job
  * and prints its error. */
-#ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
-#define PLB_PARTITION_LIBRARIES_ZOLTAN_PATIENCE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,5 +23,3 @@ typedef struct plb_patience {
  * it. why: the error of this rank; NULL: it has not failed, and both functions do nothing. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);
-
-#endif

@@ -1,10 +1,7 @@
 /* The functions that Zoltan calls back; zoltan_run.c registers them. */
-#ifndef PLB_PARTITION_LIBRARIES_ZOLTAN_QUERY_H
-#define PLB_PARTITION_LIBRARIES_ZOLTAN_QUERY_H
+#pragma once
 
 #include "partition/libraries/zoltan.h"
 
 /** Register callbacks for everything that `in` has.  `in` must exist as long as zz is called. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in);
-
-#endif

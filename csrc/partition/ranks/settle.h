@@ -1,8 +1,7 @@
 /* Completes a distributed partition by three exchanges.  In: the new part of each object.  Out:
  * sums for each part, new numbers of the parts ("names"), and lists of the objects that leave this
  * rank and of those that arrive on it. */
-#ifndef PLB_PARTITION_RANKS_SETTLE_H
-#define PLB_PARTITION_RANKS_SETTLE_H
+#pragma once
 
 #include "comm/comm.h"
 #include "partition/moves.h"
@@ -42,5 +41,3 @@ typedef struct plb_settled {
  * parts.part = NULL. */
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err);
 void plb_settled_free(plb_settled_t *self);
-
-#endif

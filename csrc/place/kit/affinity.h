@@ -1,7 +1,6 @@
 /* The communication partners of each object, with the costs of both directions, as rows of a
  * graph. */
-#ifndef PLB_PLACE_KIT_AFFINITY_H
-#define PLB_PLACE_KIT_AFFINITY_H
+#pragma once
 
 #include "model/snapshot.h"
 
@@ -23,5 +22,3 @@ void plb_affinity_free(plb_affinity_t *self);
  */
 void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
                            double beta, double *comm);
-
-#endif

@@ -1,7 +1,6 @@
 #include "place/kit/agent.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/exact.h"
 #include "base/ints.h"

@@ -6,8 +6,7 @@
  * and it writes notes.  A driver transports the notes: plb_rounds_run between virtual ranks in
  * this process, the runtime between MPI ranks.  Agents exchange nothing else, so both drivers give
  * exactly the same placement. */
-#ifndef PLB_PLACE_KIT_AGENT_H
-#define PLB_PLACE_KIT_AGENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -164,5 +163,3 @@ bool plb_agent_crowded(const plb_agent_t *self);
 /** Sort the entries by load; equal loads keep their order, pinned entries come last.  *n_movable:
  * number of entries that are not pinned. */
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Divides a whole number in given proportions. */
-#ifndef PLB_PLACE_KIT_APPORTION_H
-#define PLB_PLACE_KIT_APPORTION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_
 
 /** Compute the sum of share[p]; fails with the same errors as plb_apportion. */
 int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Lower bounds: under any placement, the slowest rank takes at least this many seconds. */
-#ifndef PLB_PLACE_KIT_BOUND_H
-#define PLB_PLACE_KIT_BOUND_H
+#pragma once
 
 #include "place/kit/ranks.h"
 
@@ -17,15 +16,14 @@ double plb_bound(const plb_ranks_t *ranks, double grain);
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 /** Compute a bound by counting pieces; 0 if the ranks are not equal, or if there is no such bound.
- * Each object is cut into equal pieces, about as heavy as the median object; where each piece may
- * lie on another rank, the least maximum can only be less.  If p ranks have c p + e pieces, m <= e
- * of them have c m + e or more in any placement, and one of these at least their mean.  The result
- * is the smallest mean of all m, with the lightest pieces. */
+ * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
+ * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
+ * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m
+ * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
+ * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
 int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 /** If plb_bound_pieces shows that no placement meets the limit, raise it to one just above the
  * bound, which a search can usually meet, and set *raised.  Where ranks have many objects, the
  * limit stays: their number hardly limits the balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
-
-#endif

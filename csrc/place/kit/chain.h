@@ -1,8 +1,7 @@
 /* Divides a row of objects, e.g. along a space-filling curve: each rank gets consecutive objects.
  * The ranks keep their present order along the row.  The cuts between them move only as far as the
  * balance requires, so that few objects migrate. */
-#ifndef PLB_PLACE_KIT_CHAIN_H
-#define PLB_PLACE_KIT_CHAIN_H
+#pragma once
 
 #include "place/kit/problem.h"
 
@@ -12,5 +11,3 @@
  * otherwise the caller must repair the placement (plb_problem_repair). */
 int plb_chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
                   int32_t *out, plb_err_t *err);
-
-#endif

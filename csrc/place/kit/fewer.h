@@ -1,7 +1,6 @@
 /* Replaces a placement by one that is nearly as balanced and needs less than half of the
  * migrations. */
-#ifndef PLB_PLACE_KIT_FEWER_H
-#define PLB_PLACE_KIT_FEWER_H
+#pragma once
 
 #include "place/kit/problem.h"
 
@@ -9,5 +8,3 @@
  * half of the migrations of rank[n_objects], replace rank[] and *max by its result.  *max: the
  * seconds of the slowest rank under rank[]. */
 int plb_fewer(const plb_problem_t *problem, int32_t *rank, double *max, plb_err_t *err);
-
-#endif

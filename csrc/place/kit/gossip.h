@@ -1,6 +1,5 @@
 /* The agents of GossipLB, for strategies that use them. */
-#ifndef PLB_PLACE_KIT_GOSSIP_H
-#define PLB_PLACE_KIT_GOSSIP_H
+#pragma once
 
 #include "base/rng.h"
 #include "place/kit/agent.h"
@@ -70,5 +69,3 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                      const plb_tally_t *all, bool *settled, plb_err_t *err);
 int64_t plb_gossip_known(const plb_agent_t *agent);
 void plb_gossip_stop(plb_agent_t *agent);
-
-#endif

@@ -1,6 +1,5 @@
 /* The granularity of the loads: it limits how well any placement can balance. */
-#ifndef PLB_PLACE_KIT_GRAIN_H
-#define PLB_PLACE_KIT_GRAIN_H
+#pragma once
 
 #include "place/kit/problem.h"
 
@@ -13,5 +12,3 @@ double plb_grain_common(const plb_problem_t *problem);
  * of `sample` objects.  When GreedyLB has only the last p objects left to place, the ranks' loads
  * differ by about this load.  scratch[sample] is scratch memory. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);
-
-#endif

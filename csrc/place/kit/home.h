@@ -1,6 +1,5 @@
 /* Reduces the migrations of a placement that was made without regard to the present one. */
-#ifndef PLB_PLACE_KIT_HOME_H
-#define PLB_PLACE_KIT_HOME_H
+#pragma once
 
 #include "place/kit/problem.h"
 
@@ -17,5 +16,3 @@ int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err
  * `after` seconds, by more than a millionth. */
 int plb_home_unless_gained(const plb_problem_t *problem, double before, double after,
                            int32_t *rank, plb_err_t *err);
-
-#endif

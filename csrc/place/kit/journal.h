@@ -1,6 +1,5 @@
 /* A journal of migrations, so that migrations that have gained little can be undone. */
-#ifndef PLB_PLACE_KIT_JOURNAL_H
-#define PLB_PLACE_KIT_JOURNAL_H
+#pragma once
 
 #include "base/mem.h"
 
@@ -42,5 +41,3 @@ static inline plb_migration_t plb_journal_pop(plb_journal_t *self)
 {
     return self->entry[--self->n];
 }
-
-#endif

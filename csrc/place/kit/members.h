@@ -1,6 +1,5 @@
 /* Unordered linked lists of the objects of each rank.  Moving an object takes constant time. */
-#ifndef PLB_PLACE_KIT_MEMBERS_H
-#define PLB_PLACE_KIT_MEMBERS_H
+#pragma once
 
 #include <string.h>
 
@@ -50,5 +49,3 @@ static inline void plb_members_leave(plb_members_t *self, int32_t i, int32_t r)
         self->prev[self->next[i]] = self->prev[i];
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The memory that is left on each rank while objects come and go.  Each object needs its own
  * memory. A shared block (vt's shared_id) needs memory once on each rank that has objects which
  * use it. */
-#ifndef PLB_PLACE_KIT_MEMORY_H
-#define PLB_PLACE_KIT_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -31,5 +30,3 @@ static inline bool plb_memory_fits(const plb_memory_t *self, int64_t i, int32_t 
 
 void plb_memory_add(plb_memory_t *self, int64_t i, int32_t r);
 void plb_memory_remove(plb_memory_t *self, int64_t i, int32_t r);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * An entry is an index into item[]; the entries of rank r are start[r] ... end[r] - 1.
  */
-#ifndef PLB_PLACE_KIT_OFFERS_H
-#define PLB_PLACE_KIT_OFFERS_H
+#pragma once
 
 #include "base/item.h"
 #include "place/kit/ranks.h"
@@ -62,5 +61,3 @@ static inline void plb_offers_take(plb_offers_t *self, int64_t k)
     self->next[k] = (int32_t)(k + 1);
     self->prev[k] = (int32_t)(k - 1);
 }
-
-#endif

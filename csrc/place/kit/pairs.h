@@ -1,7 +1,6 @@
 /* Improves a placement by exchanges of sets of objects between two ranks.  It helps if ranks have
  * few objects, and no move or swap of single objects reduces the maximum. */
-#ifndef PLB_PLACE_KIT_PAIRS_H
-#define PLB_PLACE_KIT_PAIRS_H
+#pragma once
 
 #include "place/kit/ranks.h"
 
@@ -15,5 +14,3 @@ typedef struct plb_pairs_aim {
  * slowest rank is as fast as the search can make it, or until the result will be useless.  The
  * maximum never grows; memory limits are kept. */
 int plb_pairs(plb_ranks_t *ranks, const plb_pairs_aim_t *aim, plb_err_t *err);
-
-#endif

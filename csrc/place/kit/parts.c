@@ -1,7 +1,6 @@
 #include "place/kit/parts.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/finite.h"
 #include "base/interrupt.h"

@@ -6,8 +6,7 @@
  * objects that communicate with it.  This vertex is left out if the partitioner takes no fixed
  * vertices.  A part's share follows from the load of the rank's fixed objects, its background and
  * its speed. */
-#ifndef PLB_PLACE_KIT_PARTS_H
-#define PLB_PLACE_KIT_PARTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -85,5 +84,3 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
     {                                                                                             \
         "cycles", "", "number of V-cycles that refine the answer", 3.0, 0.0, 1000.0               \
     }
-
-#endif

@@ -1,7 +1,6 @@
 /* What strategies that place by load have in common: the objects that may migrate, the load of all
  * other objects, and the memory limits, which no placement may exceed. */
-#ifndef PLB_PLACE_KIT_PROBLEM_H
-#define PLB_PLACE_KIT_PROBLEM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
 
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
 int plb_problem_present(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
-
-#endif

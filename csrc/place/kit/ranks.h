@@ -1,7 +1,6 @@
 /* Loads and memory of the ranks while a refinement moves objects.  allowed[r] = (limit -
  * background[r]) * speed[r] is the load with which rank r takes `limit` seconds. */
-#ifndef PLB_PLACE_KIT_RANKS_H
-#define PLB_PLACE_KIT_RANKS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -70,5 +69,3 @@ static inline bool plb_ranks_has_room_exchanged(const plb_ranks_t *self, int32_t
     const int64_t more = self->in->memory[a] - self->in->memory[b];
     return self->room[self->rank[b]] >= more && self->room[self->rank[a]] >= -more;
 }
-
-#endif

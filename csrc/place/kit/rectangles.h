@@ -6,8 +6,7 @@
  * into the rectangles of its processors.  The sum of half perimeters (width + height) measures the
  * communication between neighbours.  The sum is smallest if the processors of a column have
  * similar shares; dynamic programming finds the best columns. */
-#ifndef PLB_PLACE_KIT_RECTANGLES_H
-#define PLB_PLACE_KIT_RECTANGLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
  * their order.  Column numbers are 0 ... p - 1. */
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
                          int64_t cols, int64_t *box, plb_err_t *err);
-
-#endif

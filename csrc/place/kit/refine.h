@@ -1,6 +1,5 @@
 /* Refinement of a placement: few moves from overloaded ranks to less loaded ranks. */
-#ifndef PLB_PLACE_KIT_REFINE_H
-#define PLB_PLACE_KIT_REFINE_H
+#pragma once
 
 #include "place/kit/problem.h"
 
@@ -41,5 +40,3 @@ int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank
  * messages do not count. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Renumbers the parts of a placement that was made without regard to the present one, so that few
  * objects move. */
-#ifndef PLB_PLACE_KIT_RELABEL_H
-#define PLB_PLACE_KIT_RELABEL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@
  * kind[s] (NULL: any rank). */
 int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
                 int32_t p, const double *kind, int32_t *name, plb_err_t *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Local search from several placements.  It helps if objects are few or very unequal, so that a
  * limit is hard to meet. */
-#ifndef PLB_PLACE_KIT_RESTARTS_H
-#define PLB_PLACE_KIT_RESTARTS_H
+#pragma once
 
 #include "place/kit/refine.h"
 
@@ -13,5 +12,3 @@
  * ends when the limit or the bound of plb_bound_crowd is met. */
 int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *reached,
                  const plb_opts_t *opts, plb_err_t *err);
-
-#endif

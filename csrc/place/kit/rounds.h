@@ -1,6 +1,5 @@
 /* Runs the agents of all ranks of a snapshot as virtual ranks in this process. */
-#ifndef PLB_PLACE_KIT_ROUNDS_H
-#define PLB_PLACE_KIT_ROUNDS_H
+#pragma once
 
 #include "place/kit/agent.h"
 
@@ -20,5 +19,3 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
 /** The function `run` of every distributed strategy in PLB_STRATEGIES. */
 int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err);
-
-#endif

@@ -3,8 +3,7 @@
  * balanced while heavy regions move, grow or shrink.  Every rank gets one of each p successive
  * objects: the rank with the least load so far gets the heaviest.  Ties: the lowest index, the
  * lowest rank. */
-#ifndef PLB_PLACE_KIT_SCATTER_H
-#define PLB_PLACE_KIT_SCATTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool plb_may_scatter(const plb_snapshot_t *in);
 
 /** Write the new rank of each object to rank[n_objects]. */
 int plb_scatter_objects(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
-
-#endif

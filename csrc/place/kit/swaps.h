@@ -1,6 +1,5 @@
 /* Moves and exchanges of objects between ranks.  Communication is taken into account. */
-#ifndef PLB_PLACE_KIT_SWAPS_H
-#define PLB_PLACE_KIT_SWAPS_H
+#pragma once
 
 #include "place/kit/ranks.h"
 
@@ -16,5 +15,3 @@
  * rank, or after a bounded amount of work. */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
               plb_err_t *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What an agent (agent.h) knows about objects: their ranks and, for the objects on its own rank,
  * the objects with which they communicate (ties).  Objects are numbered in the order in which they
  * were added. */
-#ifndef PLB_PLACE_KIT_TIES_H
-#define PLB_PLACE_KIT_TIES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ int32_t plb_ties_find(const plb_ties_t *self, int64_t id);
 int plb_ties_add(plb_ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err);
 
 void plb_ties_clear(plb_ties_t *self, int32_t object);
-
-#endif

@@ -10,7 +10,6 @@
  * lowest index comes first.  If an object would end at the same time on several ranks, it goes to
  * the one with the least time so far, then to the one with the lowest number. */
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/cpu.h"

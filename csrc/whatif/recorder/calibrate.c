@@ -2,7 +2,6 @@
 
 #include <mpi.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 enum { CALLS = 200, TRIPS = 30, LARGE = 1 << 18 };
 

@@ -1,6 +1,5 @@
 /* Measures the cost of an MPI call and of a message. */
-#ifndef PLB_WHATIF_RECORDER_CALIBRATE_H
-#define PLB_WHATIF_RECORDER_CALIBRATE_H
+#pragma once
 
 typedef struct plb_call_costs {
     double overhead;    /* seconds of a call */
@@ -11,5 +10,3 @@ typedef struct plb_call_costs {
 /** Measure the costs before the program begins, which takes some milliseconds.  Collective over
  * MPI_COMM_WORLD. */
 void plb_calibrate(plb_call_costs_t *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* Logs collectives.  `bytes` is the number of bytes that a rank sends to one other rank, or adds
  * to the result. */
-#ifndef PLB_WHATIF_RECORDER_COLLECTIVES_H
-#define PLB_WHATIF_RECORDER_COLLECTIVES_H
+#pragma once
 
 #include "messages.h"
 #include "whatif/ops.h"
@@ -27,5 +26,3 @@ int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
  * bytes. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
-
-#endif

@@ -1,7 +1,6 @@
 /* Communicators: their number on this rank, their members, and an id that is the same on all
  * members without communication. */
-#ifndef PLB_WHATIF_RECORDER_GROUPS_H
-#define PLB_WHATIF_RECORDER_GROUPS_H
+#pragma once
 
 #include <mpi.h>
 
@@ -32,5 +31,3 @@ void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
  * members of `fresh` alone. */
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);
-
-#endif

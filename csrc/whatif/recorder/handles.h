@@ -1,6 +1,5 @@
 /* A hash table that maps MPI handles, or other numbers, to pointers. */
-#ifndef PLB_WHATIF_RECORDER_HANDLES_H
-#define PLB_WHATIF_RECORDER_HANDLES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ static inline uint64_t plb_handle(const void *handle, size_t size)
     return out;
 }
 #define PLB_HANDLE(handle) plb_handle(&(handle), sizeof(handle))
-
-#endif

@@ -4,8 +4,7 @@
  * Only calls by the thread that called MPI_Init are logged.  Calls inside MPI, and calls before
  * MPI_Init or after MPI_Finalize, are not logged.
  */
-#ifndef PLB_WHATIF_RECORDER_LOG_H
-#define PLB_WHATIF_RECORDER_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <time.h>
@@ -34,5 +33,3 @@ void plb_note(plb_op_t op);
 void plb_polled(void);
 /** Count a use of the MPI feature `what`, which the recorder cannot record. */
 void plb_lacks(const char *what);
-
-#endif

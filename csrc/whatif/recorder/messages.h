@@ -1,6 +1,5 @@
 /* Logs point-to-point messages. */
-#ifndef PLB_WHATIF_RECORDER_MESSAGES_H
-#define PLB_WHATIF_RECORDER_MESSAGES_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Com
  * receive. */
 void plb_note_taken(uint64_t message);
 void plb_made_taken(uint64_t message, MPI_Request request);
-
-#endif

@@ -1,6 +1,5 @@
 /* The connection to the monitor, a process that writes the recording to a file. */
-#ifndef PLB_WHATIF_RECORDER_MONITOR_H
-#define PLB_WHATIF_RECORDER_MONITOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(print
 void plb_frame_ops(const void *op, int32_t n, uint32_t size);
 /** Return the number of operations that were sent so far. */
 int64_t plb_monitor_sent(void);
-
-#endif

@@ -7,8 +7,7 @@
  *         ...
  *     }
  */
-#ifndef PYLB_PROCEDURE_H
-#define PYLB_PROCEDURE_H
+#pragma once
 
 extern int pylb_procedure(const char *name) __attribute__((weak));
 extern void pylb_procedure_enter(int number) __attribute__((weak));
@@ -34,5 +33,3 @@ static inline void pylb_procedure_end(const int *number)
 #define PYLB_PROCEDURE(name)                                                                      \
     __attribute__((cleanup(pylb_procedure_end), unused)) const int pylb_procedure_here =          \
         pylb_procedure_begin(name)
-
-#endif

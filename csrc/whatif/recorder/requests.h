@@ -1,6 +1,5 @@
 /* Requests: maps MPI's handles to operations. */
-#ifndef PLB_WHATIF_RECORDER_REQUESTS_H
-#define PLB_WHATIF_RECORDER_REQUESTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ int32_t plb_note_begun(plb_op_t op);
 /** Log the completion of operation `number`; received: the message that a receive took, or NULL.
  */
 void plb_note_complete(int32_t number, const plb_op_t *received);
-
-#endif

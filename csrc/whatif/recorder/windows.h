@@ -1,7 +1,6 @@
 /* One-sided communication.  The bytes of accesses are logged at the call that completes them: a
  * fence, unlock or flush. */
-#ifndef PLB_WHATIF_RECORDER_WINDOWS_H
-#define PLB_WHATIF_RECORDER_WINDOWS_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts);
 /** Log the end of an epoch.  posted: true: by MPI_Win_wait or MPI_Win_test; false: by
  * MPI_Win_complete.  flag: 0: MPI_Win_test found that the epoch has not ended; 1: it has ended. */
 void plb_epoch_ends(MPI_Win win, int flag, bool posted);
-
-#endif

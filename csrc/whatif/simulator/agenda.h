@@ -1,7 +1,6 @@
 /* The agenda: one time for each of n owners.  A tournament tree finds the earliest time; ties:
  * the lowest owner. */
-#ifndef PLB_WHATIF_SIMULATOR_AGENDA_H
-#define PLB_WHATIF_SIMULATOR_AGENDA_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ static inline void plb_agenda_set(plb_agenda_t *self, int32_t owner, double time
         right = self->winner[2 * node + 1];
     }
 }
-
-#endif

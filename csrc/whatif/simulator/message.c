@@ -1,7 +1,5 @@
 #include "whatif/simulator/message.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 #include "whatif/simulator/slots.h"
 #include "whatif/simulator/target.h"

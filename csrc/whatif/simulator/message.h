@@ -2,8 +2,7 @@
  * a channel, in the order of sending.  Receives from a given sender wait in the channel; receives
  * from any source wait at the receiver.  So the usual match is found at once, even if many
  * messages wait. */
-#ifndef PLB_WHATIF_SIMULATOR_MESSAGE_H
-#define PLB_WHATIF_SIMULATOR_MESSAGE_H
+#pragma once
 
 #include "whatif/simulator/state.h"
 
@@ -24,5 +23,3 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
  * this rank go on. */
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
-
-#endif

@@ -1,6 +1,5 @@
 /* Locks of MPI windows.  Ranks get a lock in the order in which they ask for it. */
-#ifndef PLB_WHATIF_SIMULATOR_ONESIDED_H
-#define PLB_WHATIF_SIMULATOR_ONESIDED_H
+#pragma once
 
 #include "whatif/simulator/state.h"
 
@@ -8,5 +7,3 @@
 int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
 /** Release a lock when the data have been transferred. */
 int plb_lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);
-
-#endif

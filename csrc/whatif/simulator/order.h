@@ -4,8 +4,7 @@
  * block: the work for one message.  If messages arrive in a different order than recorded, their
  * blocks are reordered accordingly.  A block with a collective is not moved, nor is the last
  * block, because it includes the operations after the loop. */
-#ifndef PLB_WHATIF_SIMULATOR_ORDER_H
-#define PLB_WHATIF_SIMULATOR_ORDER_H
+#pragma once
 
 #include "whatif/simulator/state.h"
 
@@ -17,5 +16,3 @@ bool plb_order_is_open(const plb_op_t *op);
  * arrived first.  *out is CHOICE_NONE: no message has arrived that a block can take;
  * CHOICE_UNKNOWN: more operations of the rank must be passed first (plb_whatif_feed). */
 int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err);
-
-#endif

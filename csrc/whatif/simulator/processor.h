@@ -1,7 +1,6 @@
 /* Divides the processors' time among processes: either all have equal shares at any time, or they
  * take turns of a quantum. */
-#ifndef PLB_WHATIF_SIMULATOR_PROCESSOR_H
-#define PLB_WHATIF_SIMULATOR_PROCESSOR_H
+#pragma once
 
 #include "whatif/simulator/state.h"
 
@@ -12,5 +11,3 @@ void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
 void plb_processor_leave(plb_whatif_t *self, int32_t rank, bool gone);
 /** Handle the processor's event: return the rank whose work is done, or -1. */
 int32_t plb_processor_event(plb_whatif_t *self, int32_t processor);
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
-#ifndef PLB_WHATIF_SIMULATOR_SIMULATOR_H
-#define PLB_WHATIF_SIMULATOR_SIMULATOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -109,5 +108,3 @@ void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);
 
 /** Return the bytes of memory of the simulation itself, without the operations. */
 int64_t plb_whatif_memory(const plb_whatif_t *self);
-
-#endif

@@ -1,6 +1,5 @@
 /* Slots: the states of a rank's open requests and of its blocking call. */
-#ifndef PLB_WHATIF_SIMULATOR_SLOTS_H
-#define PLB_WHATIF_SIMULATOR_SLOTS_H
+#pragma once
 
 #include "whatif/simulator/state.h"
 
@@ -10,5 +9,3 @@ verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
 /** Complete a rank's slot at time `when`, because of an operation of another rank. */
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
-
-#endif

@@ -1,6 +1,5 @@
 /* The state of a simulation (simulator.h), for the files of this folder alone. */
-#ifndef PLB_WHATIF_SIMULATOR_STATE_H
-#define PLB_WHATIF_SIMULATOR_STATE_H
+#pragma once
 
 #include "base/hash.h"
 #include "base/heap.h"
@@ -180,5 +179,3 @@ static inline int32_t owner_processor(const plb_whatif_t *self, int32_t processo
 {
     return 2 * self->n_ranks + processor;
 }
-
-#endif

@@ -1,6 +1,5 @@
 #include "whatif/simulator/target.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/check.h"

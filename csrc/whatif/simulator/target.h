@@ -1,6 +1,5 @@
 /* The simulated machine, and the times of its links. */
-#ifndef PLB_WHATIF_SIMULATOR_TARGET_H
-#define PLB_WHATIF_SIMULATOR_TARGET_H
+#pragma once
 
 #include "whatif/simulator/state.h"
 
@@ -14,5 +13,3 @@ double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
 /** Return the seconds that a message of an operation takes to its peer and back, including its
  * bytes. */
 double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op);
-
-#endif

@@ -1,6 +1,5 @@
 /* Describes a collective as a tree of messages: which messages each rank sends and receives. */
-#ifndef PLB_WHATIF_SIMULATOR_TREES_H
-#define PLB_WHATIF_SIMULATOR_TREES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
 /** The ranks that a rank has to wait for in a collective: all, the root, or none. */
 typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
 plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root);
-
-#endif
