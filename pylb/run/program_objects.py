@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -320,6 +320,14 @@ class NoMessages:
     def __init__(self, lag: float) -> None:
         self._lag = lag
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def post(self, *_: Any) -> None:
+        """Raise StateError, because a Balancer with a lag sends no messages."""
+        raise no_messages("send", self._lag)
+
+    def multicast(self, *_: Any) -> None:
+        """Raise StateError, because a Balancer with a lag sends no messages."""
+        raise no_messages("multicast", self._lag)
+
+    def inbox(self, _: Any) -> None:
         """Raise StateError, because a Balancer with a lag delivers no messages."""
-        raise no_messages("send" if name == "post" else name, self._lag)
+        raise no_messages("inbox", self._lag)
