@@ -126,8 +126,8 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    if (depth > MOST_DEPTH ||
-        !(scale <= 1e300)) { /* too deep, or the keys differ too little for bins */
+    /* Too deep, or the keys differ too little, or too much (an infinite range), for bins. */
+    if (depth > MOST_DEPTH || !(scale > 0.0 && scale <= 1e300)) {
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
         }

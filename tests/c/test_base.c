@@ -70,6 +70,10 @@ static double draw(plb_rng_t *rng, int kind, int64_t i)
         return u < 0.5 ? -u : i % 3 ? u : -0.0; /* both signs, both zeros */
     case 8:
         return 0x1p-1074 * (double)(int64_t)(1e4 * u); /* subnormal numbers */
+    case 9:
+        return u < 0.1 ? INFINITY : u; /* some infinite values */
+    case 10:
+        return (u < 0.5 ? -1.7e308 : 1.7e308) * u; /* the range is more than a double holds */
     default:
         return ldexp(1.0, (int)(2000.0 * u) - 1000); /* all exponents */
     }
@@ -82,7 +86,7 @@ static void sort_orders_any_distribution(void **state)
     double *x = plb_malloc(20000, sizeof *x);
     plb_rng_t rng;
     plb_rng_init(&rng, 1);
-    for (int kind = 0; kind < 10; kind++) {
+    for (int kind = 0; kind < 12; kind++) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             for (int64_t i = 0; i < sizes[s]; i++) {
                 x[i] = draw(&rng, kind, i);

@@ -28,6 +28,7 @@
  * 3 is done, from the present placement.
  *
  * Ties: the lowest index, the lowest rank. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -134,7 +135,8 @@ static void set_goals(vector_t *self)
             heaviest = fmax(heaviest, load(self, i, k));
         }
         self->goal[k] = fmax(sum / speed, heaviest / fastest);
-        self->per[k] = self->goal[k] > 0.0 ? 1.0 / self->goal[k] : 0.0;
+        /* the inverse of a subnormal number would be infinite */
+        self->per[k] = self->goal[k] > 0.0 ? fmin(1.0 / self->goal[k], DBL_MAX) : 0.0;
     }
 }
 
