@@ -46,6 +46,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
 /** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that
- * wait for rows of this rank, and receive and drop their rows.  Waits. */
+ * wait for rows of this rank, and receive and drop the rows that are sent to it.  Waits.
+ */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err);

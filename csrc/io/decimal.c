@@ -17,8 +17,8 @@ static uint64_t power_of_five(int k)
     return out;
 }
 
-/* Round (bits + fraction) * 2^scale to a double, where 0 <= fraction < 1.  `rest`: whether the
- * fraction is above 0.  The highest bit of `bits` is in its upper half. */
+/* Round (bits + fraction) * 2^scale to a double, where bits >= 2^53 and 0 <= fraction < 1.
+ * `rest`: whether the fraction is above 0. */
 static double rounded(uint64_t bits, bool rest, int scale)
 {
     const int drop = 64 - __builtin_clzll(bits) - 53;

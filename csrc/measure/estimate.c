@@ -25,7 +25,7 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
     const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
 
-    /* `plain` makes the mean of the first loads a plain mean. */
+    /* as long as `plain` is the largest gain, the estimate is the plain mean of the loads */
     mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e;
     if (count[i] == 3.0) {
         spread[i] = fabs(e);

@@ -9,7 +9,8 @@ enum { ROWS = PLB_ESTIMATE_HERE };
 
 typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */
-    double least;  /* seconds: a lower bound for schedules that continue from this state */
+    double least;  /* seconds: a lower bound for schedules that continue from this state; negative:
+                      not computed yet */
     int64_t step;  /* index of its last LB step among all LB steps of the search; -1: none */
     int64_t known; /* the last phase whose seconds are in `ring`, plus 1 */
     uint64_t hash; /* hash of the placement */

@@ -44,8 +44,8 @@ class Found(NamedTuple):
 class Directory:
     """A distributed directory, which maps global ids to their owner, local id and user data.
 
-    Each rank holds the entries whose ids hash to it, about n/p of them, in a hash table in C.  To a
-    collective method each rank passes its own ids, or none.
+    Each rank holds the entries whose ids hash to it, about n/p of them, in a hash table in C.  In a
+    collective method, each rank may pass different ids, or none.
 
     Parameters
     ----------

@@ -23,7 +23,9 @@ from pylb.files import descriptor
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
-MOST = 1 << 40  # bytes; a truncated file seems to be this long, with zeros after its end
+# Bytes: libhdf5 is told that a file which may be truncated is this long, and reads zeros after its
+# end.
+MOST = 1 << 40
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
 MOST_DEFLATED = 1032  # largest factor of decompression (RFC 1951)
@@ -281,9 +283,10 @@ class Input:
         expected = self._dtypes.get(name, found.dtype)
         if found.dtype.hasobject or found.dtype.newbyteorder("=") != expected:
             raise FormatError(f"{name} has the type {found.dtype}: expected {expected}")
-        if math.prod(found.chunks or (0,)) * found.dtype.itemsize > MOST_AT_ONCE:
+        nbytes = math.prod(found.chunks or (0,)) * found.dtype.itemsize
+        if nbytes > MOST_AT_ONCE:
             raise FormatError(
-                f"{name} has chunks of {found.chunks} elements: expected at most "
+                f"{name} has chunks of {found.chunks} elements, {nbytes} bytes: expected at most "
                 f"{MOST_AT_ONCE} bytes"
             )
         return found

@@ -96,7 +96,7 @@ class Mapping(NamedTuple):
     rank : (n,) int32
         The new rank of each object.  Objects that shared a rank still share one.
     place : (p,) int32
-        The place to which the objects of each rank go.
+        The rank to which the objects of each rank go.
     before, after : Hops
 
     Examples

@@ -43,7 +43,7 @@ def mean(values: F64, width: int) -> F64:
 
 
 def quantized(cells: F64, top: float) -> Any:
-    """Scale 0 ... `top` to 0 ... 65535, (rows, columns) uint16, little endian."""
+    """Return the cells scaled from 0 ... `top` to 0 ... 65535: (rows, columns), uint16."""
     scale = 65535.0 / top if top > 0 else 0.0
     return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")
 

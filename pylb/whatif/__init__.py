@@ -1,7 +1,8 @@
 """Record any MPI program, and simulate it on another machine.
 
 In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `CriticalPath`,
-`Procedures`, `Suggestion`.  Imports `model`, `place` and `comm`; only `show` and `cli` import it.
+`Procedures`, `Suggestion`.  Imports `model`, `comm`, `place` and `io`; only `show` and `cli`
+import it.
 """
 
 from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures

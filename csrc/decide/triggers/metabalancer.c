@@ -30,7 +30,7 @@
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
 enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
-/* When a period ends, the imbalance must have cost at least this part of an LB step. */
+/* When a period ends, the imbalance must have cost at least this fraction of an LB step. */
 static const double PAID = 0.5;
 
 typedef struct metabalancer {

@@ -16,7 +16,7 @@
 typedef struct plb_zoltan {
     MPI_Comm comm;
     int rank;
-    const int64_t *dist; /* [ranks + 1] number of each rank's first object */
+    const int64_t *dist; /* [ranks + 1] global number of each rank's first object */
     int32_t n, n_parts;  /* number of this rank's objects; number of parts on all ranks */
     int64_t first;       /* number of this rank's first object, dist[rank] */
 

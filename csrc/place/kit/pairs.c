@@ -168,8 +168,8 @@ static void prefetch(const pairs_t *self, int32_t r)
     }
 }
 
-/* List the sets of the first `most` objects of a rank.  Its objects are the same as in the last
- * call, if there was one since list_nothing. */
+/* List the sets of the first `most` objects of a rank.  Continues the list of the previous call,
+ * so the rank's objects must not have changed since list_nothing was called for this side. */
 static void list_sets(const pairs_t *self, side_t *side, int32_t most)
 {
     if (side->n_things > most) {

@@ -158,8 +158,8 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* the donor must save more time by giving the object away than its messages to the object then
-     * cost */
+    /* without the object, the donor must save more time than it will spend on sending messages to
+     * the object */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);

@@ -26,8 +26,8 @@ void plb_log_end(bool finalized);
  * must follow. */
 bool plb_enter(void);
 void plb_leave(void);
-/** Log an operation of the present call.  The first operation of a call gets the time since the
- * last call. */
+/** Log an operation of the present call.  The first operation of a call gets the processor time
+ * since the previous call. */
 void plb_note(plb_op_t op);
 /** Mark the present call as a poll, which the program repeats until it succeeds. */
 void plb_polled(void);
