@@ -2,14 +2,15 @@
 
 This file is run by its path and does not import pylb, so that it starts quickly.
 
-Usage: ``python -I -S metronome.py CORE MICROSECONDS``
+Usage: ``python -I -S metronome.py CORE MICROSECONDS LAB``
 
 The kernel compares a process's time with its quota when it interrupts the process: at the clock's
 tick, e.g. every 4 ms.  With a quota of 1.25 ms per 5 ms, a process then runs for up to 4.2 ms and
 is stopped for up to 16 ms (measured), so that the quota is right only on average.  This program has
 real-time priority and wakes often for an instant, which interrupts the process sooner.
 
-This program ends when the process that started it ends.  If it may not have real-time priority, it
+This program ends when LAB, the process that started it, has ended: then its parent is another one.
+(To ask for the parent here would be too late if the lab was killed at once.)  If it may not have real-time priority, it
 ends at once with code 1.
 """
 
@@ -22,7 +23,7 @@ import time
 
 def main(argv: list[str]) -> None:
     """Wake periodically on one core."""
-    core, seconds, lab = int(argv[0]), 1e-6 * int(argv[1]), os.getppid()
+    core, seconds, lab = int(argv[0]), 1e-6 * int(argv[1]), int(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lab handles Ctrl-C
     try:
         os.sched_setaffinity(0, {core})

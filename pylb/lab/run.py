@@ -282,8 +282,9 @@ class Lab:
 @contextmanager
 def _metronomes() -> Iterator[None]:
     """Run a metronome on each core; it makes the kernel check the quotas, if permitted."""
+    command = [sys.executable, "-I", "-S", str(METRONOME)]
     beats = [
-        subprocess.Popen([sys.executable, "-I", "-S", str(METRONOME), str(core), str(BEAT_US)])
+        subprocess.Popen([*command, str(core), str(BEAT_US), str(os.getpid())])
         for core in sorted(os.sched_getaffinity(0))
     ]
     try:

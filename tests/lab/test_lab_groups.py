@@ -10,6 +10,7 @@ import pytest
 
 from pylb.errors import NotAllowedError
 from pylb.lab import Lab, state
+from pylb.lab.run import METRONOME
 
 pytestmark = pytest.mark.lab
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
@@ -244,6 +245,14 @@ def test_the_next_lab_removes_what_a_killed_one_left(where):
     living.close()
     living.close()
     killed.communicate()
+
+
+def test_a_metronome_ends_if_its_lab_was_killed_before_it_began():
+    """It would keep the lab's output open, and a reader of it would wait forever."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    command = [sys.executable, "-I", "-S", str(METRONOME), "0", "500", str(gone.pid)]
+    assert subprocess.run(command, timeout=30).returncode in (0, 1)  # 1: no real-time priority
 
 
 def test_each_rank_is_limited_to_its_own_share(where, mpiexec):
