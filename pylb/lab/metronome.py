@@ -9,9 +9,9 @@ tick, e.g. every 4 ms.  With a quota of 1.25 ms per 5 ms, a process then runs fo
 is stopped for up to 16 ms (measured), so that the quota is right only on average.  This program has
 real-time priority and wakes often for an instant, which interrupts the process sooner.
 
-This program ends when LAB, the process that started it, has ended: then its parent is another one.
-(To ask for the parent here would be too late if the lab was killed at once.)  If it may not have real-time priority, it
-ends at once with code 1.
+This program ends when LAB, the process that started it, has ended: then it has another parent.  (To
+ask for the parent here would be too late if the lab was killed at once.)  If it may not have
+real-time priority, it ends at once with code 1.
 """
 
 import contextlib
