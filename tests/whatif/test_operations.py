@@ -213,8 +213,9 @@ def test_marked_procedures(mpiexec, build, tmp_path):
         "MPI.COMM_WORLD.barrier()\n"
     )
     path = str(Path(pylb.__file__).parents[1])
-    command = [*mpiexec, "-n", "2", "env", f"PYTHONPATH={path}", sys.executable, str(script)]
-    code, run = record(command)
+    one_thread = "OPENBLAS_NUM_THREADS=1"  # NumPy's threads would count as work in parallel
+    variables = ["env", f"PYTHONPATH={path}", one_thread]
+    code, run = record([*mpiexec, "-n", "2", *variables, sys.executable, str(script)])
     assert code == 0
     assert sorted(run.procedures) == ["one", "second"]
     marks = run.ops[1][np.isin(run.ops[1]["kind"], [OpKind.ENTER, OpKind.LEAVE])]
