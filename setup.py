@@ -1,8 +1,9 @@
 """Build the C core; pyproject.toml has all other data of the project.
 
-pylb._core needs only a C compiler and NumPy.  pylb._mpi is built if there is an MPI compiler
-(MPICC, else mpicc on the PATH); pylb._metis, pylb._scotch and pylb._zoltan, if their library is
-found (by pkg-config, else by its name).  The build prints what it leaves out.
+pylb._core needs only a C compiler and NumPy.  pylb._mpi and pylb._record are built if there are
+mpi4py and an MPI compiler (MPICC, else mpicc on the PATH).  pylb._metis and pylb._scotch are built
+if their library is found (by pkg-config, else by its name); so are pylb._zoltan and pylb._dgraph,
+which also need MPI.  The build prints what it leaves out.
 
 The C library (csrc/lib) is built into pylb/lib.
 
@@ -69,7 +70,7 @@ def say(text):
 
 
 def mpi_words():
-    """Return (mpicc, its compile and link words); without MPI, print why and return None."""
+    """Return (mpicc, its compile and link words); without MPI, return None."""
     if os.environ.get("PYLB_MPI") == "0":
         return None
     mpicc = os.environ.get("MPICC") or shutil.which("mpicc")
@@ -89,7 +90,7 @@ def mpi_words():
 def split_words(words):
     """Return the words for the compiler, and those for the linker.
 
-    The headers of libraries count as the system's: warnings in them are not ours.
+    The headers of libraries become system headers, in which the compiler gives no warnings.
     """
     linking = [w for w in words if not w.startswith(("-I", "-D"))]
     compiling = [w.replace("-I", "-isystem", 1) for w in words if w not in linking]
@@ -112,13 +113,13 @@ def mpi_extension(mpicc, words):
         compile_args=compile_args,
         link_args=link_args,
     )
-    # If it cannot be built, pylb is installed without it, unless MPICC says which MPI to use.
+    # If pylb._mpi cannot be built, pylb is installed without it; with MPICC, that is an error.
     out.optional = "MPICC" not in os.environ
     return out
 
 
 def recorder_extension(mpicc, words):
-    """Return the library that pylb record loads before MPI programs; it is no Python module."""
+    """Return the library that `pylb record` preloads into programs; it is not a Python module."""
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._record",
@@ -141,7 +142,7 @@ def pkg_config(package):
 
 
 def links(header, words):
-    """Say whether a program with this header can be built, and needs no second MPI."""
+    """Say whether a program with this header can be built, and loads at most one MPI library."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "probe.c"), Path(folder, "probe")
         text = f"#include <stdio.h>\n#include <{header}>\nint main(void) {{ return 0; }}\n"
@@ -180,7 +181,7 @@ def partitioner_extensions(mpi):
         compile_args, link_args = split_words(words)
         files = ["base/err", "base/mem", f"partition/libraries/{name}", f"bind/{name}module"]
         include = []
-        if name == "zoltan":  # it also needs pylb's own arrays and communicators
+        if name == "zoltan":  # this module takes NumPy's arrays and mpi4py's communicators
             import mpi4py
 
             own = ("run", "query", "assign", "kept", "patience", "aside")
@@ -196,7 +197,7 @@ def partitioner_extensions(mpi):
         )
         out[name].optional = True
     for name in {name for name, *_ in PARTITIONERS} - set(out):
-        say(f"no {name} found that fits: building without pylb._{name}")
+        say(f"no suitable {name} found: building without pylb._{name}")
     return list(out.values())
 
 
@@ -240,7 +241,7 @@ def extensions():
 
 
 class WithLibrary(build_ext):
-    """Builds the C library as well, into pylb/lib."""
+    """Build the extensions, and the C library into pylb/lib."""
 
     def run(self):
         super().run()

@@ -1,5 +1,5 @@
 /* The time of pylb_advise, compared with a bare MPI_Iallreduce of the same bytes and MPI_Test.
- *   advise CELLS     number of cells of each rank; 0: only the rank's seconds
+ *   advise CELLS     number of cells of each rank, for pylb_advise_cells (default: 100000)
  * Prints one line: microseconds of the bare reduction, of pylb_advise, and of pylb_advise_cells.
  */
 #include <mpi.h>
@@ -8,7 +8,7 @@
 
 #include "pylb.h"
 
-enum { ROUNDS = 40, CALLS = 200 }; /* RECORD, the bytes of a record, comes with the build */
+enum { ROUNDS = 40, CALLS = 200 }; /* -DRECORD=...: bytes of a record */
 
 static void check(int code)
 {

@@ -4,10 +4,10 @@
 
 Figure 2.1 has leanmd on 3, 5, 6 and 7 ranks under RefineLB and RefineSwapLB, for a drop in its
 vapour and, as in the thesis, for a box full of liquid.  A rank counts as overloaded above 1.003
-times the average (the default of both strategies), or above the average itself; then RefineLB
-sooner or later finds no object that fits.  The load of an object is its median in a run on one
-rank.  The time of a step is that of the most loaded rank.  Then the program itself runs on virtual
-ranks, with an LB step every 10 steps.
+times the average (the default of both strategies), or above the average itself; in the second case
+RefineLB sooner or later finds no object that fits.  The load of an object is its median in a run on
+one rank.  The time of a step is that of the most loaded rank.  Then the program itself runs on
+virtual ranks, with an LB step every 10 steps.
 
 Figure 2.2 has multizone, the zones of BT-MZ: class C on 32 and 64 ranks, class D on 128 and 256.
 The load of a zone is measured, and varies by 1 % between measurements.  A run of 5,000 steps with
@@ -89,7 +89,7 @@ def leanmd_snapshot(fluid: Fluid, radius: float, steps: int) -> pylb.Snapshot:
 
 
 def figure_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Print and draw the time of a step of leanmd under each strategy."""
+    """Measure and print the time of a step of leanmd under each strategy."""
     fluid, rows = Fluid(3), []
     for system, radius in SYSTEMS.items():
         whole = leanmd_snapshot(fluid, radius, 20 if quick else 60)
@@ -201,7 +201,7 @@ def zone_snapshot(problem: multizone.Problem, load: np.ndarray, p: int) -> pylb.
 
 
 def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Print and draw the speed-up of a run of multizone under each strategy."""
+    """Measure and print the speed-up of a run of multizone under each strategy."""
     names, rows = strategies(), []
     alpha, beta = NETWORK["2.2"]
     for size, ranks in (("C", (32, 64)), *(() if quick else (("D", (128, 256)),))):
@@ -214,8 +214,8 @@ def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
                 way = {} if name == "none" else {"every": 1}
                 run = trace.replay(
                     name,
-                    alpha=1000 * alpha,  # a phase stands for 1,000 steps
-                    beta=1000 * beta,
+                    alpha=alpha,
+                    beta=beta,
                     migration_alpha=alpha / p,
                     migration_beta=beta / p,
                     **way,
@@ -283,12 +283,14 @@ def run_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace:
     """Return a trace with a phase for each 1,000 steps; loads vary by 1 % between phases."""
     rng = np.random.default_rng(snapshot.n_ranks)
+    messages = np.full(snapshot.n_edges, float(iterations))
+    edges = snapshot.edge_src, snapshot.edge_dst, iterations * snapshot.edge_bytes, messages
     phases = [
         pylb.Snapshot(
             iterations * snapshot.load * rng.lognormal(0.0, 0.01, snapshot.n_objects),
             snapshot.rank,
             n_ranks=snapshot.n_ranks,
-            edges=snapshot.edges,
+            edges=edges,
             bytes=snapshot.bytes,
         )
         for _ in range(times)
@@ -300,7 +302,7 @@ def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace
 
 
 def figure_23(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Print and draw the time of a step of lbtest under each strategy."""
+    """Compute and print the time of a step of lbtest under each strategy."""
     rows = []
     for graph in ("cube", "random"):
         for p in (64, 128) if quick else (64, 128, 256, 512):

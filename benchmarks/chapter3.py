@@ -15,7 +15,8 @@ suddenly computes four times longer: how many iterations pass until pylb rebalan
 Figures 3.6 and 3.7 show which strategy "auto" picks for leanmd and for kneighbor with large
 messages, and the run time with and without load balancing.  Both programs really run, on virtual
 ranks.  A second table says where the time of an iteration goes.  leanmd has 64 cells and 896
-computes.  (With 27 cells and 378 atoms, as in the tests, most time would be that of Python calls.)
+computes.  (With 27 cells and 378 computes, as in the tests, most time would be that of Python
+calls.)
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from lennardjones import Fluid  # isort: skip
 RANKS = 8
 STRATEGY_SECONDS = 0.05  # seconds: as long as several iterations
 STEP = 2e-6  # seconds for one step of kneighbor
-NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: that of 2012
+NETWORK = (1e-5, 1e-8)  # seconds per message and per byte: a network of the year 2012
 TRIGGERS = ("metabalancer", "auto")
 WITHIN = 1.03  # largest time of a trigger's run, divided by that of the best fixed period
 GAINS = (1.25, 1.0)  # smallest allowed speed-up of leanmd and of kneighbor
@@ -115,7 +116,7 @@ def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
 
 
 def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Print and draw the elapsed time of jacobi2d over the period, and under the triggers."""
+    """Measure and print the time of jacobi2d with fixed periods, and under the triggers."""
     iterations = 100 if quick else 300
     plate = Plate(12, 8, period=2 * iterations, tolerance=1e-4)
     solved = solve_once(plate, iterations)
@@ -139,10 +140,10 @@ def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     show(head, rows, title=f"{title}{iterations} iterations")
     for name, made in chosen.items():
         ratio = made["seconds"] / least
-        text = f"{name}: {ratio:.4f} of the best fixed period's time, that of {best} iterations"
+        text = f"{name}: {ratio:.4f} times the time with the best period, {best} iterations"
         check(text, ratio <= WITHIN, verdicts)
     ends = (min(fixed[1]["seconds"], fixed[2]["seconds"]), off["seconds"])
-    check("a period too short and one too long cost time", min(ends) > WITHIN * least, verdicts)
+    check("too short and too long periods cost time", min(ends) > WITHIN * least, verdicts)
     return {"iterations": iterations, "fixed": fixed, "chosen": chosen, "off": off, "best": best}
 
 
@@ -176,7 +177,7 @@ def draw_32(made: dict[str, Any], axes: list[Any]) -> None:
 
 
 def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Print and draw how soon pylb reacts to a sudden imbalance in kneighbor."""
+    """Measure and print how soon pylb reacts to a sudden imbalance in kneighbor."""
     start, iterations = (15, 30) if quick else (40, 80)
     ring = kneighbor.Ring(
         objects=16 * RANKS,

@@ -3,10 +3,10 @@
     python benchmarks/chapter3_real.py [--only 3.2] [--quick] [--out out]
     pylb lab --share 0.45 -- mpiexec -n 4 python benchmarks/chapter3_real.py
 
-Without mpiexec it starts itself on two ranks.  chapter3.py shows the same figures on eight virtual
-ranks, without the noise of a machine.  Here every variant runs several times, in turns, and the
-shortest elapsed time (of the slowest rank) counts.  Note that the best of several fixed periods is
-also the luckiest of all their runs, while a trigger has only its own runs.
+Without mpiexec the program starts itself on two ranks.  chapter3.py shows the same figures on eight
+virtual ranks, without the noise of a machine.  Here every variant runs several times, in turns, and
+the shortest elapsed time (of the slowest rank) counts.  Note that the best fixed period is also the
+luckiest of the runs of all fixed periods, while a trigger has only its own runs.
 
 Figures 3.2 and 3.3: jacobi2d with fixed periods, unbalanced, and with pylb's triggers.
 Figure 3.4: kneighbor; half of the ring suddenly computes four times longer.  Every run counts.
@@ -91,7 +91,7 @@ def ranks() -> str:
 
 
 def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Print and draw the elapsed time of jacobi2d over the period, and under the triggers."""
+    """Measure and print the time of jacobi2d with fixed periods, and under the triggers."""
     iterations, repeats = (100, 2) if quick else (200, 5)
     plate = Plate(8, 8, period=2 * iterations, tolerance=1e-3)
     periods = [every for every in PERIODS if every < iterations]
@@ -112,7 +112,7 @@ def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         show(head, rows, title=f"Figures 3.2, 3.3: jacobi2d on {ranks()}, {iterations} iterations")
         for name in TRIGGERS:
             ratio = found[name]["seconds"] / least
-            text = f"{name}: {ratio:.4f} of the best fixed period's time, that of {best} iterations"
+            text = f"{name}: {ratio:.4f} times the time with the best period, {best} iterations"
             check(text, ratio <= WITHIN, verdicts)
     chosen = {name: found[name] for name in TRIGGERS}
     return {"fixed": fixed, "chosen": chosen, "off": found["off"], "best": best}

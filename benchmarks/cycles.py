@@ -1,4 +1,4 @@
-"""How many objects LB steps should move: loads that wander, grow, step or breathe, several sizes.
+"""How many objects LB steps should move: five kinds of loads, objects of several sizes.
 
     python benchmarks/cycles.py [--quick] [--sizes 1e3 1e5 1e6 1e7] [--json out/cycles.json]
 
@@ -40,7 +40,7 @@ STARTS = np.arange(6) / 6 + 0.013 * np.arange(6)  # where the heavy region start
 
 
 def region(where, width=0.08):
-    """Return how much each object belongs to the region around `where` of the ring."""
+    """Return how much each object belongs to the region around `where` of the ring, from 0 to 1."""
     apart = np.abs((np.arange(OBJECTS) / OBJECTS - where + 0.5) % 1.0 - 0.5)
     return np.exp(-0.5 * (apart / width) ** 2)
 
@@ -74,7 +74,7 @@ def loads_of(kind, start):
 
 
 def program(comm, load, size, options):
-    """Run the loop of one rank; return its time, LB steps and migrations."""
+    """Run the loop of one rank; return the receipts of its LB steps."""
     lb = pylb.Balancer(comm, **options)
     for key in range(lb.rank * OBJECTS // lb.n_ranks, (lb.rank + 1) * OBJECTS // lb.n_ranks):
         lb.add(key, np.zeros(int(size / SMALLER), np.uint8))
@@ -118,7 +118,7 @@ def best_tried(kind, size, starts, quick):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few trials")
+    parser.add_argument("--quick", action="store_true", help="fewer trials")
     parser.add_argument("--sizes", type=float, nargs="*", default=[1e3, 1e5, 1e6, 1e7])
     parser.add_argument("--json", metavar="FILE", default="out/cycles.json")
     args = parser.parse_args()

@@ -1,8 +1,8 @@
-"""How much to move, on eight real ranks: the loads of cycles.py, whose objects sleep.
+"""How much to move, on eight real ranks: the loads of cycles.py; objects sleep for their load.
 
     python benchmarks/cycles_real.py [--kinds wandering ...] [--sizes 1e3 1e5 1e7] [--json FILE]
 
-It starts itself on 8 ranks.  They need no cores of their own, because a sleeping rank needs none.
+The program starts itself on 8 ranks, which may share cores, because a sleeping rank needs no core.
 A result is the time of the slowest rank divided by the time with perfect balance: the sum of the
 measured times of all bodies, divided by the number of ranks.
 """

@@ -2,10 +2,11 @@
 
     python benchmarks/drum.py [--iterations 20] [--json out/drum.json]
 
-Two nodes in network namespaces, as root: the second one has half the CPU share and a slow link.
-Each rank has rows of a grid and applies a five-point stencil, with its neighbours' rows as ghosts
-through `pylb.plan_between`. The job measures the machine; the rows are divided equally, and by DRUM
-with several weights of the communication. Target: DRUM's parts take less time than equal parts.
+The two nodes are network namespaces, which need root; the second node has half the CPU share and a
+slow link.  Each rank has rows of a grid and applies a five-point stencil, with its neighbours'
+rows as ghosts through `pylb.plan_between`. The job measures the machine; the rows are divided
+equally, and by DRUM with several weights of the communication. Target: DRUM's parts take less time
+than equal parts.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def main() -> None:
     print(found["machine"])
     equal = found["rows"][0]["seconds"]
     console.show(
-        ["parts", "rows of each rank", "computed, ms", "iteration, ms", "equal's time over it"],
+        ["parts", "rows of each rank", "computed, ms", "iteration, ms", "speed-up over equal"],
         [
             [
                 r["parts"],

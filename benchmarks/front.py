@@ -128,7 +128,7 @@ def verdicts(row):
 
 
 def most_moved(peer, row):
-    """Return the fraction of the objects that Charm++'s strategy moves, if that is published."""
+    """Return the largest fraction of objects that may move; None if Charm++'s is not published."""
     if peer == "RefineB":
         return 1.5 * row["must_leave"][FITS[peer]] / row["objects"]
     if peer == "GreedyRefine" and row["loads"] != "uniform":

@@ -2,8 +2,8 @@
 
     python benchmarks/hypergraphs.py [--json out/hypergraphs.json]
 
-This needs the package mtkahypar.  Method "hypergraph" runs twice: as if the package were not
-installed, and with it.  A result is the sum of connectivity - 1 over all nets, in parts whose
+The benchmark needs the package mtkahypar.  Method "hypergraph" runs twice: as if this package were
+not installed, and with it.  A result is the sum of connectivity - 1 over all nets, in parts whose
 imbalance is at most 1.03; numbers in brackets are seconds of processor time.  Targets: at most 1.12
 times Mt-KaHyPar's result without the package, and at most 1.02 times with it.
 """

@@ -79,7 +79,7 @@ def cells_of(row: dict[str, Any]) -> list[Any]:
 def main() -> None:
     """Simulate, print the table and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--most", type=int, default=100_000, help="ranks")
+    parser.add_argument("--most", type=int, default=100_000, help="largest number of ranks")
     parser.add_argument("--objects", type=int, default=100, help="objects per rank")
     parser.add_argument("--json", default="out/lb_step.json")
     args = parser.parse_args()

@@ -39,7 +39,7 @@ def least(call: Callable[[], float], repeats: int) -> float:
 
 
 def per_object(n: int = 100_000) -> dict[str, float]:
-    """Return seconds per object: of the bare loop, of lb.local(), of two readings of the clock."""
+    """Return seconds per object of a bare loop, and what lb.local() or two clock readings add."""
     lb = pylb.Balancer()
     for key in range(n):
         lb.add(key, None)

@@ -8,9 +8,9 @@ redistributes in its own way (*when only*: it cuts the ring into parts of equal 
 `plan.rank` says (*when and where*).  All runs are on virtual ranks whose clocks show declared
 seconds only, so that each result is the same in every run.
 
-The advisor is not told what an LB step costs.  It knows the number of steps in the row "iterate",
-but not in the row "own loop".  The fixed periods are tried one after the other on the same loads;
-the best one is known only afterwards.
+The advisor is not told what an LB step costs.  It knows the number of steps in the column
+"iterate", but not in the column "own loop".  The fixed periods are tried one after the other on the
+same loads; the best one is known only afterwards.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--seeds", type=int, default=3, help="seeds of each case")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds for each case")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

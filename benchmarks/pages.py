@@ -51,7 +51,10 @@ def reading(iterations: int) -> None:
 
 
 def beside(seconds: float = 8.0) -> None:
-    """Measure which share of a core the server's process gets if another process computes on it."""
+    """Measure the share of a core that the server gets if another process computes on that core.
+
+    A process with the server's scheduling policy stands for the server.
+    """
     core = min(os.sched_getaffinity(0))
     command = [sys.executable, "-c", SPIN, str(core)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

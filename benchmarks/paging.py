@@ -32,7 +32,7 @@ from pylb.lab import Lab, LabPlan, Profile
 
 RATIOS = (1, 1, 2, 4)  # 256, 256, 512, 1024 MB
 CLOCKS = (3.6, 3.0, 3.4, 3.4)  # GHz
-BUSIEST = 0.3  # cores for the fastest rank; all ranks together leave two cores some free time
+BUSIEST = 0.3  # cores of the fastest rank; all ranks together do not fill two cores
 EVEN = {"fits": 0.2, "pages": 1.2}  # size of an even part of the rows / smallest memory
 # The tolerance of the models.  From one redistribution to the next, times change by some 10 %; the
 # constant model does not know this.  If rows that fit are divided evenly, times differ by a third.
@@ -121,7 +121,7 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=EVEN, help="run only this case")
     parser.add_argument("--unit", type=int, default=64, help="smallest memory, MiB (%(default)s)")
-    parser.add_argument("--iterations", type=int, default=10, help="(%(default)s)")
+    parser.add_argument("--iterations", type=int, default=10, help="iterations (%(default)s)")
     parser.add_argument("--json", metavar="FILE", default="out/paging.json")
     parser.add_argument("--plot", metavar="DIR", help="draw each run into this folder")
     args = parser.parse_args()

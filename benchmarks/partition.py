@@ -17,11 +17,11 @@ Six experiments, each with a target:
 4. The experiment of Devine's slides: two surfaces are divided into 96 parts, and 10,000 boxes are
    assigned to the parts that they meet.  Targets: pylb finds as many pairs of box and part as a
    loop in C, and takes at most 1.2 times its time.
-5. Weights that drift.  Target: the volume of "repartition" is at most 1.05 times that of
-   "partition" and that of "refine".
+5. Weights that drift.  Target: communication x ratio + migration of "repartition" is at most 1.05
+   times that of "partition" and that of "refine", for each ratio.
 6. Each method on meshes of 10^4 to 10^6 vertices and on a graph of the data folder, on 1 to 4
-   ranks. (--full: all graphs, and the methods that take minutes.)  Target: at most 1.1 times the
-   time of a C program that calls the library.
+   ranks. (--full: all graphs, and the methods that take minutes.)  Target for Zoltan's methods: at
+   most 1.1 times the time of a C program that calls Zoltan.
 """
 
 from __future__ import annotations

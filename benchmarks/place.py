@@ -50,7 +50,7 @@ def timed(call):
 
 
 def measure(kind, n, p, repeats, heap):
-    """Measure one case; repeats are taken in turn, so that all see the same machine."""
+    """Measure one case; the calls take turns, so that noise disturbs all alike."""
     load = LOADS[kind](np.random.default_rng(n + p), n)
     snapshot = pylb.Snapshot(load, np.arange(n) * p // n, n_ranks=p)
     calls = {

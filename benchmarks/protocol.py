@@ -5,10 +5,10 @@
 A simulation with the real state machines of csrc/decide on a LogGP network
 (pylb.replay.simulate_protocol).  A rank can pass messages on in three ways: only at AtSync, like
 MPI without a progress thread; ten times per iteration, e.g. between the objects of an
-overdecomposed program; or at once.  The results for each way are: iterations and seconds from the
-statistics that request an LB step to the LB step, time in the pause state, and bytes that a rank
-sends.  Straight lines over log2 of the number of ranks are fitted: where they fit, growth is
-logarithmic.
+overdecomposed program; or at once.  The results for each way are: iterations from the statistics
+that request an LB step to the LB step, seconds until every rank knows the iteration of the LB step,
+time in the pause state, and bytes that a rank sends.  Straight lines over log2 of the number of
+ranks are fitted: where they fit, growth is logarithmic.
 
 Up to a million ranks, this takes six minutes of one processor and 1.2 GB; up to 100,000, a minute.
 """
@@ -130,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--most", type=int, default=1_000_000, help="ranks (%(default)s)")
+    parser.add_argument("--most", type=int, default=1_000_000, help="most ranks (%(default)s)")
     parser.add_argument("--json", metavar="FILE", default="out/protocol.json")
     parser.add_argument("--plot", metavar="FILE", default="out/protocol.png")
     args = parser.parse_args()
@@ -165,8 +165,8 @@ def main() -> None:
     console.show(head, shown, title="from the statistics to the consensus")
     print(
         "ms: until the last rank knows; pause: iterations of work that a rank loses for each\n"
-        "LB step; lag: the same for each iteration; B/iter.: bytes that a rank sends per\n"
-        "iteration, mean and maximum"
+        "LB step; lag: iterations of work that a rank waits for statistics, per iteration;\n"
+        "B/iter.: bytes that a rank sends per iteration, mean and maximum"
     )
     lines = {
         way: {"of": of, **line([r for r in rows if r["way"] == way], of)}

@@ -11,9 +11,9 @@ choose, with the trigger auto.  Each time is the shortest of several; the varian
 
 LBAF runs if --lbaf names a Python that has it (it needs an environment of its own, because its
 requirements pin old versions).  Its PhaseStepper goes through the phases of a recorded run and
-computes the statistics of each, like a replay without LB steps.  The time to read files is not
-counted, neither for pylb nor for LBAF, nor the time to create LBAF's objects.  The run is a
-recorded one (--run), or the generated one with fewer objects.
+computes the statistics of each, like a replay without LB steps.  The time to read files and
+the time to create LBAF's objects are not counted.  The run is a recorded one (--run), or the
+generated one with fewer objects.
 """
 
 import argparse

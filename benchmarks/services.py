@@ -2,8 +2,8 @@
 
     python benchmarks/services.py [--quick] [--ranks 2,3,4] [--json out/services.json]
 
-It starts itself under mpiexec for each number of ranks.  A time is that of the slowest rank, the
-shortest of several repeats; pylb and the other variant take turns.
+The program starts itself under mpiexec for each number of ranks.  A time is that of the slowest
+rank, the shortest of several repeats; pylb and the other variant take turns.
 
 - dense: each rank sends the same amount to every rank.  The items are sorted by rank, so that
   `Alltoallv` needs no packing.  Target: at least 0.9 times the bandwidth of `Alltoallv` with the
@@ -63,7 +63,7 @@ def _longest(a: Any, b: Any) -> Any:
 
 
 def alltoallv(comm: Any, to: Any) -> tuple[Callable[[], Any], Any, Any]:
-    """Time items sorted by rank; what Alltoallv needs is made before the clock starts."""
+    """Return a call of Alltoallv for items sorted by rank, its send buffer, its receive buffer."""
     counts = np.bincount(to, minlength=comm.size)
     come = np.array(comm.alltoall(counts.tolist()))
     send, receive = np.random.default_rng(comm.rank).random(len(to)), np.empty(come.sum())

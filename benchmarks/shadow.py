@@ -3,8 +3,8 @@
     python benchmarks/shadow.py [--json out/shadow.json]
     mpiexec -n 2 python benchmarks/shadow.py
 
-Both run several times, in turn.  The time of a run is that of the loop on its slowest rank, with
-everything that shadow mode does; the fastest run of each mode counts.  The first loop on a
+Both modes run several times, in turn.  The time of a run is that of the loop on its slowest rank,
+with everything that shadow mode does; the fastest run of each mode counts.  The first loop on a
 communicator also measures the network, so there is an extra run before the measured ones.
 """
 
@@ -71,8 +71,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--blocks", type=int, default=8, help="blocks along a side (%(default)s)")
     parser.add_argument("--size", type=int, default=16, help="cells per block side (%(default)s)")
-    parser.add_argument("--iterations", type=int, default=60, help="(%(default)s)")
-    parser.add_argument("--repeats", type=int, default=6, help="(%(default)s)")
+    parser.add_argument(
+        "--iterations", type=int, default=60, help="iterations of a run (%(default)s)"
+    )
+    parser.add_argument("--repeats", type=int, default=6, help="runs of each mode (%(default)s)")
     parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
     found = fastest(Plate(args.blocks, args.size), args.iterations, args.repeats)
@@ -96,7 +98,8 @@ def main() -> None:
             f"{args.iterations} iterations, fastest of {args.repeats}",
         )
         print(
-            f"empty iterations: shadow adds {1e6 * added:.1f} µs, {100 * share:.3f} % of that time"
+            f"empty iterations: shadow adds {1e6 * added:.1f} µs, {100 * share:.3f} % of an "
+            "iteration with mode off"
         )
         if args.json:
             figures = {"ratio": ratio, "most": MOST, "added_seconds": added, "added_share": share}

@@ -5,9 +5,9 @@
 The strategies are those of `pylb.strategies()`, so new ones are included automatically.  In the
 same run, libraries are called directly (pymetis, pyscotch, LBAF) if they are installed.  The time
 of a strategy is that of a whole call of `pylb.place`, with checks and metrics; the time of a
-library is that of a call with the graph already in its form.  The shortest of some times counts.
-Calls that would exceed the budget, judged by a smaller case of the same family, are left out and
-listed.
+library is that of a call with the graph already in its form.  Calls are repeated, and the shortest
+time counts.  Calls that would exceed the budget, judged by a smaller case of the same family, are
+left out and listed.
 
 The snapshots are: random loads of up to 10^6 objects on 16,384 ranks; difficult loads (all load on
 few ranks, loads over four decades, one object above the average); tori, random graphs and meshes;
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small cases only")
     parser.add_argument("--only", default="*", help="pattern of the families to run, e.g. 'mesh*'")
     parser.add_argument(
-        "--budget", type=float, default=20.0, help="largest number of seconds (%(default)s)"
+        "--budget", type=float, default=20.0, help="seconds of a call, at most (%(default)s)"
     )
     parser.add_argument("--json", metavar="FILE", default="out/strategies.json")
     args = parser.parse_args()
@@ -206,7 +206,7 @@ def main() -> None:
         print()
         results.append({"family": case.family, "name": case.name, "before": given, "rows": rows})
     for text in found:
-        print(f"MISSED: a refinement made it worse: {text}")
+        print(f"MISSED: a refinement made the placement worse: {text}")
     if not found:
         print("met: no refinement returned a placement worse than the one that it was given")
     for name, values in shares.items():

@@ -153,7 +153,7 @@ def main():
     parser.add_argument("--tasks", type=int, default=466_000)
     parser.add_argument("--phases", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
+    parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = Path(folder, "plain"), Path(folder, "brotli")

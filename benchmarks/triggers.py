@@ -48,7 +48,7 @@ HANDICAPPED = [
 ]  # fmt: skip
 LIMITS = {"auto": (1.6, 5.4), "auto, cost unknown": (2.5, 8.0)}  # percent: mean, worst family
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
-WITHIN = 10  # iterations before the first LB step if max/mean is 2
+WITHIN = 10  # largest allowed number of iterations before the first LB step if max/mean is 2
 
 
 # ---- families -------------------------------------------------------------------------------
@@ -70,8 +70,8 @@ def autoregressive(rng, n, rho, deviation):
 class Program:
     """A program of a family.
 
-    In families that allow both, the imbalance grows with the iterations since the previous LB step
-    for half of the seeds, and with all iterations of the run for the other half.
+    For half of the seeds, the imbalance grows with the iterations since the previous LB step; for
+    the other half, with all iterations of the run (in families that allow both).
     """
 
     def __init__(self, family, seed):
@@ -170,7 +170,7 @@ def handicapped(name="auto", **known):
 
 
 def regrets(task):
-    """Return {(cost, strategy): {trigger: regret}} of one program."""
+    """Return the family of one program, and {(cost, strategy): {trigger: regret}}."""
     family, seed = task
     program, out = Program(family, seed), {}
     for perfect in (True, False):
@@ -503,7 +503,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=200, help="programs of each family")
     parser.add_argument("--first", type=int, default=20_000, help="first seed")
     parser.add_argument("--bounds", type=int, default=0, help="seeds for the bounds (0: no bounds)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of processes")
     parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.seeds)
@@ -525,7 +525,7 @@ def main():
     model, runs = published(), recorded()
     print_runs(
         "published model",
-        [(f"{n}: {r['optimum']:.2f} s, {r['balancings']} balancings", r) for n, r in model.items()],
+        [(f"{n}: {r['optimum']:.2f} s, {r['balancings']} LB steps", r) for n, r in model.items()],
     )
     print_runs(
         "runs, GreedyLB",

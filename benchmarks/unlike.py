@@ -10,11 +10,11 @@ balanced every ten iterations by RefineLB, GreedyLB and PowerAwareLB, and by pyl
 ("auto").  S is the time divided by that of PowerAwareLB, R the reduction of idle time by
 PowerAwareLB (eq. 5).
 
---only sizes: the same plate with blocks whose work differs by a factor of ten and drifts; eq. 3
-alone is wrong for them.  The bound of an iteration is the total work, in sweeps, divided by the sum
-of the ranks' speeds, in sweeps per second of that run.
+--only sizes: the same plate with blocks whose work differs by a factor of ten and drifts; the
+paper's eq. 3 alone is wrong for them.  The bound of an iteration is the total work, in sweeps,
+divided by the sum of the ranks' speeds, in sweeps per second of that run.
 
---only change: the cap of the fastest rank falls in the middle of the run.
+--only change: the cap and the share of the fastest rank fall in the middle of the run.
 
 Other programs on the machine, and its other tenants, change the ranks' speeds from one iteration to
 the next, and the rank that is late determines the time.  "unsteady" shows this effect alone: the
@@ -49,7 +49,7 @@ from heat import Block, Plate  # isort: skip
 RANKS, SHARE = 4, 0.48  # number of ranks; cores of each without a cap (together less than two)
 CAPS = (27, 26, 25, 24, 23)
 PLATE = Plate(8, 48)
-# Sweeps of a block in an iteration.  They take some milliseconds; LONG: several quota periods.
+# Sweeps of a block in an iteration: SWEEPS take some milliseconds, LONG several quota periods.
 SWEEPS, LONG = 120, 360
 EVERY = 10
 CHANGE = "the cap falls"  # name of the moment at which the lab changes the cap
@@ -64,7 +64,7 @@ class Way(NamedTuple):
 
 LEFT = Way("without", {"mode": "off"})
 POWER = Way("PowerAwareLB", {"strategy": "PowerAwareLB", "every": EVERY, "unlike": False})
-ALIKE = Way("auto, ranks taken as alike", {"unlike": False})
+ALIKE = Way("auto, speeds assumed equal", {"unlike": False})
 AUTO = Way("auto", {"unlike": True})
 TABLES = (
     LEFT,
@@ -90,7 +90,11 @@ class Even(Block):
 
 
 def work(spread: float, iteration: int) -> np.ndarray:
-    """Return the sweeps of each block; unequal ones differ by `spread` and drift."""
+    """Return the sweeps of each block.
+
+    If `spread` is 1, all are equal; otherwise the sizes of the blocks differ by up to this factor,
+    and the sweeps of each block drift.
+    """
     n = PLATE.blocks**2
     if spread == 1.0:
         return np.full(n, SWEEPS)
@@ -269,7 +273,7 @@ def sizes(args: argparse.Namespace, verdicts: list[dict[str, Any]]) -> dict[str,
     show([*head, "with messages", "LBs", "moves"], rows, title=title)
     for cap, runs in made.items():
         least, all_ = least_over([runs[way.name] for way in (AUTO, *again)], first)
-        check(f"{cap} W: auto {least:.3f} of the bound (1.10), of {all_}", least <= 1.10, verdicts)
+        check(f"{cap} W: auto {least:.3f} x the bound (1.10); all {all_}", least <= 1.10, verdicts)
     return made
 
 
@@ -292,7 +296,7 @@ def change(args: argparse.Namespace, verdicts: list[dict[str, Any]]) -> dict[str
             rows.append([name, over_bound(run, at // 2, at), since.max(), after, *later])
         least, all_ = least_over(runs, at + 5)
         check(
-            f"{name}: {least:.3f} of the bound from 5 iterations on (1.15), of {all_}",
+            f"{name}: {least:.3f} x the bound from 5 iterations on (1.15); all {all_}",
             least < 1.15,
             verdicts,
         )
@@ -312,7 +316,9 @@ def main() -> None:
     parser.add_argument(
         "--rounds", type=int, default=3, help="runs with auto; the best counts (%(default)s)"
     )
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for results (%(default)s)"
+    )
     parser.add_argument("--ranks", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.ranks:

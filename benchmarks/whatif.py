@@ -63,7 +63,7 @@ EACH_MS = "pipeline, a message each ms"
 
 @dataclass(frozen=True)
 class Program:
-    """A program, the placement under which it is recorded, and the others that are predicted."""
+    """A program, the placement under which it is recorded, and the placements to predict."""
 
     name: str
     words: tuple[str, ...]

@@ -7,10 +7,10 @@ A program runs once with mode="off" and is recorded.  Then it runs balanced, in 
 each run is compared with the replay of the recording in the same setting: seconds of the iterations
 and of the LB steps, measured and replayed.
 
-The program on virtual ranks has a moving hot spot and noise.  Each run draws new noise, which the
-replay cannot know; the mean of some runs counts, and the table shows how much they differ.  With
---real the program is jacobi2d on real ranks.  Their cores are shared, so the fastest of some runs
-of each setting counts, taken in turn.
+The program on virtual ranks has two moving hot spots and noise.  Each run draws new noise, which
+the replay cannot know; the mean of some runs counts, and the table shows how much they differ.
+With --real the program is jacobi2d on real ranks.  Their cores are shared, so each setting runs
+several times, the settings take turns, and the fastest run of each setting counts.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=8, help="virtual ranks (%(default)s)")
-    parser.add_argument("--real", action="store_true", help="jacobi2d on two real ranks instead")
-    parser.add_argument("--repeats", type=int, default=4, help="runs each (%(default)s)")
+    parser.add_argument("--real", action="store_true", help="run jacobi2d on real ranks instead")
+    parser.add_argument("--repeats", type=int, default=4, help="runs of each setting (%(default)s)")
     parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
     if args.real:

@@ -1,13 +1,13 @@
 /* Zoltan called directly from C: the reference for pylb's calls.
  *
- *     mpiexec -n 2 zoltan_driver CASE PARTS REPEATS [BOXES] NAME=VALUE ...
+ *     mpiexec -n 2 zoltan_driver CASE PARTS REPEATS BOXES|- NAME=VALUE ...
  *
  * CASE and BOXES are files of raw numbers (benchmarks/partition.py writes them): int64 n, dims,
  * edges; double coords[n * dims]; int64 start[n + 1]; int64 to[edges].  BOXES (or -): int64 n,
- * dims; double lo[n * dims], hi[n * dims].  Ranks own blocks of objects.  It prints, as JSON: the
- * shortest time of a whole call, from Zoltan_Create to Zoltan_Destroy; a sum over the result that
- * does not depend on the numbering of the parts; for boxes, the number of parts met and the
- * shortest time of the loop over the boxes.
+ * dims; double lo[n * dims], hi[n * dims].  Ranks own blocks of objects.  The driver prints, as
+ * JSON: the shortest time of a whole call, from Zoltan_Create to Zoltan_Destroy; a sum over the
+ * result that does not depend on the numbering of the parts; for boxes, the number of parts met
+ * and the shortest time of the loop over the boxes.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -159,7 +159,7 @@ static void hg(void *data, int g, int nets, int pins, int format, ZOLTAN_ID_PTR 
     *ierr = ZOLTAN_OK;
 }
 
-static int first_part; /* of this rank */
+static int first_part; /* the first part of this rank */
 
 static void part_multi(void *data, int g, int l, int n, ZOLTAN_ID_PTR gid, ZOLTAN_ID_PTR lid,
                        int *part, int *ierr)
@@ -266,7 +266,7 @@ int main(int argc, char **argv)
     first_part = first_part < parts ? first_part : parts - 1;
     double least = 1e30;
     uint64_t *sum = calloc((size_t)parts, sizeof *sum), *all = calloc((size_t)parts, sizeof *all);
-    uint64_t squares = 0; /* the same for the same parts with other numbers */
+    uint64_t squares = 0; /* sum of squares of all[]: the same for all numberings of the parts */
     for (int k = 0; k < repeats; k++) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double begin = MPI_Wtime();

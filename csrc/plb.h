@@ -1,5 +1,5 @@
 /* The C core of pylb in one header, without the parts that need MPI or Python.  The functions that
- * decide have no side effects; the code for MPI, files and Python calls them. */
+ * decide have no side effects; the code for MPI, files and Python calls these functions. */
 #pragma once
 
 #define PLB_VERSION "0.1.0"

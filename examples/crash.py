@@ -22,7 +22,7 @@ import pylb
 
 CRUSHED = 0.6  # part of the tube's length that is left at the end
 FOLDS = 6
-REACH = 0.004  # distance up to which elements are in contact
+REACH = 0.004  # each box reaches this far beyond its element
 # The parts are columns, so z does not count.  x counts more than y: with nearly equal sides, the
 # order of the cuts would change from step to step.
 PLANE = np.array([[1.5, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -105,7 +105,7 @@ def pairs(lo: np.ndarray, hi: np.ndarray, is_plate: np.ndarray) -> np.ndarray:
 
 
 class Crash:
-    """The simulation on this rank, which owns the elements that start in its parts.
+    """The simulation on this rank, which owns the elements whose centres are in its part.
 
     Parameters
     ----------
@@ -137,7 +137,10 @@ class Crash:
         return out
 
     def contacts(self, found: pylb.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray):
-        """Send each box to all parts that it touches; return (pairs found here, boxes sent)."""
+        """Send each box to all parts that it touches; return (pairs found here, boxes sent).
+
+        `kind` says which elements belong to the plate.
+        """
         start, part = found.boxes(lo[self.own] @ PLANE, hi[self.own] @ PLANE)
         sent = np.repeat(self.own, np.diff(start))
         ids, lower, upper, which = pylb.migrate(

@@ -4,11 +4,11 @@
     pylb lab --share 0.4,0.2,0.4,0.8 -- mpiexec -n 4 python examples/jacobi_rows.py --model cpm
 
 The routine of Clarke 2010: x(k+1) = D^-1 (b - R x(k)) for a dense, diagonally dominant matrix.
-Each rank has some rows of A and b and computes its part of x; then all ranks get the whole x.  With
---model the number of rows follows the measured speed of each rank.  The table shows rows and times
-of all iterations; --plot draws them.  The residual checks the solution.
+Each rank has some rows of A and b and computes its part of x; then all ranks get the whole x.
+Except with --model none, the number of rows follows the measured speed of each rank.  The table
+shows rows and times of all iterations; --plot draws them.  The residual checks the solution.
 
-benchmarks/paging.py runs it on ranks whose memory is too small for equal parts.
+benchmarks/paging.py runs this program on ranks whose memory is too small for equal parts.
 """
 
 from __future__ import annotations
@@ -130,14 +130,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--n", type=int, default=1200, help="unknowns (%(default)s)")
-    parser.add_argument("--iterations", type=int, default=20, help="(%(default)s)")
+    parser.add_argument("--iterations", type=int, default=20, help="iterations (%(default)s)")
     parser.add_argument("--model", default="fpm", choices=["cpm", "fpm", "power", "none"])
-    parser.add_argument("--tol", type=float, default=0.1, help="Clarke's epsilon (%(default)s)")
+    parser.add_argument(
+        "--tol",
+        type=float,
+        default=0.1,
+        help="difference of times that is tolerated, as a fraction (%(default)s)",
+    )
     parser.add_argument(
         "--sweeps", type=int, default=100, help="repeats of each computation (%(default)s)"
     )
     parser.add_argument("--plot", metavar="FILE", help="draw rows and times")
-    parser.add_argument("--json", metavar="FILE", help="write rows and times, without the table")
+    parser.add_argument("--json", metavar="FILE", help="write rows and times; print no table")
     args = parser.parse_args()
     solved = solve(runs.WORLD, args.n, args.iterations, args.model, args.tol, args.sweeps)
     if runs.is_root():

@@ -42,7 +42,7 @@ class Ring:
     share : float
         Part of the ring, from its beginning, that becomes heavy.
     factor : int
-        How many times more a heavy object computes.
+        Steps of a heavy object, as a multiple of `work`.
     """
 
     objects: int
@@ -117,7 +117,7 @@ def solve(
 
 
 def calibrate(comm: Any, seconds: float) -> int:
-    """Return how many steps take an object about this many seconds; the same on all ranks."""
+    """Return how many steps an object computes in about `seconds`; the same on all ranks."""
     node, steps = Node(0), 1000
     elapsed = []
     for _ in range(5):
@@ -185,15 +185,15 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--objects", type=int, default=16, help="objects on each rank (%(default)s)")
     add("--k", type=int, default=2, help="neighbours on each side (%(default)s)")
-    add("--bytes", type=int, default=8192, help="size of a message (%(default)s)")
-    add("--ms", type=float, default=1.0, help="ms that an object computes (%(default)s)")
-    add("--work", type=int, help="steps that an object computes, instead of --ms")
-    add("--start", type=int, default=50, help="iteration of the imbalance (%(default)s)")
+    add("--bytes", type=int, default=8192, help="size of a message, in bytes (%(default)s)")
+    add("--ms", type=float, default=1.0, help="load of an object, in milliseconds (%(default)s)")
+    add("--work", type=int, help="load of an object, in steps, instead of --ms")
+    add("--start", type=int, default=50, help="first iteration with imbalance (%(default)s)")
     add(
         "--share", type=float, default=0.5, help="part of the ring that becomes heavy (%(default)s)"
     )
-    add("--factor", type=int, default=4, help="heavy objects: times as much work (%(default)s)")
-    add("--iterations", type=int, default=100, help="(%(default)s)")
+    add("--factor", type=int, default=4, help="factor on the work of heavy objects (%(default)s)")
+    add("--iterations", type=int, default=100, help="iterations (%(default)s)")
     return runs.arguments(parser)
 
 

@@ -4,9 +4,9 @@
     mpiexec -n 4 python examples/lbtest.py --graph random --degree 6 --ms 0.1 5 --bytes 64 65536
 
 The load of each object and the message size of each pair of neighbours are drawn at random from
-given ranges and stay constant (Menon 2012, figure 2.3).  In each iteration an object computes for
-its load and then sends to its neighbours.  Sorted loads are harder to balance: the heaviest objects
-begin on the first rank.
+given ranges and stay constant (Menon 2012, figure 2.3).  In each iteration an object computes as
+long as its load says, and then sends to its neighbours.  Sorted loads are harder to balance: the
+heaviest objects begin on the first rank.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _shape(n: int, dimensions: int) -> tuple[int, ...]:
 
 
 def _random(rng: np.random.Generator, objects: int, degree: int) -> np.ndarray:
-    """Return the pairs of a ring of all objects, and random pairs up to a mean of `degree`."""
+    """Return the pairs of a ring, and random ones up to about `degree` neighbours of an object."""
     ring = np.arange(objects)
     more = rng.integers(objects, size=(2, objects * max(0, degree - 2) // 2))
     return _distinct(
@@ -158,15 +158,26 @@ def solve(
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--graph", choices=GRAPHS, default="mesh", help="ring, 2D and 3D torus, random (mesh)")
+    add(
+        "--graph",
+        choices=GRAPHS,
+        default="mesh",
+        help="ring; 2D torus (mesh, the default); 3D torus (cube); random",
+    )
     add("--objects", type=int, default=16, help="objects on each rank (%(default)s)")
     add("--degree", type=int, default=4, help="mean number of neighbours if random (%(default)s)")
-    add("--ms", type=float, nargs=2, default=(0.2, 4.0), help="range of the loads (0.2 4.0)")
+    add("--ms", type=float, nargs=2, default=(0.2, 4.0), help="range of loads in ms (0.2 4.0)")
     add("--steps", type=int, nargs=2, help="range of the loads in steps, instead of --ms")
-    add("--bytes", type=int, nargs=2, default=(1024, 8192), help="sizes of messages (1024 8192)")
-    add("--sorted", action="store_true", help="the heaviest objects first")
-    add("--seed", type=int, default=0, help="(%(default)s)")
-    add("--iterations", type=int, default=50, help="(%(default)s)")
+    add(
+        "--bytes",
+        type=int,
+        nargs=2,
+        default=(1024, 8192),
+        help="range of message sizes in bytes (1024 8192)",
+    )
+    add("--sorted", action="store_true", help="the heaviest objects start on the first ranks")
+    add("--seed", type=int, default=0, help="seed of the random program (%(default)s)")
+    add("--iterations", type=int, default=50, help="iterations (%(default)s)")
     return runs.arguments(parser)
 
 

@@ -145,7 +145,7 @@ class Fluid:
         return np.concatenate([ids, place * self.box[:, None], v])
 
     def objects(self, atoms: np.ndarray, keys: list[int]) -> Iterator[tuple[int, Cell | Compute]]:
-        """Return the cells of these keys with their atoms, and the computes that belong to them."""
+        """Yield (key, object): the cells of `keys` with their atoms, and their computes."""
         home = self.cell_of(atoms[X])
         for cell in keys:
             yield cell, Cell(self, cell, atoms[:, home == cell])

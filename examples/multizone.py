@@ -74,8 +74,8 @@ class Problem:
 def widths(cells: int, zones: int, ratio: float) -> list[tuple[int, int]]:
     """Return the first cell of each zone and the cell after its last one, by BT-MZ's rule.
 
-    The widths are a geometric sequence from 1 to `ratio`.  Ends are rounded down after adding 0.45,
-    which keeps the widths growing.
+    The widths are a geometric sequence, whose last one is `ratio` times the first one.  Ends are
+    rounded down after adding 0.45, which keeps the widths growing.
     """
     factor = math.exp(math.log(ratio) / (zones - 1))
     smallest = cells * (factor - 1.0) / (factor**zones - 1.0)
@@ -141,7 +141,7 @@ def main() -> None:
         runs.print_runs(made, "zones")
         cells = [box.n_cells for box in problem.boxes]
         print(f"cells of a zone: {min(cells)} to {max(cells)}, {sum(cells)} in all")
-        print(f"error: at most {max(run.error for run in made.values()):.2e} of values about 1")
+        print(f"error: at most {max(run.error for run in made.values()):.2e}; values are about 1")
         if args.plot:
             runs.plot(made, args.plot)
 

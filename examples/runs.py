@@ -28,7 +28,7 @@ except ImportError:  # one rank, without MPI
     WORLD = None
 
 FIXED = 5  # the fixed period of --compare, in iterations
-WARM_UP = 3  # iterations before the first run is timed
+WARM_UP = 3  # iterations of a run whose times are not used, before the others
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Run:
 
     @classmethod
     def of(cls, lb: pylb.Balancer, state: Iterable[bytes]) -> Run:
-        """Return the result of the run that `lb` balanced, and the final state of the objects."""
+        """Return the result of the run that `lb` balanced; `state`: final state of the objects."""
         return cls(lb.report(), lb.iterations, lb.rank_loads(), fingerprint(state))
 
     @property
@@ -98,15 +98,15 @@ def fingerprint(state: Iterable[bytes]) -> str:
 def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Make the command line, with the options that all drivers share."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--strategy", default="GreedyLB", help="(%(default)s)")
+    parser.add_argument("--strategy", default="GreedyLB", help="where objects go (%(default)s)")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--every", type=int, help="iterations from one LB step to the next")
-    how.add_argument("--trigger", help="when to rebalance: a trigger (auto)")
+    how.add_argument("--trigger", help="the trigger that says when to rebalance (auto)")
     how.add_argument(
         "--compare", action="store_true", help="compare: unbalanced, fixed period, pylb's triggers"
     )
     parser.add_argument(
-        "--partition", metavar="METHOD", help="how to place the objects first: graph, metis, ..."
+        "--partition", metavar="METHOD", help="how to place new objects, e.g. graph or metis"
     )
     parser.add_argument("--plot", metavar="FILE", help="draw the loads of the ranks into this file")
     parser.add_argument("--virtual", metavar="P", type=int, help="run on this many virtual ranks")
@@ -145,7 +145,7 @@ def make(
 
 
 def compare(iterations: int, solve: Callable[..., Run], **balancing: Any) -> dict[str, Run]:
-    """Run the program unbalanced, with a fixed period, and with the periods that pylb chooses."""
+    """Run the program unbalanced, with a fixed period, and with two of pylb's triggers."""
     ways: dict[str, dict[str, Any]] = {
         "unbalanced": {"mode": "off"},
         f"every {FIXED}": {"every": FIXED},
@@ -190,7 +190,7 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
         ]
         for name, run in runs.items()
     ]
-    columns = ["run", "time s", "speed-up", "max/mean", "LBs", "moves", "LB s"]
+    columns = ["run", "time s", "speed-up", "max/mean", "LBs", "migrations", "LB s"]
     report = next(iter(runs.values())).report
     title = (
         f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"

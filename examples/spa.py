@@ -74,7 +74,7 @@ def serve(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
 
 
 def ask(comm: MPI.Comm, rounds: int, steps: float, moved: str | None) -> None:
-    """Compute, ask the server, and wait for its answer; a service that was moved here runs then."""
+    """Compute, ask the server, run the service if it was moved to the clients, get the answer."""
     request, reply = np.zeros(1), np.zeros(1)
     for _ in range(rounds):
         work(CLIENT[comm.rank] * steps)
@@ -96,9 +96,7 @@ def main() -> None:
     MPI.Init()
     comm = MPI.COMM_WORLD
     if comm.size != 4:
-        raise SystemExit(
-            f"spa.py runs on 4 ranks, a server and three clients; here are {comm.size}"
-        )
+        raise SystemExit(f"{comm.size} ranks: spa.py expects 4 ranks, a server and three clients")
     steps = args.steps / ALL / args.rounds
     comm.Barrier()
     begin = time.perf_counter()

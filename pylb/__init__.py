@@ -2,7 +2,7 @@
 
 Measure, decide, place, move: the same C core decides under mpiexec, in a replay of a recorded run
 and in a simulation.  The public names are imported here from the folders of pylb, which its
-documentation calls rooms; the docstring of a room lists its inputs and outputs.
+documentation calls rooms; the docstrings of most rooms list their inputs and outputs.
 """
 
 import sys

@@ -12,7 +12,6 @@ _F64: TypeAlias = NDArray[np.float64]
 _I32: TypeAlias = NDArray[np.int32]
 _I64: TypeAlias = NDArray[np.int64]
 _Params: TypeAlias = tuple[tuple[Any, ...], ...]  # name, default, minimum, maximum, unit, help
-_Table: TypeAlias = list[tuple[str, str, str]]  # name, unit, help
 _Notes: TypeAlias = list[tuple[int, list[Any]]]
 _Tally: TypeAlias = tuple[float, float, float, float, int, int]
 
@@ -146,9 +145,6 @@ def partition(
     old_cost: _Maybe = None, part: _Maybe = None, imbalance: float = 1.03, seed: int = 0,
     cycles: int = -1, options: list[str] = [],
 ) -> _I32: ...
-def connectivity(
-    net_start: ArrayLike, pin: ArrayLike, net_weight: ArrayLike, part: ArrayLike, parts: int, /
-) -> int: ...
 def fill(start: ArrayLike, to: ArrayLike, perm: ArrayLike, /) -> _I64: ...
 def scan_rows(
     name: str, start: ArrayLike, to: ArrayLike, first: int, objects: int, /
@@ -266,6 +262,7 @@ class Decider:
         self, iteration: int, time: float, max: float, mean: float, min: float, total: float,
         utilization: float, messages: int, bytes: int, /
     ) -> bool: ...
+    def see(self, snapshot: Any, /) -> None: ...
     def next(self, asked: bool, may_preview: bool, /) -> int: ...
     def judge(self, gain: float, /) -> None: ...
     def preview(self, snapshot: Any, here: _F64 | None, work: _F64 | None, /) -> float: ...
@@ -324,7 +321,7 @@ class Keys:
     def find(self, key: int, /) -> int: ...
     def places(self, keys: ArrayLike, /) -> _I32: ...
 
-# For each rank: the rank, number of messages, packed plain messages, messages to be pickled.
+# For each target rank: rank, number of messages, packed bytes, list of the data not packed.
 _Packed: TypeAlias = list[tuple[int, int, bytes, list[Any]]]
 
 @final

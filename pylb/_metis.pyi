@@ -1,4 +1,4 @@
-"""METIS, ``csrc/partition/libraries/metis.c``."""
+"""METIS: ``csrc/bind/metismodule.c``, ``csrc/partition/libraries/metis.c``."""
 
 from typing import Any, Final
 

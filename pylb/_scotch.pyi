@@ -1,4 +1,4 @@
-"""Scotch, ``csrc/partition/libraries/scotch.c``."""
+"""Scotch: ``csrc/bind/scotchmodule.c``, ``csrc/partition/libraries/scotch.c``."""
 
 from typing import Any, Final
 

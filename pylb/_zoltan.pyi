@@ -1,4 +1,4 @@
-"""Zoltan, ``csrc/partition/libraries/zoltan.h``."""
+"""Zoltan: ``csrc/bind/zoltanmodule.c``, ``csrc/partition/libraries/zoltan.h``."""
 
 from typing import Any, Final
 

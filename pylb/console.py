@@ -36,7 +36,7 @@ def note(text: object, by: str = "pylb") -> None:
 
 
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
-    """Format `x`, rounded, in the largest unit in which it is 1 or more; units: (size, name)."""
+    """Format `x` with `digits` digits in the largest of the units (size, name) that gives >= 1."""
     least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is shown as "1 s"
     size, unit = next((u for u in units if abs(x) >= least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
@@ -58,7 +58,7 @@ def size(nbytes: float) -> str:
 
 
 def count(n: float, word: str, several: str = "") -> str:
-    """Format a count, e.g. '1 object', '2 objects'."""
+    """Format a count, e.g. '1 object', '2 objects'; several: the plural, if not `word` + 's'."""
     return f"{n:.0f} {word if n == 1 else several or word + 's'}"
 
 
@@ -69,7 +69,7 @@ def clip(text: object, longest: int = LONGEST) -> str:
 
 
 def digits(values: Any, n: int = 4) -> list[float]:
-    """Round floats to `n` significant digits: enough for a picture, with a third of the bytes."""
+    """Round floats to `n` significant digits: enough for a picture, and the JSON is shorter."""
     return [float(f"{x:.{n}g}") for x in np.asarray(values, np.float64).tolist()]
 
 
@@ -96,7 +96,7 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 def script_json(value: Any) -> str:
     """Return JSON for a ``<script>`` element: nothing in it can end that element.
 
-    It is ASCII, and so independent of the encoding of the page.
+    The text is ASCII, so it does not depend on the encoding of the page.
     """
     text = json_text(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -136,7 +136,7 @@ def show(
     drop: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Print a table: by the package rich on a terminal, as aligned text to a pipe or a file.
+    """Print a table: with the package rich on a terminal, if installed, else as aligned text.
 
     If the table would be wider than the terminal (than `PAPER` characters in a pipe or a file), its
     cells of text are wrapped between words.
@@ -181,7 +181,7 @@ def show(
 
 
 def width_of(out: TextIO) -> int:
-    """Return the characters per line: the variable COLUMNS, else the terminal's, else `PAPER`."""
+    """Return the characters per line: `$COLUMNS`, else those of the terminal, else `PAPER`."""
     return shutil.get_terminal_size((PAPER, 24)).columns if out.isatty() else _columns_or(PAPER)
 
 
@@ -211,7 +211,7 @@ def _widths(names: Sequence[str], rows: list[list[str]]) -> list[int]:
 
 
 def _wrapped(head: Head, rows: list[list[str]], room: int) -> list[list[str]]:
-    """Return the rows, with texts in wide columns wrapped so that lines have `room` characters."""
+    """Return the rows, with wide texts wrapped so that a line has at most `room` characters."""
     widths = _widths([name for name, _ in head], rows)
     least = {
         i: _longest_word(row[i] for row in rows) for i, (_, right) in enumerate(head) if not right

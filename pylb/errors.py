@@ -30,14 +30,17 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """No object has this key."""
+    """An unknown key of an object, in the whole run or on this rank, or an unknown procedure.
+
+    The message says which of these.
+    """
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""
 
 
 class DuplicateKeyError(PylbError, ValueError):
-    """Two objects have the same key; the message names the ranks."""
+    """Two objects have the same key; the message names the key, and the ranks if they are known."""
 
 
 class InfeasibleError(PylbError, ValueError):
@@ -45,11 +48,11 @@ class InfeasibleError(PylbError, ValueError):
 
 
 class FormatError(PylbError, ValueError):
-    """A file is truncated or corrupt, or its name has the suffix of another format."""
+    """A file or a text does not have the expected format, e.g. because it is truncated."""
 
 
 class MissingFileError(PylbError, FileNotFoundError):
-    """A folder or file is not there, or a run lacks the files of some ranks."""
+    """A folder or a file does not exist, or a run lacks the files of some ranks."""
 
 
 class MPIError(PylbError, RuntimeError):
@@ -73,11 +76,11 @@ class StrategyError(PylbError, RuntimeError):
 
 
 class SerializationError(PylbError, TypeError):
-    """An object that has to migrate cannot be pickled or restored; nothing has moved."""
+    """An object or a message cannot be pickled, written or restored; no object has moved."""
 
 
 class RemoteError(PylbError, RuntimeError):
-    """Another rank failed; the message says which one and how."""
+    """Another rank has failed or ended; the message says which one and how, if that is known."""
 
 
 class DeadlockError(PylbError, RuntimeError):

@@ -27,7 +27,7 @@ KINDS = {
 
 
 def decoded(path: str | os.PathLike[str]) -> str:
-    """Return a path as text; DomainError: it is no path."""
+    """Return a path as text; DomainError: it is not a path."""
     try:
         return os.fsdecode(path)
     except TypeError:
@@ -35,7 +35,7 @@ def decoded(path: str | os.PathLike[str]) -> str:
 
 
 def named(path: str | os.PathLike[str]) -> str:
-    """Return the path of a new file as text; DomainError: it is no path, or has a zero byte."""
+    """Return the path of a new file as text; DomainError: it is not a path, or has a zero byte."""
     name = decoded(path)
     if "\0" in name:
         raise DomainError(f"path is {clip(repr(name), 60)}: expected a path without a zero byte")
@@ -47,8 +47,10 @@ def descriptor(path: str | os.PathLike[str]) -> int:
 
     Raises
     ------
+    DomainError
+        `path` is not a path.
     MissingFileError
-        There is no such file.
+        There is no such file, or `path` has a zero byte.
     FormatError
         The path is a folder, a pipe, a socket or a device.
     OSError
@@ -96,12 +98,12 @@ def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
 
     Raises
     ------
-    MissingFileError, OSError
+    DomainError, MissingFileError, OSError
         As in `descriptor`.
     FormatError
         The file is larger, is not a regular file, or is not UTF-8; the message names the byte.
     """
-    name = os.fsdecode(path)
+    name = decoded(path)
     with reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
@@ -131,6 +133,8 @@ def check_format(found: Any, expected: str) -> None:
 @contextmanager
 def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn an error of reading a file in this block into a short FormatError that names the file.
+
+    The errors of a missing file or part and of a denied permission pass unchanged.
 
     Parameters
     ----------
@@ -171,7 +175,7 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     Raises
     ------
     DomainError
-        `path` is no path.
+        `path` is not a path, or has a zero byte.
     MissingFileError
         There is no such folder.
     OSError
@@ -240,7 +244,7 @@ def _linked(fd: int, folder: str) -> str:
     """Give a random name to a file without a name."""
     part = _random_name(folder)
     # linkat(2) must follow the link in /proc.  Python calls linkat only if `src_dir_fd` is given;
-    # it has no other effect, since the path is absolute.
+    # this argument has no other effect, since the path is absolute.
     os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
     return part
 

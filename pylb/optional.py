@@ -65,7 +65,7 @@ def installed() -> Installed | None:
     Several distributions may have a package named pylb; this is the one whose command ``pylb`` runs
     this package.
     """
-    from importlib.metadata import entry_points  # here, as it is a tenth of the time to import pylb
+    from importlib.metadata import entry_points  # here: takes 10 % of the time of `import pylb`
 
     for script in entry_points(group="console_scripts", name=PACKAGE):
         if script.value.startswith(f"{PACKAGE}.cli.") and script.dist is not None:
@@ -144,7 +144,7 @@ class OptionalPart:
     module : str
         The module that `require` imports.
     extra : str
-        The extra of pylb that needs it; empty if none does.
+        The extra of pylb that installs it; empty if none does.
     debian : str
         The Debian packages for a part that is built with pylb; empty for a Python package.
     """
@@ -158,7 +158,7 @@ class OptionalPart:
 
     @property
     def command(self) -> str:
-        """The one command that installs it."""
+        """The one command that installs the part."""
         if self.debian:
             return f"apt-get install -y {self.debian} && {rebuild()}"
         own = installed()
@@ -228,7 +228,7 @@ PARTS: dict[str, OptionalPart] = {
         _python("otf2", "", "OTF2 archives of a run"),
         _python("rich", "cli", "tables and progress on a terminal"),
         _python("shtab", "cli", "completing words in a shell"),
-        _python("PyYAML", "lab", "a lab's file", module="yaml"),
+        _python("PyYAML", "lab", "files that describe a lab", module="yaml"),
         _python("jupyterlab", "notebook", "notebooks"),
         _python("ipywidgets", "notebook", "the notebook's widget"),
         _python("anywidget", "notebook", "the notebook's widget"),

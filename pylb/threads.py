@@ -13,8 +13,8 @@ from pylb import _core
 def stoppable(n: int) -> Iterator[ThreadPoolExecutor]:
     """Open a pool of `n` threads, which is told to stop if the block raises an exception.
 
-    If it does, tasks that have not started are cancelled.  In a running task, the next call of
-    `_core.check_signals`, or of a function of the core that checks for signals, raises
+    After an exception, tasks that have not started are cancelled.  In a running task, the next
+    call of `_core.check_signals`, or of a function of the core that checks for signals, raises
     KeyboardInterrupt.  The block ends when all threads have ended.
     """
     stop: list[bool] = []

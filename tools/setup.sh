@@ -30,7 +30,7 @@ install_packages() {
     fi
     if [ "$mpi" = openmpi ]; then
         want 'command -v mpicc && command -v mpiexec' libopenmpi-dev openmpi-bin
-        want 'PATH=$PATH:/usr/sbin:/sbin; command -v ip && command -v tc' iproute2 # the lab's hosts
+        want 'PATH=$PATH:/usr/sbin:/sbin; command -v ip && command -v tc' iproute2 # for the lab's hosts
         want 'test -e /usr/include/trilinos/zoltan.h' libtrilinos-zoltan-dev # linked with Open MPI
         want 'test -e /usr/include/scotch/ptscotch.h' libptscotch-dev
     fi
@@ -82,7 +82,10 @@ build() {
     printf '[build]\nbuild_base = %s\n' "$build" >"$build/setup.cfg"
     export DIST_EXTRA_CONFIG="$build/setup.cfg"
     case $mpi in
-    openmpi) extra=(-e) ;; # editable: the environment to work in
+    openmpi) # editable: the environment to work in; with MPICC, a failed build is an error
+        extra=(-e)
+        export MPICC="${MPICC:-mpicc}"
+        ;;
     mpich | openmpi5) export MPICC="$here/$venv/bin/mpicc" ;;
     none) export PYLB_MPI=0 ;;
     esac

@@ -21,7 +21,8 @@ open("own.py", "w").write(own)
 open("replay.py", "w").write("import pylb\n" + replay)
 END
 
-# With CC=false, any use of a compiler fails.  Open MPI needs the last six as root or on few cores.
+# With CC=false, any use of a compiler fails.  Open MPI needs the last six variables as root or on
+# few cores.
 clean=(env -i "HOME=$work" "PATH=$work/env/bin:/usr/bin:/bin" CC=false MPICC=false
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -31,7 +31,7 @@ def pack(files: Path, folder: Path) -> None:
 
 
 def join(wheels: list[Path], out: Path) -> None:
-    """Put what needs MPI into a folder for each ABI; take all other files from the first wheel."""
+    """Put modules that need MPI into a folder per ABI; take other files from the first wheel."""
     with tempfile.TemporaryDirectory() as work:
         trees = [unpack(wheel, Path(work, abi)) for abi, wheel in zip(ABIS, wheels, strict=True)]
         for abi, tree in zip(ABIS, trees, strict=True):
@@ -49,7 +49,7 @@ def join(wheels: list[Path], out: Path) -> None:
 
 
 def find_mpi(wheel: Path, out: Path) -> None:
-    """Add the environment's lib to the paths of the libraries that need MPI."""
+    """Add the environment's lib to the search paths (rpath) of the libraries that need MPI."""
     with tempfile.TemporaryDirectory() as work:
         tree = unpack(wheel, Path(work))
         for library in [*tree.glob("pylb/_*/*.so"), *tree.glob("*.libs/*.so*")]:

@@ -1,1 +1,1 @@
-"""Shared by benchmarks: snapshots, other libraries, the quality of a placement."""
+"""Modules that the benchmarks share: snapshots, other libraries, starting programs, results."""

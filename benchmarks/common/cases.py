@@ -41,7 +41,7 @@ def blocks(n: int, p: int) -> np.ndarray:
 
 
 def loads(kind: str, n: int, p: int) -> Case:
-    """Return objects without messages, with random loads."""
+    """Return a case of objects without messages, with random loads."""
 
     def make() -> pylb.Snapshot:
         load = LOADS[kind](np.random.default_rng(n + p), n)
@@ -73,7 +73,7 @@ def one_giant(n: int, p: int) -> pylb.Snapshot:
 
 
 def graph(kind: str, n: int, p: int) -> Case:
-    """Return the objects of examples/lbtest.py on a torus or a random graph of mean degree 6."""
+    """Return a case: the objects of examples/lbtest.py on a torus or a random graph of degree 6."""
 
     def make() -> pylb.Snapshot:
         program = lbtest.Program.draw(kind, n, (0.2, 1.8), (1024, 8192), degree=6, seed=n)
@@ -83,7 +83,7 @@ def graph(kind: str, n: int, p: int) -> Case:
 
 
 def mesh_file(name: str, p: int) -> Case:
-    """Read a mesh in METIS' format; its vertices are objects with random loads, in blocks."""
+    """Return a case: the vertices of a mesh in METIS' format, with random loads, in blocks."""
 
     def make() -> pylb.Snapshot:
         lines = (DATA / "graphs" / name).read_text().splitlines()
@@ -99,7 +99,7 @@ def mesh_file(name: str, p: int) -> Case:
 
 
 def multicasts(away: int, p: int = 64, cells: int = 8) -> Case:
-    """Return cells and computes of examples/leanmd.py: cells multicast positions to the computes.
+    """Return a case of examples/leanmd.py, in which cells multicast positions to the computes.
 
     The atoms are a drop in its vapour; the load of a compute is its number of pairs of atoms.
     """

@@ -20,7 +20,9 @@ def figure_arguments(
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--only", choices=figures, help=only)
     parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder (%(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for results (%(default)s)"
+    )
     return parser.parse_args()
 
 

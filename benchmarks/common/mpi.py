@@ -17,9 +17,9 @@ def ask_mpi() -> None:
 
 
 def on_ranks(n: int) -> None:
-    """Start this program on n ranks instead, unless mpiexec has done so.
+    """Start this program again, on n ranks, and exit; do nothing if mpiexec has started it.
 
-    Call it before mpi4py starts MPI; afterwards mpiexec cannot be started.
+    Call this function before mpi4py starts MPI; afterwards mpiexec cannot be started.
     """
     if not os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
         ask_mpi()

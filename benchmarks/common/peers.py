@@ -1,4 +1,4 @@
-"""The same placements by other libraries, called directly, if they are installed.
+"""Placements of the same snapshots by other libraries, called directly, if they are installed.
 
 pymetis and pyscotch (``pip install pymetis pyscotch``) get the graph in their own form; converting
 it is not timed.  "bare" is the library that pylb itself calls.  LBAF
@@ -33,9 +33,9 @@ def installed(name: str) -> bool:
 
 
 def csr(snapshot: pylb.Snapshot) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the undirected graph of a snapshot: starts, neighbours, and integer weights of both.
+    """Return the graph of a snapshot: starts, neighbours, integer weights of objects and edges.
 
-    A multicast is an edge to each of its receivers.
+    The graph is undirected.  A multicast is an edge to each of its receivers.
     """
     from scipy.sparse import coo_array
 

@@ -1,8 +1,8 @@
 """Pin this process to one core, then become a program.
 
 Run by path: ``python -I -S pin.py 0,1,0,1 program arguments``, with a core for each rank.  If
-permitted, the program gets a higher priority than pylb and mpiexec, which then take a hundredth of
-a core.
+permitted, the program gets a higher priority than pylb and mpiexec; these then take only a
+hundredth of a core.
 """
 
 import contextlib

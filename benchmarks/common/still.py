@@ -1,8 +1,9 @@
 """Wait until no other program or tenant disturbs the cores.
 
-The system's statistics show the load of other programs, but not that of other tenants of the same
-physical cores: a core shared with them does little more than half of its work, for tenths of a
-second or for minutes.  Therefore a short loop is timed on each core.
+The system's statistics show the load of other programs, but not that of other tenants (virtual
+machines) of the same physical cores: a core that is shared with another tenant does little more
+than half of its work, for tenths of a second or for minutes.  Therefore a short loop is timed on
+each core.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ import os
 import time
 from collections.abc import Iterable
 
-LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # steps of a loop (20 ms), loops on a core, fast ones in a row
+LOOP, TRIES, IN_A_ROW = 50_000, 4, 5  # steps of a loop; loops on a core; fast rounds in a row
 SLOW = 1.15  # a loop is slow above 1.15 times the shortest time (beside a busy core: 1.8 times)
 
 
 class Stillness:
-    """Waits until all cores are as fast as the fastest time seen so far.
+    """Waits until all given cores compute as fast as in the fastest loop so far.
 
     Parameters
     ----------
     patience : float
-        Seconds that it waits at most in all.
+        Largest number of seconds that all waits together may take.
 
     Attributes
     ----------
     waited : float
-        Seconds so far.
+        Seconds of all waits so far.
     waits, in_vain : int
         Number of waits, and number of waits that ended without quiet cores.
     """
@@ -38,7 +39,7 @@ class Stillness:
         self.waits = self.in_vain = 0
 
     def wait(self, cores: Iterable[int], longest: float) -> bool:
-        """Wait until each core was fast several times in a row; return False after `longest`."""
+        """Wait until each core was fast several times in a row; False after `longest` seconds."""
         before, begin = os.sched_getaffinity(0), time.perf_counter()
         cores = sorted(set(cores) & before)
         in_a_row, longest = 0, min(longest, self.patience - self.waited)

@@ -1,4 +1,4 @@
-"""Zoltan's services called by pylb and by Zoltan itself: parts of benchmarks/partition.py.
+"""Zoltan's services, called through pylb and directly from C: parts of benchmarks/partition.py.
 
 `driver` is benchmarks/zoltan_driver.c, compiled here.  A case is a file that both the driver and
 the worker (this module as a program, under mpiexec) read.
@@ -34,7 +34,7 @@ DATA = Path(os.environ.get("PYLB_DATA", HERE.parent.parent / "shared" / "data"))
 PARTS = 16
 MOST, SECONDS = 400, 0.4  # a method is called MOST times in a row, or until SECONDS have passed
 TURNS, AGAIN = 3, 12  # number of starts of each program; AGAIN if a ratio is above LIMIT
-LIMIT, SLOW = 1.1, 1.0  # largest ratio; calls of more than SLOW seconds start only once
+LIMIT, SLOW = 1.1, 1.0  # largest ratio; if a call takes more than SLOW seconds, fewer starts
 STILL, PATIENCE = 2.0, 180.0  # seconds to wait for quiet cores, at most: for one start, for all
 Answer = tuple[list[Any], bool]
 
@@ -87,7 +87,7 @@ def read_case(path: Path, rank: int, ranks: int) -> dict[str, Any]:
 
 
 def driver(folder: Path) -> Path | None:
-    """Return the compiled driver, or None if there is no Zoltan to link with."""
+    """Return the compiled driver, or None if there is no MPI compiler or no Zoltan to link with."""
     out = folder / "zoltan_driver"
     command = [os.environ.get("MPICC", "mpicc"), "-O3", str(HERE / "zoltan_driver.c"), "-o", out]
     command += ["-I/usr/include/trilinos", "-ltrilinos_zoltan"]
@@ -100,9 +100,9 @@ def driver(folder: Path) -> Path | None:
 def launch(ranks: int, *words: Any) -> dict[str, Any]:
     """Run a program under mpiexec; return the JSON that it prints.
 
-    It gets the environment with which Python began: if MPI runs in this process, its variables
-    would keep mpiexec from starting another program.  Scotch gets one thread, because the driver's
-    MPI allows no calls from several threads at a time.
+    The program gets the environment with which Python began: if MPI runs in this process, the
+    variables of MPI would keep mpiexec from starting a program.  Scotch gets one thread, because
+    the driver's MPI allows no calls from several threads at a time.
     """
     launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
     command = [*launcher, "-n", str(ranks), *map(str, words)]
@@ -113,7 +113,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def parameters(method: str, ranks: int, keep: bool = False) -> list[str]:
+def parameters(method: str, ranks: int) -> list[str]:
     """Return Zoltan's parameters for the driver: pylb's, except those that only save messages."""
     how = METHODS[method]
     given = dict(how.options) | {"IMBALANCE_TOL": "1.03", "SEED": "0", "LB_APPROACH": "PARTITION"}
@@ -292,7 +292,7 @@ def _row(
 
 
 def crash(quick: bool) -> Answer:
-    """Assign 10,000 boxes of elements to 96 parts of two surfaces, as in the paper."""
+    """Assign 10,000 boxes of elements to 96 parts of two surfaces, as in Devine's slides."""
     sys.path.insert(0, str(HERE.parent / "examples"))
     import crash as example
 

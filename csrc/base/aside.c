@@ -18,7 +18,7 @@ typedef struct job {
     bool ended, left;
 } job_t;
 
-/* All jobs share one mutex and one condition: jobs are long and few. */
+/* All jobs share one mutex and one condition variable: jobs are long and few. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 
@@ -49,12 +49,19 @@ static void *work(void *arg)
 static bool start(job_t *job)
 {
     pthread_t thread;
-    return pthread_create(&thread, NULL, work, job) == 0 && pthread_detach(thread) == 0;
+    pthread_attr_t detached;
+    if (pthread_attr_init(&detached) != 0) {
+        return false;
+    }
+    const bool started = pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED) == 0 &&
+                         pthread_create(&thread, &detached, work, job) == 0;
+    pthread_attr_destroy(&detached);
+    return started;
 }
 
 /* ---- the thread that waits ------------------------------------------------------------------ */
 
-/* Wait a little for the end of a job.  The mutex is held. */
+/* Wait for the end of any job, at most LOOK_NS.  The caller holds the mutex. */
 static void pause_a_little(void)
 {
     struct timespec until;
@@ -92,7 +99,7 @@ static int wait_for_turn(const plb_aside_t *how)
 }
 
 /* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the job is freed by the thread that runs it,
- * or here, if it ended while the signals were checked. */
+ * or here, if the job ended while the signals were checked. */
 static int wait_for_end(job_t *job)
 {
     int ret = PLB_OK;
@@ -147,7 +154,8 @@ void plb_aside_wait(atomic_int *left)
 
 /* ---- copies of arrays that the thread owns -------------------------------------------------- */
 
-/* Return the bytes that an array takes in the block, so that the next one is aligned. */
+/* Return the number of bytes that an array takes in the block: a multiple of 8, so that the next
+ * array is aligned; 0 if the pointer is NULL. */
 static size_t room_of(const plb_piece_t *piece)
 {
     return *piece->at == NULL ? 0 : ((size_t)piece->bytes + 7) / 8 * 8;
@@ -170,13 +178,16 @@ void *plb_aside_own(const plb_piece_t *piece, int n)
 
 const char **plb_aside_words(const char *const *word, int n)
 {
-    size_t bytes = (size_t)(n + 1) * sizeof *word;
+    size_t bytes = (size_t)n * sizeof *word;
     for (int i = 0; i < n; i++) {
         bytes += strlen(word[i]) + 1;
     }
     const char **out = plb_malloc(bytes, 1);
-    char *text = (char *)(out + n + 1);
-    for (int i = 0; out != NULL && i < n; i++) {
+    if (out == NULL) {
+        return NULL;
+    }
+    char *text = (char *)(out + n);
+    for (int i = 0; i < n; i++) {
         const size_t size = strlen(word[i]) + 1;
         out[i] = memcpy(text, word[i], size);
         text += size;

@@ -1,5 +1,5 @@
-/* Checks of numbers that come from outside.  The table below lists the domains: the ranges that
- * these numbers must be in. */
+/* Checks of numbers that come from the caller of pylb's C code.  The table below lists the
+ * domains: the ranges that these numbers must be in. */
 #pragma once
 
 #include <stddef.h>
@@ -17,7 +17,8 @@
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
 /** Check that the coordinates of n points are in -1e150 ... 1e150, so that squares of coordinates,
- * and sums of these, are finite.  PLB_ERR_VALUE names the point and the direction. */
+ * and sums of these, are finite.  coords is [n, n_dims]; NULL: nothing is checked.  The message of
+ * PLB_ERR_VALUE names the point and the dimension. */
 int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err);
 
 typedef enum plb_domain {
@@ -66,7 +67,7 @@ int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, p
 #define PLB_FIGURES(...)                                                                          \
     (plb_figure_t[]){__VA_ARGS__}, sizeof((plb_figure_t[]){__VA_ARGS__}) / sizeof(plb_figure_t)
 
-/* A member of a struct as such a number, with the name of the member. */
+/* A plb_figure_t from a member of the struct `from`: the name of the member, and its value. */
 #define PLB_FIGURE(from, member)                                                                  \
     {                                                                                             \
 #member, (double)(from)->member                                                           \

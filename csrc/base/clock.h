@@ -11,7 +11,7 @@
 #include "base/run_delay.h"
 
 typedef enum plb_clock {
-    PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time: the time that other ranks wait for */
+    PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time, including all waits */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
     PLB_CLOCK_NONE = -1,                     /* no clock: only plb_clock_declare adds time */
     PLB_CLOCK_AUTO = -2, /* elapsed time, without the time that the thread waited for a core */
@@ -20,7 +20,7 @@ typedef enum plb_clock {
 typedef struct plb_clock_frame {
     bool on;
     plb_clock_t source; /* the clock that drives the thread's own time */
-    double pace;        /* by how many seconds the own time advances in a second of `source` */
+    double pace;        /* seconds of own time per second of `source` */
     int64_t began;      /* ns: time of `source` when the frame began */
     int64_t own;        /* ns: own time when the frame began, plus declared time since then */
     int64_t declared;   /* ns: declared time in all frames of this thread */
@@ -67,5 +67,5 @@ typedef struct plb_words {
     char text[24];
 } plb_words_t;
 
-/** Return seconds with their unit, "1.2 s" or "345 ms". */
+/** Return seconds with their unit, e.g. "1.2 s" or "345 ms". */
 plb_words_t plb_in_words(double seconds);

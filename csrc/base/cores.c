@@ -15,7 +15,7 @@ enum { WORDS = PLB_CORES_MOST / 64, PATH = 4352 };
 
 /* ---- the cores of this process -------------------------------------------------------------- */
 
-/* Read the first line of a file; false: there is none. */
+/* Read the first line of a file; false: the file is empty or cannot be read. */
 static bool read_line(const char *path, char *line, int size)
 {
     FILE *f = fopen(path, "re");
@@ -26,8 +26,8 @@ static bool read_line(const char *path, char *line, int size)
     return found;
 }
 
-/* Return a hash of the kernel's boot id.  The host name does not do: containers have different
- * names, but share the cores of one kernel. */
+/* Return a hash of the kernel's boot id; if it cannot be read, a hash of the host name.  The boot
+ * id is better: containers have different host names, but share the cores of one kernel. */
 static uint64_t host_here(void)
 {
     char name[256] = "";
@@ -58,8 +58,8 @@ static double quota_of(const char *folder)
     return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-/* Find the smallest quota of a control group and its parents; skip those that a container cannot
- * see. */
+/* Find the smallest quota of a control group and its parent groups; skip groups whose files a
+ * container cannot see. */
 static void find_quota(const char *root, const char *group, plb_cores_t *out)
 {
     char folder[PATH];
@@ -82,8 +82,8 @@ static void find_quota(const char *root, const char *group, plb_cores_t *out)
     }
 }
 
-/* Each line of /proc/self/cgroup is number:controllers:path; in version 2, `controllers` is empty.
- */
+/* Each line of /proc/self/cgroup is number:controllers:path.  In version 2 of control groups,
+ * `controllers` is empty. */
 static void quota_here(plb_cores_t *out)
 {
     char line[4096], root[64];
@@ -169,7 +169,7 @@ static bool same_mask(const plb_cores_t *a, const plb_cores_t *b)
     return by_mask(a, b) == 0;
 }
 
-/* The number of cores that at least one of c[n] may use; 0: unknown. */
+/* The number of cores that at least one of the ranks c[n] may use; 0: unknown. */
 static double cores_of_masks(const plb_cores_t *c, int32_t n)
 {
     uint64_t every[WORDS] = {0};
@@ -186,8 +186,8 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* Divide c[p] into groups of successive ranks that are alike.  If a group has fewer cores per rank
- * than the group in `out`, write it to `out`. */
+/* Divide c[p] into groups of successive ranks for which `alike` is true.  If a group has fewer
+ * cores per rank than the group in `out`, the new group replaces it. */
 static void find_crowd(const plb_cores_t *c, int32_t p,
                        bool (*alike)(const plb_cores_t *, const plb_cores_t *),
                        double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)

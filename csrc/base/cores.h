@@ -12,15 +12,15 @@
 
 #include "base/err.h"
 
-/* Largest number of cores of a host; if it has more, the cores of a rank count as unknown. */
+/* Largest number of cores of a host; if a host has more, the cores of its ranks are unknown. */
 enum { PLB_CORES_MOST = 1024 };
 
 /* What a rank knows of its cores; sent between ranks as bytes. */
 typedef struct plb_cores {
-    uint64_t host;                      /* the kernel that runs the rank */
+    uint64_t host;                      /* a hash that identifies the rank's kernel */
     uint64_t mask[PLB_CORES_MOST / 64]; /* bit c: the rank may use core c */
     uint64_t group; /* the control group whose quota limits the rank most; 0: none */
-    double quota;   /* cores that the processes of the group may use */
+    double quota;   /* number of cores that all processes of the group together may use */
 } plb_cores_t;
 
 /* The group of ranks with the fewest cores per rank. */
@@ -34,8 +34,8 @@ typedef struct plb_crowd {
 /** Find out which cores the calling process may use. */
 void plb_cores_here(plb_cores_t *out);
 
-/** Whether this rank has a quota of fewer cores than it may use, and shares it with no other rank
- * of all[p]. */
+/** Whether the quota of `rank` is below the number of cores that this rank may use, and is shared
+ * with no other rank of all[p]. */
 bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
 /** Find the group of ranks with the fewest cores per rank, among three kinds of groups: ranks

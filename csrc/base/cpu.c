@@ -3,8 +3,8 @@
 const char *plb_cpu_simd(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-    __builtin_cpu_init(); /* needed if a constructor of another library calls this before libgcc's
-                             constructor ran */
+    __builtin_cpu_init(); /* needed if a constructor of another library calls this function before
+                             the constructor of libgcc has run */
     if (__builtin_cpu_supports("avx512f")) {
         return "avx512";
     }

@@ -16,12 +16,13 @@ const char *plb_cpu_simd(void);
 /** The vector instructions that the compiler was allowed to use everywhere in pylb's C code. */
 const char *plb_cpu_compiled(void);
 
-/* Compile a hot function twice: for every processor, and for those with AVX2 and BMI (x86-64-v3).
- * The loader chooses the one for this processor.  Neither uses fused multiply-adds, so both give
- * the same bits.  With sanitizers, which start only after the loader has chosen, the function is
+/* Compile a hot function twice: for all x86-64 processors, and for those with AVX2 and BMI
+ * (x86-64-v3).  The loader chooses the version for this processor.  Neither version uses fused
+ * multiply-adds, so both give the same bits.  With the address and thread sanitizers (which start
+ * only after the loader has chosen) and with compilers other than gcc 12 or later, the function is
  * compiled once. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12 &&     \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define PLB_MULTIVERSION __attribute__((target_clones("default", "arch=x86-64-v3")))
 #else
 #define PLB_MULTIVERSION

@@ -1,8 +1,10 @@
 /* Error codes with messages.
  *
- * Every function that can fail returns `int`: PLB_OK, or a negative PLB_ERR_*.  The function
- * that finds the error writes a message with the wrong values into the caller's plb_err_t; there
- * are no globals.  PLB_TRACE=1 in the environment prints file and line of every failure.
+ * A function that can fail returns `int`: PLB_OK, or a negative PLB_ERR_*.  (A function that
+ * returns new memory returns NULL if there is none left.)  The function that finds the error
+ * writes a message with the wrong values into the caller's plb_err_t, not into a global variable.
+ * PLB_ERR_INTERRUPTED has no message.  PLB_TRACE=1 in the environment prints file and line of
+ * every failure.
  */
 #pragma once
 
@@ -68,5 +70,6 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
 /* Call a function only if nothing has failed yet.  Needs `ret`. */
 #define PLB_THEN(call) (ret = ret == PLB_OK ? (call) : ret)
 
-/** Called every few thousand steps of a long local loop; nonzero ends the loop with that code. */
+/** Called every few milliseconds by a long loop or wait.  If it returns a code other than PLB_OK,
+ * the loop or wait ends with this code. */
 typedef int (*plb_tick_fn)(void *arg);

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/** Mix x, so that each of its bits changes all bits of the result (Stafford's mix 13, the
+/** Mix x, so that each of its bits affects all bits of the result (Stafford's mix 13, the
  * finalizer of SplitMix64). */
 static inline uint64_t plb_mix64(uint64_t x)
 {
@@ -24,7 +24,7 @@ static inline uint64_t plb_hash(int64_t key)
 /* A hash table of different keys, numbered from 0: open addressing with linear probing, at most
  * two thirds full. */
 typedef struct plb_keys {
-    int64_t *key;    /* [n] by number */
+    int64_t *key;    /* [n] key[k]: the key with number k */
     int64_t n, room; /* number of keys; capacity of `key` */
     int32_t *bucket; /* [n_buckets] number of the key in each bucket; -1: empty */
     int64_t n_buckets;
@@ -35,12 +35,12 @@ typedef struct plb_keys {
  * and empty. */
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 
-/** Number the keys of an array, which must all differ: key[i] gets the number i.  `self` uses the
- * array itself, so the array must live as long as `self`, and no keys may be added. */
+/** Number the keys of an array, which must all differ: key[i] gets the number i.  The array is not
+ * copied: it must live as long as `self`, and no keys may be added to `self`. */
 int plb_keys_over(plb_keys_t *self, const int64_t *key, int64_t n, plb_err_t *err);
 void plb_keys_free(plb_keys_t *self);
 
-/** The number of a key, or -1. */
+/** The number of a key; -1: the key is not in the table. */
 int32_t plb_keys_find(const plb_keys_t *self, int64_t key);
 
 /** Set *number to the number of a key, which is added if it is new.  PLB_ERR_RANGE: more than 2^30

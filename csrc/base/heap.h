@@ -1,7 +1,7 @@
 /* A d-ary heap of items with the smallest on top; ties have a rule (item.h), so the order of pops
- * depends only on the items.  For a max-heap, negate the keys.  Each node has four children: half
- * the depth of a binary heap, and the children of a node fill 64 bytes.  The caller owns the array
- * of items, which must be large enough for all items that will be pushed. */
+ * depends only on the items.  For a max-heap, negate the keys.  Each node has four children, so
+ * that the heap has half the depth of a binary heap; the children of a node fill 64 bytes.  The
+ * caller owns the array of items, which must be large enough for all items that will be pushed. */
 #pragma once
 
 #include "base/item.h"
@@ -58,7 +58,7 @@ static inline void plb_heap_push(plb_heap_t *self, plb_item_t moving)
     self->item[at] = moving;
 }
 
-/** Change the key of the top item, which must exist. */
+/** Change the key of the top item, which must exist, and let the item sink to its place. */
 static inline void plb_heap_rekey(plb_heap_t *self, double key)
 {
     plb_heap_sink(self, 0, (plb_item_t){key, self->item[0].id});

@@ -7,7 +7,7 @@
  *
  * The program sets a function that checks for signals on this thread (plb_interrupt_set), and
  * plb_interrupted calls it every few milliseconds.  After an interrupt, every later call also
- * returns PLB_ERR_INTERRUPTED. So a function without a return code can return early, and its
+ * returns PLB_ERR_INTERRUPTED.  So a function without a return code can return early, and its
  * caller calls plb_interrupted(0). */
 #pragma once
 
@@ -21,13 +21,13 @@ typedef struct plb_interrupt {
     void *arg;
     int64_t left;  /* steps until the clock is read again */
     int64_t since; /* ns: time of the most recent call of `check` */
-    int code;      /* the code that this call returned */
+    int code;      /* the code that `check` returned most recently */
 } plb_interrupt_t;
 
 /** Set the function that checks for signals on this thread; return the previous setting. */
 plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
-/* So many steps that plb_interrupted reads the clock at once. */
+/* A number of steps that is so large that plb_interrupted reads the clock at once. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */

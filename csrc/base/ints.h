@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 typedef struct plb_ints {
-    const void *data; /* NULL: none */
+    const void *data; /* the array; NULL: there is none */
     int wide;         /* nonzero: 64-bit integers; zero: 32-bit */
 } plb_ints_t;
 
@@ -13,9 +13,9 @@ static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
 }
 
-/* Bisection: set `low` to the first index in [low, high) for which the expression `holds` is
- * true, or to `high` if there is none.  `holds` must be true for all later indices, too.  It uses
- * the index by the name `middle`. */
+/* Bisection: set the variable `low` to the first index in [low, high) for which the expression
+ * `holds` is true, or to `high` if there is none.  If `holds` is true for an index, it must be
+ * true for all later indices.  `middle` is the name of the index in this expression. */
 #define PLB_BISECT(low, high, middle, holds)                                                      \
     for (int64_t end_ = (high); (low) < end_;) {                                                  \
         const int64_t middle = (low) + (end_ - (low)) / 2;                                        \

@@ -1,6 +1,6 @@
-/* Prints a message, and may end the process, if it still runs some seconds after the program's
- * end.  So a deadlock is reported in which this process waits in MPI_Finalize, while other ranks
- * wait for it in another call. */
+/* Prints a message, and may end the process, if the process still exists some seconds after the
+ * user's program has finished.  This reports a deadlock: the process waits in MPI_Finalize, while
+ * other ranks wait for this process in another call. */
 #pragma once
 
 #include <stdbool.h>

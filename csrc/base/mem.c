@@ -29,8 +29,8 @@ static bool refused(size_t n, size_t size)
     return atomic_fetch_sub(&fail_at, 1) == 0;
 }
 
-/* Ask for huge pages for large blocks: fewer page faults at the first access, fewer misses of
- * the address cache later.  This is only advice, so its failure is ignored. */
+/* Ask for huge pages for large blocks: then there are fewer page faults at the first access, and
+ * fewer TLB misses later.  This is only advice, so its failure is ignored. */
 static void *advised(void *p, size_t bytes)
 {
     if (p != NULL && bytes >= HUGE_BLOCK) {

@@ -21,7 +21,7 @@ void plb_mem_trim(void);
 #define PLB_FREE(...)                                                                             \
     plb_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
 
-/** Tests only: make the n-th allocation from now fail (0: the next one); -1: no allocation. */
+/** Tests only: make the n-th allocation from now fail (0: the next one); -1: none fails. */
 void plb_mem_fail_at(int64_t n);
 
 /* Allocate n entries for the pointer `var`; a macro with a 0 in its name fills them with zeros.
@@ -58,8 +58,8 @@ void plb_mem_fail_at(int64_t n);
         (var) = grown_;                                                                           \
     } while (0)
 
-/* Grow the array `var`, whose capacity is `room` entries, to a capacity of n or more.  It at least
- * doubles, so that adding entries one by one is cheap. */
+/* Make sure that the array `var`, whose capacity is `room` entries, has space for n entries.  If
+ * it must grow, its capacity at least doubles, so that adding entries one by one is cheap. */
 #define PLB_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_JUMP)
 #define PLB_PASS_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_RETURN)
 #define PLB_GROW_BY(var, room, n, leave)                                                          \

@@ -12,5 +12,5 @@ typedef struct plb_param {
 #define PLB_PARAM_ROW(name, unit, fallback, least, most, help)                                    \
     {#name, unit, help, fallback, least, most},
 
-/** Check value[n], the values of these parameters; PLB_ERR_VALUE if one is out of its range. */
+/** Check value[n], the values of params[n]; PLB_ERR_VALUE if one is out of its range. */
 int plb_params_check(const plb_param_t *params, int n, const double *value, plb_err_t *err);

@@ -1,4 +1,4 @@
-/* Medians and quantiles in linear time. */
+/* Medians and quantiles, in a time that is linear on average (quadratic at worst). */
 #pragma once
 
 #include <math.h>

@@ -11,9 +11,9 @@
 typedef struct meter {
     bool open;
     int fd;          /* schedstat of this thread; -1: there is none */
-    int64_t read_at; /* the monotonic clock when `delay` was read */
-    int64_t delay;
-    int64_t last; /* the value that plb_undelayed_ns last returned */
+    int64_t read_at; /* ns: monotonic time at which `delay` was read */
+    int64_t delay;   /* ns: run delay of this thread until `read_at` */
+    int64_t last;    /* ns: the value that plb_undelayed_ns returned most recently */
 } meter_t;
 
 static _Thread_local meter_t meter;
@@ -42,8 +42,8 @@ static void set_up(void)
     pthread_atfork(NULL, NULL, after_fork);
 }
 
-/* If the library is unloaded while threads still run, these must not call its functions at their
- * end. */
+/* Delete the key: if the library is unloaded while threads still run, these threads must not call
+ * close_meter when they end. */
 __attribute__((destructor)) static void tear_down(void)
 {
     pthread_once(&once, set_up);

@@ -10,7 +10,7 @@ enum {
     DIGIT_BITS = 12,
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
-    FEW_LOADS = 4096, /* with fewer items, a pass of the radix sort costs more than it saves */
+    FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
     CROWD = 16,       /* a bin with more items is sorted into bins of its own, because insertion
                          sort would take too long */
     MOST_DEPTH = 1,   /* largest number of levels of bins within bins; below them, a crowded bin is
@@ -98,8 +98,8 @@ static uint32_t starts(uint32_t *count, int64_t n)
 static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb_item_t *spare,
                        uint32_t *bin, int depth);
 
-/* Sort each crowded bin into new bins over its own range of keys.  If a few outliers have pressed
- * most items into one bin, one such round is enough. */
+/* Sort each crowded bin into new bins over its own range of keys.  If most items are in one bin
+ * because of a few outliers, one such round is enough. */
 static void sort_crowds(plb_item_t *item, int64_t n_bins, plb_item_t *spare, uint32_t *end,
                         int depth)
 {
@@ -126,7 +126,8 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    /* Too deep, or the keys differ too little, or too much (an infinite range), for bins. */
+    /* Do not use bins if the depth is too large, or if the keys differ too little or too much (an
+     * infinite range). */
     if (depth > MOST_DEPTH || !(scale > 0.0 && scale <= 1e300)) {
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
@@ -155,7 +156,7 @@ void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_it
 
 /* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
 
-/* Map a double to an unsigned integer, such that both have the same order. */
+/* Map doubles to unsigned integers that have the same order as the doubles. */
 static inline uint64_t image(double x)
 {
     uint64_t bits;
@@ -201,11 +202,11 @@ static void range_of(const double *x, int64_t n, double *low, double *high)
 }
 
 struct plb_sort_parts {
-    double low, high; /* the smallest and the largest key */
-    uint64_t first;   /* image() of the smallest key */
-    int shift;        /* part = (image - first) >> shift */
-    uint64_t n, next; /* number of parts in use; the first part that is not sorted */
-    uint32_t largest;
+    double low, high;  /* the smallest and the largest key */
+    uint64_t first;    /* image() of the smallest key */
+    int shift;         /* part = (image - first) >> shift */
+    uint64_t n, next;  /* number of parts in use; the first part that is not sorted */
+    uint32_t largest;  /* number of items in the largest part */
     plb_item_t *spare; /* [size of the largest part] */
     uint32_t *bin;     /* [PLB_SORT_BINS(size of the largest part)] */
     uint32_t end[PARTS];

@@ -1,6 +1,6 @@
 /* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.  There is one sort
- * for loads and one for items.  Both distribute items over bins, which takes linear time, and at
- * most n log n for an input that is made to be slow. */
+ * for loads and one for items.  Both distribute items over bins, which usually takes linear time.
+ * The worst inputs take a time proportional to n log n. */
 #pragma once
 
 #include "base/err.h"
@@ -17,7 +17,7 @@ typedef struct plb_loads {
     struct plb_sort_parts *parts;
 } plb_loads_t;
 
-/** Prepare to sort x[n], which must be finite; n < 2^31.  Owns its arrays, borrows nothing. */
+/** Prepare to sort x[n], which must be finite; n < 2^31.  `self` owns its arrays; x is copied. */
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err);
 
@@ -29,7 +29,7 @@ int plb_loads_sorted(plb_loads_t *self, const double *x, int64_t n, plb_directio
 void plb_loads_sort(plb_loads_t *self, int64_t upto);
 void plb_loads_free(plb_loads_t *self);
 
-/** Size of the scratch memory for the bins of n items. */
+/** Number of entries of scratch memory that plb_sort_items needs for the bins of n items. */
 #define PLB_SORT_BINS(n) (5 * (int64_t)(n))
 
 /** Sort item[n], whose keys lie in [low, high] and whose ids all differ.  spare[n] and

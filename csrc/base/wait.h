@@ -9,17 +9,18 @@
 #include "base/err.h"
 
 enum {
-    /* spin at first; about twice as long as a small Iallreduce takes on two cores */
+    /* spin until this time since the start: twice the time of a small Iallreduce on two cores */
     PLB_WAIT_SPIN_NS = 30000,
-    PLB_WAIT_YIELD_NS = 100000,  /* then yield the core again and again */
+    PLB_WAIT_YIELD_NS = 100000,  /* then yield the core, until this time since the start */
     PLB_WAIT_SLEEP_NS = 20000,   /* then sleep: this long at first, later longer */
-    PLB_WAIT_MOST_NS = 200000,   /* longest sleep: an arrival may be noticed that much later */
+    PLB_WAIT_MOST_NS = 200000,   /* longest sleep: the end of the wait may be noticed this late */
     PLB_WAIT_TICK_NS = 20000000, /* time between two checks for signals */
 };
 
 typedef struct plb_wait {
-    int64_t start, ticked, sleep;
-    plb_tick_fn tick; /* checks for signals; NULL: none */
+    int64_t start, ticked, sleep; /* ns: begin of the wait; most recent check for signals; length
+                                     of the next sleep */
+    plb_tick_fn tick;             /* checks for signals; NULL: none */
     void *arg;
 } plb_wait_t;
 

@@ -1,4 +1,4 @@
-/* Room base: how the C code was compiled, clocks, exact sums. */
+/* Python binding of csrc/base: how the C code was compiled, clocks, exact sums. */
 #include <math.h>
 
 #include "base/finite.h"
@@ -44,7 +44,7 @@ PLB_PY_FN0(trim, "Give freed memory back to the operating system.")
 
 PLB_PY_FN(stop_when, "stop:L",
           "Let another thread end this thread's calls of the C core: as soon as the list\n"
-          "`stop` has an item, they raise KeyboardInterrupt.")
+          "`stop` has an item, these calls raise KeyboardInterrupt.")
 {
     PyObject *list;
     PLB_PY_TRY(plb_py_parse(c, &list));
@@ -52,7 +52,8 @@ PLB_PY_FN(stop_when, "stop:L",
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN0(check_signals, "Raise the exception of a signal, or of stop_when, if there is one.")
+PLB_PY_FN0(check_signals,
+           "Raise the exception that a signal or stop_when() has caused, if there is one.")
 {
     PLB_PY_TRY(plb_py_check_signals());
     Py_RETURN_NONE;
@@ -112,7 +113,7 @@ PLB_PY_FN0(clock_leave,
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_leave());
 }
 
-PLB_PY_FN(clock_declare, "seconds:d", "Advance this thread's own clock by that many seconds.")
+PLB_PY_FN(clock_declare, "seconds:d", "Advance this thread's own clock by `seconds` seconds.")
 {
     double s;
     PLB_PY_TRY(plb_py_parse(c, &s));
@@ -121,7 +122,7 @@ PLB_PY_FN(clock_declare, "seconds:d", "Advance this thread's own clock by that m
 }
 
 PLB_PY_FN(last_words, "seconds:d text:s ends:p",
-          "Write a text to standard error after that many seconds, unless the process has\n"
+          "Write a text to standard error after `seconds` seconds, unless the process has\n"
           "ended by then.  ends: True: the process then ends with code 1; False: it continues.")
 {
     const char *text;
@@ -141,12 +142,11 @@ PLB_PY_FN0(cores,
     return PyBytes_FromStringAndSize((const char *)&here, sizeof here);
 }
 
-PLB_PY_FN(
-    crowd, "all:O rank:i",
-    "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
-    "The first three describe the group of ranks with the fewest cores per rank; words:\n"
-    "e.g. \"4 ranks share 2 cores\".  capped: whether a quota limits this rank, and no other\n"
-    "rank shares that quota.")
+PLB_PY_FN(crowd, "all:O rank:i",
+          "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
+          "The first three describe the group of ranks with the fewest cores per rank; words:\n"
+          "e.g. \"4 ranks share 2 cores\", or empty if there is a core for each rank.  capped:\n"
+          "whether a quota limits rank `rank`, and no other rank shares that quota.")
 {
     PyObject *all;
     int32_t rank;
@@ -155,7 +155,7 @@ PLB_PY_FN(
     const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
     const Py_ssize_t p = PyBytes_Check(all) ? PyBytes_GET_SIZE(all) / size : 0;
     PLB_PY_RAISE_IF(rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,
-                    "all: expected the bytes of cores() of each rank");
+                    "all: expected the bytes of cores() of each rank; rank: one of these ranks");
     const plb_cores_t *cores = (const plb_cores_t *)PyBytes_AS_STRING(all);
     PLB_PY_TRY(plb_py_check(c, plb_cores_crowd(cores, (int32_t)p, &crowd, &c->err)));
     return Py_BuildValue("idsN", crowd.n_ranks, crowd.n_cores, crowd.words,

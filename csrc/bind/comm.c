@@ -1,4 +1,5 @@
-/* Room comm, without MPI: routes of items, reordering, a rank's part of a directory. */
+/* Python binding of the part of csrc/comm without MPI: routes of items, reordering, a rank's part
+ * of a directory. */
 #include "bind/order.h"
 #include "bind/rooms.h"
 
@@ -38,7 +39,8 @@ static int copy(const plb_py_order_t *order, int64_t row_bytes, const char *from
     return PLB_OK;
 }
 
-/* gather() and scatter(): copy rows in the order of index[n]; with offsets, whole items. */
+/* gather() and scatter(): copy the items index[n], in this order.  With offsets, an item may
+ * have several rows; without offsets, an item is one row. */
 static PyObject *reorder(plb_py_call_t *c, bool gather)
 {
     PyObject *from, *to;
@@ -59,18 +61,18 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
     }
     return PyErr_Format(PyExc_ValueError,
                         "expected contiguous arrays with rows of row_bytes bytes, valid indices, "
-                        "and an output with as many rows as are copied");
+                        "and as many rows in the packed array as are copied");
 }
 
 PLB_PY_FN(gather, "items:O index:i4 out:O row_bytes:l offset:i8?",
-          "Copy items to out[i] = items[index[i]].  With offsets, item k has the rows offset[k]\n"
-          "... offset[k+1]-1.")
+          "Copy items: out[i] = items[index[i]].  offset: item k has the rows offset[k] ...\n"
+          "offset[k+1]-1; None: each item is one row.")
 {
     return reorder(c, true);
 }
 
 PLB_PY_FN(scatter, "packed:O index:i4 out:O row_bytes:l offset:i8?",
-          "Copy items to out[index[i]] = packed[i]: the reverse of gather().")
+          "Copy items: out[index[i]] = packed[i].  This is the reverse of gather().")
 {
     return reorder(c, false);
 }
@@ -96,8 +98,8 @@ PLB_PY_FN(home, "ids:i8 n_ranks:i",
 
 enum { MOST_COLUMNS = 3 };
 
-/* Return the rows that the route sends to its peer number `peer`, as an (m, k) array.  Row i has
- * the i-th entry of each of the k columns. */
+/* Return the rows that the route sends to its peer number `peer`, as an (m, k) array: for each of
+ * the m items, its entry in each of the k columns. */
 static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
                               const int64_t *const column[], Py_ssize_t n_columns)
 {
@@ -115,8 +117,8 @@ static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
 }
 
 PLB_PY_FN(rows_to, "rank:i4 n_ranks:i columns:T",
-          "Return the rows for each rank: a dict from a rank to an (m, k) int64 array.  Row i\n"
-          "has the i-th entries of the k columns (up to three) and goes to rank[i].")
+          "Return the rows for each rank: a dict from a rank to an (m, k) int64 array.  Item i\n"
+          "becomes a row for rank[i]: its entries in the k columns (up to three).")
 {
     const int32_t *rank;
     int64_t n = -1;
@@ -187,7 +189,8 @@ static int is_staged(const table_t *self)
     return 0;
 }
 
-/* Return the ids of a call; NULL with an exception. */
+/* Return the ids that a call was given, as an int64 array (held by the call); NULL with an
+ * exception. */
 static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
 {
     PLB_PY_TRY(is_staged(self));
@@ -217,7 +220,8 @@ PLB_PY_METHOD1(
                               : plb_py_fail(c);
 }
 
-/* Set *data to the memory of n entries of user data; None gives NULL. -1 with an exception. */
+/* Set *data to the memory of n entries of user data; None gives NULL.  0, or -1 with an exception.
+ */
 static int data_of(const table_t *self, PyObject *object, int64_t n, char **data)
 {
     *data = NULL;
@@ -234,7 +238,7 @@ static int data_of(const table_t *self, PyObject *object, int64_t n, char **data
 
 PLB_PY_METHOD(table, commit, "owner:i4 local:i8 data:O",
               "Write the entries of the ids that were given to stage().  data None: old entries\n"
-              "keep their user data.")
+              "keep their user data, and new ones get zeros.")
 {
     const int32_t *owner;
     const int64_t *local;
@@ -322,7 +326,7 @@ PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes:l",
 /* ---- where objects are, as far as a rank knows -----------------------------------------------
  */
 
-typedef table_t owners_t; /* keys, which are never staged */
+typedef table_t owners_t; /* its ids are keys of objects; `staged` and `slot` are not used */
 
 static int owners_init(owners_t *self, plb_py_call_t *c)
 {

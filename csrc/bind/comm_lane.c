@@ -1,4 +1,4 @@
-/* Room comm: exchanges with a known pattern, over MPI; linked into pylb._mpi. */
+/* Python binding of csrc/comm: exchanges with a known pattern, over MPI; linked into pylb._mpi. */
 #include "bind/convert.h"
 #include "bind/order.h"
 #include "bind/rooms.h"
@@ -30,7 +30,7 @@ typedef struct lane {
 
 /* ---- sides ---------------------------------------------------------------------------------- */
 
-/* Check rank[n] and start[n+1]; 0, or -1 with an exception. */
+/* Check rank[n] and start[n+1], and set *out to them; 0, or -1 with an exception. */
 static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
                       plb_side_t *out)
 {
@@ -82,7 +82,8 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
     PLB_PY_REFUSE_IF(PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)),
-                     PyExc_ValueError, "like: expected an array without Python objects");
+                     PyExc_ValueError,
+                     "like: expected an array of one or more dimensions, without Python objects");
     self->descr = PyArray_DESCR(like);
     Py_INCREF(self->descr);
     self->ndim = PyArray_NDIM(like);
@@ -140,8 +141,18 @@ static PyObject *answer(lane_t *self, PyObject *out)
                : PyArray_Zeros(self->ndim, dim, self->descr, 0);
 }
 
-/* Start the exchange.  Returns 0; 1 if the arrays do not fit, and nothing was started; -1 with an
- * exception. */
+/* End an exchange whose arrays MPI no longer uses.  Returns the received rows. */
+static PyObject *lane_end(lane_t *self)
+{
+    PyObject *out = self->receive;
+    self->receive = NULL;
+    Py_CLEAR(self->send);
+    self->busy = 0;
+    return out;
+}
+
+/* Start the exchange.  Returns 0; 1 if the arrays do not fit or an exchange is under way, so that
+ * nothing was started; -1 with an exception. */
 static int lane_start(lane_t *self, plb_py_call_t *c)
 {
     PyObject *send, *out;
@@ -166,6 +177,9 @@ static int lane_start(lane_t *self, plb_py_call_t *c)
     ret = plb_transfer_begin(&self->core, &self->out, &self->in, self->row_bytes, self->tag,
                              &c->err);
     Py_END_ALLOW_THREADS;
+    if (ret != PLB_OK && self->core.n == 0) { /* no message is under way */
+        Py_DECREF(lane_end(self));
+    }
     return plb_py_check(c, ret);
 }
 
@@ -178,14 +192,11 @@ static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
                              PyArray_BYTES((PyArrayObject *)self->receive));
     }
     PyEval_RestoreThread(state);
-    /* only the wait was interrupted: MPI still uses the arrays */
+    /* a signal has ended only the wait: MPI still uses the arrays */
     if (ret == PLB_ERR_INTERRUPTED) {
         return plb_py_raise(ret, &c->err);
     }
-    PyObject *out = self->receive;
-    self->receive = NULL;
-    Py_CLEAR(self->send);
-    self->busy = 0;
+    PyObject *out = lane_end(self);
     if (ret != PLB_OK) {
         Py_DECREF(out);
         return plb_py_raise(ret, &c->err);
@@ -234,7 +245,8 @@ static void lane_fini(lane_t *self)
 /* ---- a communicator for exchanges ----------------------------------------------------------- */
 
 PLB_PY_METHOD(exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+",
-              "Tell the partners of an exchange that this rank has failed.")
+              "Tell the partners of an exchange that this rank has failed; wait for their rows,\n"
+              "and drop these.")
 {
     const int32_t *rank[2];
     const int64_t *start[2];
@@ -264,7 +276,9 @@ static void exchanger_fini(exchanger_t *self)
     (void)self;
 }
 
-PLB_PY_METHOD0(exchanger, free, "Free the duplicate.  Collective.  No exchange may be under way.")
+PLB_PY_METHOD0(exchanger, free,
+               "Free the duplicate of the communicator.  Collective.  No\n"
+               "exchange may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;

@@ -1,4 +1,5 @@
-/* Room comm: collective steps on pylb's own duplicate of a communicator of mpi4py. */
+/* Python binding of csrc/comm: collective steps on pylb's own duplicate of a communicator of
+ * mpi4py. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -11,6 +12,10 @@ typedef struct comm {
     PyObject_HEAD plb_comm_t core;
     plb_step_t step;
     plb_reducer_t reducer;
+    /* [p], [2p] owned: sizes of a gather, and memory for plb_comm_allgather; allocated in advance,
+     * so that no rank fails between the collective calls of a gather */
+    int64_t *size;
+    int *count;
     Py_buffer *held; /* buffers of the parts that are being sent */
     Py_ssize_t n_held;
     PyObject *received; /* list of (source, [parts]) that the step under way has received */
@@ -21,8 +26,8 @@ typedef struct comm {
 
 /* ---- memory for parcels that arrive --------------------------------------------------------- */
 
-/* Return the array of `into` that has the size of this part (a new reference); NULL: there is
- * none. */
+/* Return the array of `into` for this part, if it has the right size (a new reference); NULL:
+ * there is none. */
 static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
 {
     PyObject *source = self->into ? PyLong_FromLong(p->peer) : NULL;
@@ -127,10 +132,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     plb_stats_t mine;
     PLB_PY_PASS(plb_py_parse(c, &sample, &sends, &into));
     PLB_PY_PASS(plb_py_sample(sample, self->core.rank, &mine));
-    if (self->step.phase != PLB_STEP_IDLE) {
-        return plb_py_check(
-            c, PLB_FAIL(&c->err, PLB_ERR_STATE, "a collective step is already under way"));
-    }
+    PLB_PY_PASS(plb_py_check(c, plb_step_check_idle(&self->step, &c->err)));
     Py_XSETREF(self->received, PyList_New(0));
     Py_XSETREF(self->into, PyDict_Check(into) ? Py_NewRef(into) : NULL);
     const Py_ssize_t n = PyList_GET_SIZE(sends), total = hold_parts(self, sends);
@@ -148,7 +150,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     return failed;
 }
 
-/* Return (stats, received), or None after the timeout. */
+/* Return (record, received), or None after the timeout. */
 static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 {
     bool done = false;
@@ -173,15 +175,15 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 PLB_PY_METHOD(comm, step, "sample:T sends:L into:O=None",
               "Do one collective step: call begin() and wait().  Returns (record, received): the\n"
               "merged statistics, and a list of (source, [uint8 arrays]).  into: a dict from a\n"
-              "source to a list of arrays; a part of this source is received into the array that\n"
-              "has its size.")
+              "source to a list of arrays; part i of this source is received into array i, if\n"
+              "array i is a contiguous uint8 array of the right size.")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
 
 PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
               "Begin a collective step; sends is a list of (rank, [buffers]), at most\n"
-              "one for each rank.")
+              "one entry for each other rank.  into: as for step().")
 {
     return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
@@ -189,7 +191,7 @@ PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
 PLB_PY_METHOD(
     comm, wait, "seconds:d",
     "Wait for the step under way.  Returns (record, received), or None if the step is not\n"
-    "complete after that many seconds.")
+    "complete after `seconds` seconds (negative: no limit).")
 {
     double s;
     PLB_PY_TRY(plb_py_parse(c, &s));
@@ -199,8 +201,8 @@ PLB_PY_METHOD(
 /* ---- plain collectives ---------------------------------------------------------------------- */
 
 PLB_PY_METHOD(comm, bcast, "array:O root:i",
-              "Broadcast `array` of rank `root`: fill `array` on the other ranks.  It must be\n"
-              "contiguous and have the same size everywhere.")
+              "Broadcast `array` of rank `root`: fill `array` on the other ranks.  The arrays\n"
+              "must be contiguous and writable, and have the same size on all ranks.")
 {
     PyObject *array;
     Py_buffer view;
@@ -223,33 +225,33 @@ static PyObject *cut(const char *all, const int64_t *size, int n)
     return out;
 }
 
-static int gather_bytes(plb_comm_t *core, const Py_buffer *mine, int64_t *size, char **all,
-                        plb_err_t *err)
+/* Gather bytes.  If a rank has no memory for them, all ranks fail. */
+static int gather_bytes(comm_t *self, const Py_buffer *mine, char **all, plb_err_t *err)
 {
     int64_t total = 0;
-    int ret = plb_comm_sizes(core, mine->len, size, err);
-    if (ret != PLB_OK) {
-        goto out;
+    PLB_PASS(plb_comm_sizes(&self->core, mine->len, self->size, err));
+    for (int r = 0; r < self->core.size; r++) {
+        total += self->size[r];
     }
-    for (int r = 0; r < core->size; r++) {
-        total += size[r];
+    if (total > 0) {
+        *all = plb_malloc((size_t)total, 1);
+        const int ret = *all == NULL
+                            ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld bytes to gather",
+                                       (long long)total)
+                            : PLB_OK;
+        PLB_PASS(plb_agree(self->core.comm, ret, err));
     }
-    PLB_NEW(*all, total);
-    ret = plb_comm_allgather(core, mine->buf, size, *all, err);
-out:
-    return ret;
+    return plb_comm_allgather(&self->core, mine->buf, self->size, self->count, *all, err);
 }
 
-PLB_PY_METHOD1(comm, allgather, data, "Return each rank's bytes, a list; at most 2 GiB together.")
+PLB_PY_METHOD1(comm, allgather, data,
+               "Return the bytes of each rank as a list.  All together must be below 2 GiB.")
 {
     Py_buffer mine;
     char *all = NULL;
-    int64_t *size = plb_py_memory(c, self->core.size, sizeof *size);
-    if (size == NULL || PyObject_GetBuffer(data, &mine, PyBUF_SIMPLE) != 0) {
-        return NULL;
-    }
-    (void)PLB_PY_UNLOCKED(c, gather_bytes(&self->core, &mine, size, &all, &c->err));
-    PyObject *out = PLB_PY_OR(c, c->code, cut(all, size, self->core.size));
+    PLB_PY_TRY(PyObject_GetBuffer(data, &mine, PyBUF_SIMPLE));
+    (void)PLB_PY_UNLOCKED(c, gather_bytes(self, &mine, &all, &c->err));
+    PyObject *out = PLB_PY_OR(c, c->code, cut(all, self->size, self->core.size));
     plb_free(all);
     PyBuffer_Release(&mine);
     return out;
@@ -264,9 +266,9 @@ static void drop_comm(PyObject *capsule)
 
 PLB_PY_METHOD(
     comm, reduction, "depth:i",
-    "Return a capsule for pylb._core.AtSync, for up to `depth` nonblocking reductions at\n"
-    "a time.  They use two communicators of their own.  The first call is collective.\n"
-    "Only one AtSync may use the capsule at a time.")
+    "Return a capsule for an AtSync or Steps of pylb._core, for up to `depth` nonblocking\n"
+    "reductions at a time.  The reductions use two communicators of their own.  The first\n"
+    "call is collective.  Only one AtSync or Steps may use the capsule at a time.")
 {
     int32_t depth;
     PLB_PY_TRY(plb_py_parse(c, &depth));
@@ -281,6 +283,15 @@ PLB_PY_METHOD(
 
 /* ---- the type ------------------------------------------------------------------------------- */
 
+static int allocate(comm_t *self, MPI_Comm user, plb_err_t *err)
+{
+    int n = 0;
+    MPI_Comm_size(user, &n);
+    PLB_PASS_NEW(self->size, n);
+    PLB_PASS_NEW(self->count, 2 * n);
+    return PLB_OK;
+}
+
 static int comm_init(comm_t *self, plb_py_call_t *c)
 {
     PyObject *user;
@@ -288,16 +299,18 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
     PLB_PY_PASS(plb_py_parse(c, &user));
     PLB_PY_PASS(import_mpi4py());
     PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
-    const int ret = plb_comm_init(&self->core, *handle, &c->err);
+    int ret = plb_agree(*handle, allocate(self, *handle, &c->err), &c->err);
+    PLB_THEN(plb_comm_init(&self->core, *handle, &c->err));
     plb_step_init(&self->step, &self->core, take, self);
     plb_reducer_init(&self->reducer, &self->core);
     return plb_py_check(c, ret);
 }
 
-/* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
+/* Does not free the duplicate communicator, because freeing it is collective, and Python may
+ * collect garbage at any time. */
 static void comm_fini(comm_t *self)
 {
-    /* otherwise MPI still reads these buffers: they are leaked */
+    /* if a step is under way, MPI still uses the buffers: then they are leaked */
     if (self->step.phase == PLB_STEP_IDLE) {
         release_held(self);
         plb_step_free(&self->step);
@@ -305,11 +318,14 @@ static void comm_fini(comm_t *self)
     if (self->reducer.begun == self->reducer.taken) {
         plb_reducer_free(&self->reducer);
     }
+    PLB_FREE(self->size, self->count);
     Py_XDECREF(self->received);
     Py_XDECREF(self->into);
 }
 
-PLB_PY_METHOD0(comm, free, "Free the duplicate.  Collective.  No step may be under way.")
+PLB_PY_METHOD0(comm, free,
+               "Free the duplicate of the communicator.  Collective.  No step may be\n"
+               "under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;

@@ -86,7 +86,7 @@ int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values
         n++;
     }
     PLB_PY_REFUSE_IF(!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != n, PyExc_ValueError,
-                     "values: expected a tuple of %zd", n);
+                     "values: expected a tuple of %zd items", n);
     for (Py_ssize_t i = 0; i < n; i++) {
         const char spec[] = {'x', ':', fields[i].kind, '\0'};
         PyObject *one = PyTuple_Pack(1, PyTuple_GET_ITEM(values, i));

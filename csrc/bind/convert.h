@@ -39,7 +39,7 @@ typedef struct plb_py_field {
 #called, PLB_PY_KIND(((type *)NULL)->member), offsetof(type, member)                      \
     }
 
-/** The value of one field, a new reference. */
+/** Return the value of one field, as a new reference. */
 PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
 
 /** Return a struct as a new dict; plb_py_tuple: as a new tuple. */
@@ -61,8 +61,8 @@ PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n,
 /** Return a list as a tuple, and release the list.  NULL gives NULL. */
 PyObject *plb_py_as_tuple(PyObject *list);
 
-/** Append `value` (stolen) to the list.  On failure, or if `value` is NULL, release the list
- * and set it to NULL. */
+/** Append `value` (stolen) to *list.  On failure, or if `value` is NULL, release the list and set
+ * *list to NULL. */
 void plb_py_append(PyObject **list, PyObject *value);
 
 /** Return n names as a new tuple of str. */
@@ -85,7 +85,8 @@ PyObject *plb_py_params(const plb_param_t *params, int n);
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
-/** Return the speeds that a learner has found, (p,); None: all ranks seem equally fast. */
+/** Return the speeds that a learner has found, (p,); None: the ranks seem equally fast, or nothing
+ * is known yet. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
 /** Return the numbers of a verdict (PLB_VERDICT in decide/trigger.h) by name, as a new dict. */

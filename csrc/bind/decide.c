@@ -1,4 +1,4 @@
-/* Room decide: the table of triggers, and a trigger as a Python object. */
+/* Python binding of csrc/decide: the table of triggers, and a trigger as a Python object. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -81,8 +81,8 @@ static void trigger_fini(trigger_t *self)
 PLB_PY_METHOD(
     trigger, observe, "iteration:l max:d mean:d",
     "Observe an iteration that has ended: maximum and mean of the ranks' seconds.  Returns\n"
-    "True if an LB step is due.  Iteration numbers must increase; an iteration from\n"
-    "before the most recent LB step changes nothing.")
+    "True if an LB step is due.  Iteration numbers must increase.  The times of an iteration\n"
+    "from before the most recent LB step are ignored, and the answer is False.")
 {
     plb_observation_t o;
     PLB_PY_TRY(plb_py_parse(c, &o.iteration, &o.max, &o.mean));
@@ -93,8 +93,8 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=False",
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
               "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
-              "was based.  misled: True: these loads were from before a jump; False: they were\n"
-              "not.")
+              "was based.  misled: True: these loads were measured before a jump of the loads;\n"
+              "False: they were not.")
 {
     int64_t iteration;
     double cost, max_over_mean;
@@ -107,7 +107,7 @@ PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=Fa
 
 PLB_PY_METHOD(trigger, expect, "end:n cost:d",
               "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-              "None: unknown.  cost: expected seconds of an LB step; nan: unknown.")
+              "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.")
 {
     int64_t end;
     double cost;
@@ -174,7 +174,7 @@ static PyObject *trigger_repr(PyObject *object)
 
 PLB_PY_TYPE(
     trigger, "pylb._core.Trigger", "name:O params:f8",
-    "Decides when to rebalance: a state machine that gets iterations and LB steps. name: a\n"
+    "Decides when to rebalance: a state machine that observes iterations and LB steps. name: a\n"
     "trigger of the table, or a callable. params: a value for each parameter of the\n"
     "trigger, none for a callable. Use pylb.decide.trigger.make to create one.",
     {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )

@@ -1,5 +1,5 @@
-/* Room decide: the advisor (decide/advisor.h) for a program that moves its data itself, and
- * the records of its steps (decide/steps.h). */
+/* Python binding of csrc/decide: the advisor (decide/advisor.h) for a program that moves its data
+ * itself, and the records of its steps (decide/steps.h). */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
@@ -28,7 +28,7 @@ static void advisor_fini(advisor_t *self)
     Py_XDECREF(self->decider);
 }
 
-/* Read a record from a tuple that plb_py_stats has made; exact sums were rounded there. */
+/* Read a record from a tuple of plb_py_stats, which has rounded the exact sums. */
 static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 {
     double load, idle;
@@ -197,16 +197,16 @@ static PyObject *taken(steps_t *self, plb_py_call_t *c, take_fn take)
 }
 
 PLB_PY_METHOD(steps, take, "seconds:d",
-              "Return the record that is due.  Return None if no record is due, or if it did not\n"
-              "arrive within `seconds` (negative: no limit).")
+              "Return the record that is due.  Return None if none is due, or if the record did\n"
+              "not arrive within `seconds` (negative: no limit).")
 {
     return taken(self, c, plb_steps_take);
 }
 
 PLB_PY_METHOD(
     steps, next, "seconds:d",
-    "Return the oldest record under way, even if it is not due.  Return None if there is\n"
-    "none, or if it did not arrive within `seconds` (negative: no limit).")
+    "Return the oldest record under way, even if it is not due.  Return None if none is\n"
+    "under way, or if the record did not arrive within `seconds` (negative: no limit).")
 {
     return taken(self, c, plb_steps_next);
 }
@@ -214,7 +214,7 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(steps, leave, "sample:O seconds:d",
               "Contribute a final sample (None: contribute nothing), and wait until no\n"
               "record is under way, for at most `seconds` (negative: no limit).  Returns True if\n"
-              "none is under way; False if the time is over: call it again.")
+              "none is under way; False if the time is over: call leave() again, with None.")
 {
     PyObject *sample;
     double seconds;
@@ -234,9 +234,10 @@ static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, nex
 
 #define STEPS(X)                                                                                  \
     X(steps, under_way, PyLong_FromLongLong(plb_steps_under_way(&self->core)),                    \
-      "Number of records that were begun and not taken.")                                         \
+      "Number of records that were begun but not taken.")                                         \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
-      "Whether ranks are in different steps, have failed or left.")
+      "Whether the steps have ended: ranks are in different steps, a rank has failed, or some "   \
+      "ranks have left.")
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",
@@ -247,7 +248,7 @@ PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",
 
 /* ---- loads ---- */
 
-PLB_PY_FN(load_sum, "loads:f8", "Return the sum of a rank's loads, float64 and not negative.")
+PLB_PY_FN(load_sum, "loads:f8", "Return the sum of loads[n], each 0 ... 1e30 seconds.")
 {
     const double *loads;
     int64_t n = -1;

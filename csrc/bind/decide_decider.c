@@ -1,4 +1,4 @@
-/* Room decide: the decider as a Python object. */
+/* Python binding of csrc/decide: the decider as a Python object. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -9,7 +9,7 @@ typedef struct decider {
     bool busy;                      /* true: a thread uses the decider without the GIL */
 } decider_t;
 
-/* ---- libraries, loaded when the first strategy that needs them is chosen ---- */
+/* ---- libraries; each is loaded when a strategy that needs it first runs ---- */
 
 /* Call pylb.partition.libraries.load(library); 0, or -1 with an exception. */
 static int load(const char *library)
@@ -110,7 +110,7 @@ PLB_PY_METHOD(decider, limit, "bytes:l",
 PLB_PY_METHOD(
     decider, expect, "end:n cost:d moving:d=nan",
     "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-    "None: unknown.  cost: expected seconds of a first LB step; nan: unknown.\n"
+    "None: unknown.  cost: expected seconds of the first LB step; nan: unknown.\n"
     "moving: the part of this cost that would be spent on objects if all objects moved;\n"
     "nan: unknown.")
 {
@@ -134,12 +134,23 @@ PLB_PY_METHOD(
                      PyBool_FromLong(self->core.trigger->verdict.balance));
 }
 
+PLB_PY_METHOD(decider, see, "snapshot:O",
+              "Record iteration 0: the loads and messages of a snapshot under its present\n"
+              "placement.")
+{
+    PyObject *snapshot;
+    plb_snapshot_t in;
+    PLB_PY_TRY(plb_py_parse(c, &snapshot));
+    PLB_PY_TRY(plb_py_snapshot(c, snapshot, &in));
+    return PLB_PY_NONE(c, plb_decider_see(&self->core, &in, &c->err));
+}
+
 PLB_PY_METHOD(
     decider, next, "asked:p may_preview:p",
     "Return what to do now, one of ASKS.  NOTHING: go on; JUDGE: call `judge` with the\n"
-    "seconds that the most recent LB step has saved; PREVIEW: call `preview`, which\n"
-    "computes whether a new placement would save time; BALANCE: rebalance.  asked: whether\n"
-    "an LB step is due; may_preview: False at the end of a loop.")
+    "seconds that the most recent LB step has saved, then `next` again; PREVIEW: call\n"
+    "`preview`, which computes whether a new placement would save time; BALANCE: rebalance.\n"
+    "asked: whether an LB step is due; may_preview: False at the end of a loop.")
 {
     bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -180,8 +191,8 @@ PLB_PY_METHOD(
     int32_t reason = -1;
     int64_t n_objects = 0;
     PLB_PY_TRY(plb_py_parse(c, &reason, &n_objects));
-    PLB_PY_RAISE_IF(reason > PLB_REASON_PAYS, PyExc_ValueError, "reason is %d: expected up to %d",
-                    (int)reason, PLB_REASON_PAYS);
+    PLB_PY_RAISE_IF(reason >= PLB_N_REASONS, PyExc_ValueError, "reason is %d: expected -1 ... %d",
+                    (int)reason, PLB_N_REASONS - 1);
     plb_verdict_t why = self->core.trigger->verdict;
     why.reason = (plb_reason_t)reason;
     return PLB_PY_OR(c,
@@ -234,8 +245,9 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(
     decider, preview, "snapshot:O ... here:f8@? work:f8@?",
     "Estimate how many seconds per iteration a new placement would save, with the present\n"
-    "estimates of the ranks' speeds; 0 if the ranks seem equally fast.  Call it on the\n"
-    "rank that has the loads.")
+    "estimates of the ranks' speeds.  Returns 0 if the ranks seem equally fast, unless a rank\n"
+    "has changed its speed or the last LB step has achieved far less than it predicted.  Call\n"
+    "it on the rank that has the loads.")
 {
     plb_database_t db = {.here = NULL};
     double gain = 0.0;
@@ -250,9 +262,9 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(
     decider, learn, "key:i8 rank:i4 here:f8 work:f8? speed:f8!",
-    "Learn speeds from a sample of objects; call it on the rank with the sample.  here:\n"
-    "mean seconds of each object on its present rank; work: the user's estimates;\n"
-    "each (n,) float64 or None.  Fills speed, (p,) float64 (all zero: equal speeds).")
+    "Learn speeds from a sample of n objects; call it on the rank with the sample.  here:\n"
+    "mean seconds of each object on its present rank; work: the user's estimates, or None.\n"
+    "Fills speed, (p,) float64 (all zero: equal speeds).")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -279,8 +291,9 @@ PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
 
 PLB_PY_METHOD(
     decider, balanced, "migrations:l bytes:l seconds_migration:d cost:d moved:p given:p=False",
-    "End the LB step.  given: True: `cost` is the cost of the whole LB step, even if its\n"
-    "parts took longer; False: the cost is at least the sum of the parts.")
+    "End the LB step.  moved: whether the objects have moved.  given: True: `cost` is the\n"
+    "cost of the whole LB step, even if its parts took longer; False: the cost is at least\n"
+    "the sum of the parts.")
 {
     plb_step_done_t done = {0};
     PLB_PY_TRY(plb_py_parse(c, &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
@@ -332,7 +345,8 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 }
 
 PLB_PY_METHOD0(decider, receipts,
-               "Return a list of all receipts so far, as dicts; the newest one is up to date.")
+               "Return a list of the receipts that are kept, as dicts.  The receipt of the last\n"
+               "LB step is first brought up to date.")
 {
     plb_decider_settle(&self->core);
     PyObject *out = PyList_New(0);
@@ -343,7 +357,7 @@ PLB_PY_METHOD0(decider, receipts,
 }
 
 static PyMethodDef decider_methods[] =
-    PLB_PY_METHODS(decider, network, limit, expect, observe, next, judge, preview, previewed,
+    PLB_PY_METHODS(decider, network, limit, expect, observe, see, next, judge, preview, previewed,
                    choose, place, placed, balanced, abandon, receipts, learn);
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
@@ -354,9 +368,9 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
     X(decider, n_balancings, PyLong_FromLongLong(self->core.n_balancings),                        \
       "Number of LB steps so far.")                                                               \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
-      "Whether an estimate of the cost of a first LB step would be used.")                        \
+      "Whether an estimate of the cost of the first LB step would be used.")                      \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
-      "Whether `judge` has anything new: iterations have passed since its previous call.")        \
+      "Whether iterations have ended since the last LB step and the last call of `judge`.")       \
     X(decider, ledger,                                                                            \
       Py_BuildValue("NddL", PyBool_FromLong(self->core.ledger.off), self->core.ledger.paid,       \
                     self->core.ledger.gained, (long long)self->core.ledger.until),                \
@@ -366,7 +380,8 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "Sums over the receipts that were dropped, a dict.")                                        \
     X(decider, speed,                                                                             \
       self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
-      "Estimated speeds of the ranks, (p,); None: they seem equally fast.")
+      "Estimated speeds of the ranks, (p,); None: they seem equally fast, or nothing is known "   \
+      "yet.")
 PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
@@ -388,8 +403,9 @@ plb_decider_t *plb_py_decider(PyObject *object)
 }
 
 PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
-          "Return the cost of a first LB step, in seconds, if `objects` objects with `bytes`\n"
-          "bytes in all leave the busiest rank.")
+          "Return the expected cost of the first LB step in seconds, without the time of the\n"
+          "strategy.  The busiest rank is assumed to pack `objects` objects, to unpack as many,\n"
+          "and to send `bytes` bytes.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;

@@ -1,4 +1,5 @@
-/* Room decide: the selection of strategies as a Python object; the parameters of the ledger. */
+/* Python binding of csrc/decide: the selection of strategies as a Python object; the parameters of
+ * the ledger. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -48,8 +49,8 @@ PLB_PY_METHOD(selector, observe, "max:d mean:d total:d utilization:d messages:l 
 
 PLB_PY_METHOD(
     selector, balanced, "candidate:i before:d after:d cost:d migrations:l",
-    "Record an LB step with this candidate: max/mean before and after, seconds, number of\n"
-    "migrations.")
+    "Record an LB step with this candidate (its index): max/mean before and after, cost in\n"
+    "seconds, number of migrations.")
 {
     plb_outcome_t o;
     int32_t candidate;
@@ -74,8 +75,9 @@ PLB_PY_METHOD0(selector, choice, "Return the choice for the most recent iteratio
 }
 
 PLB_PY_METHOD0(selector, records,
-               "Return (number of LB steps, max/mean before, max/mean after, cost in seconds,\n"
-               "migrations) of each candidate.")
+               "Return (n, before, after, cost, migrations) of each candidate: number of its\n"
+               "LB steps; and of the last of these: max/mean before and after, cost in seconds,\n"
+               "number of migrations.")
 {
     static const plb_py_field_t fields[] = {
         PLB_PY_FIELD(plb_record_t, n),
@@ -91,7 +93,7 @@ static PyMethodDef selector_methods[] =
     PLB_PY_METHODS(selector, observe, balanced, choice, records);
 
 PLB_PY_TYPE(selector, "pylb._core.Selector", "candidates:L alpha:d beta:d params:f8",
-            "Chooses the strategy to rebalance with: a state machine that gets iterations and LB\n"
+            "Chooses the strategy for LB steps: a state machine that observes iterations and LB\n"
             "steps.  candidates: a list of (refinement, looks_at); params: one value for each\n"
             "parameter that selection() lists.  Use pylb.Selector.", )
 

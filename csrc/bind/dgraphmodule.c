@@ -8,8 +8,8 @@
 
 static atomic_int *left; /* plb_zoltan_left, the counter of pylb._zoltan */
 
-/* Read comm, first, start, to, owner and one more number, as color() and order() take them; 0, or
- * -1 with an exception. */
+/* Read the arguments of color() and order(): comm, first, start, to, owner; and *number, which is
+ * `distance` or `total`.  0, or -1 with an exception. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
 {
     PyObject *user;
@@ -24,13 +24,16 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
     for (int32_t v = 0; good && v < graph->n; v++) {
         good = graph->start[v] <= graph->start[v + 1];
     }
-    PLB_PY_REFUSE_IF(!good, PyExc_ValueError, "start, to, owner: expected rows of a graph");
+    PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
+                     "start, to, owner: expected rows of a graph, with start rising from 0 to the "
+                     "length of to");
     return 0;
 }
 
 PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
-          "Return the colour of each vertex of this rank.  It differs from the colours of all\n"
-          "vertices within `distance` (1 or 2) edges.  Collective.")
+          "Return the colour of each vertex of this rank.  A colour differs from the colours of\n"
+          "all vertices within `distance` (1 or 2) edges.  Collective;\n"
+          "csrc/partition/libraries/dgraph.h explains the arguments.")
 {
     plb_dgraph_t graph;
     MPI_Comm comm;
@@ -42,9 +45,10 @@ PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
 }
 
 PLB_PY_FN(order, "comm:O first:i start:i4+ to:i4 owner:i4 total:i",
-          "Return (perm, first, parent).  perm: new number of each vertex of this rank.  On\n"
-          "rank 0, first is the first column of each block of the ordered matrix, and parent\n"
-          "the parent of each block.  Collective.")
+          "Return (perm, columns, parent).  perm: new number of each vertex of this rank.  On\n"
+          "rank 0, columns is the first column of each block of the ordered matrix, and parent\n"
+          "the parent of each block; on other ranks, both are None.  total: number of vertices\n"
+          "on all ranks.  Collective.")
 {
     plb_dgraph_t graph;
     plb_blocks_t blocks = {0};

@@ -1,9 +1,9 @@
-/* Room io: recorded runs of vt. */
+/* Python binding of csrc/io: recorded runs of vt. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
 typedef struct scan {
-    PyObject_HEAD Py_buffer text; /* of any object with a buffer: mmap, bytes */
+    PyObject_HEAD Py_buffer text; /* buffer of the object with the text, e.g. mmap or bytes */
     plb_vt_scan_t core;
 } scan_t;
 
@@ -130,7 +130,7 @@ PLB_PY_FN(vt_merge, "scans:L source:i8",
     return out;
 }
 
-/* ---- files under another placement ---------------------------------------------------------- */
+/* ---- write a run for another placement ------------------------------------------------------ */
 
 typedef struct plan {
     PyObject_HEAD plb_vt_plan_t core;
@@ -149,7 +149,7 @@ static int plan_init(plan_t *self, plb_py_call_t *c)
                              &comm_src, &n_comms, &comm_dst, &n_comms, &rank, &n_tasks));
     self->list = Py_NewRef(list);
     PLB_PY_PASS((self->files = scans_of(list)) == NULL);
-    run.task_entity = (int32_t *)task_entity; /* only read */
+    run.task_entity = (int32_t *)task_entity; /* the arrays of `run` are only read */
     run.comm_src = (int32_t *)comm_src;
     run.comm_dst = (int32_t *)comm_dst;
     const int32_t n_files = (int32_t)PyList_GET_SIZE(list);
@@ -166,10 +166,11 @@ static void plan_fini(plan_t *self)
 
 static PyMethodDef plan_methods[] = {{0}};
 
-PLB_PY_TYPE(plan, "pylb._core.vt_plan",
-            "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
-            "Prepares to write the run of these scans under another placement: task i of the run\n"
-            "goes to rank[i].", )
+PLB_PY_TYPE(
+    plan, "pylb._core.vt_plan",
+    "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
+    "Prepares to write the run of these scans for another placement: task i of the run is\n"
+    "written to the file of rank[i].", )
 
 PLB_PY_FN(vt_write, "plan:O rank:i",
           "Return the text of one rank's file as bytes.  The GIL is released.")

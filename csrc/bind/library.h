@@ -5,7 +5,7 @@
 
 #include "partition/libraries/partitioners.h"
 
-#define PLB_PY_PARTITIONER "pylb.partitioner" /* the capsules' names */
+#define PLB_PY_PARTITIONER "pylb.partitioner" /* names of capsules */
 #define PLB_PY_LEFT "pylb._zoltan.left"
 
 static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *library)

@@ -1,4 +1,4 @@
-/* Room measure: the statistics of an iteration. */
+/* Python binding of csrc/measure: the statistics of an iteration. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 

@@ -1,5 +1,5 @@
-/* Room measure: the speeds of ranks (fitted, learned, or measured repeatedly), and the
- * computing power of each place in DRUM's tree of the machine. */
+/* Python binding of csrc/measure: the speeds of ranks (fitted, learned, or measured repeatedly),
+ * and the computing power of each place in DRUM's tree of the machine. */
 #include <math.h>
 
 #include "bind/convert.h"
@@ -28,7 +28,8 @@ PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
 
 PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
           "Return the share of the work for each place of a tree; the root has 1.  parent: the\n"
-          "parent of each place; parents come before their children.")
+          "parent of each place; parents come before their children.  csrc/measure/drum.h\n"
+          "explains the other arguments.")
 {
     plb_drum_t tree = {.n = -1};
     double w_comm;
@@ -41,8 +42,8 @@ PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
 }
 
 PLB_PY_FN(drum_benchmark, "seconds:d",
-          "Run a benchmark for that many seconds.  Returns (steps, wall seconds, processor\n"
-          "seconds).")
+          "Run a benchmark for `seconds` seconds, but at most 10.  Returns (steps, wall seconds,\n"
+          "processor seconds).")
 {
     double seconds, cpu = 0.0, steps;
     PLB_PY_TRY(plb_py_parse(c, &seconds));
@@ -59,7 +60,7 @@ static PyMethodDef methods[] = PLB_PY_METHODS(fn, speeds_fit, drum_power, drum_b
 typedef struct learner {
     PyObject ob_base;
     plb_learner_t core;
-    bool busy; /* true: a thread uses it without the GIL */
+    bool busy; /* true: a thread uses the learner without the GIL */
 } learner_t;
 
 static int learner_init(learner_t *self, plb_py_call_t *c)
@@ -119,7 +120,8 @@ static PyObject *sizes_of(const plb_learner_t *learner)
 
 #define LEARNER(X)                                                                                \
     X(learner, speed, plb_py_speeds(&self->core),                                                 \
-      "Estimated speeds with geometric mean 1; None: ranks seem equally fast.")                   \
+      "Estimated speeds with geometric mean 1, (p,); None: the ranks seem equally fast, or "      \
+      "nothing is known yet.")                                                                    \
     X(learner, error, plb_py_copy(self->core.error, self->core.p, NPY_FLOAT64),                   \
       "Standard errors of the speeds' logarithms.")                                               \
     X(learner, sigma, PyFloat_FromDouble(self->core.fit.sigma),                                   \
@@ -129,8 +131,8 @@ static PyObject *sizes_of(const plb_learner_t *learner)
     X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
       "Fraction of the variance of moved objects' times that the speeds explain.")                \
     X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
-      "Gain of the speeds over the best rival in predicting times, a logarithm of likelihoods "   \
-      "(csrc/measure/evidence.h).")                                                               \
+      "How much better the speeds predict times than the best rival model does, as a log "        \
+      "likelihood ratio (csrc/measure/evidence.h).")                                              \
     X(learner, sizes, sizes_of(&self->core), "Number of objects in each remembered placement.")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
@@ -156,7 +158,7 @@ static void repeats_fini(repeats_t *self)
     plb_repeats_free(&self->core);
 }
 
-PLB_PY_METHOD0(repeats, begin, "Start again: from now on the ranks have different parts.")
+PLB_PY_METHOD0(repeats, begin, "Forget the mean times, because the ranks have new parts.")
 {
     plb_repeats_begin(&self->core);
     Py_RETURN_NONE;
@@ -164,8 +166,9 @@ PLB_PY_METHOD0(repeats, begin, "Start again: from now on the ranks have differen
 
 PLB_PY_METHOD(
     repeats, observe, "seconds:f8@ busy:b1@",
-    "Add a measurement.  busy: whether each rank had rows.  Returns whether the seconds of\n"
-    "every busy rank are near their mean.")
+    "Add a measurement.  busy: whether each rank had rows.  Returns False if a time is far\n"
+    "from the mean of its rank for the first time: then the next measurement shows whether\n"
+    "the rank has changed.  Else True.")
 {
     const double *seconds;
     const bool *busy;
@@ -207,6 +210,7 @@ static PyMethodDef repeats_methods[] = PLB_PY_METHODS(repeats, begin, observe, p
 PLB_PY_PROPERTIES(repeats, REPEATS)
 
 PLB_PY_TYPE(repeats, "pylb._core.Repeats", "n_ranks:i",
-            "Judges repeated measurements of the same parts.", {Py_tp_getset, repeats_getset}, )
+            "Judges repeated measurements of the same parts (the rows of each rank).",
+            {Py_tp_getset, repeats_getset}, )
 
 const plb_py_room_t plb_py_measure_speeds = {methods, {&learner_spec, &repeats_spec}, NULL};

@@ -1,4 +1,5 @@
-/* Room measure: samples and records of the statistics; linked into pylb._core and pylb._mpi. */
+/* Python binding of csrc/measure: samples and records of the statistics; linked into pylb._core
+ * and pylb._mpi. */
 #include <math.h>
 
 #include "bind/convert.h"
@@ -45,7 +46,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     out->load_max_rank = rank;
     plb_exact_add(&out->idle_sum, fmax(idle, 0.0));
     out->utilization_min = plb_utilization(out->load_max, fmax(idle, 0.0));
-    out->time_max = fmax(time, 0.0); /* the clock may have been set back */
+    out->time_max = fmax(time, 0.0); /* a negative time counts as 0 */
     out->cost_max = fmax(cost, 0.0);
     out->failed_rank = failed ? rank : INT64_MAX;
     return 0;
@@ -53,8 +54,8 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    /* A record as Python sees it.  mixed: true: the ranks' contributions differed where they must
-     * be equal. */
+    /* A record as Python sees it.  mixed: whether the ranks' contributions differed where they
+     * must be equal. */
     typedef struct shown {
         plb_stats_t stats;
         bool mixed;

@@ -1,4 +1,5 @@
-/* Room model: snapshots and traces as C sees them, metrics, rank times, performance models. */
+/* Python binding of csrc/model: snapshots and traces as C structs, metrics, rank times,
+ * performance models. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -25,8 +26,8 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
     }
     PLB_PY_SNAPSHOT(VIEW)
 #undef VIEW
-    /* The check is repeated: the arrays are the caller's, and may have changed since the snapshot
-     * was made. */
+    /* check again, because the arrays belong to the caller, and may have changed since the
+     * snapshot was made */
     return plb_py_check(call, plb_snapshot_check(out, &call->err));
 }
 
@@ -62,7 +63,7 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
 
 /* ---- metrics and times of ranks ------------------------------------------------------------- */
 
-PLB_PY_FN(metrics, "time:f8", "Return every metric of time[p], as a dict.")
+PLB_PY_FN(metrics, "time:f8", "Return every metric of the ranks' times time[p], as a dict.")
 {
     const double *time;
     int64_t p = -1;
@@ -92,7 +93,8 @@ static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const i
 }
 
 PLB_PY_FN(rank_times, "snapshot:O rank:i4?=None",
-          "Return the seconds of each rank in an iteration under the placement `rank`.")
+          "Return the seconds of each rank in an iteration under the placement `rank` (None:\n"
+          "the present placement).")
 {
     plb_snapshot_t snapshot;
     const int32_t *rank;
@@ -104,8 +106,8 @@ PLB_PY_FN(rank_times, "snapshot:O rank:i4?=None",
 }
 
 PLB_PY_FN(phase_times, "snapshot:O alpha:d beta:d",
-          "Like rank_times(), but with messages between ranks: alpha seconds per message and\n"
-          "beta seconds per byte that a rank sends.")
+          "Like rank_times(), for the present placement, but with messages between ranks: alpha\n"
+          "seconds per message and beta seconds per byte that a rank sends.")
 {
     PyObject *object;
     plb_network_t network;
@@ -132,7 +134,8 @@ PLB_PY_FN(evaluate, "snapshot:O rank:i4?=None",
     return plb_py_dict(fields, &e);
 }
 
-PLB_PY_FN1(check_snapshot, snapshot, "Raise an error for the first invalid value.")
+PLB_PY_FN1(check_snapshot, snapshot,
+           "Raise an error for the first invalid value of a snapshot, if there is one.")
 {
     plb_snapshot_t view;
     PLB_PY_TRY(plb_py_snapshot(c, snapshot, &view));
@@ -156,7 +159,7 @@ static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t 
 }
 
 PLB_PY_FN(fpm_check, "start:i8+ rows:f8 speed:f8",
-          "Raise an error that describes the first invalid model.")
+          "Raise an error that describes the first invalid model, if there is one.")
 {
     plb_fpm_t models;
     int64_t p, points;
@@ -165,7 +168,7 @@ PLB_PY_FN(fpm_check, "start:i8+ rows:f8 speed:f8",
 }
 
 PLB_PY_FN(fpm_times, "start:i8+ rows:f8 speed:f8 ... parts:f8",
-          "Return the seconds that each rank takes for its parts[p] rows, by the\n"
+          "Return the seconds that each rank takes for its parts[p] rows, according to the\n"
           "models.")
 {
     plb_fpm_t models;

@@ -1,4 +1,5 @@
-/* Room model, topologies: hop-bytes, the most loaded link, and which part goes to which place. */
+/* Python binding of csrc/model/topology.h: hop-bytes, the most loaded link, and which part goes to
+ * which place. */
 #include "model/topology.h"
 
 #include "bind/rooms.h"
@@ -79,7 +80,7 @@ PLB_PY_FN(hop_bytes, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
 
 PLB_PY_FN(map_parts, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4 group:i4",
           "Return a new place for each part, such that the hop-bytes are at most those of the\n"
-          "given `place`.  Two parts change places only if they are in the same group.")
+          "given `place`.  Two parts change places only if they have the same number in `group`.")
 {
     question_t q;
     int32_t *place;

@@ -1,17 +1,16 @@
-/* The order in which the rows of an array travel: what gather(), scatter() and an exchange copy.
- */
+/* The rows of an array that gather(), scatter() or an exchange copies, and their order. */
 #pragma once
 
 #include "bind/views.h"
 
 typedef struct plb_py_order {
-    const int32_t *index;  /* [n] items; NULL: all items, as in the array */
+    const int32_t *index;  /* [n] items; NULL: all items, in the order of the array */
     const int64_t *offset; /* [items + 1] first row of each item; NULL: each item is one row */
-    int64_t n, items;
+    int64_t n, items;      /* length of `index`; number of items in the array */
 } plb_py_order_t;
 
-/** Return the number of rows of the array, and set *travel to the number of rows that travel.  -1
- * if an index is not 0 ... items-1, or if offsets decrease. */
+/** Return the number of rows of the array, and set *travel to the number of rows that are copied.
+ * Return -1 if an index is not 0 ... items-1, or if offsets decrease. */
 static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel)
 {
     const int64_t rows = o->offset != NULL && o->items >= 0 ? o->offset[o->items] : o->items;
@@ -25,7 +24,9 @@ static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel
     return good ? rows : -1;
 }
 
-/** Copy the rows of `from` that travel to `to`, one after the other; scatter: the reverse. */
+/** Copy the rows that `o` names from `from` to `to`, one after the other; o->index must not be
+ * NULL.  plb_py_order_scatter does the reverse: it copies the rows of `from`, one after the other,
+ * to these places in `to`. */
 static inline void plb_py_order_gather(const plb_py_order_t *o, const char *from,
                                        int64_t row_bytes, char *to)
 {

@@ -1,5 +1,5 @@
-/* Room partition: calls of libraries, orders, the quality of a partition, and which objects move.
- */
+/* Python binding of csrc/partition: calls of libraries, the fill of an order, the quality of a
+ * partition, and which objects move. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 #include "partition/moves.h"
@@ -27,8 +27,8 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
     return 0;
 }
 
-/* Get the part of each vertex from the library (NULL: they are in part[] already), then improve
- * the parts by V-cycles. */
+/* Get the part of each vertex from the library (NULL: the parts are in part[] already), then
+ * improve the parts by V-cycles, unless `cycles` is negative. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   int32_t *part, plb_err_t *err)
 {
@@ -54,7 +54,8 @@ PLB_PY_FN(
     "edge_weight:i4@?=None net_start:i4@+?=None pin:i4@?=None net_weight:i4@?=None "
     "coords:f8@?=None fixed:i4@?=None old:i4@?=None old_cost:i4@?=None part:i4@?=None",
     "Return the part of each vertex.  The parts come from an installed library; or, if\n"
-    "library is None, from `part`.  Then they are refined by `cycles` V-cycles.\n"
+    "library is None, from `part`.  Then they are refined, with `cycles` V-cycles; cycles -1:\n"
+    "not refined.\n"
     "csrc/partition/question.h explains the arguments.  Arrays of int32 (share and coords:\n"
     "float64) are not copied; options is [name, value, ...].  The GIL is released.")
 {
@@ -90,35 +91,6 @@ PLB_PY_FN(
     return plb_py_sealed(c, part);
 }
 
-PLB_PY_FN(connectivity, "net_start:i4+ pin:i4 net_weight:i4 part:i4 parts:i",
-          "Return the sum over the nets of weight * (parts touched - 1); arrays of int32.")
-{
-    plb_question_t q = {.n_weights = 1, .imbalance = 2.0};
-    int64_t nets = -1, pins = -1, n_weights = -1, n = -1, out = 0;
-    PLB_PY_TRY(plb_py_parse(c, &q.net_start, &nets, &q.pin, &pins, &q.net_weight, &n_weights,
-                            &q.fixed, &n, &q.n_parts));
-    PLB_PY_RAISE_IF(q.net_start[nets] != pins || n_weights != nets, PyExc_ValueError,
-                    "net_start, pin, net_weight: expected arrays of matching length");
-    q.n_vertices = (int32_t)n;
-    q.n_nets = (int32_t)nets;
-    const plb_hypergraph_t hg = {
-        .n_vertices = q.n_vertices,
-        .n_nets = q.n_nets,
-        .net_start = (int32_t *)q.net_start,
-        .pin = (int32_t *)q.pin,
-        .net_weight = (int32_t *)q.net_weight}; /* the casts are safe: the arrays are only read */
-    int ret = plb_partition_check(&q, &c->err);
-    for (int32_t v = 0; ret == PLB_OK && v < q.n_vertices; v++) {
-        if (q.fixed[v] < 0) { /* plb_partition_check accepts -1, which means: not fixed */
-            ret = PLB_FAIL(&c->err, PLB_ERR_RANGE, "part[%d] is %d: expected zero or more", v,
-                           q.fixed[v]);
-        }
-    }
-    ret =
-        ret == PLB_OK ? plb_hypergraph_connectivity(&hg, q.fixed, q.n_parts, &out, &c->err) : ret;
-    return PLB_PY_OR(c, ret, PyLong_FromLongLong(out));
-}
-
 PLB_PY_FN(fill, "start:i8+ to:i4 perm:i4",
           "Return the number of entries in each column of the Cholesky factor, if rows and\n"
           "columns are ordered by perm.")
@@ -140,8 +112,8 @@ PLB_PY_FN(fill, "start:i8+ to:i4 perm:i4",
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* The arguments that several functions share: rows of a graph or of nets, and the part of each
- * object. */
+/* Arguments of both graph_quality() and nets_quality(): rows of a graph or of nets, and the part
+ * of each object. */
 typedef struct rows_question {
     plb_rows_t rows;
     plb_places_t places;
@@ -150,7 +122,8 @@ typedef struct rows_question {
 PLB_PY_FN(scan_rows, "name:s start:I+ to:I first:l objects:l",
           "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
           "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
-          "skew over all ranks is 0.  Arrays of int32 and int64 are not copied.")
+          "skew over all ranks is 0.  Arrays of int32 and int64 are not copied.\n"
+          "csrc/partition/quality.h explains the arguments.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -180,7 +153,7 @@ static int read_rows(plb_py_call_t *c, rows_question_t *q)
 PLB_PY_FN(graph_quality, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
           "Return (cut, cut weight, boundary, volume, pairs); csrc/partition/quality.h explains\n"
           "them.  The first three have an entry for each part.  The rows must have passed\n"
-          "scan_rows; every object of another rank is among the ghosts.")
+          "scan_rows; every object of another rank that they name is among the ghosts.")
 {
     rows_question_t q;
     int64_t n_pairs = 0, *pair = NULL;
@@ -260,8 +233,7 @@ PLB_PY_FN(moves, "part:i4 old:i4? parts:i first:l ids:i8?",
     return found;
 }
 
-static PyMethodDef methods[] =
-    PLB_PY_METHODS(fn, install, partition, connectivity, fill, scan_rows, graph_quality,
-                   nets_quality, part_sums, remap, moves);
+static PyMethodDef methods[] = PLB_PY_METHODS(
+    fn, install, partition, fill, scan_rows, graph_quality, nets_quality, part_sums, remap, moves);
 
 const plb_py_room_t plb_py_partition = {methods, {NULL}, NULL};

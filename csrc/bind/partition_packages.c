@@ -1,5 +1,6 @@
-/* Room partition: partitioners that are Python packages, as entries in the table of libraries.  A
- * question becomes NumPy arrays for pylb.partition.packages, and the answer becomes the parts. */
+/* Partitioners that are Python packages, as entries in the table of libraries.  A question
+ * (plb_question_t) becomes NumPy arrays for pylb.partition.packages, and the answer becomes the
+ * parts. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 

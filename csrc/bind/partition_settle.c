@@ -1,12 +1,13 @@
-/* Room partition: what follows a partition over several ranks (partition/ranks/settle.h); linked
- * into pylb._mpi. */
+/* Python binding of csrc/partition/ranks/settle.h: after a partition over several ranks, gives the
+ * parts their final numbers, and lists the objects that move.  Linked into pylb._mpi. */
 #include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 
 #include "partition/ranks/settle.h"
 
-/* Return the MPI communicator of an mpi4py object; the first call also loads mpi4py's table. */
+/* Return the MPI communicator of an mpi4py object; the first call also loads mpi4py's table
+ * of C functions. */
 static MPI_Comm *ready(PyObject *comm)
 {
     static bool imported = false;
@@ -45,10 +46,11 @@ PLB_PY_FN(
     settle,
     "comm:O * parts:i part:i4@? n_weights:i rename:p ... dist:i8@+ old:i4@? ids:i8@? weight:f8@? "
     "size:f8@? share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@?",
-    "Return (new number of each part or None; part and rank of each object; id, row, rank\n"
-    "and part of the objects that leave their part; the same for those that come to a part\n"
-    "of this rank; number of objects and weights of each part; number and size of all\n"
-    "objects that change their part).  Collective; see csrc/partition/ranks/settle.h.")
+    "Return (new number of each part, or None if none has changed; new part and rank of each\n"
+    "object; (id, row, new rank, new part) of the objects that leave their part; (id, -1, old\n"
+    "rank, new part) of the objects that come to parts of this rank; number of objects and\n"
+    "sums of weights of each part; number and size of all objects that change their part).\n"
+    "Collective; see csrc/partition/ranks/settle.h.")
 {
     plb_settle_t in = {.parts = {.n = -1}};
     plb_new_parts_t *p = &in.parts;

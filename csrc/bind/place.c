@@ -1,5 +1,5 @@
-/* Room place: the table of strategies, a call of one strategy, Python callables as strategies,
- * rows and rectangles in given proportions. */
+/* Python binding of csrc/place: the table of strategies, a call of one strategy, Python callables
+ * as strategies, rows and rectangles in given proportions. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -150,8 +150,8 @@ PLB_PY_FN(place, "snapshot:O strategy:O params:f8 seed:k",
 /* ---- rows and rectangles -------------------------------------------------------------------- */
 
 PLB_PY_FN(apportion, "share:f8 n:l",
-          "Return integers that add up to n and are proportional to share[p], by the largest\n"
-          "remainder; ties: the lowest index.")
+          "Return integers that add up to n and are nearly proportional to share[p], by the\n"
+          "largest remainder; ties: the lowest index.")
 {
     const double *share;
     int64_t p = -1, n;
@@ -166,14 +166,14 @@ PLB_PY_FN(apportion, "share:f8 n:l",
 static int check_shares(int64_t p)
 {
     PLB_PY_REFUSE_IF(p < 1 || p >= INT32_MAX, PyExc_ValueError,
-                     "share: expected one entry for each rank, 1 or more");
+                     "share: expected one or more entries, one for each rank");
     return 0;
 }
 
 PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
           "column: the column of each rectangle, either as given, or chosen such that the sum of\n"
-          "half perimeters is as small as possible; perimeter: that sum.")
+          "the half perimeters of all rectangles is as small as possible; perimeter: that sum.")
 {
     const double *share;
     const int32_t *old = NULL;
@@ -195,8 +195,8 @@ PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
 
 PLB_PY_FN(
     rectangles_place, "share:f8 column:i4 rows:l cols:l",
-    "Return box[p, 4]: for each rectangle, its first row and the row after its last one, then\n"
-    "the same for its columns.")
+    "Return box[p, 4]: for each rectangle, its first row, the row after its last one, its first\n"
+    "column, and the column after its last one.")
 {
     const double *share;
     const int32_t *column;

@@ -1,12 +1,12 @@
-/* Room place, distributed strategies: the agent of one rank (place/kit/agent.h), whose notes
- * (short messages to other agents) the caller sends and receives; and the messages and bytes of a
- * placement on virtual ranks. */
+/* Python binding of the distributed strategies in csrc/place: the agent of one rank
+ * (place/kit/agent.h), whose notes (short messages to other agents) the caller sends and receives;
+ * and the number of messages and bytes that a placement needs, counted on virtual ranks. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
 #include "place/kit/rounds.h"
 
-/* A distributed strategy of the table, or NULL with an exception. */
+/* Return a distributed strategy of the table; NULL with an exception. */
 static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
     const plb_strategy_t *s = plb_strategy_find(name);
@@ -181,7 +181,7 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
 PLB_PY_FN(traffic, "snapshot:O strategy:s params:f8 seed:k",
           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
           "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
-          "entries and notes in its memory at a time.")
+          "entries and notes in its memory at a time (csrc/place/kit/agent.h).")
 {
     PyObject *object;
     const char *name;

@@ -1,4 +1,4 @@
-/* Room replay: the replay of a recorded run. */
+/* Python binding of csrc/replay: the replay of a recorded run. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -51,9 +51,10 @@ static void replay_fini(replay_t *self)
 
 PLB_PY_METHOD(
     replay, loop, "first:l n:l cost:d moving:d=nan",
-    "Begin a loop of n iterations; the first one has the number `first`.  The next phases\n"
-    "belong to it.  cost: expected seconds of a first LB step; moving: the part of this cost\n"
-    "that would be spent on objects if all objects moved; nan: unknown.")
+    "Begin a loop of n iterations; the first one has the number `first`.  The phases that\n"
+    "are fed next belong to this loop.  cost: expected seconds of the first LB step; moving:\n"
+    "the part of this cost that would be spent on objects if all objects moved; nan:\n"
+    "unknown.")
 {
     plb_loop_t loop = {.moving = NAN};
     PLB_PY_TRY(plb_py_parse(c, &loop.first, &loop.n, &loop.cost, &loop.moving));
@@ -62,7 +63,8 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD1(
     replay, feed, trace,
-    "Replay the next phases, a trace.  An entity must have the same number in all calls.")
+    "Replay the next phases of the run, which `trace` has.  An entity must have the same\n"
+    "number in the traces of all calls.")
 {
     plb_trace_t phases;
     PLB_PY_TRY(plb_py_trace(c, trace, &phases));
@@ -72,8 +74,8 @@ PLB_PY_METHOD1(
 
 PLB_PY_METHOD1(
     replay, start, objects,
-    "Start the loop with an LB step that is due.  objects: a trace with one phase, the\n"
-    "objects that exist now.")
+    "At the start of a loop, do the LB step that is due, if there is one.  objects: a trace\n"
+    "with one phase, the objects that exist now.")
 {
     plb_trace_t trace;
     PLB_PY_TRY(plb_py_trace(c, objects, &trace));

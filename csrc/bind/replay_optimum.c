@@ -1,4 +1,4 @@
-/* Room replay: generated programs, and the best schedule of LB steps. */
+/* Python binding of csrc/replay: generated programs, and the best schedule of LB steps. */
 #include "bind/rooms.h"
 
 /* View a pylb.Imbalance, or any object with its attributes, as a C struct.  0, or -1 with an
@@ -12,8 +12,8 @@ static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
     return 0;
 }
 
-/* Make the result (seconds, iterations at whose end to rebalance, lower bound, whether it is
- * exact, strategy of each LB step). */
+/* Make the result of program_optimum() and trace_optimum(), and free `best`; NULL with an
+ * exception. */
 static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 {
     PyObject *out = c->code != PLB_OK
@@ -47,8 +47,8 @@ PLB_PY_FN(program_optimum, "program:O cost:d",
 }
 
 PLB_PY_FN(program_run, "program:O trigger:O cost:d",
-          "Run the program under a new trigger.  Returns (seconds of each iteration, iterations\n"
-          "at whose end it rebalanced).")
+          "Run the program under a trigger that has observed nothing yet.  Returns (seconds of\n"
+          "each iteration, iterations at whose end it rebalanced).")
 {
     PyObject *object, *which;
     double cost;

@@ -23,19 +23,19 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
  * PLB_STATS_MIXED is set. */
 PyObject *plb_py_stats(const plb_stats_t *record);
 
-/** The C struct of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
+/** Return the C struct of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
 plb_decider_t *plb_py_decider(PyObject *object);
 
 /** Find a clock by name; 0, or -1 with an exception. */
 int plb_py_clock(const char *name, plb_clock_t *out);
 
-/** The C struct of a pylb._core.Keys; NULL with an exception. */
+/** Return the C struct of a pylb._core.Keys; NULL with an exception. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
-/** Name of capsules that hold a plb_reduction_t.  plb_py_reduction returns the one in `capsule`.
- * If `capsule` is None, it sets up `alone` for a single rank, with up to `depth` reductions under
- * way, and returns that.  NULL with an exception. */
+/** Name of capsules that hold a plb_reduction_t.  plb_py_reduction returns the reduction in
+ * `capsule`.  If `capsule` is None, plb_py_reduction sets up `alone` for a single rank, with up to
+ * `depth` reductions under way, and returns `alone`.  NULL with an exception. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);
@@ -64,7 +64,7 @@ PLB_PY_CORE_ROOMS(X)
 PLB_PY_MPI_ROOMS(X)
 #undef X
 
-/* Define the module pylb._NAME, with what these files add to it. */
+/* Define the module pylb._NAME, with what the files of the list ROOMS add to it. */
 #define PLB_PY_ROOM_OF(name) &plb_py_##name,
 #define PLB_PY_ROOMS_MODULE(name, text, ROOMS)                                                    \
     static int name##_exec(PyObject *module)                                                      \

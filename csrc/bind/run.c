@@ -1,7 +1,7 @@
-/* Room run: one rank at AtSync as a Python object.  One call at the end of an iteration sums the
- * loads, contributes the statistics, processes results that have arrived, and answers.  It waits
- * only if it must; while it waits, other threads can take the GIL, and other processes the
- * processor. */
+/* Python binding of csrc/decide/atsync.h: one rank in a loop without barriers.  (AtSync is the end
+ * of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
+ * processes results that have arrived, and returns what to do next.  The call waits only if it
+ * must; meanwhile, other threads can take the GIL, and other processes the processor. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -30,8 +30,8 @@ static int64_t now_ns(void)
 
 /* ---- the objects ---------------------------------------------------------------------------- */
 
-/* Set the slot of each object.  An object that was here before keeps its slot; the others join
- * and get new ones. */
+/* Set the slot of each object.  An object that was here before keeps its slot; the other
+ * objects join the loop and get new slots. */
 static int take_slots(atsync_t *self, plb_py_call_t *c, PyObject *keys, PyObject *index_of,
                       int64_t *slot)
 {
@@ -104,8 +104,8 @@ static int bind_each(atsync_t *self, plb_py_call_t *c, PyObject *keys)
     return -1;
 }
 
-/* Join the loop as a rank that runs as a whole.  The first call also begins the first iteration;
- * later calls do nothing. */
+/* Join the loop as a rank that ends each iteration for all its objects at once.  The first call
+ * also begins the first iteration; later calls do nothing. */
 static int bind_whole(atsync_t *self, plb_py_call_t *c)
 {
     plb_err_t *err = &c->err;
@@ -125,8 +125,8 @@ out:
 PLB_PY_METHOD(
     atsync, bind, "keys:O recorder:O seconds:O window:O estimates:O background:d",
     "Set the objects of this rank.  keys: a tuple of their keys; None: the rank runs as a\n"
-    "whole.  recorder: measures their loads.  seconds: the n loads of the iteration;\n"
-    "window: the n sums of loads; estimates: the table; all three as for end_pass().\n"
+    "whole, so it ends an iteration for all its objects at once.  recorder: measures their\n"
+    "loads.  seconds, window, estimates: like loads, window and table in end_pass().\n"
     "background: seconds of the rank's other work in an iteration.")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
@@ -148,7 +148,8 @@ PLB_PY_METHOD(
     Py_RETURN_NONE;
 }
 
-/* Add the loads of an iteration to the estimates: of object i, or of all objects if i is -1. */
+/* Add the load of object i (-1: the loads of all objects) in this iteration to the estimates and
+ * to the window, and set the load to zero. */
 static void end_pass(atsync_t *self, Py_ssize_t i)
 {
     const Py_ssize_t n = PyArray_SIZE(self->seconds), end = i < 0 ? n : i + 1;
@@ -178,8 +179,8 @@ static int progress_and_ask(atsync_t *self, int64_t slot, int64_t now, plb_atsyn
     return ret == PLB_OK ? plb_atsync_ask(&self->core, slot, answer, err) : ret;
 }
 
-/* Return whether the caller must wait.  At the end of the loop a rank waits until all ranks are
- * there. */
+/* Return whether the caller must wait.  At the end of the loop a rank waits until all ranks have
+ * reached it. */
 static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
 {
     return answer == PLB_ATSYNC_PAUSE ||
@@ -281,8 +282,8 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
 PLB_PY_METHOD0(
     atsync, ask,
     "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.\n"
-    "If no object has ended an iteration since the previous call, the call sleeps for up to\n"
-    "0.2 ms.")
+    "If the answer is pause, the call waits for up to 0.2 ms; the wait is shorter soon after\n"
+    "an object has ended or begun an iteration.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     int ret = progress_and_ask(self, -1, now_ns(), &answer, &c->err);
@@ -353,7 +354,7 @@ PLB_PY_METHOD0(
 {
     PyObject *out = plb_py_copy2(self->core.row, self->core.n_rows,
                                  sizeof *self->core.row / sizeof(double), NPY_FLOAT64);
-    /* the rows can now be overwritten, so a long loop needs no more memory */
+    /* the rows can now be overwritten, so a longer loop needs no more memory */
     self->core.n_rows = out == NULL ? self->core.n_rows : 0;
     return out;
 }
@@ -381,7 +382,8 @@ static PyObject *final_of(const plb_atsync_t *core)
     X(atsync, over, PyBool_FromLong(plb_atsync_over(&self->core)),                                \
       "Whether nothing is under way: all ranks have ended, or are about to rebalance.")           \
     X(atsync, whole, PyBool_FromLong(self->core.whole),                                           \
-      "Whether all ranks ran every iteration whose statistics are known.")                        \
+      "Whether all ranks ran every iteration whose statistics are known, and the trigger "        \
+      "observed each without an error.")                                                          \
     X(atsync, final, final_of(&self->core),                                                       \
       "The final iteration that has been announced, or None.")                                    \
     X(atsync, contributed,                                                                        \
@@ -398,7 +400,7 @@ static int atsync_init(atsync_t *self, plb_py_call_t *c)
     PLB_PY_PASS(plb_py_parse(c, &reduction, &trigger, &decider, &answers, &opt.kind, &opt.first,
                              &opt.n, &opt.lag, &opt.balance));
     PLB_PY_REFUSE_IF(PyTuple_GET_SIZE(answers) != N_ANSWERS, PyExc_ValueError,
-                     "answers: expected %d", N_ANSWERS);
+                     "answers: expected %d objects", N_ANSWERS);
     plb_trigger_t *core_trigger = plb_py_trigger(trigger);
     plb_decider_t *core_decider =
         core_trigger != NULL && decider != Py_None ? plb_py_decider(decider) : NULL;
@@ -424,8 +426,8 @@ static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
                         self->estimates);
 }
 
-/* Only the recorder refers to objects of the program: clearing it breaks every reference cycle.
- */
+/* Only the recorder refers to objects of the program.  So dropping the recorder breaks every
+ * reference cycle. */
 static int atsync_clear(PyObject *object)
 {
     Py_CLEAR(((atsync_t *)object)->recorder);
@@ -448,10 +450,11 @@ PLB_PY_TYPE(
     atsync, "pylb._core.AtSync",
     "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
     "One rank in a loop of n iterations; the first one has the number `first`. reduction:\n"
-    "made by pylb._mpi.Comm; None: there is one rank.  decider: the Decider that\n"
+    "from pylb._mpi.Comm.reduction; None: there is one rank.  decider: the Decider that\n"
     "has this trigger and observes each iteration; or None.  answers: the objects to return\n"
     "for go, pause, balance, end and failed.  lag: after how many iterations statistics must\n"
-    "be known; 0: no lag (csrc/decide/atsync.h).  balance: False: only measure.",
+    "be known; 0: no lag (csrc/decide/atsync.h).  balance: True: rebalance when the trigger\n"
+    "asks for it; False: only measure.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

@@ -1,4 +1,4 @@
-/* Room run: the data that messages between objects carry: copies, and numbers of bytes. */
+/* Copies the data of messages between objects, and counts their bytes. */
 #include "bind/wire.h"
 
 bool plb_is_constant(PyObject *data)
@@ -20,8 +20,8 @@ PyObject *plb_own_copy(PyObject *data, PyObject *freeze)
     }
     PyArrayObject *a = (PyArrayObject *)data;
     if (plb_is_numbers(data)) {
-        /* Pickling keeps this layout, too.  So sums over the array do not depend on whether it
-         * was sent or copied. */
+        /* Keep the order of the entries in memory (C or Fortran), as pickling does.  So sums over
+         * the array do not depend on whether it was sent or copied. */
         const bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
         return PyArray_NewCopy(a, fortran ? NPY_FORTRANORDER : NPY_CORDER);
     }

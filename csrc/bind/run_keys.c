@@ -1,4 +1,4 @@
-/* Room run: the keys of the objects of one rank, with a hash table. */
+/* The keys of the objects of one rank, with their hash table (base/hash.h), as a Python object. */
 #include "bind/rooms.h"
 
 typedef struct keys {

@@ -1,5 +1,5 @@
-/* Room run: the messages that the objects of one rank send and receive.  A letter is a message to
- * one object (bind/wire.h); a pile is a list of letters. */
+/* The messages that the objects of one rank send and receive, as a Python object (uses csrc/run).
+ * A letter is a message to one object (bind/wire.h); a pile is a list of letters. */
 #include "bind/rooms.h"
 #include "bind/wire.h"
 
@@ -18,7 +18,7 @@ typedef struct mail {
     pile_t coming;  /* arrived, but not delivered yet */
     pile_t astray;  /* arrived, but the target object is on another rank */
     pile_t in;      /* delivered: the messages of the previous iteration */
-    int32_t *order; /* [in.n] as in run/inbox.h, with start[n + 1] */
+    int32_t *order; /* [in.n], with start[n + 1]: result of plb_inbox_order (run/inbox.h) */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
@@ -127,8 +127,9 @@ static int source_of(mail_t *self, PyObject *object, int64_t *source)
 enum { mail_post_how = METH_FASTCALL };
 PyDoc_STRVAR(mail_post_doc,
              "post($self, target, source, data, copy, /)\n--\n\n"
-             "Send data from an object that is here to any object.  Raises UnknownKeyError if\n"
-             "the source is elsewhere.");
+             "Send data from an object that is here to any object.  copy: True: send a copy, so\n"
+             "that the sender may change its data afterwards.  Raises UnknownKeyError if the\n"
+             "source is on another rank.");
 static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     mail_t *self = (mail_t *)object;
@@ -166,8 +167,9 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
 
 PLB_PY_METHOD(
     mail, multicast, "targets:O source:O data:O copy:p",
-    "Send data to several objects.  It has the same effect as post() to each of them in\n"
-    "turn, but the data is sent at most once to each rank.")
+    "Send data to several objects.  The effect is that of post() to each of them in turn, but\n"
+    "the data are sent at most once to each rank.  copy: True: each receiver gets a copy;\n"
+    "False: the receivers on a rank share the data.")
 {
     PyObject *targets, *source, *data;
     bool copy;
@@ -198,8 +200,8 @@ PLB_PY_METHOD(
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Return the number of messages of this iteration with frozen (pickled) data: restoring these may
- * fail. */
+/* Return the number of letters of this iteration whose data are neither constants nor arrays of
+ * numbers.  Such data are pickled, and restoring them may fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;
@@ -256,8 +258,8 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
     return failed;
 }
 
-/* Pack letter i of the pile for rank to[i].  If to[i] is negative, the letter is left out.  If it
- * is `me`, this rank, the letter is put among those that have arrived. */
+/* Pack letter i of the pile for rank to[i].  If to[i] is negative, the letter is left out.  If
+ * to[i] is `me`, this rank, the letter is put among those that have arrived. */
 static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
                             plb_py_call_t *c)
 {
@@ -304,7 +306,7 @@ PLB_PY_METHOD(
     mail, pack, "to:i4 me:i",
     "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do\n"
     "not pack it.  Returns a list of (rank, messages, wire, others), see\n"
-    "csrc/bind/wire.h. Messages to this rank, `me`, are not packed: they have arrived.")
+    "csrc/bind/wire.h. Messages to this rank, `me`, are not packed: they count as arrived.")
 {
     return pack(self, c, &self->out);
 }
@@ -321,7 +323,7 @@ PLB_PY_METHOD(mail, forward, "to:i4 me:i",
 PLB_PY_METHOD(
     mail, pack_inboxes, "to:i4",
     "Pack the messages in the inboxes of objects that move.  to[n]: the new rank of each\n"
-    "object that is here; negative: the object stays.")
+    "object that is here; negative: the object stays.  Returns a list like pack().")
 {
     const int32_t *to;
     int64_t n = keys_of(self)->n;
@@ -339,7 +341,8 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD(mail, take, "wire:O others:L",
-              "Unpack messages that pack() has packed on another rank.  They have then arrived.")
+              "Unpack messages that pack() has packed on another rank.  They then count as\n"
+              "arrived.")
 {
     PyObject *wire, *others;
     Py_buffer view;
@@ -386,8 +389,8 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(
     mail, restore,
-    "Restore (unpickle) the frozen data of the messages that have arrived, and copy the\n"
-    "arrays of multicasts, because each receiver may change its own.")
+    "Restore (unpickle) the frozen data of the messages that have arrived.  If a multicast\n"
+    "was sent with copy=True, also give each further receiver its own copy of an array.")
 {
     const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
@@ -406,7 +409,7 @@ PLB_PY_METHOD0(
     Py_RETURN_NONE;
 }
 
-/* Sort the delivered messages by the objects that are here, and drop messages to other objects. */
+/* Sort the delivered messages by the objects that are here; leave out those to other objects. */
 static int sort(mail_t *self, plb_py_call_t *c)
 {
     const int64_t n = keys_of(self)->n, m = self->in.n;
@@ -466,8 +469,8 @@ PLB_PY_METHOD0(
     return sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* Keep the delivered letters to objects with these keys (wanted is false: to all other objects),
- * and drop the rest. */
+/* Keep the delivered letters to objects with these keys (if `wanted` is false: to all other
+ * objects), and drop the rest. */
 static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 {
     pile_t old = self->in, kept = {0};

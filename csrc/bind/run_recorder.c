@@ -1,5 +1,6 @@
-/* Room run: the recorder: iterates over a rank's objects and measures how long the program takes
- * for each.  The clock is read once per object: the end of one is the beginning of the next. */
+/* The recorder of a running program: iterates over a rank's objects and measures how long the
+ * program takes for each.  The clock is read once per object: the time at which one object ends is
+ * the time at which the next one begins. */
 #include "bind/rooms.h"
 
 struct loop;
@@ -211,8 +212,8 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
 
 PLB_PY_FN(
     end_pass, "loads:O table:O window:O",
-    "Update the table of estimates with loads[n], the loads of one iteration; then add them\n"
-    "to window[n], and set them to zero.  The table has ESTIMATE_ROWS rows of n numbers:\n"
+    "Update the table of estimates with loads[n], the loads of one iteration; then add loads\n"
+    "to window[n], and set loads to zero.  The table has ESTIMATE_ROWS rows of n numbers:\n"
     "rows 0-3: estimated load, number of iterations, two numbers of the estimator's state;\n"
     "rows 4-7: the same four, but only from iterations on the present rank; row 8: a load\n"
     "that may be a spike, or 0.  A table may also have only the first four rows\n"

@@ -1,4 +1,4 @@
-/* Room run: packs the messages between objects. */
+/* Packs and unpacks the messages between objects (bind/wire.h). */
 #include "bind/wire.h"
 
 typedef struct head {
@@ -27,7 +27,7 @@ static bool is_plain(PyObject *data, npy_intp most)
            PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
 }
 
-/* Return the head of a letter, and the data that follow it. */
+/* Return the head of a letter; *n_bytes: size of the packed data that follow the head. */
 static head_t head_of(const plb_letter_t *letter, npy_intp most, const PyTypeObject *frozen,
                       int64_t *n_bytes)
 {
@@ -165,7 +165,7 @@ static PyObject *get_array(reader_t *self, const head_t *head)
     return a;
 }
 
-/* Read frozen (pickled) data: an object of type `frozen`. */
+/* Read frozen (pickled) data; return them as an object of type `frozen`. */
 static PyObject *get_frozen(reader_t *self, const head_t *head, PyTypeObject *frozen)
 {
     if (head->extra < 0 || head->extra > INT64_MAX - 8 ||
@@ -219,7 +219,7 @@ static const char *get_targets(reader_t *self, const head_t *head)
     return at;
 }
 
-/* Take one message: make a letter for each of its targets. */
+/* Make a letter for each target of a message, and pass it to `take`. */
 static int take_each(const head_t *head, const char *targets, PyObject *data,
                      int (*take)(void *arg, plb_letter_t letter), void *arg)
 {

@@ -1,4 +1,4 @@
-/* The only place where Python arguments and NumPy arrays are converted to C, and back. */
+/* Converts Python arguments and NumPy arrays to C, and results back to Python. */
 #include "bind/views.h"
 
 #include "base/ints.h"
@@ -107,8 +107,9 @@ typedef struct item {
     const char *name; /* ends with a colon */
     char kind, size;
     bool none, more, any, in_place; /* the flags ? + @ ! */
-    bool by_keyword;                /* it, or an item before it, follows a `*` */
-    const char *fallback; /* the default, which ends with a space or the spec; NULL: none */
+    bool by_keyword;                /* this item, or one before it, follows a `*` */
+    const char *fallback; /* text of the default value, up to the next space or the end of the
+                             spec; NULL: no default */
 } item_t;
 
 /* Read the item at `*spec`, and advance `*spec`; false at the end and at "...". */
@@ -145,7 +146,7 @@ static bool next_item(const char **spec, item_t *out)
     return true;
 }
 
-/* Return the name; it is overwritten by the next call. */
+/* Return the item's name; the next call overwrites it. */
 static const char *name_of(const item_t *item)
 {
     static char name[LONGEST_NAME]; /* safe: the reading thread has the GIL */
@@ -169,13 +170,14 @@ static PyObject *keyword_of(const plb_py_source_t *self, const char *name)
     return self->kwargs ? PyDict_GetItemString(self->kwargs, name) : NULL;
 }
 
-/* Return a new reference; NULL: the value is absent, or there is an exception. */
+/* Return the value of an item, as a new reference; NULL: the value is absent, or there is an
+ * exception. */
 static PyObject *value_of(plb_py_source_t *self, const item_t *item)
 {
     if (self->object != NULL) {
         return PyObject_GetAttrString(self->object, name_of(item));
     }
-    if (self->n_read < self->n_args) {
+    if (!item->by_keyword && self->n_read < self->n_args) {
         return Py_NewRef(self->args[self->n_read++]);
     }
     PyObject *value = keyword_of(self, name_of(item));
@@ -330,24 +332,26 @@ static inline int read_item(plb_py_held_t *held, const item_t *item, PyObject *v
 /* Read the items of `*spec` into the targets, and advance `*spec`. */
 static int read_all(plb_py_source_t *self, plb_py_held_t *held, const char **spec, va_list targets)
 {
-    item_t item = {.by_keyword = false};
+    item_t item = {.by_keyword = self->by_keyword};
     while (next_item(spec, &item)) {
         PyObject *value = value_of(self, &item);
         void *to = va_arg(targets, void *);
         int64_t *n = is_array(&item) ? va_arg(targets, int64_t *) : NULL;
         const int failed = value != NULL ? read_item(held, &item, value, to, n)
-                                         : PyErr_Occurred() != NULL; /* else it is absent */
-        Py_XDECREF(value); /* its owner or `held` still refers to it */
+                                         : PyErr_Occurred() != NULL; /* else the value is absent */
+        Py_XDECREF(value); /* the owner of the value, or `held`, still refers to it */
         if (failed) {
             return -1;
         }
     }
     if (**spec == '.') { /* another call reads the rest */
+        self->by_keyword = item.by_keyword;
         *spec += strlen("...");
         return 0;
     }
     PLB_PY_REFUSE_IF(self->n_read < self->n_args, PyExc_TypeError,
-                     "expected %zd arguments, not %zd", self->n_read, self->n_args);
+                     "expected at most %zd positional arguments, not %zd", self->n_read,
+                     self->n_args);
     PLB_PY_REFUSE_IF(self->n_keywords < (self->keywords ? PyTuple_GET_SIZE(self->keywords)
                                          : self->kwargs ? PyDict_GET_SIZE(self->kwargs)
                                                         : 0),
@@ -610,8 +614,8 @@ int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
     return failed ? -1 : 0;
 }
 
-/* Return "name(first, argument, ...)\n--\n\ntext", as Python expects it, from "spec\0text"; it is
- * never freed.  NULL with an exception. */
+/* Return "name(first, argument, ...)\n--\n\ntext", the form that Python expects, made from
+ * "spec\0text".  The result is never freed.  NULL with an exception. */
 static char *signed_text(const char *name, const char *first, const char *spec)
 {
     const char *text = spec + strlen(spec) + 1;

@@ -1,8 +1,9 @@
 /* What all bindings share: calls from Python, NumPy arrays as C arrays and back, error codes as
  * exceptions, Python types that hold a C struct.
  *
- * Every file of this folder includes this header first; module files define PLB_PY_MAIN before.
- * A binding reads its arguments, makes its outputs, makes one call of the core and returns:
+ * Every file of this folder includes this header.  Before that, the main file of a module that
+ * uses NumPy defines PLB_PY_MAIN.  A binding reads its arguments, makes its outputs, makes one
+ * call of the core and returns:
  *
  *     PLB_PY_FN(home, "ids:i8 n_ranks:i", "Return the rank that ...")
  *     {
@@ -11,7 +12,7 @@
  *         int32_t n_ranks, *rank;
  *         PLB_PY_TRY(plb_py_parse(c, &id, &n, &n_ranks));
  *         PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
- *         PLB_PY_RUN(c, homes(id, n, n_ranks, rank));
+ *         PLB_PY_ASIDE(c, homes(id, n, n_ranks, rank));
  *         return plb_py_out(c, rank);
  *     }
  *
@@ -44,7 +45,8 @@ typedef struct plb_py_source {
     /* n_read, n_keywords: numbers of positional arguments and of keywords that were read already
      */
     Py_ssize_t n_args, n_read, n_keywords;
-    PyObject *keywords, *kwargs; /* a tuple of names; or a dict; or both NULL */
+    PyObject *keywords, *kwargs; /* a tuple of names, and a dict; at least one is NULL */
+    bool by_keyword;             /* whether a `*` was read already */
     PyObject *object;
 } plb_py_source_t;
 
@@ -54,9 +56,10 @@ typedef struct plb_py_call {
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
-    PyThreadState *state;  /* while the GIL is released; its address is plb_py_tick's argument */
-    plb_interrupt_t outer; /* previous setting, to be restored: that of the outer call, if this
-                              call is in a callback */
+    PyThreadState *state;  /* the thread's state while the GIL is released; plb_py_tick gets its
+                              address */
+    plb_interrupt_t outer; /* the previous setting of base/interrupt.h, which plb_py_lock restores:
+                              if this call is in a callback, the setting of the outer call */
     int code;
     plb_err_t err;
 } plb_py_call_t;
@@ -65,8 +68,9 @@ void plb_py_begin(plb_py_call_t *c);
 PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer);
 void plb_py_release(plb_py_held_t *held);
 
-/** Read the call's arguments into the pointers that follow.  The spec of a function, a method or a
- * type, "name:kind name:kind ...", says what they are, and help() shows it as a signature.
+/** Read the call's arguments into the targets, the pointers that follow.  The spec of a function,
+ * method or type, "name:kind name:kind ...", names the arguments and says how each is read; help()
+ * shows it as a signature.
  *
  *     i l u k d p   int32_t, int64_t, uint32_t, uint64_t, double, bool
  *     n             int64_t; None gives INT64_MAX
@@ -86,11 +90,11 @@ void plb_py_release(plb_py_held_t *held);
  *     =text   at the end: the argument is optional.  If it is absent, its target does not change;
  *             the caller has set it to the value `text`, which help() shows
  *
- * What follows `*` is given by keyword.  `...`: the next call reads the rest, when the sizes are
- * known.  0, or -1 with an exception that names the argument. */
+ * The arguments after `*` are keyword-only.  `...`: the next call reads the rest, when the sizes
+ * are known.  0, or -1 with an exception. */
 int plb_py_parse(plb_py_call_t *c, ...);
 
-/** Read the items of a tuple, or the attributes of an object, in the same way. */
+/** Like plb_py_parse, but read the items of a tuple, or the attributes of an object. */
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...);
 
@@ -103,28 +107,28 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
  *  any).  NULL with an exception. */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
-/** Call the C core without the GIL; the value is its code, which plb_py_fail translates.
- * PLB_PY_ASIDE: the same for a call that cannot fail. */
+/** Call the C core without the GIL; the value is its code, from which plb_py_fail makes an
+ * exception.  PLB_PY_ASIDE is for a call that cannot fail. */
 #define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
 #define PLB_PY_ASIDE(c, call) (plb_py_unlock(c), (call), plb_py_lock(c))
 
-/** Release the GIL, and let Ctrl-C end long loops in C (base/interrupt.h); then take the
+/** Release the GIL, and let Ctrl-C end long loops in C (base/interrupt.h).  plb_py_lock takes the
  * GIL again. */
 void plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 
-/** Check for signals; its argument is the address of the thread state while the GIL is released.
- */
+/** Check for signals while the GIL is released; arg: the address of the call's thread state.
+ * PLB_OK, or PLB_ERR_INTERRUPTED with an exception. */
 int plb_py_tick(void *arg);
 
 /** Check for signals while this thread has the GIL: 0, or -1 with the exception of the signal's
- *  handler, or with KeyboardInterrupt as soon as the list of plb_py_stop_when has an item. (Only
- *  the main thread receives signals.) */
+ *  handler, or with KeyboardInterrupt as soon as the list that was given to plb_py_stop_when has
+ *  an item.  (Only the main thread receives signals.) */
 int plb_py_check_signals(void);
 int plb_py_stop_when(PyObject *list);
 
-/** Turn a failed call into the Python exception of pylb.errors; returns NULL.  An exception that
- *  is already pending (KeyboardInterrupt, a callback's own) is left alone. */
+/** Raise the Python exception of an error code (base/err.h); plb_py_fail: of the code c->code.
+ *  Both return NULL.  An exception that is already pending, e.g. of a callback, is kept. */
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 PyObject *plb_py_fail(plb_py_call_t *c);
 
@@ -146,10 +150,10 @@ PyObject *plb_py_no_memory(void);
  *     TRY, PASS            a call fails if it returns nonzero
  *     GET                  a pointer must not be NULL
  *     RUN                  a call of the core, made without the GIL; it is not made if an
- *                          exception is pending, e.g. because there was no output array
- *     ALONE                like RUN, for a call in which only one thread at a time may be; a
- *                          second thread gets an exception that says what the first one does
- *     RAISE_IF, REFUSE_IF  if `wrong` is true, set an exception with a message
+ *                          exception is pending, e.g. because there is no output array
+ *     ALONE                like RUN, for a call that only one thread at a time may make; a second
+ *                          thread gets an exception that says what the first one does
+ *     RAISE_IF, REFUSE_IF  fails if `wrong` is true: sets an exception with a message
  *
  * PASS and REFUSE_IF are for functions that return a number, the others for functions that return
  * a pointer. */
@@ -225,7 +229,7 @@ PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
  * fails.  NULL gives None. */
 PyObject *plb_py_take(void *data, int64_t n, int type);
 
-/** Return zeroed memory that lives as long as this call; NULL with an exception. */
+/** Return zeroed memory that lives as long as the call `c`; NULL with an exception. */
 void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
 /* ---- views of larger things ----------------------------------------------------------------- */
@@ -259,9 +263,9 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 /** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** Check that `object` is a contiguous array: of n entries of this type (plb_py_in_place, which
- * returns the data), or of records of `size` bytes (plb_py_records, which returns the array).  The
- * result is borrowed, never copied.  NULL with an exception. */
+/** Check that `object` is a contiguous array: a writable one of n entries of this type
+ * (plb_py_in_place, which returns the data), or one of records of `size` bytes (plb_py_records,
+ * which returns the array).  The result is borrowed, never copied.  NULL with an exception. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 
@@ -269,18 +273,20 @@ PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
  * -1 with an exception. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
-/** View a list of str (name, value, ...) as an array of texts.  The texts belong to the list, the
- * array to the call.  None gives NULL.  0, or -1 with an exception. */
+/** View a list of str (name, value, ...) as an array of texts; *n_options: number of pairs.  The
+ * texts belong to the list, the array to the call.  NULL or None: nothing is set.  0, or -1 with
+ * an exception. */
 int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options);
 
 /* ---- functions and types -------------------------------------------------------------------- */
 
-/* Bound functions begin with one of these macros; `c` is the call, `self` the object:
+/* Bound functions begin with one of these macros.  After the colon: the variables that the body
+ * gets; `c` is the call, `self` the object, `arg` the argument:
  *     PLB_PY_FN(name, spec, text)            a function of the module: c
  *     PLB_PY_FN1(name, arg, text)            with one argument, which is not converted: arg, c
  *     PLB_PY_FN0(name, text)                 without arguments: c
- *     PLB_PY_METHOD(type, name, spec, text)  of type##_t: self, c
- *     PLB_PY_METHOD1, PLB_PY_METHOD0         the same for methods
+ *     PLB_PY_METHOD(type, name, spec, text)  a method of type##_t: self, c
+ *     PLB_PY_METHOD1, PLB_PY_METHOD0         methods like FN1 and FN0: self first
  * The first line of help() is made from name and spec.
  * A table of methods is PLB_PY_METHODS(fn, name, ...) or PLB_PY_METHODS(type, name, ...). */
 #define PLB_PY_UNUSED __attribute__((unused))
@@ -377,7 +383,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
 /* A bound type, whose constructor reads its arguments by `what`, a spec.  More slots may follow.
  * The file defines
  *   - type##_init(self, c), which fills a zeroed type##_t (0, or -1 with an exception),
- *   - type##_fini(self), which frees it, also after a failed or missing init,
+ *   - type##_fini(self), which frees what `self` owns, also if type##_init has failed,
  *   - type##_methods. */
 #define PLB_PY_TYPE(type, full_name, what, text, ...)                                             \
     PyDoc_STRVAR(type##_doc, what "\0" text);                                                     \
@@ -418,12 +424,12 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
  * has no subclasses.) */
 #define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
 
-/** Set *busy.  If another thread, which runs without the GIL, has set it already: false with an
- * exception. */
+/** Set *busy, and return true.  If another thread, which runs without the GIL, has set *busy
+ * already: return false with an exception. */
 bool plb_py_enter(bool *busy, const char *who);
 
-/** Drop references, which may be NULL: PLB_PY_DROP(self->a, self->b).  PLB_PY_VISIT: visit them,
- * and the type of `object`, for the garbage collector. */
+/** Drop references, which may be NULL: PLB_PY_DROP(self->a, self->b).  PLB_PY_VISIT: visit
+ * references, and the type of `object`, for the garbage collector. */
 #define PLB_PY_DROP(...) plb_py_drop(PLB_PY_REFERENCES(__VA_ARGS__))
 #define PLB_PY_VISIT(object, visit, arg, ...)                                                     \
     plb_py_visit((object), (visit), (arg), PLB_PY_REFERENCES(__VA_ARGS__))

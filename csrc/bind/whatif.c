@@ -1,10 +1,10 @@
-/* Room whatif: simulates a recorded program on another machine. */
+/* Python binding of csrc/whatif: simulates a recorded program on another machine. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
 typedef struct simulation {
     PyObject_HEAD plb_whatif_t *it;
-    PyObject *kept; /* dict from rank to its arrays of operations and times: keeps them alive */
+    PyObject *kept; /* dict from a rank to its arrays of operations and times: keeps these alive */
     int32_t n_ranks;
 } simulation_t;
 
@@ -24,7 +24,8 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     }
     PLB_PY_REFUSE_IF(n != p || nodes * nodes != alphas || betas != alphas || shares != p,
                      PyExc_ValueError,
-                     "speed, node, network, share: expected arrays of matching length");
+                     "speed, node, share: expected one entry for each processor; alpha, beta: "
+                     "one for each pair of nodes");
     t.waiting = (plb_waiting_t)waiting;
     t.n_processors = (int32_t)p;
     t.n_nodes = (int32_t)nodes;
@@ -81,7 +82,7 @@ PLB_PY_METHOD(simulation, comms, "start:O member:O",
 
 PLB_PY_METHOD0(simulation, run,
                "Simulate as far as the records allow.  Returns the rank whose next operation\n"
-               "is needed to continue, or -1 if none is.")
+               "is needed to continue; -1: none, the simulation is over.")
 {
     int32_t missing = -1;
     PLB_PY_RUN(c, plb_whatif_run(self->it, &missing, &c->err));
@@ -127,8 +128,8 @@ PLB_PY_TYPE(simulation, "pylb._core.Simulation",
 
 PLB_PY_FN0(op_layout,
            "Return (fields, kinds, collectives).  fields: (name, NumPy type, offset) of each\n"
-           "field of an operation's record; kinds, collectives: their names, in the order of\n"
-           "their numbers.")
+           "field of an operation's record; kinds, collectives: the names of the kinds of\n"
+           "operations and of the collectives, in the order of their numbers.")
 {
 #define X(name, help) #name,
     static const char *const kinds[] = {PLB_OPS(X)};

@@ -1,5 +1,5 @@
-/* Room whatif: the critical path of recorded operations, and its length if a procedure moved
- * to another rank or took no time. */
+/* Python binding of csrc/whatif/path.h: the critical path of recorded operations, and its length
+ * if a procedure moved to another rank or took no time. */
 #include "bind/rooms.h"
 #include "whatif/path.h"
 
@@ -28,8 +28,8 @@ static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
     return n != NULL ? 0 : -1;
 }
 
-/* View the arrays of a recording, and find out which send each receive took.  0, or -1 with an
- * exception. */
+/* View the arrays of a recording, and find the send of each receive.  0, or -1 with an exception.
+ */
 static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *member,
                 recording_t *out)
 {
@@ -40,8 +40,8 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
         c, PLB_PY_UNLOCKED(c, plb_pairing_make(&out->streams, &out->pairing, &c->err)));
 }
 
-/* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta), and write
- * one row for each. */
+/* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta): a row of
+ * lengths[queries, p] and an entry of stuck[queries]. */
 static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queries,
                        int64_t *lengths, int32_t *stuck)
 {
@@ -98,7 +98,7 @@ static plb_path_hop_t **hops_of(const plb_streams_t *streams)
     return hop;
 }
 
-/* The results; all arrays except `stretch` (the segments of the path) are outputs of the call. */
+/* The results; the call holds all arrays except `stretch`, the segments of the path. */
 typedef struct longest {
     int64_t *ns, *by_rank, *by_procedure;
     plb_stretch_t *stretch; /* [n] owned */
@@ -149,10 +149,11 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
 }
 
 PLB_PY_FN(critical_path, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
-          "Return four results: the nanoseconds of the longest path to each rank's end; the\n"
+          "Return five results: the nanoseconds of the longest path to each rank's end; the\n"
           "segments of the critical path, (k, 4) int64: rank, first and last operation,\n"
-          "nanoseconds; its nanoseconds on each rank and in each procedure; and the number of\n"
-          "ranks that wait forever (if any do, there are no segments).")
+          "nanoseconds; the path's nanoseconds on each rank; those in each procedure, then\n"
+          "outside of all procedures; and the number of ranks that wait forever (if any do,\n"
+          "there are no segments).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};

@@ -14,7 +14,7 @@ typedef struct plb_letter {
                      * value is the number of the multicast on the sender, and 1 on the receiver. */
 } plb_letter_t;
 
-/** Whether the data cannot be changed: numbers, texts, bytes. */
+/** Whether the data cannot be changed: numbers, texts, bytes, None. */
 bool plb_is_constant(PyObject *data);
 
 /** Whether the data are a NumPy array without Python objects. */
@@ -25,7 +25,8 @@ bool plb_is_numbers(PyObject *data);
  * with an exception. */
 PyObject *plb_own_copy(PyObject *data, PyObject *freeze);
 
-/** Return the number of bytes of the data, for the communication graph. */
+/** Estimate the number of bytes of the data, for the communication graph: 8 if it is unknown; for
+ * a str, the number of characters. */
 int64_t plb_bytes_of(PyObject *data);
 
 /** Whether letter b, which follows a, belongs to the same multicast. */
@@ -42,6 +43,6 @@ PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_
                         PyTypeObject *frozen, PyObject *others, int64_t *messages);
 
 /** Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference to the
- * data. -1 with an exception, also if the wire or the list `others` ends too early. */
+ * data.  0, or -1 with an exception, also if the wire or the list `others` ends too early. */
 int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeObject *frozen,
                     int (*take)(void *arg, plb_letter_t letter), void *arg);

@@ -1,4 +1,4 @@
-/* pylb._zoltan.  Importing it starts MPI through mpi4py, which also finalizes it. */
+/* pylb._zoltan.  Importing this module starts MPI through mpi4py, which also finalizes MPI. */
 #define PLB_PY_MAIN
 #include "bind/library.h"
 
@@ -42,8 +42,8 @@ static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
     return out;
 }
 
-/* Set the communicator of a question (None: only this process); return its number of ranks, or
- * -1. */
+/* Set the communicator (None: only this process) and the rank of a call; return the number of
+ * ranks, or -1 with an exception. */
 static int read_comm(PyObject *comm, plb_zoltan_t *q)
 {
     int ranks = 1;
@@ -111,7 +111,7 @@ PLB_PY_FN1(
     spare, comm,
     "Return, as bits of a number, which of the Zoltan structures that are kept with comm are\n"
     "unused on this rank.  `partition` may take those that are unused on all ranks.\n"
-    "Local.")
+    "Not collective.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(comm);
     PLB_PY_GET(handle);

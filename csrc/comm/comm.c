@@ -1,8 +1,8 @@
 #include "comm/comm.h"
 
 #include <limits.h>
+#include <stdbool.h>
 
-#include "base/mem.h"
 #include "base/wait.h"
 #include "measure/stats.h"
 
@@ -61,14 +61,51 @@ int plb_comm_finish(MPI_Request *request, plb_err_t *err)
     plb_wait_t wait;
     plb_wait_begin(&wait, NULL, NULL);
     for (;;) {
-        PLB_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
-        if (done) {
+        const int failed = ret, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) {
+            ret = plb_mpi_fail(err, code, "MPI_Test", __FILE__, __LINE__);
+        }
+        /* after a first error MPI may still write to the caller's memory: try once more */
+        const bool lost =
+            code != MPI_SUCCESS && (failed != PLB_OK || *request == MPI_REQUEST_NULL);
+        if (done || lost) {
             break;
         }
         plb_wait_pause(&wait);
     }
-out:
     return ret;
+}
+
+int plb_comm_raise_for(int code, int rank, plb_err_t *err)
+{
+    return code == PLB_ERR_NOMEM ? PLB_FAIL(err, code, "rank %d: out of memory", rank)
+                                 : PLB_FAIL(err, code, "rank %d has %s", rank,
+                                            code == PLB_ERR_STATE ? "left" : "failed");
+}
+
+int plb_comm_own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *err)
+{
+    if (mine >= PLB_OK) {
+        return ret;
+    }
+    *err = *own;
+    return (int)mine;
+}
+
+int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int own[2] = {mine, 0}, lowest[2]; /* error code and rank, as in MPI_2INT */
+    MPI_Request request;
+    const plb_err_t said = *err;
+    PLB_MPI(MPI_Comm_rank(comm, &own[1]));
+    PLB_MPI(MPI_Iallreduce(own, lowest, 1, MPI_2INT, MPI_MINLOC, comm, &request));
+    PLB_TRY(plb_comm_finish(&request, err));
+    if (mine == PLB_OK && lowest[0] != PLB_OK) {
+        ret = plb_comm_raise_for(lowest[0], lowest[1], err);
+    }
+out:
+    return plb_comm_own_first(mine, &said, ret, err);
 }
 
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err)
@@ -93,27 +130,22 @@ out:
     return ret;
 }
 
-int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, void *all,
-                       plb_err_t *err)
+int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, int *count,
+                       void *all, plb_err_t *err)
 {
-    int ret = PLB_OK, *count = NULL;
+    int ret = PLB_OK, *start = count + self->size;
     MPI_Request request;
     int64_t total = 0;
-    PLB_NEW(count, 2 * self->size);
-    int *start = count + self->size;
     for (int r = 0; r < self->size; r++) {
         start[r] = (int)total;
         count[r] = (int)size[r];
         total += size[r];
-        if (total > INT_MAX) { /* all ranks have the same sum, so all fail */
-            ret = PLB_FAIL(err, PLB_ERR_RANGE, "more than %d bytes to gather", INT_MAX);
-            goto out;
-        }
+        /* all ranks have the same sum, so they fail together */
+        PLB_FAIL_IF(total > INT_MAX, err, PLB_ERR_RANGE, "more than %d bytes to gather", INT_MAX);
     }
     PLB_MPI(MPI_Iallgatherv(mine, count[self->rank], MPI_BYTE, all, count, start, MPI_BYTE,
                             self->comm, &request));
     ret = plb_comm_finish(&request, err);
 out:
-    plb_free(count);
     return ret;
 }

@@ -10,7 +10,8 @@ static int begin_stats(void *reducer, const plb_stats_t *mine, plb_err_t *err)
     plb_reducer_t *self = reducer;
     const int64_t i = self->begun % self->face.depth;
     PLB_FAIL_IF(self->begun - self->taken == self->face.depth, err, PLB_ERR_STATE,
-                "%d reductions are under way already", self->face.depth);
+                "%d reductions are under way: expected fewer before another one begins",
+                self->face.depth);
     self->mine[i] = *mine;
     PLB_MPI(MPI_Iallreduce(&self->mine[i], &self->all[i], 1, self->comm->record, self->comm->merge,
                            self->stats, &self->request[i]));

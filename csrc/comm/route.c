@@ -116,7 +116,7 @@ void plb_route_free(plb_route_t *self)
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
-/* Copy with a constant size where possible: this compiles to one load and one store. */
+/* Copy with a constant size where possible: this compiles to a few loads and stores. */
 #define BY_SIZE(bytes, COPY)                                                                      \
     switch (bytes) {                                                                              \
     case 1:                                                                                       \

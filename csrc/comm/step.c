@@ -6,16 +6,16 @@
 #include "base/mem.h"
 
 enum {
-    INLINE = 16 << 10,   /* bytes; a smaller part goes into the head, because copying it is cheaper
-                            than a message */
+    INLINE = 16 << 10,   /* bytes; a part of up to this size goes into the head, because copying it
+                            is cheaper than a message */
     HEAD_MOST = 1 << 20, /* bytes; the small parts in a head have at most this many in total */
-    PIECE = 1 << 30,     /* bytes of a message: MPI counts in int */
+    PIECE = 1 << 30,     /* bytes; most in one message, because MPI counts in int */
 };
 
 /* ---- which parts go where ------------------------------------------------------------------- */
 
-/* Whether a part goes into the head.  Sender and receiver ask for the parts in the same order, so
- * they get the same answers. */
+/* Whether a part goes into the head; *used: bytes of the parts in the head so far.  Sender and
+ * receiver call this for the parts in the same order, so they get the same answers. */
 static bool is_inline(int64_t size, int64_t *used)
 {
     if (size > INLINE || *used + size > HEAD_MOST) {
@@ -34,7 +34,7 @@ static int64_t head_size(const plb_parcel_t *p)
     return used + (int64_t)sizeof(int64_t) * p->n + (int64_t)sizeof(int64_t);
 }
 
-/* Write n, sizes[n], then the parts that go into the head. */
+/* Write the number of parts, the size of each part, then those parts that go into the head. */
 static void write_head(const plb_parcel_t *p, char *wire)
 {
     const int64_t n = p->n;
@@ -142,8 +142,8 @@ out:
     return ret;
 }
 
-/* End a step that has failed.  A new step may begin only if no head was sent: the other ranks
- * could not distinguish the heads of the two steps. */
+/* End a step that has failed.  A new step may begin only if no head was sent; otherwise the other
+ * ranks could not distinguish the heads of the two steps. */
 static void give_up(plb_step_t *self)
 {
     if (self->heads.n > 0) {
@@ -160,13 +160,19 @@ static int check_unbroken(const plb_step_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+int plb_step_check_idle(const plb_step_t *self, plb_err_t *err)
+{
+    PLB_PASS(check_unbroken(self, err));
+    PLB_FAIL_IF(self->phase != PLB_STEP_IDLE, err, PLB_ERR_STATE,
+                "a collective step is already under way");
+    return PLB_OK;
+}
+
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err)
 {
     int ret = PLB_OK;
-    PLB_PASS(check_unbroken(self, err));
-    PLB_FAIL_IF(self->phase != PLB_STEP_IDLE, err, PLB_ERR_STATE,
-                "a collective step is already under way");
+    PLB_PASS(plb_step_check_idle(self, err));
     self->mine = *mine;
     if (n_parcels > 0) {
         PLB_PASS_NEW0(self->wire, n_parcels);

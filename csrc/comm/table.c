@@ -10,7 +10,7 @@ enum {
     AHEAD = 16, /* a slot is prefetched this many ids before it is needed */
 };
 
-/* The upper bits of an id's hash choose the rank; the lower bits choose the slot (`probe`). */
+/* The upper bits of an id's hash choose the rank; the lower bits choose the slot (first_slot). */
 int32_t plb_home(int64_t id, int32_t n_ranks)
 {
     return (int32_t)(((plb_hash(id) >> 32) * (uint64_t)n_ranks) >> 32);

@@ -1,10 +1,10 @@
 /* A rank's part of a distributed directory: for each global id its owner and, if wanted, a local
  * id and user data.
  *
- * The hash table uses open addressing with linear probing, and is at most three quarters full. A
+ * The hash table uses open addressing with linear probing, and is at most three quarters full.  A
  * removal moves back the entries that follow, so there are no markers of removed entries.  Each
- * field has an array of its own, and unwanted fields have none: an entry with only an owner takes
- * 16 bytes. */
+ * field has an array of its own, and unwanted fields have none: a slot with only an id and an
+ * owner takes 12 bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ typedef struct plb_table {
     int32_t *row;   /* [n_slots] row of the entry in the user data; NULL: the table has none */
     int64_t n_slots, n; /* size of the hash table; number of entries */
     bool has_local;
-    char *data;
+    char *data;                    /* [room * data_bytes] user data, row by row */
     int64_t data_bytes;            /* bytes of user data per entry; may be 0 */
     int32_t *spare;                /* [n_spare] rows that are free after removals */
     int32_t n_rows, room, n_spare; /* `room`: capacity of `data` and `spare`, in rows */
@@ -54,7 +54,7 @@ void plb_table_unstage(plb_table_t *self, const int64_t *id, int64_t n);
 
 /** Look up owner[n], local[n] and data[n * data_bytes] of id[n]; an unknown id gets -1, -1 and
  * zeros.  Returns the number of unknown ids; *missing is the index of the first, or -1.  local
- * and data may be NULL. */
+ * and data may be NULL; local must be NULL if the table has no local ids. */
 int64_t plb_table_find(const plb_table_t *self, const int64_t *id, int64_t n, int32_t *owner,
                        int64_t *local, char *data, int64_t *missing);
 

@@ -9,7 +9,8 @@
 #include "base/wait.h"
 
 enum {
-    PIECE = 1 << 30, /* bytes of a message: MPI counts in int */
+    PIECE = 1 << 30, /* bytes; a message of more than INT_MAX bytes is described as pieces of this
+                        size and a rest, because MPI counts in int */
     /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields
      * its core, for PATIENCE nanoseconds plus PATIENCE_BYTE nanoseconds for each byte of the
      * message. */
@@ -89,7 +90,7 @@ static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive,
     return ret;
 }
 
-/* Index of this rank among the partners; -1: it is none of them. */
+/* Return the index of this rank among the ranks of a side; -1: it is not among them. */
 static int32_t own_place(const plb_side_t *side, int rank)
 {
     for (int32_t i = 0; i < side->n; i++) {
@@ -100,20 +101,9 @@ static int32_t own_place(const plb_side_t *side, int rank)
     return -1;
 }
 
-static int copy_own(const plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
-                    int64_t row_bytes, plb_err_t *err)
+static int64_t rows_at(const plb_side_t *side, int32_t i)
 {
-    const int32_t i = own_place(out, self->comm->rank), j = own_place(in, self->comm->rank);
-    const int64_t sent = i < 0 ? 0 : out->start[i + 1] - out->start[i];
-    const int64_t taken = j < 0 ? 0 : in->start[j + 1] - in->start[j];
-    PLB_FAIL_IF(sent != taken, err, PLB_ERR_VALUE,
-                "rank %d sends %lld rows to itself, but receives %lld", self->comm->rank,
-                (long long)sent, (long long)taken);
-    if (sent * row_bytes > 0) {
-        memcpy(in->data + in->start[j] * row_bytes, out->data + out->start[i] * row_bytes,
-               (size_t)(sent * row_bytes));
-    }
-    return PLB_OK;
+    return i < 0 ? 0 : side->start[i + 1] - side->start[i];
 }
 
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err)
@@ -137,12 +127,21 @@ void plb_transfer_free(plb_transfer_t *self)
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err)
 {
+    const int32_t i = own_place(out, self->comm->rank), j = own_place(in, self->comm->rank);
+    const int64_t own = rows_at(out, i);
     self->tag = tag;
     self->n = 0;
-    int ret = post_side(self, in, true, row_bytes, err);
+    PLB_FAIL_IF(own != rows_at(in, j), err, PLB_ERR_VALUE,
+                "rank %d sends %lld rows to itself, but receives %lld: expected the same number",
+                self->comm->rank, (long long)own, (long long)rows_at(in, j));
+    PLB_PASS(post_side(self, in, true, row_bytes, err));
     self->n_receives = self->n;
-    PLB_THEN(post_side(self, out, false, row_bytes, err));
-    return ret == PLB_OK ? copy_own(self, out, in, row_bytes, err) : ret;
+    PLB_PASS(post_side(self, out, false, row_bytes, err));
+    if (own * row_bytes > 0) {
+        memcpy(in->data + in->start[j] * row_bytes, out->data + out->start[i] * row_bytes,
+               (size_t)(own * row_bytes));
+    }
+    return PLB_OK;
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -168,7 +167,7 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
     }
 }
 
-/* Report an error if a message does not have the expected tag or size. */
+/* Report an error of MPI, or a received message with an unexpected tag or size. */
 static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
                 plb_err_t *err)
 {
@@ -250,16 +249,12 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err)
 {
     plb_transfer_t notes;
-    const plb_side_t none = {0};
     char nothing = 0;
     plb_side_t told = *out;
     told.data = &nothing;
     PLB_PASS(plb_transfer_init(&notes, comm, out->n, err));
-    int ret = plb_transfer_begin(&notes, &told, &none, 0, PLB_TAG_FAILED, err);
-    if (ret == PLB_ERR_VALUE) { /* the numbers of own rows differ: not reported, because this rank
-                                   has failed already */
-        ret = PLB_OK;
-    }
+    notes.tag = PLB_TAG_FAILED;
+    int ret = post_side(&notes, &told, false, 0, err);
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {
         if (in->rank[i] != comm->rank) {
             ret = drain(comm, in->rank[i], tick, tick_arg, err);

@@ -1,10 +1,11 @@
-/* An exchange of rows with a known pattern: each rank knows how many rows it gets from which
- * ranks, and communicates only with these ranks, its partners.
+/* An exchange of rows with a known pattern: each rank knows how many rows it sends to which ranks
+ * and gets from which ranks.  It communicates only with these ranks, its partners.
  *
  * The ranks do not agree beforehand which exchange they are in, because that would cost more than
  * the exchange itself.  Instead the tag of each message identifies the exchange (plan, direction,
- * kind of items).  A receive accepts any tag, and raises an error if it is not the tag of this
- * exchange.  A rank that has failed sends its partners an empty message with PLB_TAG_FAILED. */
+ * kind of items).  A receive accepts any tag, and plb_transfer_wait returns an error if a message
+ * does not have the tag of this exchange.  A rank that has failed sends its partners an empty
+ * message with PLB_TAG_FAILED. */
 #pragma once
 
 #include "comm/comm.h"
@@ -12,7 +13,7 @@
 enum { PLB_TAG_FAILED = 1, PLB_TAG_ITEMS = 2, PLB_TAG_MOST = 32767 };
 
 /* What a rank sends, or receives: rows start[i] ... start[i+1]-1 of `data` to or from rank[i],
- * which may be itself. */
+ * which may be this rank itself. */
 typedef struct plb_side {
     int32_t n;
     const int32_t *rank;
@@ -22,31 +23,32 @@ typedef struct plb_side {
 
 typedef struct plb_transfer {
     plb_comm_t *comm;
-    int tag, n, n_receives; /* n is 0 if no exchange is under way */
+    int tag, n, n_receives; /* n: number of messages; 0: no exchange is under way */
     MPI_Request *request;   /* [n] receives, then sends */
     int32_t *peer;          /* [n] the other rank of each message */
     int64_t *bytes;         /* [n] size of each message */
 } plb_transfer_t;
 
-/** Allocate the requests of an exchange with this many partners; they serve for any number of
- * exchanges, one after the other. */
+/** Allocate memory for exchanges, one after the other.  n_partners: number of ranks to which this
+ * rank sends, plus number of ranks from which it receives; the largest sum of all exchanges. */
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 
-/** Begin an exchange.  Local; returns at once.  `comm` is used for exchanges only.  Do not change
- * the data until the exchange is over; rows that a rank sends to itself are copied at once.  tag:
- * PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE: `out` and `in` differ in the number of rows that
- * this rank sends to itself. */
+/** Begin an exchange.  Local; returns at once.  The communicator must be used for exchanges only,
+ * because a receive accepts any tag.  Do not change the data until the exchange is over; rows that
+ * a rank sends to itself are copied at once.  tag: PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE:
+ * `out` and `in` differ in the number of rows that this rank sends to itself; no message was sent.
+ * After an error of MPI, messages may be under way (n > 0). */
 int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_side_t *in,
                        int64_t row_bytes, int tag, plb_err_t *err);
 
 /** Wait for the end of the exchange, and let other ranks use the processor meanwhile.
- * PLB_ERR_STATE: a partner has failed or sends something else; all messages are then complete,
- * too.  After PLB_ERR_INTERRUPTED the exchange is still under way. */
+ * PLB_ERR_STATE: a partner has failed, or has sent a message that does not belong to this
+ * exchange; all messages are complete in this case, too.  After PLB_ERR_INTERRUPTED the exchange
+ * is still under way. */
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
 /** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that
- * wait for rows of this rank, and receive and drop the rows that are sent to it.  Waits.
- */
+ * wait for rows of this rank, then wait for the rows that are sent to this rank, and drop them. */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err);

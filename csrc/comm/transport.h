@@ -1,6 +1,6 @@
 /* The communication that the C library needs: an interface, and its version for a single rank.
- * comm/transport_mpi.h has the version for MPI.  All calls are collective; they wait as
- * base/wait.h says. */
+ * comm/transport_mpi.h has the version for MPI.  All calls except `leave` are collective.  A rank
+ * that waits in a call lets other ranks use the processor core (base/wait.h). */
 #pragma once
 
 #include "measure/reduction.h"
@@ -9,30 +9,32 @@ typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
-    const int64_t *sizes;             /* [size] bytes of each rank in the most recent gather */
+    const int64_t *sizes;             /* [size] bytes of each rank in the most recent gather; the
+                                         next gather or exchange overwrites them */
 
     /** Allocate memory for `depth` reductions of records at a time.  If one rank fails, all return
      * an error. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);
 
-    /** Gather n bytes of each rank on rank 0, in order of the ranks: *all (owned; NULL on the
-     * other ranks).  A rank that has failed passes the code of its error as n (negative), so that
-     * no other rank waits for it.  All ranks then return an error, which names this rank. */
+    /** Gather n bytes of each rank on rank 0; n may differ between ranks.  *all: on rank 0, the
+     * bytes in order of the ranks, which the caller frees by plb_free; on other ranks, NULL.  A
+     * rank that has failed passes the code of its error as n (negative), so that no other rank
+     * waits for it.  The other ranks then return an error that names this rank. */
     int (*gather)(plb_transport_t *self, const void *mine, int64_t n, char **all, plb_err_t *err);
 
     /** Return `ret` if it is an error, else the lowest error code of all ranks: if one rank has
      * failed, all fail. */
     int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
 
-    /** Announce that this rank takes part in no more gathers; ranks that wait for it in a gather
-     * get an error.  Returns at once. */
+    /** Announce that this rank makes no more calls except `free`; ranks that wait for it in a
+     * gather or an exchange get an error.  Returns at once. */
     int (*leave)(plb_transport_t *self, plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */
     int (*bcast)(plb_transport_t *self, void *data, int64_t n, plb_err_t *err);
 
     /** Exchange items of `bytes` bytes each: items send[r] ... send[r + 1] - 1 of `from` go to
-     * rank r; those that come from rank r become receive[r] ... receive[r + 1] - 1 of `to`.
+     * rank r; the items from rank r become items receive[r] ... receive[r + 1] - 1 of `to`.
      * failed: PLB_OK, or the code of an error of this rank; all ranks then fail before any item is
      * sent. */
     int (*exchange)(plb_transport_t *self, int failed, const char *from, const int64_t *send,
@@ -42,5 +44,5 @@ struct plb_transport {
     void (*free)(plb_transport_t *self);
 };
 
-/** Make the version for a single rank.  The caller owns it and frees it by (*out)->free. */
+/** Make the transport for a single rank.  The caller owns it and frees it by (*out)->free. */
 int plb_transport_alone(plb_transport_t **out, plb_err_t *err);

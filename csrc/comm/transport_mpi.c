@@ -14,45 +14,13 @@ typedef struct by_mpi {
     plb_comm_t comm, items; /* communicators: one for collective calls, one for exchanges */
     plb_reducer_t reducer;
     int64_t *size;      /* [p] owned: face.sizes */
-    int *count, *start; /* [p] owned: of a gather */
-    bool leaves;        /* true: this rank has called `leave`, or knows that another rank has */
-    int64_t *farewell;  /* [1 + p] owned: what this rank sends when it leaves, and what it gets */
+    int *count, *start; /* [p] owned: bytes of each rank in a gather, and where they begin */
+    bool leaves;        /* true: this rank has called `leave`, or knows that another rank has
+                           called it */
+    int64_t *farewell;  /* [1 + p] owned: the code that this rank sends when it leaves, and the
+                           numbers that it gets from all ranks */
     MPI_Request leaving;
 } by_mpi_t;
-
-static int raise_for(int code, int rank, plb_err_t *err)
-{
-    return code == PLB_ERR_NOMEM ? PLB_FAIL(err, code, "rank %d: out of memory", rank)
-                                 : PLB_FAIL(err, code, "rank %d has %s", rank,
-                                            code == PLB_ERR_STATE ? "left" : "failed");
-}
-
-/* Return `ret`, the code that all ranks agreed on.  But if this rank had an error itself, return
- * its code, and keep its message. */
-static int own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *err)
-{
-    if (mine >= PLB_OK) {
-        return ret;
-    }
-    *err = *own;
-    return (int)mine;
-}
-
-int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int own[2] = {mine, 0}, lowest[2]; /* error code and rank, as in MPI_2INT */
-    MPI_Request request;
-    const plb_err_t said = *err;
-    PLB_MPI(MPI_Comm_rank(comm, &own[1]));
-    PLB_MPI(MPI_Iallreduce(own, lowest, 1, MPI_2INT, MPI_MINLOC, comm, &request));
-    PLB_TRY(plb_comm_finish(&request, err));
-    if (mine == PLB_OK && lowest[0] != PLB_OK) {
-        ret = raise_for(lowest[0], lowest[1], err);
-    }
-out:
-    return own_first(mine, &said, ret, err);
-}
 
 static int agree(plb_transport_t *face, int ret, plb_err_t *err)
 {
@@ -82,16 +50,17 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Exchange the sizes of a gather; if one rank has failed, all fail. */
+/* Send `mine` to all ranks: the size of a gather, 0 before an exchange, or a negative error code.
+ * If one rank has failed, all fail. */
 static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
     const plb_err_t own = *err;
     int ret = plb_comm_sizes(&self->comm, mine, self->size, err);
     for (int r = 0; ret == PLB_OK && r < self->face.size; r++) {
         self->leaves = self->leaves || self->size[r] == PLB_ERR_STATE;
-        ret = self->size[r] < 0 ? raise_for((int)self->size[r], r, err) : PLB_OK;
+        ret = self->size[r] < 0 ? plb_comm_raise_for((int)self->size[r], r, err) : PLB_OK;
     }
-    return own_first(mine, &own, ret, err);
+    return plb_comm_own_first(mine, &own, ret, err);
 }
 
 static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all, plb_err_t *err)
@@ -117,9 +86,9 @@ out:
     return ret;
 }
 
-/* Announce that this rank leaves: it takes part in the exchange of sizes with which the other
- * ranks begin their next gather, or leave.  A rank that was told in a gather that another rank has
- * left has taken part in this exchange already. */
+/* Announce by a collective call that this rank leaves.  Each other rank takes part in this call
+ * when it begins its next gather or exchange (`announce`), or when it leaves, too.  A rank that
+ * knows that another rank has left has already taken part in the call. */
 static int leave(plb_transport_t *face, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -144,7 +113,7 @@ static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Describe one side of an exchange, without the ranks that get or send nothing. */
+/* Describe one side of an exchange: only the ranks to which, or from which, items go. */
 static void side_of(plb_side_t *side, int32_t *rank, int64_t *start, const int64_t *at, int size,
                     char *data)
 {
@@ -165,10 +134,29 @@ typedef struct sides {
     int64_t *start;
 } sides_t;
 
+/* Check the offsets of an exchange before it begins, so that no rank fails while others wait for
+ * its items. */
+static int check_offsets(const plb_transport_t *face, const int64_t *send, const int64_t *receive,
+                         plb_err_t *err)
+{
+    const int me = face->rank;
+    for (int r = 0; r < face->size; r++) {
+        PLB_FAIL_IF(
+            send[r + 1] < send[r] || receive[r + 1] < receive[r], err, PLB_ERR_VALUE,
+            "the offsets give rank %d fewer than 0 items: expected offsets that never fall", r);
+    }
+    const int64_t out = send[me + 1] - send[me], in = receive[me + 1] - receive[me];
+    PLB_FAIL_IF(out != in, err, PLB_ERR_VALUE,
+                "rank %d sends %lld items to itself, but receives %lld: expected the same number",
+                me, (long long)out, (long long)in);
+    return PLB_OK;
+}
+
 static int prepare(by_mpi_t *self, sides_t *sides, plb_transfer_t *transfer, const char *from,
                    const int64_t *send, char *to, const int64_t *receive, plb_err_t *err)
 {
     const int p = self->face.size;
+    PLB_PASS(check_offsets(&self->face, send, receive, err));
     PLB_PASS_NEW(sides->rank, 2 * p);
     PLB_PASS_NEW(sides->start, 2 * (p + 1));
     side_of(&sides->out, sides->rank, sides->start, send, p, (char *)from);
@@ -215,7 +203,8 @@ static void free_mpi(plb_transport_t *face)
     free_arrays(self);
 }
 
-/* Allocate the memory of gathers in advance, so that no gather can fail half-way. */
+/* Allocate in advance the memory that each rank needs in a gather, so that no rank can fail during
+ * a gather while others wait for it. */
 static int allocate(by_mpi_t **out, MPI_Comm user, plb_err_t *err)
 {
     int ret = PLB_OK, size;

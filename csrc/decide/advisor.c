@@ -113,8 +113,8 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* End the LB step, and record its cost. moving: seconds in which the slowest rank moved its data;
- * the time of making the plan is added here. */
+/* End the LB step, and record its cost.  moving: seconds that the slowest rank needed to
+ * redistribute its data; the time that it took to make a plan is added here. */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -140,23 +140,17 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     const plb_iteration_t *was = &self->decider->seen;
-    const plb_placing_t placing = {
-        .before = self->before,
-        .predicted = ratio_of(it),
-        .before_with_messages = self->before,
-        .predicted_with_messages = ratio_of(it),
-        .passed_over = NAN,
-        .idle_mean = was->max - was->mean,
-        .idle_max = was->max - was->min,
-        .predicted_idle_mean = it->max - it->mean,
-        .predicted_idle_max = it->max - it->min,
-        .seconds_statistics = NAN,
-        .seconds_strategy = NAN,
-    };
+    plb_placing_t placing = plb_placing_unknown();
+    placing.before = placing.before_with_messages = self->before;
+    placing.predicted = placing.predicted_with_messages = ratio_of(it);
+    placing.idle_mean = was->max - was->mean;
+    placing.idle_max = was->max - was->min;
+    placing.predicted_idle_mean = it->max - it->mean;
+    placing.predicted_idle_max = it->max - it->min;
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
-/* End the LB step that was advised.  If no rank has carried it out, its cost stays unknown. */
+/* End the LB step that was advised.  If no rank has carried it out, cancel it. */
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {
@@ -174,10 +168,10 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* The max/mean that an LB step leaves is taken from this many iterations after it. */
+/* The max/mean that an LB step leaves is measured in the first FIRST iterations after it. */
 enum { FIRST = 2 };
-/* Fraction of the growth of the imbalance after an LB step that is assumed to occur without the LB
- * step, too. */
+/* After an LB step the imbalance grows; without the LB step, it is assumed to grow by this
+ * fraction of that growth. */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)
@@ -216,6 +210,7 @@ static double usual_of(const plb_advisor_t *self)
 
 static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
 {
+    PLB_PASS(plb_advisor_judge(self, err)); /* write to the receipt what the last one has saved */
     PLB_PASS(plb_decider_choose(self->decider, NULL, 0, err));
     self->due = true;
     self->placed = false;
@@ -261,7 +256,7 @@ int plb_advisor_placed(plb_advisor_t *self, const plb_placing_t *placing, const 
                        int64_t migrations, int64_t bytes, plb_err_t *err)
 {
     PLB_FAIL_IF(!self->due || self->placed, err, PLB_ERR_STATE,
-                "a plan was made although no LB step is due");
+                "a plan was made, but no LB step waits for one");
     PLB_PASS(plb_decider_placed(self->decider, placing, speed, err));
     self->placed = true;
     self->migrations = migrations;

@@ -105,7 +105,7 @@ static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_er
     s.n_objects = self->rank.n_objects;
     s.n_ended = plb_consensus_ended(&self->rank, iteration);
     s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
-    if (iteration <= self->rank.end) { /* after its own end, this rank did not run the iteration */
+    if (iteration <= self->rank.end) { /* after its end, a rank contributes empty statistics */
         describe(self, iteration, now, &s);
     }
     self->mark = now;
@@ -143,9 +143,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- results that have arrived -------------------------------------------------------------- */
 
-/* An LB step can still be arranged at iteration `free` or later.  The final iteration of the
- * consensus is kept if it is not later than `free` and the trigger does not want a later one:
- * raising it with each new statistics could postpone the LB step without end. */
+/* An LB step can still be arranged at iteration `free` or later.  If F, the final iteration of the
+ * consensus, is at most `free`, and the trigger does not want a later LB step, F stays as it is:
+ * if each new iteration raised F, the LB step could be postponed without end. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -202,7 +202,8 @@ static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
                                  : plb_decider_observe(self->decider, &it, err);
 }
 
-/* Let the trigger observe an iteration that all ranks have run, unless it has failed before. */
+/* Let the trigger, or the decider, observe an iteration that all ranks have run.  After an error,
+ * feed() no longer calls this. */
 static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const int ret = decide(self, all, err);
@@ -212,8 +213,8 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 
 enum { YES, NO, NO_ANSWER };
 
-/* Contribute the answer of this rank's trigger (yes or no) to a reduction of maxima.  Its result
- * tells, for each answer, the lowest rank that gave it. */
+/* Contribute the answer of this rank's trigger (yes, no, or none after an error) to a reduction of
+ * maxima.  The result tells, for each answer, the lowest rank that gave it. */
 static int vote(plb_atsync_t *self, plb_err_t *err)
 {
     int64_t mine[PLB_MAXIMA] = {0};
@@ -285,10 +286,10 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     return ret == PLB_OK ? asked : ret;
 }
 
-/* Use the reduced answers of a user's trigger.  If they differ, all ranks stop at the same
- * iteration, as for an LB step, and raise the error there.  If a rank raised it earlier, other
- * ranks could wait forever for its messages.  A rank whose trigger gave no answer raises its own
- * error. */
+/* Use the reduced answers of a user's trigger.  If the answers differ, all ranks stop at the same
+ * iteration, as for an LB step, and raise the error there.  If a rank raised the error earlier,
+ * other ranks could wait forever for its messages.  A rank whose trigger gave no answer raises its
+ * own error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;
@@ -336,7 +337,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
             return ret;
         }
         /* the root on each rank must get all results in the same order: while a maximum or
-         * answers are being reduced, it gets no statistics */
+         * answers are being reduced, the root gets no statistics */
         if (self->votes || self->rank.seen == self->rank.contributed ||
             !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;

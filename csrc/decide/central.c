@@ -12,6 +12,7 @@ enum {
                    moves */
     EDGE = 40,  /* bytes that are sent to rank 0 for an edge */
     HELD = 256, /* bytes of memory on rank 0 for an object in the load database and its copies */
+    /* number of rounds of a distributed placement */
     ROUNDS = 40,
     RECORD = sizeof(plb_stats_t),
     NOTES = 50, /* number of messages of a rank in all rounds, divided by log2(p)
@@ -22,8 +23,8 @@ enum {
 static const double WORK = 2e-7;  /* seconds per object: gathering, sorting, placing */
 static const double ROUND = 1e-4; /* seconds of computing in a round */
 static const double SHORT = 0.05; /* seconds: a shorter time on rank 0 does not matter */
-static const double WORSE = 0.01; /* a distributed strategy leaves this much more max/mean than a
-                                     central one: GossipLB's tolerance */
+static const double WORSE = 0.01; /* a distributed strategy is assumed to leave this much more
+                                     max/mean than a central one; it is GossipLB's tolerance */
 
 plb_central_t plb_central_begin(void)
 {

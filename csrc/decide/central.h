@@ -8,17 +8,17 @@
  *
  * and a distributed placement on p ranks
  *
- *     log2(p) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
+ *     ceil(log2(p)) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
  *     + ROUNDS * ROUND                                                                 seconds.
  *
  * As soon as an LB step of a kind (central or distributed) was measured, the shortest measured
  * time of this kind is used instead, because a busy machine can make any LB step slower.  (For
  * rank 0 it is the shortest time per object, and the result is limited to MOST times the expected
  * time.)  The distributed strategy is used if three conditions hold: rank 0 takes at least SHORT;
- * it takes longer than the distributed placement, and longer than the migrations of the last LB
- * step; and the time saved is more than the time that the greater imbalance of the distributed
- * strategy loses until the next LB step.  It is also used if the load database does not fit into
- * rank 0's memory.
+ * rank 0 takes longer than the distributed placement, and longer than the migrations of the last
+ * LB step; and the time saved is more than the time that the greater imbalance of the distributed
+ * strategy loses until the next LB step.  The distributed strategy is also used if the load
+ * database does not fit into rank 0's memory.
  *
  * The constants (central.c) are ours.  They were measured with BestFitLB and GossipLB for 10^3 to
  * 10^7 objects on 2 to 10^5 ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
@@ -47,13 +47,14 @@ typedef struct plb_central_case {
     plb_network_t network; /* cost of messages */
     double mean;           /* seconds: mean load of the ranks */
     double left;           /* max/mean that a central strategy leaves; NAN: not known */
-    double left_in_rounds; /* max/mean that the distributed strategy leaves; NAN: not known */
+    double left_in_rounds; /* max/mean that a distributed strategy leaves; NAN: not known */
     double iterations;     /* number of iterations until the next LB step */
 } plb_central_case_t;
 
 typedef struct plb_central_answer {
     bool in_rounds;  /* true: use the distributed strategy; false: the central one */
-    bool considered; /* whether rank 0 takes long enough to compare */
+    bool considered; /* whether the distributed strategy was considered: rank 0 takes too long, or
+                        lacks memory */
     double bytes;    /* bytes of the load database, if they exceed rank 0's limit; else 0 */
     double root;     /* seconds of a central placement on rank 0 */
     double rounds;   /* seconds of the distributed placement */
@@ -72,7 +73,7 @@ plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_ce
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 
-/** Write the comparison as a part of a sentence; write nothing if the work on rank 0 is short.
+/** Write the comparison as a part of a sentence; write nothing if answer->considered is false.
  * central, other: names of the strategies. */
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size);

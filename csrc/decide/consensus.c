@@ -1,5 +1,7 @@
 #include "decide/consensus.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 
 /* A test disables the rules in consensus.h one by one, to show that each is needed
@@ -345,13 +347,20 @@ static int take_balance(plb_consensus_t *self, const plb_ruling_t *ruling, plb_a
 {
     const extent_t x = measure(self);
     const int64_t at = ruling->iteration;
+    char final[96] = "no final iteration is known", slowest[96] = "this rank has no objects";
+    if (self->final != PLB_NEVER) {
+        snprintf(final, sizeof final, "the final iteration is %lld", (long long)self->final);
+    }
+    if (x.slowest != PLB_NEVER) {
+        snprintf(slowest, sizeof slowest, "all objects of this rank have finished iteration %lld",
+                 (long long)x.slowest);
+    }
     PLB_FAIL_IF(self->final != at || self->contributed < at ||
                     ((x.slowest < at || x.reach > 2 * at) && !PLB_ABLATE(PAUSE)),
                 err, PLB_ERR_STATE,
-                "an LB step at iteration %lld: the final iteration is %lld, and the "
-                "objects of this rank are between %lld and %lld",
-                (long long)at, (long long)self->final, (long long)x.slowest,
-                (long long)begun(x.reach));
+                "an LB step at iteration %lld, but %s, %s, and iteration %lld has begun: expected "
+                "the same iteration",
+                (long long)at, final, slowest, (long long)begun(x.reach));
     self->balancing = true;
     act(out, PLB_ACT_BALANCE, at);
     return PLB_OK;
@@ -386,7 +395,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* Follow the ruling first: it may stop objects that could go on by the statistics alone. */
+    /* Follow the ruling first: it may stop objects which the statistics alone would let go on. */
     PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {

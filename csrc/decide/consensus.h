@@ -47,7 +47,7 @@
  *      at the same iteration.  A rank that has ended goes on making progress, and contributes
  *      empty statistics, until the statistics of an iteration tell that all ranks have ended.
  *
- * Iterations are compared with <= and >=, never with =.
+ * Whether objects have reached T or F is tested with <= or >=, never with =.
  */
 #pragma once
 
@@ -80,17 +80,19 @@ typedef struct plb_consensus_root {
     int64_t round;            /* number of rounds opened */
     int64_t tentative, final; /* T of the open round; F; PLB_NEVER: there is none */
 } plb_consensus_root_t;
-/* A wish (see plb_consensus_root_stats) that leaves F as it is. */
+/* A wish (see plb_consensus_root_stats) that leaves the final iteration F as it is. */
 #define PLB_WISH_NONE INT64_C(-1)
 
 void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_t lag);
 
-/** Whether the root takes statistics.  If not, it waits for the maximum of its open round. */
+/** Whether the root takes statistics.  If not, the root waits for the maximum of its open
+ * round. */
 bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 
 /** Take the reduced statistics of `iteration` (in order: 1, 2, ...).  n_ended: the number of ranks
- * that had ended.  wish: the iteration at which the trigger wants an LB step (if it is too early,
- * the first possible one is taken); PLB_NEVER: it wants none; PLB_WISH_NONE: F stays as it is. */
+ * that had ended.  wish: the iteration at which the trigger wants an LB step (if that is too
+ * early, the first possible iteration is taken); PLB_NEVER: the trigger wants no LB step;
+ * PLB_WISH_NONE: F stays as it is. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
@@ -115,7 +117,7 @@ typedef struct plb_action {
 } plb_action_t;
 
 #define PLB_MAX_ACTIONS 8 /* largest number of actions of one call */
-/** The actions that a call asks for.  The caller sets n to 0 before each call. */
+/** The actions that a call asks for.  Each call first sets n to 0. */
 typedef struct plb_actions {
     int n;
     plb_action_t act[PLB_MAX_ACTIONS];
@@ -149,13 +151,13 @@ typedef struct plb_consensus {
 } plb_consensus_t;
 
 /** Begin before iteration 1, without objects.  end: the last iteration of this rank; PLB_NEVER:
- * not known.  Memory: 8 bytes per object. */
+ * not known.  Memory: 8 to 16 bytes per object. */
 int plb_consensus_init(plb_consensus_t *self, int32_t lag, int64_t end, plb_err_t *err);
 void plb_consensus_free(plb_consensus_t *self);
 
-/** Add an object that waits at AtSync(`iteration`); *slot identifies it.  `iteration` must not be
- * below `contributed`, nor above what the rules allow.  If a program runs each rank as a whole,
- * the rank adds one object at iteration 0. */
+/** Add an object that waits at AtSync(`iteration`); *slot identifies it.  `iteration` must be
+ * at least `contributed`, and at most what rules 2 to 5 allow.  If a program runs each rank as a
+ * whole, the rank adds one object at iteration 0. */
 int plb_consensus_add(plb_consensus_t *self, int64_t iteration, int64_t *slot, plb_actions_t *out,
                       plb_err_t *err);
 
@@ -166,14 +168,16 @@ int plb_consensus_remove(plb_consensus_t *self, int64_t slot, plb_actions_t *out
  *  plb_consensus_ask. */
 int plb_consensus_reached(plb_consensus_t *self, int64_t slot, plb_actions_t *out, plb_err_t *err);
 
-/** Ask whether a waiting object may go on.  After PLB_ANSWER_GO it runs its next iteration. */
+/** Ask whether a waiting object may go on.  After the answer PLB_ANSWER_GO the object runs its
+ * next iteration. */
 int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer, plb_err_t *err);
 
 /** Return the answer that plb_consensus_ask would give, and change nothing.  For an object that
- * runs, it is PLB_ANSWER_GO. */
+ * runs, the answer is PLB_ANSWER_GO. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
-/** Set the last iteration of this rank.  None of its objects may have begun a later one. */
+/** Set the last iteration of this rank.  No object of the rank may have begun a later
+ * iteration. */
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
 

@@ -8,7 +8,8 @@
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
 /* The numbers of iterations after which the waiting time is computed.  Between them, the waiting
- * time is interpolated; after the last one, it is assumed to stay constant. */
+ * time is interpolated; after the last one, it is assumed to stay constant.  LONGEST: number of
+ * iterations of the longest cycle that is considered. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
@@ -16,7 +17,7 @@ enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 static const double LEAST = 0.05;
 
 /* For the velocity, the slope of the loads at an object is fitted to this many objects on each
- * side.  With fewer objects it would be mostly noise. */
+ * side.  With fewer objects, the slope would be mostly noise. */
 enum { NEAR = 4 };
 
 /* The motion of the pattern must explain this fraction of the drift's sum of squares; otherwise
@@ -109,8 +110,8 @@ out:
     return ret;
 }
 
-/* Mean over the ranks of the seconds that they lose by messages and by waiting for the slowest
- * one. talk[n_ranks]: seconds of messages. */
+/* Return the seconds of an iteration that a rank loses on average, by its messages and by waiting
+ * for the slowest rank.  talk[n_ranks]: seconds of messages; time[n_ranks]: scratch memory. */
 static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
                       double *time)
 {
@@ -160,7 +161,8 @@ out:
     return ret;
 }
 
-/* messages are free here, because the ranks' measured waiting does not include them */
+/* for plb_cycle_believe: messages are free, because the ranks' measured waiting does not include
+ * them */
 static const plb_network_t FREE = {0};
 
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
@@ -173,8 +175,8 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Average loss per iteration in a cycle of the best length, if its LB step costs `paid` and
- * iteration TIMES[k] loses wait[k]. */
+/* Return the average seconds lost per iteration in a cycle of the best length, if its LB step
+ * costs `paid` seconds, and if wait[k] seconds are lost in iteration TIMES[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {
     double best = INFINITY;
@@ -187,9 +189,9 @@ static double lowest_average(const plb_cycle_costs_t *self, double paid, const d
                           : best;
 }
 
-/* Compute *wait, the mean seconds that a rank loses in the iteration after a jump.  A jump is
+/* Compute *wait, the mean seconds that a rank waits in the iteration after a jump.  A jump is
  * assumed to shift the loads along the row of objects by a quarter, a half or three quarters of
- * its length. */
+ * the row. */
 static int wait_elsewhere(const plb_cycle_costs_t *self, const int32_t *rank, double *wait,
                           plb_err_t *err)
 {

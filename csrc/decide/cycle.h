@@ -1,22 +1,22 @@
-/* Estimates the seconds that a placement loses until the next LB step, if the loads go on changing
- * as they do now.  With this, the decider chooses for how many iterations ahead a strategy places.
- * A cycle is the time from one LB step to the next. */
+/* Estimates the seconds per iteration that a placement loses until the next LB step, if the loads
+ * go on changing as they do now.  With these estimates, the decider chooses for how many
+ * iterations ahead a strategy places.  A cycle is the time from one LB step to the next. */
 #pragma once
 
 #include "model/cost.h"
 
-/* Number of placements that are tried: in each, the strategy places for the loads expected
+/* Number of placements that are tried: in placement k, the strategy places for the loads expected
  * plb_cycle_aheads[k] iterations ahead. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 
 typedef struct plb_cycle_costs {
     const plb_snapshot_t *now; /* the present loads */
-    const double *drift;       /* [n_objects] seconds per iteration */
+    const double *drift;       /* [n_objects] growth of the loads, seconds per iteration */
     double step;               /* seconds of an LB step in which nothing moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
-    double belief;             /* factor on drift and velocity, 0 ... 1 */
+    double belief;             /* factor on drift and velocity, 0 ... 1; 0: loads stay constant */
     double velocity; /* objects per iteration by which the pattern of the loads moves along the row
                         of objects; the rest of the drift belongs to individual objects */
     double jumps; /* probability, in each iteration, that the pattern of the loads jumps to another
@@ -27,7 +27,7 @@ typedef struct plb_cycle_costs {
 /** Compute load[n_objects], the loads expected in t iterations. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set the velocity, by least squares: a moving pattern changes each load by -velocity * slope,
+/** Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * slope,
  * where `slope` is the slope of the loads at the object.  The velocity is 0 if this explains too
  * little of the drift. */
 void plb_cycle_transport(plb_cycle_costs_t *self);
@@ -40,7 +40,8 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
  * rank is NULL: every object leaves its rank. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
-/** Compute *loss, the average loss per iteration in seconds, in a cycle of the best length.  The
- * LB step, its migrations, the messages, and the waiting for the slowest rank count as lost. */
+/** Compute *loss, the average seconds per iteration that the placement rank[n_objects] loses in a
+ * cycle of the best length.  The LB step, its migrations, the messages, the waiting for the
+ * slowest rank, and the waiting after possible jumps count as lost. */
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err);

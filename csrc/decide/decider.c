@@ -7,8 +7,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "measure/evaluate.h"
+#include "model/metrics.h"
 
-/* number of iterations after which the ledger knows the warm-up */
+/* number of iterations after an LB step until the ledger knows the warm-up */
 enum { WARMED_UP = 2 * PLB_WARM_UP };
 static const int64_t MOST = (int64_t)1 << 53; /* largest iteration number */
 
@@ -95,7 +97,8 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* If strategies are selected, set the cost of messages in those with such a parameter. */
+/* If strategies are selected, set the cost of messages in all strategies that have the parameters
+ * alpha and beta. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
@@ -194,7 +197,7 @@ void plb_decider_free(plb_decider_t *self)
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
 {
     PLB_FAIL_IF(self->started || self->pending || self->n_balancings > 0, err, PLB_ERR_STATE,
-                "set the network before the first iteration and the first LB step");
+                "the network was set too late: expected before the first iteration and LB step");
     return set_network(self, network, self->selector.params, err);
 }
 
@@ -233,10 +236,7 @@ static plb_receipt_t *last_of(const plb_decider_t *self)
 
 static plb_receipt_t blank(void)
 {
-    plb_receipt_t r = {.strategy = -1, .times = 1};
-#define X(name) r.placing.name = NAN;
-    PLB_PLACING(X)
-#undef X
+    plb_receipt_t r = {.strategy = -1, .times = 1, .placing = plb_placing_unknown()};
 #define X(name) r.name = NAN;
     PLB_RECEIPT(X)
 #undef X
@@ -245,8 +245,8 @@ static plb_receipt_t blank(void)
 }
 
 /* Estimate the seconds per iteration that each strategy would save.  A strategy is expected to
- * leave the imbalance that it left the last time.  If it never ran, it is expected to leave the
- * residual that the trigger has measured or, if this is unknown, no imbalance. */
+ * leave the imbalance that it predicted the last time.  A strategy that never ran is expected to
+ * leave the residual that the trigger has measured or, if this is unknown, no imbalance. */
 static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                   plb_alternative_t *out)
 {
@@ -296,8 +296,8 @@ static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decis
                                      : r->verdict.reason == self->trigger->verdict.reason);
 }
 
-/* Write a receipt for a decision against an LB step.  Between two LB steps there is only one per
- * reason, so that there are few receipts. */
+/* Write a receipt for a decision against an LB step.  Between two LB steps, all such decisions
+ * with the same reason share one receipt, so that there are few receipts. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
@@ -333,8 +333,8 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               plb_ledger_theta(&self->ledger, last->strategy), err);
 }
 
-/* Find out whether the loads have jumped: the imbalance has grown by far more than usual in this
- * iteration. */
+/* Find out whether the loads have jumped, i.e. the imbalance has grown by far more than usual in
+ * this iteration. */
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
 {
     const double most = fmax(fmax(JUMP_OF_MEAN * it->mean, 0.5 * (it->max - it->mean)),
@@ -345,9 +345,9 @@ static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
     self->usual += USUAL * (fabs(self->grown) - self->usual);
 }
 
-/* Before the first LB step, expect that it will move only the part of the slowest rank's load that
- * exceeds the mean.  The first iteration is ignored, because the program may still be starting up.
- */
+/* Expect that the first LB step will move only the part of the slowest rank's load that exceeds
+ * the mean, and reduce its expected cost accordingly.  The first iteration is ignored, because the
+ * program may still be starting up. */
 static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
 {
     if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {
@@ -387,6 +387,27 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY
                ? hold(self, PLB_DECISION_HOLD, err)
                : PLB_OK;
+}
+
+int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *err)
+{
+    plb_metrics_t m;
+    plb_evaluation_t e;
+    double *time;
+    PLB_PASS(plb_evaluate(in, NULL, &e, err));
+    PLB_PASS_NEW(time, in->n_ranks);
+    plb_snapshot_rank_times(in, NULL, time);
+    plb_metrics_of(time, in->n_ranks, &m);
+    plb_free(time);
+    const plb_iteration_t now = {.time = m.max,
+                                 .max = m.max,
+                                 .mean = m.mean,
+                                 .min = m.min,
+                                 .total = m.mean * in->n_ranks,
+                                 .utilization = m.max > 0.0 ? m.min / m.max : 1.0,
+                                 .messages = llrint(e.messages_node + e.messages_network),
+                                 .bytes = llrint(e.bytes_node + e.bytes_network)};
+    return plb_decider_observe(self, &now, err);
 }
 
 /* Whether the last LB step was distributed.  Then a preview would cost too much, because it
@@ -494,7 +515,8 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
     return PLB_OK;
 }
 
-/* Tell the selection the outcome of the strategy that ran. */
+/* Tell the selection the outcome of a strategy.  after: the max/mean that the strategy
+ * predicts. */
 static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
                     plb_err_t *err)
 {
@@ -512,7 +534,7 @@ static void name_stand_in(plb_decider_t *self)
     const size_t at = strlen(r->why);
     r->strategy = self->instead;
     snprintf(r->why + at, sizeof r->why - at,
-             ", but %s leaves no more imbalance than %s and moves fewer objects",
+             ", but %s balances about as well as %s and moves fewer objects",
              self->candidates[self->instead].strategy.name,
              self->candidates[self->chosen].strategy.name);
 }
@@ -527,7 +549,7 @@ static void say_ahead(plb_decider_t *self)
     double least = fmin(p->loss_0, p->loss_tolerant);
     char how[128] = "";
     for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
-        least = fmin(least, losses[k]); /* fmin ignores NAN, i.e. what was not tried */
+        least = fmin(least, losses[k]); /* NAN: not tried; fmin ignores NAN */
     }
     if (p->tolerance > 0.0) {
         snprintf(how, sizeof how,
@@ -621,7 +643,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         take_back_hold(self);
     }
     self->receipts[self->n_receipts++] = *r;
-    *r = (plb_receipt_t){0}; /* self->receipts owns its arrays now */
+    *r = (plb_receipt_t){0}; /* self->receipts now owns the arrays of *r */
     begin_cycle(self);
     return PLB_OK;
 }

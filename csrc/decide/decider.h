@@ -1,13 +1,13 @@
 /* The decider: when to rebalance, with which strategy, and what each LB step achieved.
  *
- * It reads no file or message, and no clock except to measure how long a strategy takes.  It is
- * the same in every setting: a run under MPI with or without a lag, virtual ranks, shadow mode,
- * the replay of a recorded run, a program with its own loop.  The same inputs give exactly the
- * same decisions.  It holds
+ * The decider reads no file or message, and no clock except to measure how long a strategy takes.
+ * The same code serves every setting: a run under MPI with or without a lag, virtual ranks, shadow
+ * mode, the replay of a recorded run, a program with its own loop.  The same inputs give exactly
+ * the same decisions.  The decider holds
  *   - the trigger, which says when an LB step is due,
- *   - the ledger of what LB steps cost and saved, which switches them off if they do not pay,
- *   - the selection of the strategy (Menon 3.7), or the given strategy; it selects a distributed
- *     one if the work on rank 0 would take too long (central.h),
+ *   - the ledger of what LB steps cost and saved, which switches LB steps off if they do not pay,
+ *   - the given strategy, or the selection of the strategy (Menon 3.7), which takes a distributed
+ *     strategy if the work on rank 0 would take too long (central.h),
  *   - the ranks' speeds, learned from object times on different ranks, and the promise of the
  *     last LB step, which says when to check whether better speed estimates would save time.
  *
@@ -19,11 +19,11 @@
  *         plb_decider_judge, then plb_decider_next again
  *     PLB_ASK_PREVIEW: compute whether a new placement would save time
  *         plb_decider_preview, on the rank that has the loads
- *         plb_decider_previewed with its answer, on all ranks
+ *         plb_decider_previewed with the gain that plb_decider_preview returned, on all ranks
  *     PLB_ASK_BALANCE: rebalance
  *         plb_decider_choose, on all ranks
  *         plb_decider_place, on the rank that has the loads
- *         plb_decider_placed with its answer, on all ranks
+ *         plb_decider_placed with the result of plb_decider_place, on all ranks
  *         plb_decider_balanced, when the objects have moved
  *
  * Calls in a wrong order give PLB_ERR_STATE, impossible values PLB_ERR_VALUE; neither changes
@@ -41,11 +41,11 @@
 /* The statistics of an iteration, over all ranks (measure/stats.h). */
 typedef struct plb_iteration {
     int64_t iteration;       /* number of the iteration; numbers increase */
-    double time;             /* seconds, time of the slowest rank */
-    double max, mean, min;   /* seconds: loads of the ranks */
-    double total;            /* seconds: sum over all ranks */
-    double utilization;      /* utilization of the least utilized rank (Menon eq. 3.2) */
-    int64_t messages, bytes; /* sent between objects on different ranks */
+    double time;             /* seconds: time of the slowest rank */
+    double max, mean, min;   /* seconds: largest, mean and smallest load of a rank */
+    double total;            /* seconds: sum of the loads of all ranks */
+    double utilization;      /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/stats.h) */
+    int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
 } plb_iteration_t;
 
 /* What the decider asks its caller to do. */
@@ -56,7 +56,7 @@ typedef enum plb_ask {
     PLB_ASK_BALANCE,
 } plb_ask_t;
 
-/* A strategy and the values of its parameters, in the order of its table. */
+/* A strategy and the values of its parameters, in the order of strategy.params. */
 typedef struct plb_candidate_strategy {
     plb_strategy_t strategy;
     const double *params;
@@ -64,15 +64,16 @@ typedef struct plb_candidate_strategy {
 
 typedef struct plb_decider_options {
     int32_t n_ranks;
-    /* [n]; copied with their parameters.  If strategies are selected, the distributed ones come
+    /* [n] strategies, copied with their parameters.  If `selects`, distributed strategies come
      * last. */
     const plb_candidate_strategy_t *candidates;
     int32_t n;
-    bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
-    const double *selection; /* [PLB_N_SELECTION] parameters */
-    const double *ledger;    /* [PLB_N_LEDGER] parameters */
+    bool selects; /* true: choose a candidate for each LB step (Menon 3.7); false: there is only
+                     one candidate */
+    const double *selection; /* [PLB_N_SELECTION] parameters of this choice (select.h) */
+    const double *ledger;    /* [PLB_N_LEDGER] parameters of the ledger (ledger.h) */
     bool gives_up;           /* true: switch LB steps off while they do not pay; false: never */
-    bool learns;             /* true: learn the ranks' speeds; false: do not */
+    bool learns;             /* true: learn the ranks' speeds; false: use only given speeds */
     bool watches; /* true: check whether the last LB step achieves what it predicted (promise.h) */
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;         /* seed of strategies that draw random numbers */
@@ -83,65 +84,65 @@ typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
-    plb_candidate_t *traits; /* owned: family of each candidate and what its placement depends on,
-                                for the selection */
-    double *left; /* owned: max/mean predicted at the last LB step of each candidate; NAN: it never
-                     ran */
+    plb_candidate_t *traits; /* owned: family of each candidate, and what its placement depends
+                                on; for the selection */
+    double *left; /* owned: for each candidate, the max/mean that its last LB step predicted; NAN:
+                     it never ran */
     double foreseen;   /* expected seconds of a first LB step in which all objects move; NAN: not
                           known */
-    double moving;     /* seconds of this cost that depend on what moves; NAN: not known */
+    double moving;     /* the part of `foreseen` that the migrations take; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* largest number of bytes that leave a rank in this LB step; known on the
-                          placing rank only */
+    double most_bytes; /* largest number of bytes that leave a rank in the LB step under way; 0 on
+                          ranks that do not place */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_central_t central;
     plb_promise_t promise;
     plb_learner_t learner;
-    int64_t end; /* number of the last iteration plus 1; INT64_MAX: not known */
-    plb_iteration_t seen;
-    bool started;
-    /* Sums over the iterations since the last LB step. */
+    int64_t end;          /* number of the last iteration plus 1; INT64_MAX: not known */
+    plb_iteration_t seen; /* the last observed iteration */
+    bool started;         /* whether an iteration was observed */
+    /* Number of iterations since the last LB step, and sums of their max, mean and min. */
     double n_since, sum_max, sum_mean, sum_min;
     double grown;           /* seconds by which max - mean has grown in the last iteration */
     double usual;           /* mean of |grown|, in which older iterations count less */
-    bool sudden;            /* whether the loads have jumped in the last iteration */
-    double jumps, observed; /* number of jumps, and of iterations, since the start */
+    bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
+    double jumps, observed; /* iterations since the start: those with a jump, and all */
     int64_t cycle;          /* index of the first receipt since the last LB step */
     bool judging;    /* whether the caller was asked for the gain of the last LB step, and has not
                         answered yet */
     bool previewing; /* whether the caller was asked for a preview, and has not answered yet */
-    double found; /* seconds per iteration that a preview expects to save; NAN: no preview led to
-                     this LB step */
+    double found; /* seconds per iteration that a preview expects the next LB step to save; NAN: no
+                     preview has asked for this LB step */
     /* The LB step under way. */
-    bool pending;      /* whether an LB step has begun */
-    bool answered;     /* whether that LB step has its placement */
-    int32_t chosen;    /* index of the chosen strategy */
-    int32_t instead;   /* index of a refinement that may replace the chosen strategy; -1: none */
-    int64_t n_objects; /* number of objects on all ranks; 0: not known */
-    plb_receipt_t next;
+    bool pending;       /* whether an LB step has begun */
+    bool answered;      /* whether the placement of that LB step is known */
+    int32_t chosen;     /* index of the chosen strategy */
+    int32_t instead;    /* index of a refinement that may replace strategy `chosen`; -1: none */
+    int64_t n_objects;  /* number of objects on all ranks; 0: not known */
+    plb_receipt_t next; /* receipt of that LB step */
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t held_before; /* in the receipt that hold() (decider.c) changed last: the value of
-                            `until` before this change */
+    int64_t held_before; /* the old value of `until` in the receipt that hold() (decider.c) changed
+                            last */
     int64_t last;        /* index of the receipt of the last LB step; -1: there was none */
-    plb_dropped_t dropped;
-    int64_t n_balancings;
+    plb_dropped_t dropped; /* sums over the receipts that were dropped to save memory */
+    int64_t n_balancings;  /* number of LB steps */
 } plb_decider_t;
 
 int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,
                      plb_err_t *err);
 void plb_decider_free(plb_decider_t *self);
 
-/** Set the cost of messages, if it was measured after plb_decider_init.  Call it before the first
- *  iteration and the first LB step. */
+/** Set the cost of messages, if it was measured after plb_decider_init.  Call this before the
+ * first iteration and the first LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
 /** Set the memory limit of rank 0 in bytes; negative: none. */
 void plb_decider_limit(plb_decider_t *self, int64_t bytes);
 
 /** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect.
- * moving: the seconds of this cost that would be spent on objects if all of them moved; NAN: not
+ * moving: the seconds of this cost that the migrations would take if all objects moved; NAN: not
  * known. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
                        plb_err_t *err);
@@ -152,9 +153,13 @@ bool plb_decider_foresees(const plb_decider_t *self);
 /** Observe an iteration that is over; the trigger's verdict is then in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
-/** Decide what to do now (see the top of this file).  asked: true: this verdict or an earlier one
- * asks for an LB step; false: none does.  may_preview: false: this is the end of a loop, where a
- * preview is useless; true: it is not. */
+/** Observe a snapshot as iteration 0: the loads and messages of its objects on their present
+ * ranks. */
+int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *err);
+
+/** Decide what to do now (see the top of this file).  asked: whether a verdict of the trigger (the
+ * last one, or an earlier one) asks for an LB step.  may_preview: whether a preview is possible
+ * and useful; e.g. it is useless at the end of a loop. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err);
 
@@ -162,27 +167,30 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
  * before it. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether there is anything to judge: the last LB step moved objects, and iterations have
- * followed. */
+/** Whether there was an LB step, and iterations have followed since it took place or was last
+ * judged. */
 bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
-    plb_snapshot_t snapshot; /* load: expected seconds; keys are needed */
-    const double *here;      /* [n_objects] mean seconds on the present rank; NULL: not learning */
-    const double *work;      /* [n_objects] the user's own estimates, or NULL */
-    const double *drift; /* [n_objects] seconds by which the loads grow per iteration, or NULL */
+    plb_snapshot_t snapshot; /* its loads are the expected seconds; it must have keys */
+    const double *here;      /* [n_objects] mean seconds on the present rank; NULL: learn no
+                                speeds */
+    const double *work;      /* [n_objects] the user's own estimates of the work, in any unit; or
+                                NULL */
+    const double *drift;     /* [n_objects] growth of the loads, seconds per iteration; or NULL */
 } plb_database_t;
 
-/** Estimate the seconds per iteration that a new placement would save.  It uses the ranks' speeds
- * if these differ.  It uses the loads alone if a rank has changed its speed, or if the last LB
- * step has achieved far less than predicted.  Otherwise it returns 0.  Call it on the rank that
- * has the loads. */
+/** Estimate *gain, the seconds per iteration that a new placement would save.  The placement uses
+ * the ranks' speeds if these differ.  If no different speeds are known, but a rank has changed its
+ * speed, or the last LB step has achieved far less than predicted, the placement uses the loads
+ * alone.  Otherwise *gain is 0.  Call this on the rank that has the loads. */
 int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *gain,
                         plb_err_t *err);
 
-/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE if it would repay an
- * LB step, else PLB_ASK_NOTHING. */
+/** Take `gain`, the answer of plb_decider_preview.  *ask is PLB_ASK_BALANCE if this gain would
+ * repay an LB step until the end of the run, else PLB_ASK_NOTHING.  If the end is not known, as
+ * many iterations are expected to follow as have run. */
 int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
 /** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for the LB
@@ -197,19 +205,19 @@ int plb_decider_select(plb_decider_t *self, plb_err_t *err);
 /** Whether candidate i is a distributed strategy. */
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 
-/** Place the objects.  Call it on the rank that has the loads.  Writes rank[n_objects] and
- * speed[n_ranks], learned or given (zeros: all ranks count as equally fast, or each knows only its
- * own speed).  The placement of a refinement is taken if it leaves at most `tolerance` times the
- * imbalance of the chosen strategy and moves fewer objects. */
+/** Place the objects.  Call this on the rank that has the loads.  Writes rank[n_objects], and the
+ * learned or given speed[n_ranks] (zeros: all ranks count as equally fast, or each rank knows only
+ * its own speed).  The placement of the refinement self->instead is taken if it moves fewer
+ * objects and leaves at most `tolerance` (select.h) times the max/mean of the chosen strategy. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 
 enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
-/** With a distributed strategy, speeds are learned from a sample of the objects.  Return its size
- * as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a rank, but at most
- * PLB_DECIDER_MOST_SAMPLED in all, so that the learning on rank 0 does not take most of the time
- * of an LB step. */
+/** With a distributed strategy, speeds are learned from a sample of the objects.  Return the
+ * size of the sample as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a
+ * rank, but at most PLB_DECIDER_MOST_SAMPLED in all, so that the learning on rank 0 does not take
+ * most of the time of an LB step. */
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
 
 /** Write the indices of the objects that belong to the sample to out[n]; return their number. */
@@ -220,23 +228,25 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err);
 
-/** The fraction of its memory limit that a rank uses; `held` bytes are in use. */
+/** Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
 double plb_decider_full(int64_t held, int64_t limit);
 
-/** Take the result of plb_decider_place.  Call it on all ranks.  speed: may be NULL. */
+/** Take the result of plb_decider_place.  Call this on all ranks.  speed: may be NULL. */
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
                        plb_err_t *err);
 
 /* What an LB step did, over all ranks.  Seconds are those of the slowest rank. */
 typedef struct plb_step_done {
-    int64_t migrations, bytes;
-    double seconds_migration;
-    double cost; /* seconds of the whole LB step */
-    bool moved;  /* true: objects have moved; false: nothing has (shadow mode) */
-    bool given;  /* true: `cost` is the whole cost, even zero; false: the cost is the larger of
-                    `cost` and the sum of the parts */
+    int64_t migrations, bytes; /* number of objects that migrated, and their bytes */
+    double seconds_migration;  /* seconds that the migrations took; NAN: not known */
+    double cost;               /* seconds of the whole LB step */
+    bool moved; /* true: objects have moved; false: nothing has moved (shadow mode) */
+    bool given; /* true: `cost` is the whole cost, even zero; false: the cost is the larger of
+                   `cost` and the sum of its known parts: seconds_migration, and the seconds of
+                   statistics and strategy in plb_placing_t */
 } plb_step_done_t;
 
+/** End the LB step, and write its receipt.  Call this on all ranks. */
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
 /** After a failure: cancel the question that waits for an answer, or the LB step that has begun.

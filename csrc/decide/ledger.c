@@ -100,11 +100,12 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
 {
     PLB_FAIL_IF(strategy < 0 || strategy >= self->n, err, PLB_ERR_RANGE,
                 "strategy is %d: expected 0 ... %d", (int)strategy, (int)self->n - 1);
-    const int ret =
-        plb_check_known(PLB_SECONDS,
-                        PLB_FIGURES({"cost", costs->statistics}, {"cost", costs->strategy},
-                                    {"cost", costs->migration}, {"cost", costs->whole}),
-                        err);
+    const int ret = plb_check_known(PLB_SECONDS,
+                                    PLB_FIGURES({"cost of the statistics", costs->statistics},
+                                                {"cost of the strategy", costs->strategy},
+                                                {"cost of the migration", costs->migration},
+                                                {"cost of the LB step", costs->whole}),
+                                    err);
     if (ret != PLB_OK) {
         return ret;
     }

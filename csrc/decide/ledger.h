@@ -1,24 +1,24 @@
 /* Does rebalancing pay?  The ledger of a run: the seconds that its LB steps cost and saved.
  *
- * The trigger says when an LB step is due; the ledger says whether LB steps pay at all.  It has
- * three states:
+ * The trigger says when an LB step is due; the ledger says whether LB steps pay at all.  The
+ * ledger has three states:
  *
  * - on: when an LB step is due, the previous one is judged by the seconds that it has saved.  If
  *   recent LB steps have saved less than they cost (older ones count less), LB steps are switched
  *   off, but not before `tries` of them have been judged.
  * - off: there are no LB steps for `pause` iterations, or for longer, so that one LB step in each
  *   pause takes at most `share` of the run's time.  The pause ends early if the imbalance of three
- *   iterations in a row is `rise` times the imbalance before LB steps that did not pay.  The next
- *   LB step that is due is then a trial.
+ *   iterations in a row is above `rise` times the largest imbalance before an LB step that did not
+ *   pay.  After the pause, the next LB step that is due is a trial.
  * - trial: the trial is judged after another pause.  If it has paid, LB steps are on again; if
  *   not, the pause doubles.  So the cost of LB steps that never pay grows only with the logarithm
  *   of the run's length.
  *
  * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
- * iterations after the LB step are longer than the longest of the following ones (caches, paths of
- * messages).  A strategy that reports no cost is not free: if the time of the whole LB step is
- * more than the sum of its parts, the whole time counts.  If no time above zero is reported, the
- * time of a balanced iteration counts.
+ * iterations after the LB step are longer than the longest of the following ones (cold caches, new
+ * message routes).  A strategy that reports no cost is not free: if the time of the whole LB step
+ * is more than the sum of its parts, the whole time counts.  If no time above zero is reported,
+ * the time of a balanced iteration counts.
  */
 #pragma once
 
@@ -30,7 +30,7 @@
 /* X(name, unit, default, least, most, help). */
 #define PLB_LEDGER(X)                                                                             \
     X(tries, "LB steps", 3, 1, 1e6,                                                               \
-      "number of LB steps that are judged before any may be switched off")                        \
+      "number of LB steps that are judged before LB steps may be switched off")                   \
     X(fade, "", 0.8, 0, 1, "weight of an LB step relative to the one after it")                   \
     X(pause, "iterations", 16, 1, 1e9, "shortest time for which LB steps are switched off")       \
     X(share, "", 0.01, 1e-6, 1, "largest share of the run's time that trial LB steps may cost")   \
@@ -63,8 +63,8 @@ typedef struct plb_account {
     double warm_up; /* seconds of warm-up, averaged like `cost`; 0 until the first was measured */
 } plb_account_t;
 
-/* Number of iterations after an LB step that may be slow; they are compared with as many
- * iterations after them. */
+/* Number of iterations after an LB step that may be slow; they are compared with the next
+ * PLB_WARM_UP iterations. */
 enum { PLB_WARM_UP = 3 };
 
 typedef struct plb_ledger {
@@ -73,7 +73,7 @@ typedef struct plb_ledger {
     double params[PLB_N_LEDGER];
     /* seconds that the judged LB steps cost, and that they saved; older LB steps count less */
     double paid, gained;
-    int64_t judged;
+    int64_t judged; /* number of judged LB steps since the start or the last successful trial */
     /* The last LB step. */
     bool open;            /* whether the last LB step is not judged yet */
     int64_t last;         /* iteration at whose end the last LB step took place */
@@ -83,12 +83,14 @@ typedef struct plb_ledger {
     double excess_before; /* seconds: max - mean before the last LB step */
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after the last LB step */
     int n_times;
-    /* off: LB steps are switched off; trial: meanwhile, one was made as a trial */
+    /* off: whether LB steps are switched off; trial: whether an LB step was made as a trial
+     * since then */
     bool off, trial;
-    /* no LB step takes place or is judged before the end of this iteration */
+    /* if `off`: before the end of this iteration no LB step takes place (except an early trial),
+     * and no trial is judged */
     int64_t until;
-    int64_t pause;
-    double beaten;       /* the largest `excess_before` of the LB steps that did not pay */
+    int64_t pause;       /* iterations: length of the present pause */
+    double beaten;       /* seconds: the largest `excess_before` of LB steps that did not pay */
     int high;            /* number of iterations in a row with max - mean above rise * beaten */
     double mean, excess; /* seconds: mean load and max - mean of the last iteration */
 } plb_ledger_t;
@@ -118,5 +120,5 @@ bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
 int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
                         const plb_costs_t *costs, plb_err_t *err);
 
-/** Seconds that an LB step with a strategy is expected to cost; NAN if it was never tried. */
+/** Seconds that an LB step with this strategy is expected to cost; NAN: the strategy never ran. */
 double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);

@@ -16,9 +16,9 @@
 
 #include <stdint.h>
 
-/* A least-squares line through all observations so far: O(1) per observation, in time and in
- * memory.  The weighted sums are taken around the running means (Welford 1962, West 1979), and x
- * counts from the first x.  So no digits cancel, however large x is.  Older observations
+/* A least-squares line through all observations so far, in O(1) memory, and in O(1) time per
+ * observation.  The weighted sums are taken around the running means (Welford 1962, West 1979),
+ * and x counts from the first x.  So no digits cancel, however large x is.  Older observations
  * count less: an observation with k later ones has the weight (1 - 1/memory)^k. */
 typedef struct plb_fit {
     double keep;   /* each new observation multiplies the older weights by this; 0 < keep <= 1 */

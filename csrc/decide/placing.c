@@ -15,12 +15,13 @@
 
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
-    int32_t *rank; /* owned: the new rank of each object */
-    plb_metrics_t before, after;
-    /* time of the slowest rank with messages, divided by the mean */
+    int32_t *rank;               /* owned: the new rank of each object */
+    plb_metrics_t before, after; /* of the present placement, and of this one; without messages */
+    /* the same two placements: time of the slowest rank, including messages, divided by the mean
+     * load */
     double longest_before, longest_after;
     int64_t migrations;
-    double seconds;
+    double seconds; /* seconds that the strategy took */
 } answer_t;
 
 /* The snapshot that the strategy gets. */
@@ -35,8 +36,8 @@ static void free_input(input_t *self)
     PLB_FREE(self->load, self->speed, self->limit);
 }
 
-/* Whether the object belongs to the sample from which speeds are learned with a distributed
- * strategy.  This depends only on its key. */
+/* Whether the object belongs to the sample, a fraction of all objects, from which speeds are
+ * learned with a distributed strategy.  This depends only on the object's key. */
 static bool is_sampled(int64_t key, double fraction)
 {
     return (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
@@ -59,15 +60,16 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
     return m;
 }
 
-/* Make the learner, unless it exists.  It takes O(p) memory, so only the rank that has the loads
- * has one. */
+/* Make the learner, unless it exists.  A learner takes O(p) memory, so only the rank that has the
+ * loads makes one. */
 static int begin_to_learn(plb_decider_t *self, plb_err_t *err)
 {
     return self->learner.p == 0 ? plb_learner_init(&self->learner, self->opt.n_ranks, err)
                                 : PLB_OK;
 }
 
-/* Learn from all objects, or, for a distributed strategy, from those of the sample. */
+/* Learn speeds from all objects or, if `samples`, only from a sample of them (for a distributed
+ * strategy). */
 static int observe(plb_decider_t *self, const plb_database_t *db, bool samples, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -108,8 +110,8 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
     return ret;
 }
 
-/* Make the snapshot that the strategy gets.  If the ranks' speeds are known to differ, it has the
- * speeds, and work in place of seconds. */
+/* Make the snapshot that the strategy gets.  If the ranks' speeds are known to differ, the
+ * snapshot has these speeds, and its loads are work (seconds times speed) instead of seconds. */
 static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
                    input_t *out, plb_err_t *err)
 {
@@ -150,8 +152,8 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
-/* Compute the metrics of a distributed placement as the ranks of a run compute them: from an
- * exact sum. */
+/* Correct the metrics that depend on the mean: compute the mean from an exact sum, like the ranks
+ * of a run with a distributed strategy. */
 static void merge(const double *time, int32_t p, plb_metrics_t *out)
 {
     plb_exact_t sum = {{0}};
@@ -212,32 +214,19 @@ out:
 
 static void describe(const answer_t *a, double seconds, double passed_over, plb_placing_t *out)
 {
-    *out = (plb_placing_t){
-        .before = a->before.max_over_mean,
-        .predicted = a->after.max_over_mean,
-        .before_with_messages = a->longest_before,
-        .predicted_with_messages = a->longest_after,
-        .passed_over = passed_over,
-        .idle_mean = a->before.idle_mean,
-        .idle_max = a->before.idle_max,
-        .predicted_idle_mean = a->after.idle_mean,
-        .predicted_idle_max = a->after.idle_max,
-        .seconds_strategy = seconds,
-        .present = NAN,
-        .loss_0 = NAN,
-        .loss_1 = NAN,
-        .loss_2 = NAN,
-        .loss_4 = NAN,
-        .loss_8 = NAN,
-        .loss_scattered = NAN,
-        .tolerance = NAN,
-        .loss_tolerant = NAN,
-        .memory_full = NAN,
-        .heaviest = NAN,
-        .next_heaviest = NAN,
-        .heaviest_key = NAN,
-        .suspected = NAN,
-    };
+    *out = plb_placing_unknown();
+    out->before = a->before.max_over_mean;
+    out->predicted = a->after.max_over_mean;
+    out->before_with_messages = a->longest_before;
+    out->predicted_with_messages = a->longest_after;
+    out->passed_over = passed_over;
+    out->idle_mean = a->before.idle_mean;
+    out->idle_max = a->before.idle_max;
+    out->predicted_idle_mean = a->after.idle_mean;
+    out->predicted_idle_max = a->after.idle_max;
+    out->ahead = 0.0;
+    out->seconds_statistics = 0.0; /* the caller knows how long the gathering took */
+    out->seconds_strategy = seconds;
 }
 
 /* ---- future loads --------------------------------------------------------------------------- */
@@ -247,8 +236,8 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
  * its own jumps. */
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
-/* Set the cost of an LB step: the cost of the last LB steps or, before the first one, the expected
- * cost. */
+/* Set the fields of `out`.  The cost of an LB step is the average of the last LB steps or, before
+ * the first one, the expected cost. */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
@@ -268,7 +257,7 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     out->network = self->opt.network;
     out->jumps = (PRIOR_JUMPS + self->jumps) / (PRIOR_ITERATIONS + self->observed);
     if (self->sudden) {
-        return PLB_OK; /* after a jump, the drift says nothing: the belief is 0 */
+        return PLB_OK; /* after a jump, the drift predicts nothing: `belief` stays 0 */
     }
     plb_cycle_transport(out);
     return plb_cycle_believe(out, self->grown, err);
@@ -293,7 +282,7 @@ typedef struct outlook {
     double tolerance;   /* tolerance of the best placement; 0: it was made without one */
     double tolerant; /* smallest average loss of a placement with a tolerance, in seconds; NAN: no
                         tolerance was tried */
-    double seconds;  /* seconds that all tried strategies took */
+    double seconds;  /* seconds that all attempts together took */
 } outlook_t;
 
 /* Place for the loads expected in `ahead` iterations.  The metrics of the placement are computed
@@ -340,12 +329,12 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
-/* TOLERANCES: the tolerances with which the strategy is tried.  TRY: assumed seconds per object
- * that one of these trials takes. */
+/* TOLERANCES: the tolerances with which the strategy is tried.  TRY: seconds per object that one
+ * of these attempts is assumed to take. */
 static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
-/* Whether moving the objects to `rank` costs so much that other placements are worth trying. */
+/* Whether moving the objects to `rank` takes longer than to try all TOLERANCES. */
 static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool *out,
                       plb_err_t *err)
 {
@@ -357,7 +346,7 @@ static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool 
 }
 
 /* Let the strategy leave some imbalance, so that it moves fewer objects.  Stop at the first
- * tolerance that loses more than the previous one. */
+ * tolerance whose placement loses more than the placements with smaller tolerances. */
 static int try_tolerances(const plb_decider_t *self, int32_t which, outlook_t *best,
                           plb_err_t *err)
 {
@@ -428,8 +417,9 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     return ret;
 }
 
-/* Take the placement of the chosen strategy, or that of the refinement if this balances as well
- * with fewer moves: objects that do not move stay together with their neighbours. */
+/* Take the placement of the chosen strategy.  But if the refinement self->instead balances about
+ * as well and moves fewer objects, take its placement: objects that do not move stay together with
+ * their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -470,8 +460,8 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* Raise each memory limit to the bytes that its rank holds, if these are more: a rank that exceeds
- * its limit may keep its objects but gets no more, because a running program must go on. */
+/* If a rank holds more bytes than its memory limit, raise the limit to these bytes: the rank may
+ * keep its objects but gets no more.  (This is no error, because a running program must go on.) */
 static int raise_limits(input_t *input, plb_err_t *err)
 {
     plb_snapshot_t *s = &input->snapshot;
@@ -523,12 +513,13 @@ out:
     return ret;
 }
 
-/* Compute the time of each of the two heaviest objects, alone on the fastest rank, relative to the
- * time in which all ranks together would do all work: lower bounds of max/mean. */
+/* Compute lower bounds of max/mean from the two heaviest objects: the time of such an object,
+ * alone on the fastest rank, relative to the time in which all ranks together would do all
+ * work. */
 static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
-    int32_t which = 0;
+    int64_t which = 0;
     if (s->n_components != 1) {
         return;
     }
@@ -538,7 +529,7 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
         speed += v;
         fastest = fmax(fastest, v);
     }
-    for (int32_t i = 0; i < s->n_objects; i++) {
+    for (int64_t i = 0; i < s->n_objects; i++) {
         const double load = s->load[i];
         work += load;
         second = fmax(second, fmin(load, first));
@@ -561,8 +552,9 @@ static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_
                           (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
 }
 
-/* Write the speeds to out[n]; zeros if `speed` is NULL.  given: true: the program gives them, in
- * any unit; they are scaled to a geometric mean of 1, like learned speeds. */
+/* Write the speeds to out[n]; zeros if `speed` is NULL.  given: true: the program gives the
+ * speeds, in any unit: scale them to a geometric mean of 1, like learned speeds; false: copy
+ * them. */
 static void tell_speeds(const double *speed, int32_t n, bool given, double *out)
 {
     double sum = 0.0;
@@ -613,8 +605,8 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 /* ---- a preview ------------------------------------------------------------------------------ */
 
-/* Estimate the seconds per iteration that a placement with known speeds would save.  The placement
- * is always made by the same strategy (BestFitLB), which is cheap and good. */
+/* Estimate the seconds per iteration that a new placement of the snapshot would save.  The
+ * placement is always made by BestFitLB, which is fast and balances well. */
 static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -11,13 +11,13 @@ static const double BROKEN = 1.05;
 /* If max/mean is more than VOID times the predicted max/mean, neither noise nor drift explains it.
  */
 static const double VOID = 1.5;
-/* The pause before a preview is the same for the first SOON previews, then it doubles with each
- * preview.  If max/mean is more than WORSE times max/mean at the last preview, there is no pause,
- * and the doubling starts again. */
+/* The pause before each of the first SOON previews is FIRST iterations; then the pause doubles
+ * from preview to preview.  If max/mean is more than WORSE times max/mean at the last preview,
+ * there is no pause, and the doubling starts again. */
 static const double WORSE = 1.1;
 static const double SOON = 2.0;
-/* A preview is due when the time lost since the last LB step is LOST times the price of a preview.
- */
+/* A preview is due when the time lost since the last LB step or preview is LOST times the price of
+ * a preview. */
 static const double LOST = 8.0;
 
 static void begin(plb_promise_t *self)

@@ -1,8 +1,18 @@
 #include "decide/receipt.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
+
+plb_placing_t plb_placing_unknown(void)
+{
+    plb_placing_t out;
+#define X(name) out.name = NAN;
+    PLB_PLACING(X)
+#undef X
+    return out;
+}
 
 void plb_receipt_free(plb_receipt_t *self)
 {

@@ -1,6 +1,6 @@
 /* The receipt of a decision: its reasons, its cost, and the time that it saved.
  *
- * Python's `Receipt` has fields of the same names; its docstring describes them.
+ * Python's `Receipt` has most fields, with the same names; its docstring describes them.
  */
 #pragma once
 
@@ -45,6 +45,9 @@ typedef struct plb_placing {
 #undef X
 } plb_placing_t;
 
+/** A description in which nothing is known: all numbers are NAN. */
+plb_placing_t plb_placing_unknown(void);
+
 /* X(name): the other numbers in a receipt; NAN: unknown. */
 #define PLB_RECEIPT(X)                                                                            \
     X(max)                                                                                        \
@@ -74,10 +77,11 @@ typedef struct plb_placing {
 
 typedef enum plb_decision_kind {
     PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
-    PLB_DECISION_OFF,     /* LB steps cost more (`paid` seconds) than they save (`saved` seconds):
-                             there are none before iteration `off_until` */
+    PLB_DECISION_OFF,     /* recent LB steps cost more (`paid` seconds) than they saved (`saved`
+                             seconds): no LB step before iteration `off_until` */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
-    PLB_DECISION_SPEEDS, /* rebalance: better speed estimates save `found` seconds per iteration */
+    PLB_DECISION_SPEEDS, /* rebalance: a preview expects this to save `found` seconds per iteration
+                            (promise.h) */
 } plb_decision_kind_t;
 
 /* The expected gain and cost of a strategy. */
@@ -100,12 +104,12 @@ typedef struct plb_receipt {
 #undef X
     char why[512]; /* why this strategy was chosen; empty if there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    /* owned; [n_ranks] speeds of the ranks that the strategy was given; NULL: none */
+    /* owned; [n_ranks] speeds of the ranks, as given to the strategy; NULL: it was given none */
     double *speed;
 } plb_receipt_t;
 
-/* X(name, type): sums over the dropped receipts; `from`: the number of the first dropped receipt.
- */
+/* X(name, type): sums over the dropped receipts; `from`: the index of the first dropped receipt,
+ * `n`: how many were dropped. */
 #define PLB_DROPPED(X)                                                                            \
     X(from, int64_t)                                                                              \
     X(n, int64_t)                                                                                 \
@@ -122,8 +126,8 @@ typedef struct plb_dropped {
 
 void plb_receipt_free(plb_receipt_t *self);
 
-/** If there are `keep` receipts (8 or more; 0: no limit), keep the first quarter and the last half
- * of them, and add the others to `dropped`.  Returns by how much the indices of the last half
- * decrease. */
+/** Drop old receipts if n >= keep (8 or more; 0: never drop any): keep the first keep / 4 and the
+ * last keep / 2 receipts, and add the others to `dropped`.  Return by how much the indices of the
+ * last keep / 2 receipts decrease. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);

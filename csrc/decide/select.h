@@ -2,7 +2,7 @@
  *
  * In: the statistics of every iteration (plb_selector_observe), and the outcome of every LB step
  * (plb_selector_balanced).  Out, after each iteration: whether anything is out of balance, and
- * which of the candidate strategies an LB step should use now.  A strategy whose placement depends
+ * which of the candidate strategies an LB step would use now.  A strategy whose placement depends
  * on communication is a communication strategy; if it depends on load but not on communication, it
  * is a computation strategy; other strategies cannot be selected.
  *
@@ -19,16 +19,17 @@
  * (it makes a placement from scratch) or refinement (it changes the present one).
  *
  *   1. A strategy is chosen even if nothing is out of balance, because the trigger may ask for an
- *      LB step nevertheless.  The thesis says both "at least 10 %" (3.7.1) and "more than 10 %"
- *      (3.7.3); here it is at least.
+ *      LB step nevertheless.  Communication is intensive if it takes "at least 10 %" of the load
+ *      (thesis, 3.7.1) or "more than 10 %" (3.7.3); here it is at least.
  *   2. The first LB step of each kind uses a comprehensive strategy, the following ones use
  *      refinements (3.7.2).  In the thesis only the first LB step of the run is comprehensive. But
  *      a placement that was made without regard to communication is a poor start for a
  *      communication refinement.
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
- *      that the last comprehensive strategy left; or if refinements cost more than `dearer` times
- *      as much, and the last one left at least as much max/mean.  Then comprehensive strategies
- *      follow.
+ *      that the last comprehensive strategy left; or if it left no smaller max/mean, and
+ *      refinements cost more than `dearer` times as much as comprehensive strategies.  If they
+ *      perform poorly, comprehensive strategies follow.  Of several candidates of a family, the
+ *      best one (rule 5) is compared.
  *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
  *      refinement gets another chance.  After `again` refinements in a row, if the last one left
  *      more than `imbalance`, a comprehensive strategy gets another chance.
@@ -49,8 +50,8 @@ typedef enum plb_kind {
     PLB_COMMUNICATION, /* keeps objects together that communicate */
 } plb_kind_t;
 
-/* X(name, in words): where figure 3.8 ends.  The ends at a strategy come last, from
- * PLB_NEED_IDLE_COMMUNICATION on. */
+/* X(name, in words): the ends of the path through figure 3.8.  The ends that ask for a strategy
+ * come last, from PLB_NEED_IDLE_COMMUNICATION on. */
 #define PLB_NEEDS(X)                                                                              \
     X(START, "nothing was observed yet")                                                          \
     X(BALANCED, "the load is balanced and no rank is idle for long")                              \
@@ -124,20 +125,21 @@ extern const plb_param_t plb_selection_params[];
 /* What may be selected: a strategy of the table, or one written in another language. */
 typedef struct plb_candidate {
     plb_family_t family;
-    unsigned looks_at;
+    unsigned looks_at; /* what its placement depends on: bits PLB_LOOKS_* */
 } plb_candidate_t;
 
 /* The statistics of one iteration for the selector. */
 typedef struct plb_workload {
     double max, mean;        /* seconds: maximum and mean of the ranks' loads */
     double total;            /* seconds: load of all ranks */
-    double utilization;      /* utilization of the least utilized rank, 0 ... 1 (Menon eq. 3.2) */
+    double utilization;      /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/stats.h) */
     int64_t messages, bytes; /* number and bytes of the messages between objects on different
                                 ranks */
 } plb_workload_t;
 
-/* What an LB step achieved.  `before` and `after`: time of the slowest rank divided by the mean
- * load, 1 or more; for a communication strategy including the time of messages. */
+/* The outcome of an LB step.  `before` and `after`: time of the slowest rank divided by the mean
+ * load, 1 or more, including the time of messages if their cost is known.  The decider takes the
+ * `after` that the placement predicts. */
 typedef struct plb_outcome {
     double before, after;
     double cost; /* seconds that the LB step cost */
@@ -146,16 +148,17 @@ typedef struct plb_outcome {
 
 /* What the selector remembers of a candidate. */
 typedef struct plb_record {
-    int64_t n; /* number of LB steps */
-    /* Outcome of the last LB step with this candidate.  Only the cost is the mean of its previous
-     * value and the new measurement, because a single LB step may have been disturbed. */
+    int64_t n; /* number of LB steps with this candidate */
+    /* Outcome of the last LB step with this candidate.  But the cost is an average: each LB step
+     * sets it to the mean of its old value and the new measurement, because a single LB step may
+     * have been disturbed. */
     plb_outcome_t last;
 } plb_record_t;
 
 typedef struct plb_choice {
-    bool needed; /* true: figure 3.8 ends at a strategy; false: nothing is out of balance, or no
+    bool needed; /* true: figure 3.8 asks for a strategy; false: nothing is out of balance, or no
                     strategy helps */
-    plb_need_t need; /* where figure 3.8 ends */
+    plb_need_t need; /* where the path through figure 3.8 ends */
     plb_kind_t kind; /* the kind of strategy that the statistics of the iteration ask for */
     /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
     plb_kind_t used;
@@ -175,12 +178,12 @@ typedef struct plb_selector {
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];
     plb_family_t latest[2]; /* family of the last LB step, for each kind */
-    int64_t in_row[2];      /* number of LB steps in a row with this family, for each kind */
+    int64_t in_row[2];      /* number of LB steps in a row with family `latest`, for each kind */
     plb_choice_t choice;    /* the choice for the last observed iteration */
 } plb_selector_t;
 
-/** Begin with `candidates` in the order of the table, which are copied, and
- *  params[PLB_N_SELECTION].  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or
+/** Begin with candidates[n], which are copied, and params[PLB_N_SELECTION].  alpha, beta: seconds
+ *  per message and per byte.  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or
  *  beta is not a valid time; a parameter is out of range. */
 int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
                       double alpha, double beta, const double *params, plb_err_t *err);

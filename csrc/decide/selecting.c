@@ -9,8 +9,8 @@
  * choice). */
 static const double FIRST_CYCLE = 100.0;
 
-/* The first refinement of the chosen kind, which may replace a comprehensive strategy; -1: there
- * is none. */
+/* Return the index of a refinement that may replace the chosen strategy: the first one of the same
+ * kind.  -1: there is none, or the chosen strategy is a refinement itself or has run before. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 {
     if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
@@ -55,8 +55,8 @@ static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
     return -1;
 }
 
-/* Return the smallest max/mean that a central strategy left at its most recent LB step; NAN: no
- * central strategy has run. */
+/* Return the smallest max/mean that a central strategy predicted at its most recent LB step; NAN:
+ * no central strategy has run. */
 static double left_by_central(const plb_decider_t *self)
 {
     double least = NAN;
@@ -66,8 +66,10 @@ static double left_by_central(const plb_decider_t *self)
     return least;
 }
 
-/* Return the expected number of iterations until the next LB step: the ideal period or, if it is
- * not known, the number of iterations since the last LB step. */
+/* Return the expected number of iterations until the next LB step, at most the number of
+ * iterations that remain.  It is the ideal period or, if no period is known, the number of
+ * iterations since the last LB step (before the first LB step: since the start, but at least
+ * FIRST_CYCLE). */
 static double until_next(const plb_decider_t *self)
 {
     const double tau = self->trigger->verdict.tau;

@@ -38,7 +38,8 @@ static int begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err)
 {
     PLB_FAIL_IF(plb_steps_broken(self), err, PLB_ERR_STATE,
-                "there are no more steps: a rank has failed, has left or was in another call");
+                "there are no more steps: a rank has failed or left, or "
+                "the ranks were in different steps");
     return begin(self, mine, err);
 }
 
@@ -68,8 +69,8 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     return PLB_OK;
 }
 
-/* Take the oldest record under way.  After a record that ended the steps, each rank begins at most
- * `lag` more steps. */
+/* Take the oldest record under way.  If it ends the steps, ranks may already have begun up to
+ * `lag` later reductions, which all ranks must complete. */
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {

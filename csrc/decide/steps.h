@@ -15,20 +15,23 @@ typedef struct plb_steps {
     const plb_reduction_t *net; /* borrowed; its depth is lag + 2 or more */
     int32_t lag;
     int64_t begun, taken; /* numbers of reductions begun, and of merged records taken */
-    /* number of the last reduction that ranks complete; INT64_MAX: no rank has left */
+    /* after a record that ended the steps: index (from 0) of the last reduction, which all ranks
+     * complete; INT64_MAX: no record has ended the steps */
     int64_t last;
-    plb_stats_t all; /* the last merged record that was taken */
+    plb_stats_t all; /* the last merged record that was taken; if a record has ended the steps,
+                        that record */
 } plb_steps_t;
 
 /** Begin.  PLB_ERR_VALUE: the lag is negative, or too large for the depth of `net`. */
 int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err);
 
-/** Contribute to the next step.  Returns at once.  PLB_ERR_STATE: a rank has left. */
+/** Contribute to the next step.  Returns at once.  PLB_ERR_STATE: the steps are broken
+ * (plb_steps_broken). */
 int plb_steps_begin(plb_steps_t *self, const plb_stats_t *mine, plb_err_t *err);
 
 /** Take the merged record that is due; wait for at most `timeout_ns` nanoseconds (negative: no
  *  limit).  *have: true: the record is now in self->all; false: none is due, or it did not come in
- *  time (plb_steps_is_due tells which).  A record that ends the steps (plb_steps_broken) is taken
+ *  time (then plb_steps_is_due is true).  A record that ends the steps (plb_steps_broken) is taken
  *  like any other. */
 int plb_steps_take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                    plb_err_t *err);
@@ -44,12 +47,13 @@ int64_t plb_steps_under_way(const plb_steps_t *self);
 /** Whether a record must be taken before the next contribution. */
 bool plb_steps_is_due(const plb_steps_t *self);
 
-/** Whether the last record that was taken ends the steps: ranks are in different steps, have
- *  failed or left. */
+/** Whether a record that was taken has ended the steps: ranks are in different steps, a rank has
+ *  failed, or some ranks (not all) have left. */
 bool plb_steps_broken(const plb_steps_t *self);
 
-/** Leave: contribute `mine` as the final record (unless the steps are broken), and complete the
- * reductions under way, for at most `timeout_ns` nanoseconds.  *done: true: all are complete, and
- * self->all is the record that ended the steps; false: call this again. */
+/** Leave.  Contribute `mine` (NULL: nothing) as the final record, unless the steps are broken.
+ * Then complete the reductions under way, for at most `timeout_ns` nanoseconds (negative: no
+ * limit).  *done: true: all are complete, and self->all is the record that ended the steps; false:
+ * call this again, with `mine` NULL. */
 int plb_steps_leave(plb_steps_t *self, const plb_stats_t *mine, int64_t timeout_ns,
                     plb_tick_fn tick, void *arg, bool *done, plb_err_t *err);

@@ -6,10 +6,10 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* While the cost of an LB step is unknown, one is tried when the imbalance has cost as much time
- * as TRIAL balanced iterations.  (An LB step takes as long as 0.1 to 100 balanced iterations; the
- * geometric mean is 3.)  In a short run, it is tried as soon as the imbalance has cost the
- * fraction SHARE of the run. */
+/* While the cost of an LB step is unknown, an LB step is tried when the imbalance has cost as much
+ * time as TRIAL balanced iterations.  (Usual costs are of this order: 0.1 to 100 balanced
+ * iterations, 3 in the geometric mean.)  In a short run, an LB step is tried as soon as the
+ * imbalance has cost the fraction SHARE of the run. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)

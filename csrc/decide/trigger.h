@@ -15,11 +15,12 @@
 /* What a trigger observes of one iteration.  Iteration numbers increase, and may skip some. */
 typedef struct plb_observation {
     int64_t iteration;
-    double max, mean; /* seconds: maximum and mean of the ranks' times */
+    double max, mean; /* seconds: maximum and mean of the ranks' loads */
 } plb_observation_t;
 
-/* X(name, why, in words).  Reasons to rebalance come last, from PLB_REASON_EVERY on; before
- * them, from PLB_REASON_SUSPECT on, come reasons why an imbalance is not worth an LB step. */
+/* X(name, words): the reasons of verdicts.  Reasons to rebalance come last, from PLB_REASON_EVERY
+ * on; before them, from PLB_REASON_SUSPECT on, come reasons why an imbalance is not worth an LB
+ * step. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last LB step")                                           \
@@ -52,6 +53,7 @@ typedef enum plb_reason {
 #define X(name, words) PLB_REASON_##name,
     PLB_REASONS(X)
 #undef X
+        PLB_N_REASONS
 } plb_reason_t;
 
 /** The reason in words. */
@@ -69,8 +71,8 @@ const char *plb_reason_words(plb_reason_t reason);
     X(mean_offset, "s", "fitted mean at the last LB step (c_a)")                                  \
     X(growth, "s", "growth per iteration of maximum - residual * mean (eq. 3.3, m)")              \
     X(residual, "", "max/mean that the last LB step could not remove (3.5.3)")                    \
-    X(excess, "s", "what the imbalance beyond the residual has cost since the last LB step")      \
-    X(level, "s", "excess of an iteration that is expected to persist")                           \
+    X(excess, "s", "what the imbalance has cost since the last LB step")                          \
+    X(level, "s", "imbalance per iteration that is expected to persist")                          \
     X(rate, "s", "lowest average cost per iteration, by the evidence so far")                     \
     X(gain, "s", "expected gain of an LB step over the remaining iterations")                     \
     X(cost, "s", "cost of one LB step (theta)")
@@ -83,9 +85,10 @@ typedef struct plb_verdict {
 #undef X
 } plb_verdict_t;
 
-/* What has happened since the last LB step.  The letters are those of Boulmier 2021. */
+/* What has happened since the last LB step.  Boulmier 2021 has the letters tau (here n), u and U.
+ */
 typedef struct plb_cycle {
-    int64_t n; /* tau: number of observed iterations */
+    int64_t n; /* number of observed iterations since the last LB step */
     double u;  /* max - mean of the last iteration, seconds */
     double U;  /* sum of u since the last LB step, seconds */
 } plb_cycle_t;
@@ -114,19 +117,20 @@ struct plb_trigger {
     double *params; /* owned; n_params values */
     void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
-    int64_t last;   /* iteration of the last LB step; before that, the iteration before the first
-                       observed one */
-    bool started;   /* whether an iteration was observed */
+    int64_t last;   /* iteration of the last LB step; before the first LB step, the iteration
+                       before the first observed one */
+    bool started;   /* whether an iteration was observed, or an LB step took place */
     int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
-    double cost;    /* expected cost of the next LB step; NAN: unknown */
-    bool misled; /* true: the last LB step used estimates from before a jump of the loads, so the
-                    imbalance that it left may be removable; false: its estimates were good */
+    double cost;    /* seconds: expected cost of the next LB step; NAN: unknown */
+    bool misled;    /* true: the loads jumped just before the last LB step, which used older
+                       estimates, so an LB step may remove the imbalance that it left; false: no
+                       jump */
     plb_cycle_t cycle;
     int failed;            /* PLB_OK, or the error code of a user's trigger that failed */
     plb_verdict_t verdict; /* the last verdict */
 };
 
-/* X(name of plb_trigger_*), in the order in which they are listed. */
+/* X(name of plb_trigger_*), in the order in which pylb.triggers() lists them. */
 #define PLB_TRIGGERS(X)                                                                           \
     X(periodic)                                                                                   \
     X(threshold)                                                                                  \
@@ -154,15 +158,16 @@ int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const 
                      plb_err_t *err);
 void plb_trigger_free(plb_trigger_t *self);
 
-/** Set what is known before the run.  end: the number of the last iteration plus 1; INT64_MAX:
- * unknown.  cost: the expected seconds of an LB step; NAN: no new estimate.  PLB_ERR_VALUE: cost
- * is infinite or negative. */
+/** Set the end of the run and the expected cost of the next LB step; may be called again with
+ * better values.  end: the number of the last iteration plus 1; INT64_MAX: unknown.  cost: the
+ * expected seconds of an LB step; NAN: no new estimate.  PLB_ERR_VALUE: the cost is infinite or
+ * negative. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** Observe an iteration; the verdict is then in self->verdict.  If the iteration ran before the
  *  last LB step, the verdict is not to rebalance (PLB_REASON_STALE).  PLB_ERR_VALUE: a time is
  * NaN, infinite or negative; PLB_ERR_STATE: the iteration number does not increase.  If a user's
- *  trigger fails, its code, self->failed, is returned. */
+ *  trigger fails, its error code, self->failed, is returned. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
 /** Record an LB step at the end of `iteration`: its cost in seconds, and the max/mean (1 or more)
@@ -177,9 +182,9 @@ double plb_trigger_guess(const plb_trigger_t *self, double most);
 
 /** Whether a first LB step is due, to learn its cost.  As in the ski rental problem, it is due
  * when `excess`, the seconds lost by the imbalance, reaches the assumed cost.  False if the cost
- * is known. mean: seconds of a balanced iteration. */
+ * is known.  mean: seconds of a balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
-/** For triggers that need the cost of an LB step.  Returns true if the cost is unknown; then it
- * has set the reason of *v.  Returns false if the cost is known; then *v is unchanged. */
+/** For triggers that need the cost of an LB step.  If the cost is unknown, set the reason of *v
+ * and return true.  If the cost is known, leave *v unchanged and return false. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);

@@ -199,15 +199,16 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    /* strtod needs a character after the number.  Files of pylb are JSON objects, so there is
-     * one. */
+    /* strtod needs a character after the number.  A valid file has one, because every file that is
+     * read here is a JSON object. */
     if (p == self->end) {
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;
 }
 
-/* Convert a number that plb_decimal does not take: more than 19 digits, or a large exponent. */
+/* Convert a number that plb_decimal does not take: its digits do not fit into 64 bits, or its
+ * exponent is too large or too small. */
 static double slow_decimal(const plb_number_t *x)
 {
     locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -294,8 +295,8 @@ static int enter(plb_json_t *self, char bracket, const char *what)
     return PLB_OK;
 }
 
-/* Read what follows an element: *more is true if another element comes; otherwise the cursor is
- * then after the closing bracket. */
+/* Read the character after an element.  *more: true after a comma, false after the closing
+ * bracket. */
 static int separator(plb_json_t *self, char bracket, const char *what, bool *more)
 {
     const char c = plb_json_peek(self);

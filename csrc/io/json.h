@@ -1,9 +1,9 @@
 /* A strict JSON reader of text in memory.  It reads the text once, and allocates no memory.
  *
- * For each object the caller lists the keys that it knows; values of other keys are checked and
- * skipped.  The text must follow RFC 8259 exactly (no NaN, no comments, no trailing commas;
- * strings in UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an
- * object.  Errors give file, byte, line and what was expected. */
+ * For each object the caller lists the known keys; values of other keys are checked and skipped.
+ * The text must follow RFC 8259 exactly (no NaN, no comments, no trailing commas; strings in
+ * UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an object.  Errors
+ * give file, byte, line and what was expected. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,7 +46,8 @@ typedef struct plb_key {
         name, sizeof name - 1, required                                                           \
     }
 
-/** Reads the value of key number `key`, e.g. into `into`, the caller's pointer. */
+/** Read the value of key number `key`, or the next item of an array.  into: the pointer that was
+ * given to plb_json_object or plb_json_array. */
 typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);
 typedef int (*plb_json_item_fn)(plb_json_t *self, void *into);
 
@@ -77,8 +78,8 @@ int plb_json_bool(plb_json_t *self, const char *what, bool *out);
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out);
 int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out);
 
-/** Read an integer of 64 bits, signed or unsigned; 2^63 and above keep their bits and so become
- * negative. */
+/** Read an integer of 64 bits, signed or unsigned; values of 2^63 and above keep their bits and so
+ * become negative. */
 int plb_json_id(plb_json_t *self, const char *what, int64_t *out);
 
 /** Check that only white space follows. */

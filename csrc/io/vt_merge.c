@@ -181,7 +181,7 @@ static int add_phase(merger_t *self, int64_t i, int64_t source)
             }
         }
     }
-    for (int32_t f = 0; f < self->n_files; f++) { /* only now, all tasks of the phase are known */
+    for (int32_t f = 0; f < self->n_files; f++) { /* now that all tasks of the phase are known */
         const plb_vt_scan_t *file = self->files[f];
         const plb_vt_phase_t *phase = &file->phases[source];
         for (int64_t k = phase->comm_begin; k < phase->comm_end; k++) {
@@ -215,7 +215,7 @@ static int new_arrays(merger_t *self, int64_t entities, int64_t tasks, int64_t c
     return PLB_OK;
 }
 
-/* Find out which of the user_defined numbers occur in the files. */
+/* Find out which of the user_defined numbers occur in a file. */
 static void find_user(merger_t *self, const plb_vt_scan_t *file)
 {
     for (int64_t i = 0; i < file->n_user; i++) {

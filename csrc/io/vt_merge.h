@@ -39,7 +39,8 @@ typedef struct plb_vt_run {
  *  Tasks and communications of a phase are in the order of the ranks, then of the file.
  *
  *  vt appends a task of zero time to phase 0 of each rank, with the id 0 that no object has
- *  (LBDataHolder::addInitialTask).  These are no tasks of the run, but remain in the text. */
+ *  (LBDataHolder::addInitialTask).  These tasks are not part of the run, but remain in the
+ *  text. */
 int plb_vt_merge(plb_vt_run_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
                  const int64_t *source, int64_t n_phases, plb_err_t *err);
 void plb_vt_run_free(plb_vt_run_t *self);

@@ -31,7 +31,7 @@
     X(WRITE_SHARED, "WriteShared")                                                                \
     X(COMM_OTHER, "other")
 
-/* Numbers of a task's user_defined that LBAF and vt know. */
+/* Names of the numeric fields in a task's user_defined that LBAF and vt know. */
 #define PLB_VT_USER(X)                                                                            \
     X(shared_id)                                                                                  \
     X(shared_bytes)                                                                               \

@@ -1,4 +1,4 @@
-/* Writes the files of a run under another placement. */
+/* Writes the files of a run for another placement. */
 #pragma once
 
 #include "io/vt_merge.h"
@@ -11,7 +11,7 @@ typedef struct plb_vt_move {
     bool comm;
 } plb_vt_move_t;
 
-/* A plan to write the run under another placement.  A task goes into the file of its new rank,
+/* A plan to write the run for another placement.  A task goes into the file of its new rank,
  * and its `node` is replaced.  A communication goes with one of its two tasks, as vt records it:
  * a message with its sender, a broadcast with its receiver.  The plan does not own the scans. */
 typedef struct plb_vt_plan {
@@ -25,7 +25,7 @@ typedef struct plb_vt_plan {
     int64_t n_moves, room;
 } plb_vt_plan_t;
 
-/** Plan the files of a run under another placement.  files, source: the arguments of
+/** Plan the files of a run for another placement.  files, source: the arguments of
  * plb_vt_merge, which has made the run.  run: only its task_entity, comm_src, comm_dst,
  * n_entities and lengths are used.  rank: new rank of each task of the run.  PLB_ERR_VALUE: a
  * phase that is a copy of another phase, and so has no text of its own, has a different placement.

@@ -48,7 +48,8 @@ int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value)
                 option == NULL ? "option" : "value");
     return self->ready
                ? PLB_FAIL(err, PLB_ERR_STATE,
-                          "%.100s is set after the first step began: expected before it", option)
+                          "%.100s is set after the first step began: expected an earlier call",
+                          option)
                : plb_settings_set(&self->settings, option, value, err);
 }
 
@@ -133,10 +134,10 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     free_content(self);
 }
 
-/* Leave before this rank's first step; other ranks may already be in theirs. */
+/* Leave before this rank's first step; other ranks may already be in their first step. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
-    plb_err_t own; /* ignore an error of the options, which this rank does not need any more */
+    plb_err_t own; /* an error of the options; ignored if this rank can still take part in steps */
     const int ret = plb_lib_advisor_begin(self, false, &own);
     if (self->steps.net == NULL) {
         *err = own;
@@ -145,13 +146,21 @@ static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
     return plb_lib_advisor_leave(self, err);
 }
 
+int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err)
+{
+    plb_lib_advisor_t *self = handle->content;
+    return self->begun && !self->over ? plb_lib_advisor_begin_leaving(self, err) : PLB_OK;
+}
+
 int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
 {
     plb_lib_advisor_t *self = handle->content;
     int ret = PLB_OK;
     if (self->begun && !self->over) {
         ret = plb_lib_advisor_leave(self, err);
-        PLB_THEN(plb_lib_record_write(self, err));
+        if (!plb_steps_broken(&self->steps)) { /* the same on all ranks */
+            ret = plb_lib_record_write(self, ret, err);
+        }
     } else if (!self->begun && self->ranks->size > 1) {
         ret = leave_at_once(self, err);
     }

@@ -9,10 +9,11 @@
 #include "lib/plan.h"
 #include "lib/settings.h"
 
-/* What the run record has of a step, in seconds; `utilization` has no unit. */
+/* What the run record contains for each step, over all ranks: seconds, but `utilization` is a
+ * fraction. */
 typedef struct plb_step_row {
     double time, max, mean, idle, utilization, min;
-    double load; /* load of this rank */
+    double load; /* seconds: load of this rank */
 } plb_step_row_t;
 
 typedef struct plb_lib_advisor {
@@ -23,34 +24,37 @@ typedef struct plb_lib_advisor {
     plb_advisor_t core;
     plb_steps_t steps;
     bool ready; /* whether the environment was read, and options can no longer be set */
-    /* whether plb_lib_advisor_begin was called; whether steps end by pylb_advise_cells */
+    /* begun: whether plb_lib_advisor_begin was called; with_cells: whether steps end by
+     * pylb_advise_cells */
     bool begun, with_cells;
     bool over;           /* whether there are no more steps */
-    int64_t fingerprint; /* of the settings and of with_cells; must be equal on all ranks */
+    bool leaves;         /* whether plb_lib_advisor_begin_leaving was called */
+    int64_t fingerprint; /* hash of the settings and of with_cells; must be equal on all ranks */
     plb_clock_t clock;   /* the clock of pylb_start and pylb_stop */
-    plb_crowd_t crowd;
-    int64_t step;       /* number of the next step */
-    int64_t n_observed; /* number of merged records that were observed */
+    plb_crowd_t crowd;   /* the group of ranks with the fewest cores per rank */
+    int64_t step;        /* number of the next step */
+    int64_t n_observed;  /* number of merged records that were observed */
     /* the cells of the present step, during pylb_advise_cells; else NULL */
     const pylb_cells *cells;
 
     /* What this rank has measured in the present step. */
     double work;      /* seconds of this rank's work */
-    int64_t started;  /* ns: time of pylb_start; 0: pylb_start was not called, or pylb_stop was */
+    int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
-    int64_t moved_ns; /* nanoseconds of the redistributions in this step */
-    double cost;      /* seconds that the redistributions in this step have cost this rank */
-    bool rebalanced;
+    int64_t moved_ns; /* nanoseconds of the redistributions in this step, as measured by pylb */
+    double cost;      /* seconds that the redistributions in this step have cost this rank, as
+                         measured by pylb or passed by the program */
+    bool rebalanced;  /* whether this rank has redistributed its data in this step */
 
     pylb_plan plan;    /* plan of the most recent step; plan.ranks is NULL: there is none */
     int64_t *exported; /* [n_exported] owned: keys of the cells that the plan sends to other ranks,
                           ascending */
     int64_t n_exported;
 
-    bool asks; /* true: the trigger is a function of the program, so the ranks compare their
-                  answers; false: it is one of pylb's */
-    plb_step_row_t *row; /* [n_rows] owned */
+    bool asks; /* true: the trigger is a function of the program, so the ranks compare its answers;
+                  false: the trigger is one of pylb's */
+    plb_step_row_t *row; /* [room] owned: the steps for the run record; n_rows are complete */
     int64_t n_rows, room;
 } plb_lib_advisor_t;
 
@@ -58,14 +62,20 @@ typedef struct plb_lib_advisor {
  *  after an error. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
+/** Begin to close an open advisor: if this rank has made steps, tell the other ranks that it makes
+ * no more.  Returns at once; plb_lib_advisor_close does the rest. */
+PLB_SHARED int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err);
+
 /** Close an open advisor; called by pylb_advisor_close.  Collective. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 
-/** Free an advisor that not all ranks could open.  Collective: a rank that could not open one
+/** Close the handle and free the advisor, without ending its steps.  Call this if the steps have
+ * ended, or if not all ranks could open an advisor.  Collective: a rank that could not open one
  * frees its transport instead. */
 PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 
-/** Return the advisor of a handle; NULL with PLB_ERR_STATE if it was closed. */
+/** Return the advisor of a handle.  NULL with an error: the advisor was closed (PLB_ERR_STATE), or
+ * the handle is NULL or of another kind (PLB_ERR_VALUE). */
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 
 /* Begin a function of pylb.h: declare `err`, the error of this thread, and `self`, the advisor of
@@ -82,9 +92,9 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
 
 /** Make the settings final, and make the decider.  Call this before the first step ends.
- * Collective: also for a rank that has an error or closes its advisor before its first step, so
- * that no other rank waits for it.  After an error, self->steps.net is NULL if this
- * rank cannot end steps. */
+ * Collective: a rank that has an error, or that closes its advisor before its first step, must
+ * call this, too, so that no other rank waits for it.  After an error, self->steps.net is NULL if
+ * this rank cannot end steps. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
 /** Whether pylb measures no time itself: the program measures, and passes all seconds. */
@@ -93,10 +103,13 @@ static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
     return self->settings.clock == PLB_CLOCK_NONE;
 }
 
-/* Called before and after a migration of the plan; arg: the advisor. */
+/* Called before and after each migration by the plan, to measure its time; arg: the advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);
 
+/** Contribute for the last time, unless this rank has done so already.  Returns at once. */
+int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err);
+
 /** End the steps of this rank: contribute for the last time, and take the records that are still
- *  under way.  Collective. */
+ *  under way, also after an error.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);

@@ -1,55 +1,21 @@
-/* The beginning of an advisor: makes its settings final, and makes its decider. */
-#include <math.h>
-
-#include "base/mem.h"
+/* The beginning of an advisor: makes the settings final, and makes the decider. */
 #include "lib/advisor.h"
-#include "lib/candidates.h"
+#include "lib/decider.h"
 #include "lib/registered.h"
 #include "lib/sharing.h"
-
-/* Largest number of receipts that a run without a record keeps: the earliest and the most recent
- * ones. */
-enum { MOST_RECEIPTS = 4096 };
 
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
 {
     return plb_handle_content((const plb_handle_t *)lb, PLB_HANDLE_ADVISOR, err);
 }
 
-/* Make the decider of these settings.  If the program passes no cells, the decider's only strategy
- * is the program's own redistribution. */
 static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    double ledger[PLB_N_LEDGER];
-    const plb_settings_t *s = &self->settings;
-    plb_candidates_t among;
-    for (int i = 0; i < PLB_N_LEDGER; i++) {
-        ledger[i] = plb_ledger_params[i].fallback;
-    }
-    PLB_TRY(plb_candidates_init(&among, s, self->with_cells, err));
-    const plb_decider_options_t opt = {
-        .n_ranks = self->ranks->size,
-        .candidates = among.list,
-        .n = among.n,
-        .selects = self->with_cells && s->strategy == NULL,
-        .selection = among.selection,
-        .ledger = ledger,
-        .gives_up = plb_settings_gives_up(s),
-        .learns = self->with_cells && plb_settings_learns(s),
-        .watches = self->with_cells && plb_settings_watches(s),
-        .network = s->network,
-        .keep = s->record == NULL ? MOST_RECEIPTS : 0,
-        .seed = (uint64_t)s->seed,
-    };
-    self->asks = plb_registered_is_own(s->trigger);
-    PLB_TRY(plb_trigger_init(&self->trigger, s->trigger, s->trigger_params, err));
-    PLB_TRY(plb_decider_init(&self->decider, &opt, &self->trigger, err));
+    PLB_PASS(plb_lib_decider_init(&self->decider, &self->trigger, &self->settings,
+                                  self->with_cells, self->ranks->size, err));
+    self->asks = plb_registered_is_own(self->settings.trigger);
     plb_advisor_init(&self->core, &self->decider, self->with_cells);
-    ret = s->steps < 0 ? PLB_OK : plb_decider_expect(&self->decider, s->steps, NAN, NAN, err);
-out:
-    plb_candidates_free(&among);
-    return ret;
+    return PLB_OK;
 }
 
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
@@ -57,9 +23,9 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     if (self->ready) {
         return PLB_OK;
     }
-    self->ready = true;
     PLB_PASS(plb_settings_environment(&self->settings, err));
     self->clock = self->settings.clock;
+    self->ready = true;
     return PLB_OK;
 }
 

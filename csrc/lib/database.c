@@ -34,7 +34,8 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
     return PLB_OK;
 }
 
-/* X(array, its length): what a rank sends, in this order; each array begins at a multiple of 8. */
+/* X(array, its length): the arrays that a rank sends, in this order; each begins at a multiple of
+ * 8 bytes. */
 #define ARRAYS(X)                                                                                 \
     X(load, n)                                                                                    \
     X(key, n)                                                                                     \
@@ -53,7 +54,7 @@ enum {
 };
 
 typedef struct head {
-    int64_t n, n_edges, has; /* has: a bit for each kind of array that the rank has given */
+    int64_t n, n_edges, has; /* has: bit HAS_x is 1 if the rank has given array x */
 } head_t;
 
 static int64_t rounded(int64_t bytes)
@@ -150,7 +151,8 @@ static head_t unpack(const char *wire, pylb_cells *out)
     return h;
 }
 
-/* Check that all ranks with cells gave the same kinds of arrays. */
+/* Check that all ranks with cells gave the same kinds of arrays (arrays of edges may be missing on
+ * some ranks).  *all: the numbers of all cells and edges, and the kinds of arrays. */
 static int check_alike(const char *wire, const int64_t *size, int p, head_t *all, plb_err_t *err)
 {
     int first = -1;
@@ -316,10 +318,10 @@ typedef struct reply {
     char text[512];
     plb_placing_t placing;
     double seconds; /* result of the question: seconds saved (preview) or needed (rehearse) */
-    int64_t n, migrations, bytes;
+    int64_t n, migrations, bytes; /* number of all cells; cells that move, and their bytes */
 } reply_t;
 
-/* A computation of rank 0 on the database, which writes `reply` and `speed`. */
+/* A computation on the database, by rank 0; its function `ask` writes `reply` and `speed`. */
 typedef struct question {
     plb_decider_t *decider;
     const plb_network_t *network;

@@ -9,27 +9,29 @@
 typedef struct plb_placed {
     int32_t *rank;    /* [n] owned: new rank of each cell of this rank */
     int64_t *receive; /* [p] owned: number of cells that come from each rank, including this one */
-    double *speed;    /* [p] owned */
+    double *speed;    /* [p] owned: speeds of the ranks, see plb_decider_place */
     plb_placing_t placing;
-    int64_t migrations, bytes;
+    int64_t migrations, bytes; /* number of cells of all ranks that move, and their bytes */
 } plb_placed_t;
 
-/** Check the cells of a rank, except for their loads and for duplicate keys. */
+/** Check the counts of a rank's cells and edges, and that no required array is missing.  This does
+ * not check the values in the arrays. */
 int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
 
 /** Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
  * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: true:
- * report the seconds that pylb itself needed; false: report 0. */
+ * out->placing has the seconds that pylb itself needed; false: these are 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
+
 /** Estimate the seconds per step that a new placement would save (plb_decider_preview).
  * Collective; an error is raised on all ranks. */
 int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                          double *gain, plb_err_t *err);
 
-/** Estimate the seconds of an LB step; the result is the same on all ranks.  Measures an LB step
- * that runs no strategy and moves nothing, and adds the time to send the cells by this network.
- * Collective. */
+/** Estimate the seconds of an LB step; the result is the same on all ranks.  Measure an LB step
+ * that runs no strategy and moves nothing, and add the time to send all cells of the rank with the
+ * most bytes through `network`.  Collective. */
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err);
 

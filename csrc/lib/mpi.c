@@ -9,13 +9,19 @@ static int n_opened;
 
 /* MPI calls this function when MPI_Finalize deletes the attributes of MPI_COMM_SELF, which it does
  * first.  So a rank that ends without closing its advisors still leaves them, and no other rank
- * waits for it. */
+ * waits for it.  The rank first announces for each advisor that it leaves, and only then waits for
+ * the other ranks, because these may be in a step of any advisor. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
 {
     (void)comm;
     (void)keyval;
     (void)value;
     (void)state;
+    for (int i = 0; i < n_opened; i++) {
+        if (opened[i]->content != NULL) {
+            (void)plb_lib_advisor_begin_close(opened[i], plb_lib_error());
+        }
+    }
     for (int i = 0; i < n_opened; i++) {
         if (opened[i]->content != NULL) {
             (void)plb_lib_advisor_close(opened[i], plb_lib_error());

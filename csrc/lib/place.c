@@ -1,5 +1,8 @@
 /* Placement and metrics: calls that need no advisor. */
+#include <string.h>
+
 #include "base/mem.h"
+#include "lib/decider.h"
 #include "lib/handle.h"
 #include "lib/options.h"
 #include "lib/registered.h"
@@ -21,6 +24,42 @@ out:
     return ret;
 }
 
+/* The parameters of "auto". */
+static const plb_param_t auto_params[] = {
+    PLB_SELECTION(PLB_PARAM_ROW){"alpha", "s", "cost of a message", 2e-6, 0.0, 1e30},
+    {"beta", "s", "cost of a byte", 1e-10, 0.0, 1e30},
+};
+enum { ALPHA = PLB_N_SELECTION, BETA, N_AUTO };
+
+/* Place by the strategy that an advisor would choose for its first LB step.  (Python's
+ * choose_and_place does the same.) */
+static int place_auto(const plb_snapshot_t *in, const char *params, uint64_t seed, int32_t *rank,
+                      plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *value = NULL, *speed = NULL, every = 1.0;
+    plb_settings_t settings = {.seed = (int64_t)seed, .steps = -1, .trigger_params = &every};
+    plb_trigger_t trigger = {0};
+    plb_decider_t decider = {0};
+    plb_placing_t placing;
+    PLB_TRY(plb_option_defaults(auto_params, N_AUTO, &value, err));
+    PLB_TRY(plb_option_params(auto_params, N_AUTO, "auto", params, value, err));
+    PLB_TRY(plb_registered_trigger("periodic", &settings.trigger, err));
+    settings.strategy_params = value;
+    settings.network = (plb_network_t){value[ALPHA], value[BETA]};
+    PLB_TRY(plb_lib_decider_init(&decider, &trigger, &settings, true, in->n_ranks, err));
+    PLB_TRY(plb_decider_see(&decider, in, err));
+    PLB_TRY(plb_decider_choose(&decider, NULL, 0, err));
+    PLB_NEW(speed, in->n_ranks);
+    const plb_database_t all = {.snapshot = *in};
+    ret = plb_decider_place(&decider, &all, rank, speed, &placing, err);
+out:
+    plb_decider_free(&decider);
+    plb_trigger_free(&trigger);
+    PLB_FREE(value, speed);
+    return ret;
+}
+
 int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                uint64_t seed, int32_t *rank)
 {
@@ -30,6 +69,9 @@ int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *
     PLB_PASS(plb_lib_view(snapshot, &in, err));
     PLB_FAIL_IF(strategy == NULL || (rank == NULL && in.n_objects > 0), err, PLB_ERR_VALUE,
                 "%s is NULL", strategy == NULL ? "strategy" : "rank");
+    if (strcmp(strategy, "auto") == 0) {
+        return place_auto(&in, params, seed, rank, err);
+    }
     PLB_PASS(plb_registered_strategy(strategy, &with, err));
     return place(&in, with, params, seed, rank, err);
 }

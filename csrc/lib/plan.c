@@ -45,7 +45,7 @@ const int32_t *pylb_plan_rank(const pylb_plan *plan)
 
 int64_t pylb_plan_n(const pylb_plan *plan)
 {
-    return plan == NULL ? 0 : plan->receive[plan->ranks->size];
+    return plan == NULL || plan->ranks == NULL ? 0 : plan->receive[plan->ranks->size];
 }
 
 int64_t pylb_plan_migrations(const pylb_plan *plan)
@@ -76,7 +76,8 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 
 /* ---- migration ------------------------------------------------------------------------------ */
 
-/* failed: PLB_OK, or the code of an error of this rank; all ranks then get this error. */
+/* Move one item for each cell.  failed: PLB_OK, or the code of an error of this rank; then all
+ * ranks get an error. */
 static int move_items(const pylb_plan *plan, int failed, const char *from, int64_t bytes, char *to,
                       plb_err_t *err)
 {
@@ -115,7 +116,14 @@ int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
     return move_items(plan, check_arrays(plan, from, to, err), from, (int64_t)bytes, to, err);
 }
 
-/* Compute size[i], the number of elements of item i, from offset[n + 1]. */
+static int check_offsets(const int64_t *offset, const int64_t *new_offset, plb_err_t *err)
+{
+    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
+                offset == NULL ? "offset" : "new_offset");
+    return PLB_OK;
+}
+
+/* Compute size[n], the number of elements of each cell, from offset[n + 1]. */
 static int sizes_of(const int64_t *offset, int64_t n, int64_t *size, plb_err_t *err)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -133,7 +141,7 @@ int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offse
     const int64_t n = pylb_plan_n(plan);
     int64_t *size = plb_malloc((size_t)plan->n, sizeof *size);
     int ret = size == NULL ? PLB_NO_MEMORY(size, plan->n) : PLB_OK;
-    PLB_THEN(check_arrays(plan, offset, new_offset, err));
+    PLB_THEN(check_offsets(offset, new_offset, err));
     PLB_THEN(sizes_of(offset, plan->n, size, err));
     ret = move_items(plan, ret, (const char *)size, sizeof *size,
                      new_offset == NULL ? NULL : (char *)(new_offset + 1), err);
@@ -149,16 +157,15 @@ int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offse
 
 /* What a migration of items of different sizes needs. */
 typedef struct sized {
-    int64_t *send, *receive;
-    char *wire;
+    int64_t *send, *receive; /* like those of the plan, but they count elements instead of cells */
+    char *wire;              /* the elements in the order in which they are sent */
 } sized_t;
 
 static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
                       int64_t bytes, const int64_t *new_offset, sized_t *out, plb_err_t *err)
 {
     const int p = plan->ranks->size;
-    PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
-                offset == NULL ? "offset" : "new_offset");
+    PLB_PASS(check_offsets(offset, new_offset, err));
     PLB_PASS_NEW0_EACH(p + 1, out->send, out->receive);
     for (int64_t i = 0; i < plan->n; i++) {
         out->send[plan->rank[i] + 1] += offset[i + 1] - offset[i];

@@ -10,9 +10,9 @@ struct pylb_plan {
     int64_t n;               /* number of cells of this rank before the migration */
     int32_t *rank;           /* [n] owned: the new rank of each cell */
     plb_route_t route;       /* the order in which the cells are sent */
-    int64_t *send, *receive; /* [p + 1] owned: index of the first cell that goes to each rank;
-                                index of the first cell that comes from each rank */
-    int64_t migrations;
+    int64_t *send, *receive; /* [p + 1] owned; send[r]: index of the first cell that goes to rank
+                                r; receive[r]: index of the first cell that comes from rank r */
+    int64_t migrations;      /* number of cells of all ranks that move */
     /* Called before and after each migration, to measure its time. */
     void (*begin)(void *arg);
     void (*end)(void *arg);

@@ -4,7 +4,7 @@
 !!     type(pylb_advisor) :: lb
 !!     logical :: rebalance
 !!
-!!     call lb%create(MPI_COMM_WORLD)      ! of mpi_f08: MPI_COMM_WORLD%MPI_VAL
+!!     call lb%create(MPI_COMM_WORLD)      ! with mpi_f08: MPI_COMM_WORLD%MPI_VAL
 !!     do step = 1, n
 !!        call lb%start()
 !!        call compute()
@@ -73,11 +73,11 @@ module pylb
       procedure :: receipt => advisor_receipt
    end type pylb_advisor
 
-   !> Where each cell goes.  Valid until the next step.
+   !> A plan: where each cell goes.  Valid until the next step.
    type :: pylb_plan
       logical :: rebalance = .false.                    !< false: nothing has to move
-      integer(c_int64_t) :: n = 0                       !< cells that this rank will have
-      integer(c_int64_t) :: migrations = 0              !< cells of all ranks that move
+      integer(c_int64_t) :: n = 0                       !< number of cells that this rank will have
+      integer(c_int64_t) :: migrations = 0              !< number of cells of all ranks that move
       integer(c_int32_t), pointer :: rank(:) => null()  !< new rank of each cell, from 0
       type(c_ptr), private :: handle = c_null_ptr
    contains
@@ -94,16 +94,16 @@ module pylb
 
    !> A decision and its result.
    type :: pylb_receipt
-      integer(c_int64_t) :: iteration = 0     !< the step after which it was decided, from 0
+      integer(c_int64_t) :: iteration = 0     !< the step after which the decision was made, from 0
       logical :: rebalanced = .false.         !< true: an LB step took place; false: none
-      character(:), allocatable :: strategy   !< of the LB step, or ""
-      character(:), allocatable :: reason     !< in words
+      character(:), allocatable :: strategy   !< strategy of the LB step, or ""
+      character(:), allocatable :: reason     !< reason of the decision, in words
       real(c_double) :: max = 0, mean = 0     !< seconds: loads of the ranks in that step
       real(c_double) :: before = 0            !< max/mean before the LB step
-      real(c_double) :: predicted = 0         !< max/mean expected after it; NaN: unknown
+      real(c_double) :: predicted = 0         !< max/mean expected after the LB step; NaN: unknown
       real(c_double) :: cost = 0              !< seconds of the LB step; 0 without one
-      real(c_double) :: gain = 0              !< seconds that it has saved so far; NaN: unknown
-      integer(c_int64_t) :: migrations = 0    !< cells that moved
+      real(c_double) :: gain = 0              !< seconds that the LB step has saved; NaN: unknown
+      integer(c_int64_t) :: migrations = 0    !< number of cells that moved
    end type pylb_receipt
 
    ! ---- the structures of pylb.h -------------------------------------------------------------
@@ -261,8 +261,8 @@ module pylb
       function c_offsets(plan, offset, new_offset) bind(c, name="pylb_plan_offsets")
          import :: c_int, c_int64_t, c_ptr
          type(c_ptr), value :: plan
-         integer(c_int64_t), intent(in) :: offset(*)
-         integer(c_int64_t), intent(out) :: new_offset(*)
+         integer(c_int64_t), intent(in), optional :: offset(*)
+         integer(c_int64_t), intent(out), optional :: new_offset(*)
          integer(c_int) :: c_offsets
       end function c_offsets
 
@@ -276,15 +276,16 @@ module pylb
       end function c_migrate_sized
    end interface
 
-   !> Where the items of each cell begin, before and after a migration.
-   !! sized: cells have different numbers of items; not `sized`: each cell has one item.
+   !> Where the items of each cell begin, before and after a migration.  n: number of items after
+   !! the migration.  sized: true: cells have different numbers of items; false: each cell has
+   !! one item.
    type :: offsets_t
       logical :: sized
       integer(c_int64_t) :: n
       integer(c_int64_t), allocatable :: old(:), new(:)
    end type offsets_t
 
-   integer(c_int64_t), target, save :: nothing(1) = 0 ! the address of an array without elements
+   integer(c_int64_t), target, save :: nothing(1) = 0 ! its address stands for an empty array
    character(*), parameter :: mismatch = &
       "migrate: the array does not have one item, or count(i) items, for each cell of the plan"
    character(:), allocatable, save :: own_message ! message of an error found in this module
@@ -348,8 +349,8 @@ contains
 
    ! ---- advisor ------------------------------------------------------------------------------
 
-   !> Make an advisor of the ranks of a communicator: an integer, or the MPI_VAL of a
-   !! type(MPI_Comm).  Without a communicator, the program has one rank.
+   !> Make an advisor for the ranks of `comm`, a communicator given as an integer or as the MPI_VAL
+   !! of a type(MPI_Comm).  Without `comm`, the program has one rank.
    subroutine create(self, comm, ierr)
       class(pylb_advisor), intent(inout) :: self
       integer, intent(in), optional :: comm
@@ -427,13 +428,16 @@ contains
       integer(c_int8_t), allocatable, target :: stays(:)
       type(c_cells) :: cells
       type(c_ptr) :: ranks
+      integer(c_int) :: code
 
       plan = pylb_plan()
+      call c_cells_init(cells)
       if (.not. fits(size(load), key, bytes, memory, fixed, coords, src, dst, edge_bytes)) then
+         cells%n = -1 ! the collective call refuses this, so that all ranks get an error
+         code = c_advise_cells(self%handle, cells, plan%handle)
          call fail("advise: the arrays of cells, or those of edges, differ in length", ierr)
          return
       end if
-      call c_cells_init(cells)
       cells%n = size(load, kind=c_int64_t)
       cells%load = address(load)
       cells%key = address_of_longs(key)
@@ -479,7 +483,7 @@ contains
       call finish(c_rebalanced(self%handle, seconds), ierr)
    end subroutine rebalanced
 
-   !> Count the decisions and the LB steps so far.
+   !> Get the number of decisions and of LB steps so far.
    subroutine advisor_counts(self, decisions, lb_steps, ierr)
       class(pylb_advisor), intent(in) :: self
       integer(c_int64_t), intent(out) :: decisions, lb_steps
@@ -592,10 +596,14 @@ contains
       integer(c_int) :: code
       integer :: i
       has_offsets = match(self, n, count)
-      if (.not. has_offsets) call fail(mismatch, ierr)
+      if (.not. has_offsets) then
+         code = c_offsets(self%handle) ! refused without arrays, so that all ranks get an error
+         call fail(mismatch, ierr)
+         return
+      end if
       o%n = self%n
       o%sized = present(count)
-      if (.not. (has_offsets .and. o%sized)) return
+      if (.not. o%sized) return
       allocate (o%old(size(count) + 1), o%new(self%n + 1))
       o%old(1) = 0
       do i = 1, size(count)

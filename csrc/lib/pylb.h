@@ -12,12 +12,11 @@
  *
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
- * exit or abort.  No function prints, except for lines on standard error: if a rank has waited ten
- * seconds for the other ranks, or if ranks share cores.  Compilers warn if a returned code is
- * ignored.
+ * exit or abort.  The only output is a line on standard error if a rank has waited ten seconds for
+ * the other ranks, or if ranks share cores.  Compilers warn if a returned code is ignored.
  *
- * Handles (pylb_advisor, pylb_trigger) are opaque.  A call with a closed handle returns
- * PYLB_ERR_STATE; its behaviour is defined.  Use a handle from only one thread at a time.
+ * Handles (pylb_advisor, pylb_trigger) are opaque.  A call with a closed handle is safe: it
+ * returns PYLB_ERR_STATE.  Use a handle from only one thread at a time.
  *
  * "Collective" means: called by all ranks of the communicator, in the same order. */
 #ifndef PYLB_H
@@ -104,8 +103,8 @@ PYLB_CALL int pylb_advisor_create(pylb_advisor **lb);
 
 #ifdef MPI_VERSION
 /** Make an advisor for the ranks of `comm`; it uses its own duplicate of `comm`.  Collective.
- *  PYLB_ERR_STATE: MPI is not initialised or already finalised; PYLB_ERR_VALUE: the communicator
- *  is MPI_COMM_NULL. */
+ *  PYLB_ERR_STATE: MPI is not initialised or already finalised, or 64 such advisors are open;
+ *  PYLB_ERR_VALUE: the communicator is MPI_COMM_NULL. */
 PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
 #endif
 
@@ -113,50 +112,56 @@ PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
  * of a type(MPI_Comm).  Collective.  Only in libpylb_mpi. */
 PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
-/** Set an option before the first step, to the same value on all ranks.
+/** Set an option before the first step, i.e. before any call that measures or ends a step, to the
+ * same value on all ranks.
  *
- *      strategy    where cells go: a name of pylb_strategy_name, or "auto" (default), which
- *                  chooses one of pylb's own strategies for each LB step, always a central one:
- *                  rank 0 sees all cells
- *      trigger     when to rebalance: a name of pylb_trigger_name; default "auto"
+ *      strategy    where cells go: a name that pylb_strategy_name returns, or "auto" (default),
+ *                  which chooses one of pylb's own strategies for each LB step, always a central
+ *                  one: rank 0 sees all cells
+ *      trigger     when to rebalance: a name that pylb_trigger_name returns; default "auto"
  *      every       number of steps from one LB step to the next (instead of a trigger)
  *      mode        "on" (default), or "off": measure only
  *      lag         number of steps: a rank waits only for ranks that are more than this many
  *                  steps behind; default 0
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
- *                  unless `every` or a trigger of your own says when to rebalance
+ *                  unless `every`, the trigger "periodic" or a trigger of your own is used
  *      unlike      "yes" or "no": whether ranks may differ in speed, which is then learned from
  *                  the times of cells on different ranks; default: yes if pylb chooses both the
  *                  strategy and when to rebalance, and `lag` is 0
  *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
  *                  default "0 0": only loads count
  *      clock       what pylb_start and pylb_stop measure: "auto" (default), elapsed time without
- *                  the time that the rank waited for a core because other processes had it
- *                  (Linux); "wall", elapsed time; "cpu", processor time; "none", nothing: the
- *                  program passes all seconds, by pylb_work, the loads of cells and
- *                  pylb_rebalanced
+ *                  the time that the rank waited for a core because other processes used it
+ *                  (Linux); "wall", elapsed time; "cpu", processor time; "none": they measure
+ *                  nothing, and the program passes all seconds, by pylb_work, the loads of cells
+ *                  and pylb_rebalanced
  *      seed        seed of strategies that draw random numbers; default 0
  *      record      path of a run record (".json"), written when the advisor is closed
  *      strategy.X, trigger.X   the parameter X of the strategy or of the trigger
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
- *  what the program sets.
+ *  what the program sets.  A strategy or trigger from the environment has its default parameters.
  *
  *  Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
- *  take; PYLB_ERR_STATE: the first step has begun. */
+ *  take; PYLB_ERR_MISSING: the strategy is distributed, or needs a library that is absent;
+ *  PYLB_ERR_STATE: the first step has begun. */
 PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
 /** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes
- * reductions under way, and writes the record.  If other ranks go on with steps, they get
- * PYLB_ERR_STATE.  MPI_Finalize closes advisors that are still open, in the same way. */
+ * reductions under way, and writes the record.  The advisor is closed even if one of these fails.
+ * If there are several advisors, all ranks close them in the same order; otherwise ranks may wait
+ * for each other forever.
+ * If other ranks go on with steps, they get PYLB_ERR_STATE.  MPI_Finalize closes advisors that are
+ * still open, in the same way, in the order in which they were made. */
 PYLB_CALL int pylb_advisor_close(pylb_advisor **lb);
 
-/** Get the rank of this process and the number of ranks.  Either pointer may be NULL. Local. */
+/** Get the rank of this process and the number of ranks.  Either pointer may be NULL.  Local. */
 PYLB_CALL int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks);
 
-/* Measure the seconds of this rank's work in the step.  If there are several parts, they add up.
- * Local.  PYLB_ERR_STATE: start was called twice without stop, or stop without start. */
+/* Measure the seconds of this rank's work in the step.  If the work has several parts, the seconds
+ * of all parts are added.  Local.  PYLB_ERR_STATE: pylb_start was called twice without pylb_stop,
+ * or pylb_stop without pylb_start. */
 PYLB_CALL int pylb_start(pylb_advisor *lb);
 PYLB_CALL int pylb_stop(pylb_advisor *lb);
 
@@ -167,24 +172,28 @@ PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 /** End a step, and get whether to rebalance now.  *rebalance is 1 if the program has to
  * redistribute its data now, else 0; the same on all ranks.  Collective: it begins one
  * nonblocking reduction, and waits for its result; with a lag, it waits for the result of the
- * step `lag` steps before.  PYLB_ERR_STATE: the ranks are in different steps, or a rank has left
- * or failed; then there are no more steps, and the advisor can only be closed. */
+ * step `lag` steps before.  PYLB_ERR_STATE: the ranks are in different steps or have different
+ * options, or a rank has closed its advisor or failed; then there are no more steps, and the
+ * advisor can only be closed. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
-/* Call these before and after the redistribution that was advised: the time between them is its
- * cost.  Local. */
+/* Call these functions before and after the redistribution that was advised: the time between the
+ * two calls is its cost.  Local. */
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
-/** Report that this rank has redistributed its data, and add seconds to the cost.  Call it instead
- * of pylb_rebalance_begin and pylb_rebalance_end, or in addition to them.  Local. */
+/** Report that this rank has redistributed its data, and add seconds to the cost.  Call this
+ * instead of pylb_rebalance_begin and pylb_rebalance_end, or in addition to them.  Local.  After a
+ * plan for cells with keys, pylb looks at the keys instead: this rank has carried out the plan if
+ * at least half of the cells that it had to send to other ranks are gone in the next step. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 
 /* The cells of a rank.  Call pylb_cells_init, then set what you have.  Every array belongs to the
- * caller, and is only read during the call.  All ranks must give the same kinds of arrays. */
+ * caller; pylb reads it during the call, and does not change it.  All ranks must give the same
+ * kinds of arrays. */
 typedef struct pylb_cells {
-    size_t size;           /* set by pylb_cells_init */
-    int64_t n;             /* cells of this rank */
+    size_t size;           /* size of this struct; set by pylb_cells_init */
+    int64_t n;             /* number of cells of this rank */
     const double *load;    /* [n] seconds of each cell in this step; required */
     const int64_t *key;    /* [n] a number for each cell, unique over all ranks; or NULL: all cells
                             * are numbered from 0, in the order of the ranks */
@@ -208,17 +217,19 @@ typedef struct pylb_plan pylb_plan;
  * nothing has to move; otherwise it belongs to the advisor and is valid until the next step.  The
  * load of this rank is the sum of its cells' loads.  Collective.  End either all steps by this
  * function, or all by pylb_advise.  PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30;
- * PYLB_ERR_KEY: two cells have the same key.  If a rank has an error, all ranks get one. */
+ * PYLB_ERR_KEY: two cells have the same key, or an edge has a key that no cell has (checked only
+ * when rank 0 gathers the cells).  If a rank has an error, all ranks get one. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
-/** Return rank[n], the new rank of each cell, in the caller's order; NULL if plan is NULL.  Local.
- */
+/** Return rank[n], the new rank of each cell, in the caller's order; NULL if plan is NULL or of an
+ * earlier step.  Local. */
 PYLB_API const int32_t *pylb_plan_rank(const pylb_plan *plan);
 
-/** Return how many cells this rank will have; 0 if plan is NULL.  Local. */
+/** Return how many cells this rank will have after the migration; 0 if plan is NULL or of an
+ * earlier step.  Local. */
 PYLB_API int64_t pylb_plan_n(const pylb_plan *plan);
 
-/** Return how many cells of all ranks move; 0 if plan is NULL.  Local. */
+/** Return how many cells of all ranks move; 0 if plan is NULL or of an earlier step.  Local. */
 PYLB_API int64_t pylb_plan_migrations(const pylb_plan *plan);
 
 /** Get how many cells this rank sends to each rank, send[n_ranks], and gets from each rank,
@@ -226,8 +237,8 @@ PYLB_API int64_t pylb_plan_migrations(const pylb_plan *plan);
 PYLB_CALL int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive);
 
 /** Move an array with one item for each cell: from[n] has items of `bytes` bytes, to[pylb_plan_n]
- * gets the new ones.  They arrive in the order of the ranks from which they come; items of one
- * rank keep their order.  Collective, with the same `bytes` on all ranks. */
+ * gets the new items, in the order of the ranks from which they come; items from the same rank
+ * keep their order.  Collective, with the same `bytes` on all ranks. */
 PYLB_CALL int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to);
 
 /** Move items of different sizes: cell i has the elements offset[i] ... offset[i + 1] - 1, of
@@ -240,7 +251,7 @@ PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const i
 
 /* A decision and its result. */
 typedef struct pylb_receipt {
-    int64_t iteration;        /* the step after which it was decided */
+    int64_t iteration;        /* the step after which the decision was made */
     int32_t rebalanced;       /* 1: an LB step took place; 0: the decision was against one */
     const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* the reason of the decision, in words */
@@ -252,9 +263,9 @@ typedef struct pylb_receipt {
     int64_t migrations;       /* cells that moved */
 } pylb_receipt;
 
-/** Count the decisions and the LB steps so far.  Either may be NULL.  Local.  In a long run
- * without a record, only 4096 of the decisions are kept and counted: the earliest and the most
- * recent ones. */
+/** Get the number of decisions and of LB steps so far.  Either pointer may be NULL.  Local.  In a
+ * long run without a record, at most 4096 decisions are kept and counted: the earliest and the
+ * most recent ones. */
 PYLB_CALL int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps);
 
 /** Get the receipt of decision i (from 0).  Its texts are valid as long as the advisor is open.
@@ -266,21 +277,22 @@ PYLB_CALL int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *re
 /* The load database: all objects of all ranks.  Call pylb_snapshot_init, then set what you have.
  */
 typedef struct pylb_snapshot {
-    size_t size; /* set by pylb_snapshot_init */
+    size_t size; /* size of this struct; set by pylb_snapshot_init */
     int64_t n_objects;
     int32_t n_ranks;
-    const double *load;                 /* [n_objects] seconds on a rank of speed 1; required */
-    const int32_t *rank;                /* [n_objects] present rank of each object; required */
-    const int64_t *key;                 /* [n_objects] a number for each object, or NULL */
-    const int64_t *bytes;               /* [n_objects] bytes that a migration sends, or NULL */
-    const int64_t *memory;              /* [n_objects] bytes of memory of each object, or NULL */
-    const uint8_t *migratable;          /* [n_objects] 1: may migrate, 0: must stay; NULL: all 1 */
-    const double *coords;               /* [3 n_objects] coordinates, or NULL */
-    int64_t n_edges;                    /* messages of a step, from object to object */
+    const double *load;        /* [n_objects] seconds on a rank of speed 1; required */
+    const int32_t *rank;       /* [n_objects] present rank of each object; required */
+    const int64_t *key;        /* [n_objects] a number for each object, or NULL */
+    const int64_t *bytes;      /* [n_objects] bytes that a migration sends, or NULL */
+    const int64_t *memory;     /* [n_objects] bytes of memory of each object, or NULL */
+    const uint8_t *migratable; /* [n_objects] 1: may migrate, 0: must stay; NULL: all 1 */
+    const double *coords;      /* [3 n_objects] coordinates, or NULL */
+    int64_t n_edges;           /* number of edges: messages of a step from object to object */
     const int32_t *edge_src, *edge_dst; /* [n_edges] indices of objects */
-    /* [n_edges]; edge_messages may be NULL: each edge is one message */
+    /* [n_edges] bytes, and number, of the messages of each edge; edge_messages may be NULL: each
+     * edge is one message */
     const double *edge_bytes, *edge_messages;
-    const double *speed;         /* [n_ranks], or NULL: all speeds are 1 */
+    const double *speed;         /* [n_ranks] speed of each rank; NULL: all speeds are 1 */
     const double *background;    /* [n_ranks] seconds of other work, or NULL */
     const int64_t *memory_limit; /* [n_ranks] bytes, or NULL: no limits */
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
@@ -289,8 +301,11 @@ typedef struct pylb_snapshot {
 /** Set every field to "not given". */
 PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 
-/** Compute rank[n_objects], the new rank of each object.  `params`: "name=value name=value"; NULL:
- * defaults.  Local. */
+/** Compute rank[n_objects], the new rank of each object.  strategy: a name that pylb_strategy_name
+ * returns, or "auto": the one that an advisor would choose for its first LB step.  `params`:
+ * "name=value name=value"; NULL: defaults.  "auto" has parameters for the
+ * choice (imbalance, utilization, communication, tolerance, dearer, again), and alpha and beta,
+ * the seconds per message and per byte (defaults: 2e-6 and 1e-10).  Local. */
 PYLB_CALL int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                          uint64_t seed, int32_t *rank);
 
@@ -327,12 +342,12 @@ PYLB_CALL int pylb_trigger_create(const char *name, const char *params, pylb_tri
 /** Close the trigger, and set *trigger to NULL; does nothing if *trigger is NULL. */
 PYLB_CALL int pylb_trigger_close(pylb_trigger **trigger);
 
-/** Set what is known before the run: the number of iterations (negative: unknown), and the
- * expected seconds of an LB step (NAN: unknown). */
+/** Set what is known before the run: n, the number of iterations, which count from 0 (n negative:
+ * unknown), and the expected seconds of an LB step (NAN: unknown). */
 PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost);
 
-/** Observe an iteration: maximum and mean of the ranks' loads in seconds.  *rebalance: 1:
- *  rebalance now; 0: go on. */
+/** Observe an iteration: maximum and mean of the ranks' loads in seconds.  *rebalance is 1 if the
+ *  program should rebalance now, else 0. */
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 
@@ -351,8 +366,8 @@ PYLB_API const char *pylb_trigger_help(int i);
 
 /* ---- strategies and triggers of your own ---------------------------------------------------- */
 
-/** A strategy: writes rank[n_objects], and returns 0, or another number if it has failed.  The
- * same snapshot and seed must give the same answer. */
+/** A strategy: writes rank[n_objects], the new rank of each object, and returns 0, or another
+ * number if it has failed.  The same snapshot and seed must give the same placement. */
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
@@ -360,8 +375,8 @@ typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, in
  * The name is copied.  Do not call this while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
-/* What has happened since the last LB step.  Boulmier 2021 has the letters tau (here n), u and U.
- */
+/* What has happened since the last LB step, for a trigger of your own.  Boulmier 2021 has the
+ * letters tau (here n), u and U. */
 typedef struct pylb_cycle {
     int64_t n; /* number of iterations */
     /* seconds: max - mean of the present iteration; sum of max - mean over all n iterations */
@@ -371,9 +386,9 @@ typedef struct pylb_cycle {
 } pylb_cycle;
 
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
- * the same on all ranks, so it may use only the cycle and `user`.  The ranks compare their answers
- * in each step.  If the answers differ, or if the trigger has failed on a rank, all ranks get the
- * error, and there are no more steps. */
+ * the same on all ranks, so it may use only the cycle and `user`.  The ranks of an advisor compare
+ * their answers in each step.  If the answers differ, or if the trigger has failed on a rank, all
+ * ranks get the error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 
 /** Register a trigger, like pylb_strategy_register. */

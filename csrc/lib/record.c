@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -107,7 +108,7 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
             (long long)s->steps);
 }
 
-/* Write load[p][n], the load of each rank in each step. */
+/* Write the figures of each step, and load[p][n], the load of each rank in each step. */
 static void put_steps(FILE *f, const plb_lib_advisor_t *self, const double *load)
 {
     const int p = self->ranks->size;
@@ -193,7 +194,14 @@ static FILE *new_beside(const char *path, char *part, size_t size)
     }
     snprintf(part, size, "%s.%016" PRIx64 ".part", path, random);
     const int fd = open(part, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
-    return fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && out == NULL) {
+        const int why = errno;
+        (void)close(fd);
+        (void)remove(part);
+        errno = why;
+    }
+    return out;
 }
 
 /* Write under a temporary name, then rename, so that a file under the final name is always
@@ -224,23 +232,30 @@ out:
     return ret;
 }
 
-int plb_lib_record_write(plb_lib_advisor_t *self, plb_err_t *err)
+/* Copy the loads of this rank in all steps. */
+static int loads_of(const plb_lib_advisor_t *self, double **out, plb_err_t *err)
 {
-    int ret = PLB_OK;
+    PLB_PASS_NEW(*out, self->n_rows);
+    for (int64_t i = 0; i < self->n_rows; i++) {
+        (*out)[i] = self->row[i].load;
+    }
+    return PLB_OK;
+}
+
+int plb_lib_record_write(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    int ret = failed;
     char *all = NULL;
+    double *mine = NULL;
     plb_err_t said = {0};
     if (self->settings.record == NULL) {
-        return PLB_OK;
+        return ret;
     }
-    double *mine = plb_malloc((size_t)self->n_rows, sizeof *mine);
-    for (int64_t i = 0; mine != NULL && i < self->n_rows; i++) {
-        mine[i] = self->row[i].load;
-    }
-    const int64_t bytes =
-        mine == NULL ? PLB_NO_MEMORY(mine, self->n_rows) : (int64_t)sizeof *mine * self->n_rows;
-    PLB_TRY(self->ranks->gather(self->ranks, mine, bytes, &all, err));
-    PLB_TRY(plb_advisor_judge(&self->core, err));
+    PLB_THEN(plb_advisor_judge(&self->core, err));
     plb_decider_settle(&self->decider);
+    PLB_THEN(loads_of(self, &mine, err));
+    const int64_t bytes = ret == PLB_OK ? (int64_t)sizeof *mine * self->n_rows : ret;
+    PLB_TRY(self->ranks->gather(self->ranks, mine, bytes, &all, err));
     if (self->ranks->rank == 0) {
         said.code = write_file(self, (const double *)(const void *)all, &said);
     }

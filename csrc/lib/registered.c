@@ -8,12 +8,12 @@
 #include "lib/snapshot.h"
 #include "partition/question.h"
 
-/* A strategy or trigger of the user's own.  It stays until the process ends. */
+/* A strategy or trigger that the program has registered.  It stays until the process ends. */
 typedef struct own {
-    plb_strategy_t strategy; /* used if it is a strategy, else zero */
-    plb_trigger_kind_t kind; /* used if it is a trigger, else zero */
-    pylb_strategy_fn place;
-    pylb_trigger_fn when;
+    plb_strategy_t strategy; /* zero if this is a trigger */
+    plb_trigger_kind_t kind; /* zero if this is a strategy */
+    pylb_strategy_fn place;  /* NULL if this is a trigger */
+    pylb_trigger_fn when;    /* NULL if this is a strategy */
     void *user;
     struct own *next;
     char name[];
@@ -122,7 +122,8 @@ static void add(own_t *self)
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
 {
     PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
-                "the name is empty, or the name or the function is NULL: expected both");
+                "the name is empty, or the name or the function is NULL: expected a name and a "
+                "function");
     return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
                     : PLB_OK;
 }
@@ -131,6 +132,9 @@ int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *us
 {
     plb_err_t *err = plb_lib_error();
     own_t *self = NULL;
+    PLB_FAIL_IF(
+        name != NULL && strcmp(name, "auto") == 0, err, PLB_ERR_KEY,
+        "the name is \"auto\", which lets pylb choose the strategy: expected another name");
     PLB_PASS(check_name(name, strategy == NULL,
                         name != NULL && (find_own(name, false) || plb_strategy_find(name)), err));
     PLB_PASS(make_own(name, user, &self, err));

@@ -1,5 +1,5 @@
-/* The strategies and triggers that the C library knows: those of the tables, and the user's own.
- */
+/* The strategies and triggers that the C library knows: those of the tables, and the functions
+ * that the program has registered. */
 #pragma once
 
 #include "decide/trigger.h"
@@ -13,5 +13,5 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
 /** Whether "auto" may choose a strategy of the table. */
 bool plb_registered_is_selectable(const plb_strategy_t *strategy);
 
-/** Whether the trigger is a function of the user's own. */
+/** Whether the trigger is a function that the program has registered. */
 bool plb_registered_is_own(const plb_trigger_kind_t *kind);

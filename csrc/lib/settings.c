@@ -141,7 +141,8 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
     return copy_text(value, &self->record, err);
 }
 
-/* Keep a parameter.  It is checked when strategy and trigger are known (plb_settings_close). */
+/* Keep a parameter "strategy.X" or "trigger.X".  plb_settings_close checks it, when strategy and
+ * trigger are known. */
 static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -187,10 +188,26 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* PYLB_TRIGGER may be a number: rebalance after so many iterations each time. */
+/* PYLB_TRIGGER may be a number n: then it sets the option `every`, and an LB step follows every
+ * n-th step. */
 static const char *option_of(const char *option, const char *value)
 {
     return strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : option;
+}
+
+/* Drop the parameters option.X that the program has set. */
+static void drop_params(plb_settings_t *self, const char *option)
+{
+    int kept = 0;
+    for (int i = 0; i < self->n; i++) {
+        if (strncmp(self->option[i], option, strlen(option)) == 0) {
+            PLB_FREE(self->option[i], self->value[i]);
+        } else {
+            self->option[kept] = self->option[i];
+            self->value[kept++] = self->value[i];
+        }
+    }
+    self->n = kept;
 }
 
 int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
@@ -199,6 +216,7 @@ int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
 #define X(variable, option)                                                                       \
     if ((value = getenv(variable)) != NULL && *value != '\0') {                                   \
         PLB_PASS(plb_settings_set(self, option_of(option, value), value, err));                   \
+        drop_params(self, option);                                                                \
     }
     ENVIRONMENT(X)
 #undef X

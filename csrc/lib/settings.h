@@ -7,21 +7,22 @@
 #include "place/strategy.h"
 
 typedef struct plb_settings {
-    const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses one for each LB step */
+    const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
     /* owned; set by plb_settings_close; strategy_params are those of the strategy, or of the
      * selection (decide/select.h) if the strategy is "auto" */
     double *strategy_params, *trigger_params;
-    plb_network_t network;    /* cost of messages; zeros: not given */
-    int64_t every;            /* number of steps between LB steps; 0: the trigger decides */
+    plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
+    int64_t every;            /* number of steps from one LB step to the next; 0: the trigger
+                                 decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
-    char **option, **value; /* [n] owned: names and values of the parameters, in the order in which
-                               they were set */
+    char **option, **value; /* [n] owned: names ("strategy.X" or "trigger.X") and values of the
+                               parameters, in the order in which they were set */
     int n;
 } plb_settings_t;
 
@@ -32,20 +33,21 @@ void plb_settings_free(plb_settings_t *self);
  * this value. */
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
-/** Let the environment override options.  Call it before the first step. */
+/** Let the environment override options.  A strategy or trigger from the environment has its
+ * default parameters.  Call this before the first step. */
 int plb_settings_environment(plb_settings_t *self, plb_err_t *err);
 
-/** Check and set the parameters.  Call it after all options have been set. */
+/** Check and set the parameters.  Call this after all options have been set. */
 int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 
 /** Whether to stop LB steps while they cost more than they save. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether to learn the ranks' speeds.  Python's Advisor has the same rules for this and for
- * plb_settings_watches. */
+/** Whether to learn the ranks' speeds.  (Python's Advisor has the same rule, and the same rule for
+ * plb_settings_watches.) */
 bool plb_settings_learns(const plb_settings_t *self);
 
-/** Whether pylb checks that the most recent LB step has achieved what it predicted. */
+/** Whether to check that the most recent LB step has achieved what it predicted (promise.h). */
 bool plb_settings_watches(const plb_settings_t *self);
 
 /** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */

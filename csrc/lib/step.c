@@ -20,8 +20,9 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* Find out whether the previous plan was carried out, even if the program has not reported it.  It
- * was if at least half of the cells that it sends away are no longer here. */
+/* Find out whether this rank has carried out the previous plan, whatever the program has reported.
+ * The plan counts as carried out if at least half of the cells that this rank had to send away are
+ * no longer here. */
 static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
@@ -61,7 +62,7 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* End the steps: a rank that waits for this rank in a gather gets an error. */
+/* End the steps of this rank: any rank that waits for it in a gather gets an error. */
 static int end(plb_lib_advisor_t *self, plb_err_t *err)
 {
     self->over = true;
@@ -145,6 +146,7 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
+    *ask = PLB_ASK_NOTHING;
     plb_advisor_iteration(all, &it);
     keep_row(self, &it, plb_exact_value(&all->idle_sum) / (double)all->n_ranks);
     PLB_PASS(foresee(self, err));
@@ -193,9 +195,9 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
     return ret;
 }
 
-/* Ask the decider.  Collective if the trigger is a function of the program, because ranks with
- * different answers would wait for each other without end.  pylb's own triggers give the same
- * answer on all ranks. */
+/* Ask the decider.  If the trigger is a function of the program, also compare the answers of all
+ * ranks, because ranks with different answers would wait for each other without end.  (pylb's own
+ * triggers give the same answer on all ranks.)  Collective. */
 static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     int ret = ask_decider(self, ask, err);
@@ -231,8 +233,8 @@ static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End the steps: take the records that are under way.  Return `failed` if it is an error of this
- * rank. */
+/* End the steps of this rank, and take the records that are under way.  Return `failed`, if it is
+ * an error of this rank, else the error that ended the steps. */
 static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -296,8 +298,8 @@ static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int f
 {
     *ask = PLB_ASK_NOTHING;
     PLB_FAIL_IF(self->over, err, PLB_ERR_STATE,
-                "there are no more steps: a rank has failed, has left "
-                "or was in another call");
+                "there are no more steps: a rank has failed or left, or "
+                "the ranks were in different steps");
     if (failed == PLB_OK) {
         failed = check_step(self, with_cells, err);
     }
@@ -336,22 +338,35 @@ int pylb_advise(pylb_advisor *lb, int *rebalance)
 
 /* ---- where to ------------------------------------------------------------------------------- */
 
+/* Make this rank's part of the plan.  If nothing migrates, there is no plan. */
+static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const plb_placed_t *a,
+                   plb_err_t *err)
+{
+    PLB_PASS(plb_advisor_placed(&self->core, &a->placing, a->speed, a->migrations, a->bytes, err));
+    if (a->migrations == 0) {
+        return PLB_OK;
+    }
+    PLB_PASS(plb_plan_init(&self->plan, self->ranks, a->rank, cells->n, a->receive, a->migrations,
+                           err));
+    self->plan.begin = plb_lib_begin_moving;
+    self->plan.end = plb_lib_end_moving;
+    self->plan.arg = self;
+    return remember_exports(self, cells, a->rank, err);
+}
+
+/* Make the plan.  If one rank fails, all ranks get an error, and no rank has a plan. */
 static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t *err)
 {
     plb_placed_t a;
     int ret = plb_database_place(self->ranks, &self->decider, cells,
                                  !plb_lib_measures_nothing(self), &a, err);
-    PLB_THEN(plb_advisor_placed(&self->core, &a.placing, a.speed, a.migrations, a.bytes, err));
+    if (ret == PLB_OK) { /* on all ranks */
+        ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
+    }
     if (ret != PLB_OK) {
         plb_advisor_abandon(&self->core);
-    } else if (a.migrations > 0) {
-        ret = plb_plan_init(&self->plan, self->ranks, a.rank, cells->n, a.receive, a.migrations,
-                            err);
-        PLB_THEN(remember_exports(self, cells, a.rank, err));
-        ret = self->ranks->agree(self->ranks, ret, err);
-        self->plan.begin = plb_lib_begin_moving;
-        self->plan.end = plb_lib_end_moving;
-        self->plan.arg = self;
+        plb_plan_free(&self->plan);
+        self->n_exported = 0;
     }
     plb_placed_free(&a);
     return ret;
@@ -374,9 +389,10 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     ret = step(self, ret == PLB_OK ? cells->n : 0, true, ret, &ask, err);
     self->cells = NULL;
     PLB_PASS(ret);
-    *plan = NULL;
     if (ask == PLB_ASK_BALANCE) {
         ret = make_plan(self, cells, err);
+    }
+    if (ret == PLB_OK) {
         *plan = self->plan.ranks == NULL ? NULL : &self->plan;
     }
     forget_step(self);
@@ -385,25 +401,36 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
+int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_stats_t mine;
-    plb_ask_t ask;
-    bool have = true, done;
+    if (self->leaves) {
+        return PLB_OK;
+    }
+    self->leaves = true;
     plb_stats_init(&mine);
     mine.iteration = self->step;
     mine.arguments = self->fingerprint;
     mine.n_ended = mine.n_ranks = 1;
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
-    PLB_PASS(self->ranks->leave(self->ranks, err));
+    return self->ranks->leave(self->ranks, err);
+}
+
+int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    plb_ask_t ask;
+    bool have = true, done;
+    int ret = PLB_OK;
+    PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-            PLB_PASS(observe(self, &ask, err));
+            /* No comparison of the ranks' answers: the answer has no effect any more, and other
+             * ranks may not have left. */
+            PLB_THEN(ask_decider(self, &ask, err));
             plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }
     }
-    const bool broken = plb_steps_broken(&self->steps);
     PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
-    return broken ? why_broken(self, err) : PLB_OK;
+    return ret == PLB_OK && plb_steps_broken(&self->steps) ? why_broken(self, err) : ret;
 }

@@ -4,7 +4,7 @@
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 
-/* Return the time in ns.  It is never 0, because 0 means that nothing has begun. */
+/* Return the time in ns.  Never 0: the value 0 of self->started means that nothing has begun. */
 static int64_t now_of(const plb_lib_advisor_t *self)
 {
     return self->clock == PLB_CLOCK_NONE ? 1 : plb_clock_real_ns(self->clock);
@@ -17,7 +17,7 @@ int pylb_start(pylb_advisor *lb)
                 "pylb_start within pylb_start: expected pylb_stop");
     PLB_PASS(plb_lib_advisor_ready(self, err));
     if (self->step == 0 && self->work == 0.0) {
-        /* time before the first start belongs to no step */
+        /* the time before the first pylb_start belongs to no step */
         self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
     }
     self->started = now_of(self);
@@ -29,7 +29,7 @@ int pylb_stop(pylb_advisor *lb)
     PLB_LIB_BEGIN(self, err, lb);
     PLB_FAIL_IF(self->started == 0, err, PLB_ERR_STATE, "pylb_stop without pylb_start");
     const int64_t ns = now_of(self) - self->started;
-    self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* otherwise the clock has been set back */
+    self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* negative: the clock was set back */
     self->started = 0;
     return PLB_OK;
 }
@@ -45,6 +45,7 @@ int pylb_work(pylb_advisor *lb, double seconds)
 {
     PLB_LIB_BEGIN(self, err, lb);
     PLB_PASS(check_seconds(seconds, err));
+    PLB_PASS(plb_lib_advisor_ready(self, err));
     self->work += seconds;
     return PLB_OK;
 }
@@ -71,8 +72,8 @@ void plb_lib_end_moving(void *arg)
     add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
 }
 
-/* Do not measure a migration between pylb_rebalance_begin and pylb_rebalance_end, whose time
- * includes it. */
+/* Do not measure a migration between pylb_rebalance_begin and pylb_rebalance_end: the time between
+ * these two calls already includes the migration. */
 static void no_clock(void *arg)
 {
     ((plb_lib_advisor_t *)arg)->rebalanced = true;
@@ -84,6 +85,7 @@ int pylb_rebalance_begin(pylb_advisor *lb)
     PLB_FAIL_IF(self->moving != 0, err, PLB_ERR_STATE,
                 "pylb_rebalance_begin within pylb_rebalance_begin: "
                 "expected pylb_rebalance_end");
+    PLB_PASS(plb_lib_advisor_ready(self, err));
     plb_lib_begin_moving(self);
     self->plan.begin = self->plan.end = no_clock;
     return PLB_OK;
@@ -104,6 +106,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
 {
     PLB_LIB_BEGIN(self, err, lb);
     PLB_PASS(check_seconds(seconds, err));
+    PLB_PASS(plb_lib_advisor_ready(self, err));
     self->rebalanced = true;
     self->cost += seconds;
     return PLB_OK;

@@ -25,7 +25,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
     const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
 
-    /* as long as `plain` is the largest gain, the estimate is the plain mean of the loads */
+    /* as long as `plain` is the largest gain, the estimate is the mean of all loads after the
+     * first one */
     mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e;
     if (count[i] == 3.0) {
         spread[i] = fabs(e);

@@ -10,8 +10,8 @@ typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between; /* the sum of the bytes between ranks: out->cut for edges, out->connectivity
-                        for multicasts */
+    double *between;               /* where the bytes between ranks are summed: out->cut for edges,
+                                      out->connectivity for multicasts */
     int64_t *out_start, *in_start; /* [p + 1] where the deliveries from each rank begin in `to`,
                                       and where the deliveries to each rank begin in `from` */
     int64_t *out_next, *in_next;   /* [p] where the next delivery is written in `to` and `from` */
@@ -23,7 +23,7 @@ typedef struct work {
     int64_t *mark;      /* [p] scratch memory */
 } work_t;
 
-/* Call `fn` for every delivery from one rank to another, always in the same order. */
+/* Call `fn` for every delivery, also within a rank, always in the same order. */
 static inline void deliveries(work_t *self, plb_delivery_fn fn)
 {
     self->between = &self->out->cut;
@@ -71,7 +71,7 @@ static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messa
     }
 }
 
-/* Update the maxima of bytes and neighbours, and the mean of neighbours, with those of rank r. */
+/* Add rank r to the results: the maxima of bytes and neighbours, and the mean of neighbours. */
 static void add_rank(work_t *self, int32_t r)
 {
     plb_evaluation_t *out = self->out;

@@ -9,15 +9,16 @@
 /* largest gain that one observation, or one interval, can contribute */
 static const double MOST = 3.0;
 static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
-static const double FLOOR = 0.02;  /* smaller changes count as none */
+static const double FLOOR = 0.02;  /* smaller changes of a log time count as none */
 /* More objects than this do not make a mean more exact, because they change together. */
 static const double ENOUGH = 4.0;
 /* Each rank's control group also contains the average over all ranks, with the weight of this many
  * objects. */
 static const double PRIOR = 4.0;
-/* The explained change must be shared by at least this many objects. */
+/* The explained change must be shared by more objects than this. */
 static const double FEW = 4.0;
 
+/* The rivals, in the order of evidence.h. */
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
 enum { SPEEDS, RIVALS = PLB_EVIDENCE_RIVALS, PREDICTIONS = 1 + RIVALS };
 
@@ -50,8 +51,8 @@ void plb_evidence_free(plb_evidence_t *self)
     *self = (plb_evidence_t){0};
 }
 
-/* The control group: how the objects that stayed on their rank changed, relative to their rank as
- * a whole. */
+/* The control group: how much the changes of the objects that stayed on their rank differ from the
+ * growth shift[] that is expected on this rank. */
 static void add_stayed(plb_evidence_t *self, const plb_interval_t *in)
 {
     double all = 0.0;
@@ -89,7 +90,8 @@ static void add(plb_evidence_side_t *self, const double *miss, double noise)
     }
 }
 
-/* Change of an object's log time from `then` to `last`; 0: the object is not in `then`. */
+/* Change of an object's log time from the placement `then` to y, its log time in `last`; 0 if the
+ * object is not in `then`, or if `then` is NULL. */
 static double change_since(const plb_timings_t *then, int64_t *at, int64_t key, double y)
 {
     if (then == NULL) {
@@ -135,8 +137,8 @@ static double clip(double x)
     return fmax(-MOST, fmin(x, MOST));
 }
 
-/* Compute how much better the speeds predict than each rival (evidence.h), from the sums of p
- * ranks. */
+/* Add to gain[RIVALS] how much better the speeds predict than each rival (evidence.h), from the
+ * sums side[p] of the p ranks. */
 static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
 {
     for (int32_t r = 0; r < p; r++) {
@@ -183,7 +185,7 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in)
 typedef struct step {
     int64_t at;    /* index of the object in `last` */
     int32_t a, b;  /* its ranks in the two placements */
-    double change; /* change of the logarithm of its time */
+    double change; /* change of the logarithm of its time, minus the usual change */
 } step_t;
 
 /* Find the next object that is in both placements, from index *j of `now` on; false: there is
@@ -205,7 +207,8 @@ static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 }
 
 /* The part of a change that speeds fitted without this object would leave unexplained.  Assumes
- * that each of the m objects that link a rank contributes 1 / m of the rank's speed. */
+ * that each of the m objects that left a rank or came to it has the share 1 / m in the fitted
+ * speed of this rank. */
 static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
 {
     const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];
@@ -213,7 +216,8 @@ static double left_out(const plb_evidence_t *self, const plb_interval_t *in, con
     return owed < 1.0 ? left / (1.0 - owed) : step->change;
 }
 
-/* Whether the object has moved between two ranks that have not changed. */
+/* Whether the object has moved between two ranks that have not changed.  (The old observations of
+ * a rank that has changed have a rank number of p or more.) */
 static bool has_moved(const plb_evidence_t *self, const step_t *step)
 {
     return step->a != step->b && step->a < self->p && step->b < self->p;
@@ -223,7 +227,7 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
     double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
-    /* here `stayed` is the number of moved objects */
+    /* here stayed[r] is the number of objects that have left rank r or come to it */
     memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed);
     for (int64_t j = 0; next_step(in, &j, &step);) {
         if (has_moved(self, &step)) {

@@ -18,7 +18,7 @@
  * is measured by the changes of the objects that stayed on these ranks (the control group), and by
  * the differences between the moved objects.  The gain of the speeds over a rival is a log
  * likelihood ratio by Student's t distribution.  No observation and no interval counts more than
- * MOST, so that several intervals are needed. */
+ * MOST (evidence.c), so that several intervals are needed. */
 #pragma once
 
 #include <stdint.h>
@@ -32,7 +32,7 @@ typedef struct plb_evidence_side plb_evidence_side_t;
 
 typedef struct plb_evidence {
     int32_t p;
-    int64_t n; /* number of intervals tested so far */
+    int64_t n; /* number of intervals tested since the evidence was last forgotten */
     double gain[PLB_EVIDENCE_INTERVALS]
                [PLB_EVIDENCE_RIVALS]; /* gains in the most recent intervals, a ring buffer */
     double *spread;            /* [p] mean square change of the objects that stayed on each rank */
@@ -47,9 +47,10 @@ typedef struct plb_interval {
     const plb_timings_t *before; /* the placement before `last`; NULL: none */
     const plb_timings_t *oldest; /* the placement `intervals` before `last`; NULL: none */
     int32_t intervals;           /* number of intervals from `oldest` to `last` */
-    const double *shift; /* [p] log of the factor by which the times of the objects that stayed on
-                            each rank have grown */
-    /* [p] speeds and their errors, fitted to the placements up to `last` */
+    const double *shift; /* [p] log of the factor by which the times on each rank are expected to
+                            have grown (find_changed in learner.c) */
+    /* [p] logarithms of the speeds, and their errors, fitted to the placements up to `last`
+     * (for plb_evidence_explained, up to `now`) */
     const double *log_speed, *error;
 } plb_interval_t;
 
@@ -60,14 +61,16 @@ void plb_evidence_free(plb_evidence_t *self);
 /** Record how well the speeds predict an interval.  Without moved objects, nothing changes. */
 void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
-/** Return the fraction of all changes in an interval that the speeds explain, at most 1.  Changes
- * of objects that did not move count, too, as unexplained; so do all changes on a rank that has
- * itself changed.  Returns 0 if only a few objects changed when they moved.  The speeds may have
- * been fitted to this interval: each object is judged as if the fit had left it out. */
+/** Return which fraction of the changes of moved objects the speeds explain: 1 - left / was, where
+ * `left` is the sum of the squared unexplained changes of all objects, and `was` the sum of the
+ * squared changes of the moved objects.  Changes of objects that did not move, and changes on a
+ * rank that has itself changed, count as unexplained; so the result may be negative.  Returns 0 if
+ * only a few objects changed when they moved.  The speeds may have been fitted to this interval:
+ * each object is judged as if the fit had left it out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** Call this after a rank has changed: forget the evidence against the speeds, because it concerns
- * the old speeds. */
+/** Call this after a rank has changed: if the evidence is against the speeds, forget all evidence,
+ * because it concerns the old speeds. */
 void plb_evidence_forgive(plb_evidence_t *self);
 
 /** The gain over the best rival in the most recent intervals: the natural logarithm of a

@@ -12,13 +12,14 @@ static const double PRIOR = 0.25; /* weight of the user's own work estimate, in 
 
 /* A rank has changed, and counts as a new one, if at least LEAST of its objects have changed by
  * the same factor.  (Objects whose work grows change by different factors.)  The test is on the
- * changes of these objects.  Their median must be CHANGED or more, and at least ERRORS times its
- * own standard error.  Their outer deciles must differ by at most half of the median, plus noise:
- * the median of this difference over all ranks, but at most the difference that the noise of the
- * fit causes. */
+ * changes of these objects, as logarithms.  Their median, relative to the median over all ranks,
+ * must be above CHANGED, and above ERRORS times its own standard error.  Their outer deciles must
+ * differ by less than half of this median, plus noise: the median of this difference over all
+ * ranks, but at most NOISE times the noise of the fit. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
-/* distance between the outer deciles of a normal distribution, in sigma */
+/* 1.5 times the distance between the outer deciles of the difference of two normally distributed
+ * observations, in sigma of one observation */
 static const double NOISE = 1.5 * 2.56 * 1.4142135623730951;
 enum { LEAST = 4 };
 /* Ranks count as different if three conditions hold together.  The speeds explain the fraction
@@ -27,9 +28,10 @@ enum { LEAST = 4 };
  * than expected by chance, by ERRORS standard deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
-/* Speeds are proven if the gain of their predictions is PROVEN (evidence.h), which takes at least
- * three intervals; or if they explain the fraction CLEAR of all changes of moved and unmoved
- * objects in the most recent interval; or if gain / PROVEN + fraction / CLEAR is above 1. */
+/* Speeds are proven if gain / PROVEN + fraction / CLEAR is above 1.  gain: how much better than
+ * its rivals they have predicted (evidence.h; negative: worse); a gain of PROVEN takes at least
+ * three intervals.  fraction: how much of the changes in the most recent interval they explain
+ * (explained()). */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
 /* add_unrest increases the measured changes of speeds by this factor, because they are measured
@@ -41,7 +43,7 @@ static const double BETTER = 0.05;
 
 enum {
     DOUBTS = 2, /* after this many fits in a row without a difference, ranks count as equal */
-    FEW = 50,   /* nothing is learned unless at least one object in this many has moved */
+    FEW = 50,   /* speeds are learned only if at least one object in this many has moved */
     MOST = PLB_LEARNER_PLACEMENTS,
 };
 
@@ -126,7 +128,10 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
 }
 
 /* Find which of n ranks have changed relative to the program as a whole.  past_of[r]: if rank r
- * has changed, a new number, under which its old observations are kept; otherwise -1. */
+ * has changed, a new number, under which its old observations are kept; otherwise -1.  shift[r]:
+ * log of the factor by which the times on rank r have grown: the median change of rank r if it has
+ * changed while speeds are in use, otherwise the median change of the program.  room[n] is scratch
+ * memory. */
 static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
                          int32_t *past_of, double *shift)
 {
@@ -147,7 +152,7 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            /* while no speeds are in use, the rank's work may have grown instead */
+            /* while no speeds are in use, the work of the rank's objects may have grown instead */
             shift[change[i].rank] = self->unlike ? change[i].middle : all;
             self->suspected[change[i].rank] = plb_suspicion(
                 change[i].m, all - change[i].middle, change[i].high - change[i].low - noise);
@@ -233,8 +238,8 @@ out:
     return ret;
 }
 
-/* Renumber the old ranks (learner.h, n_past), and drop those that no longer occur in a remembered
- * placement. */
+/* After every MOST placements, renumber the old ranks (learner.h, n_past), and drop those that no
+ * longer occur in a remembered placement. */
 static int forget_past(plb_learner_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -281,7 +286,8 @@ static int remember(plb_learner_t *self, plb_err_t *err)
     plb_timings_t gone = {0};
     int32_t n = self->n_seen;
     if (n > 0 && plb_timings_same(&self->seen[n - 1], &self->now)) {
-        /* nothing new about the speeds: replace the most recent placement, not the oldest */
+        /* the same placement shows nothing new about the speeds: replace the most recent one, not
+         * the oldest */
         gone = self->seen[--n];
         self->now.usual += gone.usual;
     } else if (n == MOST) {
@@ -333,7 +339,8 @@ static void add_stays(plb_moved_t *out, const history_t *from)
     }
 }
 
-/* For the model of changing work: add an object that has moved from one placement to the next. */
+/* For the model of changing work: add each move of an object from one placement to the next as an
+ * object of its own, with two observations. */
 static void add_pairs(plb_moved_t *out, const history_t *from)
 {
     for (int32_t i = 0; i + 1 < from->n; i++) {
@@ -350,9 +357,9 @@ static void add_pairs(plb_moved_t *out, const history_t *from)
  */
 typedef struct reader {
     const plb_timings_t *of[MOST + 1];
-    float age[MOST + 1];
-    int64_t at[MOST + 1];
-    int32_t n;    /* number of placements */
+    float age[MOST + 1];  /* weight of each placement, which decreases with its age */
+    int64_t at[MOST + 1]; /* next object in each placement */
+    int32_t n;            /* number of placements */
     bool aligned; /* true: all placements have the same objects, and there are no estimates */
     int32_t user; /* the number of the rank that represents the user's estimates */
 } reader_t;
@@ -380,7 +387,7 @@ static void read_one(reader_t *self, int32_t j, history_t *out)
     out->weight[out->n++] = of->weight[i] * self->age[j];
 }
 
-/* Read the next object that may have moved; false: there is none. */
+/* Read the next object that has moved; false: there is none. */
 static bool read_aligned(reader_t *self, history_t *out)
 {
     int64_t i = self->at[0];
@@ -419,7 +426,8 @@ static bool read_any(reader_t *self, history_t *out)
     return any;
 }
 
-/* Add the history of each object to both models. */
+/* Add the history of each object to both models; the user's estimates only to the model of
+ * constant work (`steady`). */
 static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *drifting)
 {
     reader_t reader;
@@ -498,8 +506,9 @@ static bool shows(const plb_learner_t *self)
            squares > freedom + ERRORS * sqrt(2.0 * freedom);
 }
 
-/* The fraction of all changes between the two most recent placements that the most recent fit
- * explains. */
+/* The fraction of the changes of moved objects between the two most recent placements that the
+ * most recent fit explains (plb_evidence_explained), at least 0.  Changes of unmoved objects lower
+ * the result. */
 static double explained(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;

@@ -2,16 +2,17 @@
  * object on its rank.  Out: log_speed[p].
  *
  * Old placements count less and less.  If all objects that stayed on a rank change by the same
- * factor, the rank itself has changed: it counts as a new rank, and older observations of it are
- * not used.  Two models are fitted (speeds.h), and the better one is taken: in one the work of an
- * object is constant; in the other it changes from placement to placement, so that only successive
- * placements are compared.
+ * factor, the rank itself has changed: it counts as a new rank, and older observations of it count
+ * as those of another rank.  Two models are fitted (speeds.h), and the better one is taken: in one
+ * the work of an object is constant; in the other it changes from placement to placement, so that
+ * only successive placements are compared.
  *
  * Speeds are used only after they have predicted placements to which they were not fitted
  * (evidence.h).  Without this test, a program whose work changes together with its placement could
- * look like a program on slow and fast ranks.  There are two exceptions: with the user's estimates
- * of the work, speeds are used at once, and so is the speed of a rank that seems to have become
- * much slower (suspicion.h). */
+ * look like a program on slow and fast ranks.  There are three exceptions.  Speeds are used at
+ * once if the user gives estimates of the work.  They are used at once if they explain most of the
+ * changes of moved objects in the most recent interval, and unmoved objects changed little.  And
+ * the speed of a rank that seems to have become much slower is used at once (suspicion.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -28,11 +29,13 @@ typedef struct plb_learner {
     int32_t p;
     bool unlike; /* true: the ranks' speeds differ, and log_speed is valid; false: all count as
                     equally fast */
-    double *log_speed; /* [p] mean 0 */
+    double *log_speed; /* [p] logarithms of the speeds; the mean of the known ones is 0 */
     double *suspected; /* [p] below 0: logarithm of the assumed speed of a rank that is suspected
-                          (suspicion.h); 0: not suspected */
+                          (suspicion.h); 0: not suspected.  While `unlike`, suspicions are not
+                          used, but kept for the case that the speeds turn out to be equal; a
+                          fit that proves different speeds drops all suspicions */
     double *guess;     /* [p] like log_speed, from the most recent fit, even if it is not in use */
-    double *error;     /* [p] standard errors of log_speed; infinite: unknown */
+    double *error;     /* [p] standard errors of `guess`; infinite: unknown */
     plb_speeds_t fit;  /* result of the most recent fit that had enough data */
     plb_evidence_t evidence;
     plb_timings_t seen[PLB_LEARNER_PLACEMENTS]; /* the remembered placements, the oldest first */
@@ -40,12 +43,12 @@ typedef struct plb_learner {
     int32_t n_past; /* Number of old ranks.  If rank r has changed, the new rank keeps the number
                        r, and its old observations get a rank number from p to p + n_past - 1. */
     uint8_t *is_there; /* [PLB_LEARNER_PLACEMENTS * p] whether a placement has objects on a rank */
-    double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] changes of the ranks, a ring buffer */
+    double *shift;     /* [PLB_LEARNER_PLACEMENTS * p] |log changes| of the ranks, a ring buffer */
     int64_t n_shifts;  /* number of entries written to `shift` so far */
-    int64_t n_remembered; /* number of placements so far */
+    int64_t n_remembered; /* number of placements observed so far */
     bool has_changed;     /* whether a rank has changed since the previous placement */
-    int32_t doubts;       /* number of fits in a row that show no difference between the ranks,
-                             although speeds are in use */
+    int32_t doubts;       /* number of fits in a row, up to the last one, that show no proven
+                             difference between the ranks */
     /* Memory that is kept from call to call. */
     plb_timings_t now, user;
     double *room; /* [n_room] scratch memory */
@@ -68,6 +71,7 @@ void plb_learner_free(plb_learner_t *self);
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                         const double *seconds, const double *work, plb_err_t *err);
 
-/** Compute speed[p].  If `suspects`, suspected ranks also count as slower.  Returns false if all
- * ranks count as equally fast; then all speeds are 1. */
+/** Compute speed[p].  While no learned speeds are in use and `suspects` is true, ranks that are
+ * suspected count as slower.  Returns false if all ranks count as equally fast; then all speeds
+ * are 1. */
 bool plb_learner_speeds(const plb_learner_t *self, bool suspects, double *speed);

@@ -16,7 +16,7 @@ static int begin_stats(void *self, const plb_stats_t *mine, plb_err_t *err)
 {
     alone_t *s = self;
     PLB_FAIL_IF(s->begun - s->taken == s->depth, err, PLB_ERR_STATE,
-                "%d reductions are under way already", s->depth);
+                "%d reductions are under way: expected fewer before another one begins", s->depth);
     s->ring[s->begun++ % s->depth] = *mine;
     return PLB_OK;
 }

@@ -45,7 +45,8 @@ void plb_repeats_begin(plb_repeats_t *self)
     memset(self->doubt, 0, (size_t)self->p * sizeof *self->doubt);
 }
 
-/* Median relative deviation of a measurement from its mean; 0 if unknown. */
+/* Standard deviation of a measurement relative to its mean, estimated from the median deviation;
+ * at most CHANGED; 0 if unknown. */
 static double noise_of(plb_repeats_t *self)
 {
     const int64_t all = MEMORY * (int64_t)self->p, n = self->n_off < all ? self->n_off : all;

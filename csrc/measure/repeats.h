@@ -17,7 +17,7 @@ typedef struct plb_repeats {
     int64_t *n;    /* [p] number of measurements in the mean */
     double *doubt; /* [p] 1: the most recent measurement was far above the mean; -1: far below it;
                       0: near it */
-    /* a ring buffer of relative deviations, then scratch memory of the same size to sort them */
+    /* a ring buffer of relative deviations, then scratch memory of the same size for the median */
     double *off;
     int64_t n_off; /* number of deviations so far */
 } plb_repeats_t;
@@ -25,37 +25,41 @@ typedef struct plb_repeats {
 int plb_repeats_init(plb_repeats_t *self, int32_t p, plb_err_t *err);
 void plb_repeats_free(plb_repeats_t *self);
 
-/** Start again, because the ranks have new parts. */
+/** Start the means again, because the ranks have new parts; the noise is kept. */
 void plb_repeats_begin(plb_repeats_t *self);
 
-/** Add a measurement of each rank r that has busy[r].  Returns false if a measurement is far from
- * its mean, and the one before was not: only the next one shows whether the rank has changed.  If
- * the next one is far off to the same side, the rank has changed, and its mean starts again. */
+/** Add the measurement seconds[r] of each rank r for which busy[r] is true.  Returns false if a
+ * measurement is far from its mean, and the previous measurement was not far off on the same side:
+ * only the next measurement shows whether the rank has changed.  If it is far off on the same
+ * side, the rank has changed, and its mean starts again. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
-/** Learn the noise from the ranks r for which which[r] is true: their predicted times rest on
- * measurements of nearly the same parts. */
+/** Learn the noise from the differences between seconds[r] and the predicted expected[r], for the
+ * ranks r for which which[r] is true: their predictions rest on measurements of nearly the same
+ * parts.  Times that differ by more than a factor of 1.25 are left out: this is more than
+ * noise. */
 void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
                            const bool *which);
 
 typedef enum plb_division {
     PLB_DIVIDE_STAY, /* keep the present parts */
     PLB_DIVIDE_BOLD, /* take the parts that the models compute */
-    PLB_DIVIDE_SAFE, /* take the parts that the models compute if a rank pages as soon as it gets
-                        more rows than before */
+    PLB_DIVIDE_SAFE, /* take the parts that the models compute under the assumption that a rank
+                        pages as soon as it gets more rows than before */
 } plb_division_t;
 
 /* Seconds of the slowest rank with different parts. */
 typedef struct plb_prospects {
     double now;         /* with the present parts, as measured */
     double bold;        /* with the parts of PLB_DIVIDE_BOLD, computed by the models */
-    double bold_paging; /* with the same parts, if a rank pages as soon as it gets more rows than
-                           before */
+    double bold_paging; /* with the parts of PLB_DIVIDE_BOLD, if a rank pages as soon as it gets
+                           more rows than before */
     double safe; /* with the parts of PLB_DIVIDE_SAFE, if a rank pages as soon as it gets more rows
                     than before */
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 
 /** Choose the parts.  The present parts stay unless the new ones are better by more than chance
- * explains.  If a rank might page, the new ones must also be better by more than the tolerance. */
+ * explains, or by more than the tolerance.  If a rank might page, PLB_DIVIDE_SAFE is preferred if
+ * it is nearly as good; otherwise PLB_DIVIDE_BOLD must be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);

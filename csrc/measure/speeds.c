@@ -121,7 +121,8 @@ static inline float huber(float given, float miss, float most)
     return given * (most / (size > most ? size : most));
 }
 
-/* Like set_up, for one object with two observations: k and k + 1. */
+/* Like set_up_object, for an object with the two observations k and k + 1.  Returns the strength
+ * of its spring, which is not part of the totals. */
 static inline double set_up_pair(fit_t *self, int64_t k)
 {
     const plb_moved_t *in = self->in;
@@ -135,6 +136,8 @@ static inline double set_up_pair(fit_t *self, int64_t k)
     return spring;
 }
 
+/* Add one object to the residual, the totals and the diagonal.  Returns 1 / (sum of its
+ * weights). */
 static inline double set_up_object(fit_t *self, int64_t begin, int64_t end)
 {
     const plb_moved_t *in = self->in;
@@ -252,7 +255,8 @@ static double median_miss(const fit_t *self)
     return 1.4826 * middle_of(bin);
 }
 
-/* The residuals of an object's observations, corrected for its fitted work. */
+/* Compute miss[begin ... end - 1], the residuals of an object's observations, enlarged by
+ * freedom_of. */
 static inline void find_misses(fit_t *self, const float *weight, int64_t begin, int64_t end)
 {
     const plb_moved_t *in = self->in;

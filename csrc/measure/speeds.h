@@ -36,7 +36,7 @@ typedef struct plb_moved {
     float *weight;  /* [m] above 0 */
 } plb_moved_t;
 
-/** Allocate the arrays for n objects and m observations; both numbers start at 0. */
+/** Allocate the arrays for n objects and m observations; self->n and self->m start at 0. */
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
@@ -51,13 +51,14 @@ typedef struct plb_speeds_start {
 
 void plb_speeds_start_free(plb_speeds_start_t *self);
 
-/** Fit log_speed[p]: its mean is 0 over the ranks that objects link; it is 0 for other ranks.
+/** Fit log_speed[p]: its mean is 0 over the ranks that share objects with others; the
+ * entry of a rank that shares no object is 0.
  * error[p]: standard error; infinite if unknown.  *start (NULL: none) is used and updated. */
 int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
                         double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
 
-/** Fit speed[p]: its geometric mean is 1 over the ranks that objects link; it is 1 for other
- * ranks.
+/** Fit speed[p]: its geometric mean is 1 over the ranks that share objects with others; the speed
+ * of a rank that shares no object is 1.
  *
  * Object o has the observations k = start[o] ... start[o+1]-1: it took seconds[k] > 0 on rank[k];
  * weight[k] > 0 (NULL: all are 1).  error[p]: standard error of a speed's logarithm; infinite if

@@ -1,5 +1,5 @@
-/* The statistics of one iteration that ranks reduce (Menon 3.4), and the operator that merges two
- * of them.
+/* The record of statistics that ranks reduce in each iteration (Menon 3.4), and the operator that
+ * merges two records.
  *
  * Menon reduces average load, maximum load and minimum utilization per iteration.  The record
  * here also has what the cost model needs (3.5, eq. 3.6), and what shows whether all ranks
@@ -30,7 +30,7 @@
     X(load_max, double, MAX, "s", "load of the most loaded rank")                                 \
     X(load_min, double, MIN, "s", "load of the least loaded rank")                                \
     X(load_max_rank, int64_t, AT_MAX, "", "the most loaded rank (of several: the lowest)")        \
-    X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank (Menon eq. 3.2)")  \
+    X(utilization_min, double, MIN, "", "lowest load / (load + idle) of a rank")                  \
     X(messages, int64_t, SUM, "", "number of messages between objects on different ranks")        \
     X(message_bytes, int64_t, SUM, "B",                                                           \
       "bytes of the messages between objects on different ranks")                                 \
@@ -49,13 +49,15 @@ typedef struct plb_stats {
     int64_t flags; /* PLB_STATS_MIXED: contributions differed in a SAME field; else 0 */
 } plb_stats_t;
 
-/** Set each field to the neutral element of its rule; the caller sets the SAME fields. */
+/** Set each field to the neutral element of its rule.  The caller sets the fields with the rule
+ * SAME. */
 void plb_stats_init(plb_stats_t *self);
 
 /** Merge `other` into `self`.  If a SAME field differs, self keeps the larger one and sets
  * PLB_STATS_MIXED. */
 void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 
-/** Utilization, load / (load + idle); 1 if both are 0.  This is the definition in the text of
- * Menon 3.4; the formula printed there (eq. 3.2) gives the fraction of idle time. */
+/** Utilization, load / (load + idle); 1 if both are 0.  Menon eq. 3.2 has this name, but prints
+ * idle / (load + idle), the fraction of idle time.  Menon 3.7.3 ("utilization is low (or idle time
+ * is high)") shows that load / (load + idle) is meant. */
 double plb_utilization(double load, double idle);

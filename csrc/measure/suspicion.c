@@ -2,10 +2,11 @@
 
 #include "base/mem.h"
 
-/* A rank is suspected if at least LEAST objects take longer by a factor above exp(SLOWER) = 1.93,
- * and the outer deciles of their changes differ by at most the fraction ALIKE of the change.  (If
- * another program shares the core, the factor is 2.)  In 800 random programs on equal ranks
- * (tests/twins/like_programs.py) this happens to one in a hundred. */
+/* A rank is suspected if at least LEAST objects stayed on it, if their median time has grown by a
+ * factor above exp(SLOWER) = 1.93, and if the outer deciles of their changes differ by less than
+ * the fraction ALIKE of the median change.  (If another program shares the core, the factor is 2.)
+ * In 1 % of 800 random programs on equal ranks (tests/twins/like_programs.py), a rank is
+ * suspected. */
 static const double SLOWER = 0.66, ALIKE = 0.1;
 enum { LEAST = 8 };
 

@@ -12,8 +12,8 @@
 
 /** Return the logarithm of a suspected rank's speed relative to its old speed; 0: the rank is not
  * suspected.  n: number of objects that stayed on the rank; slower: median logarithm of their
- * present speeds relative to the old ones; width: distance between the outer deciles of these
- * logarithms, minus the part that noise explains. */
+ * present speeds relative to the old ones, minus the change of the program as a whole; width:
+ * distance between the outer deciles of these logarithms, minus the part that noise explains. */
 double plb_suspicion(int64_t n, double slower, double width);
 
 /** Drop a suspicion suspected[r] if the objects that left rank r or came to it between the two

@@ -44,7 +44,7 @@ static void add(plb_timings_t *self, int64_t key, int32_t rank, double seconds)
     self->y[self->n++] = (float)log(seconds);
 }
 
-/* Set the weight of each object: the square root of its time over the mean time. */
+/* Set the weight of each object: the square root of (its time / the mean time). */
 static void set_weights(plb_timings_t *self, double sum)
 {
     const float root = (float)sqrt(sum / (double)(self->n > 0 ? self->n : 1));
@@ -93,7 +93,8 @@ static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *e
     qsort(*order, (size_t)n, sizeof **order, by_key);
     for (i = 1; i < n; i++) {
         PLB_FAIL_IF((*order)[i].key == (*order)[i - 1].key, err, PLB_ERR_VALUE,
-                    "key has %lld twice: expected each object once", (long long)(*order)[i].key);
+                    "key %lld is given twice: expected each object once",
+                    (long long)(*order)[i].key);
     }
 out:
     return ret;

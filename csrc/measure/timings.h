@@ -16,8 +16,8 @@ typedef struct plb_timings {
     float *y; /* log seconds */
     /* an object with a short time gets less weight, because such times are noisier */
     float *weight;
-    double usual; /* log of the factor by which all objects together take longer than under the
-                     previous placement */
+    double usual; /* log of the factor by which objects usually take longer than under the previous
+                     placement: the median over the ranks (find_changed in learner.c) */
 } plb_timings_t;
 
 /* The times of n objects: their keys, ranks (0 ... p - 1), seconds, and the user's own estimates

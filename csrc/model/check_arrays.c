@@ -21,7 +21,8 @@ int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end,
     return PLB_OK;
 }
 
-/* For numbers that are not negative, comparing their bits gives the same order. */
+/* For numbers that are not negative, the bits, read as integers, have the same order as the
+ * numbers. */
 int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                   plb_err_t *err)
 {

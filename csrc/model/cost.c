@@ -7,9 +7,9 @@
 
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
-/* Adds up the messages and bytes that each rank sends to other ranks. */
+/* Sums of the messages and bytes that each rank sends to other ranks. */
 typedef struct sent {
-    double *messages, *bytes; /* [p] what each rank sends */
+    double *messages, *bytes; /* [p] sums over the messages of each rank */
 } sent_t;
 
 static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)

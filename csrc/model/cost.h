@@ -2,15 +2,16 @@
  *
  * In an iteration each rank takes
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * where messages and bytes are those that the rank sends to other ranks: an edge is one message to
- * the receiver's rank, and a multicast is one message to each rank that has receivers.
+ * where messages and bytes are those that the rank sends to other ranks: an edge goes to the
+ * receiver's rank, and a multicast goes once to each rank that has receivers.  Each of these
+ * deliveries is one message, unless the snapshot has edge_messages or multicast_messages.
  *
  * An LB step takes
  *     steps + strategy + migration
  * where `steps` is the constant part (to gather the load database, and the collective steps),
  * `strategy` is the time to compute the placement, and `migration` is the time of the busiest
- * rank: `handling` seconds for each object that it packs or unpacks, and one message to each rank
- * that receives objects from it. */
+ * rank: `handling` seconds for each object that it packs or unpacks, and the time of one message
+ * to each rank that receives objects from it. */
 #pragma once
 
 #include "model/snapshot.h"
@@ -20,8 +21,8 @@ typedef struct plb_network {
     double beta;  /* seconds per byte */
 } plb_network_t;
 
-/** Compute time[n_ranks], the seconds of an iteration with the objects on rank[] (NULL: on their
- * present ranks). */
+/** Compute time[n_ranks], the seconds of an iteration, including messages, with the objects on
+ * rank[] (NULL: on their present ranks). */
 int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t network,
                     double *time, plb_err_t *err);
 
@@ -44,6 +45,7 @@ typedef struct plb_lb_cost {
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Estimate the seconds of the first LB step, before any was measured.  The busiest rank packs and
- * unpacks `objects` objects each, and sends `bytes` bytes. */
+/** Estimate the seconds of the first LB step, before any was measured, without the time of the
+ * strategy.  The busiest rank is assumed to pack `objects` objects, to unpack as many, and to send
+ * `bytes` bytes. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);

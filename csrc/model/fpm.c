@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 static const double SAME_TIME = 1e-9; /* smaller relative differences of times count as zero */
-static const double SHORTEST = 1e-9;  /* seconds; a shorter time is taken as this long */
+static const double SHORTEST = 1e-9;  /* seconds; a shorter time counts as this long */
 static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger factor than this */
 /* below this fraction of its best speed, a processor counts as paging */
 static const double PAGING = 0.5;
@@ -22,7 +22,7 @@ static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
 {
     double before = 0.0, rows = 0.0;
     PLB_FAIL_IF(self->start[i + 1] <= self->start[i], err, PLB_ERR_VALUE,
-                "model of rank %d has no points", i);
+                "model of rank %d has no points: expected 1 or more", i);
     for (int64_t k = self->start[i]; k < self->start[i + 1]; k++) {
         const double d = self->rows[k], s = self->speed[k];
         PLB_FAIL_IF(!(d > rows && isfinite(d) && s > 0.0 && isfinite(s)), err, PLB_ERR_VALUE,
@@ -48,7 +48,8 @@ int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Return the first index i in begin ... end - 1 with x[i] >= value, where x ascends, or end. */
+/* Return the first index i in begin ... end - 1 with x[i] >= value, where x ascends; `end` if
+ * there is none. */
 static int64_t lower_bound(const double *x, int64_t begin, int64_t end, double value)
 {
     PLB_BISECT(begin, end, k, !(x[k] < value))
@@ -95,10 +96,10 @@ static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
     return n - 1;
 }
 
-/* The factor by which the speed of the processor has changed (e.g. by a power cap or another
- * program), or 1.  It has changed if the same number of rows now has a speed that differs by more
- * than noise.  Points with a small fraction of the best speed are ignored: there the processor
- * pages, and its times vary. */
+/* Return the factor by which the speed of the processor has changed (e.g. by a power cap or
+ * another program); 1 if it has not.  The speed has changed if the same number of rows was
+ * measured before, with a speed that differs by more than noise.  Points with a small fraction of
+ * the best speed are ignored: there the processor pages, and its times vary. */
 static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
 {
     const int64_t k = lower_bound(x, 0, n, d);
@@ -113,7 +114,8 @@ static double change_of(const double *x, const double *s, int64_t n, double d, d
     return ratio > CHANGED || ratio < 1.0 / CHANGED ? ratio : 1.0;
 }
 
-/* Merge n old points (x, s) and a measurement; return the new number of points. */
+/* Merge n old points (x, s) and the measurement of d rows in `seconds`; return the new number of
+ * points. */
 static int64_t add_point(const double *x, const double *s, int64_t n, double d, double seconds,
                          double *out_x, double *out_s)
 {
@@ -185,8 +187,8 @@ static void lines_free(lines_t *self)
     PLB_FREE(self->time, self->at);
 }
 
-/* Index of the first point of model i that takes `seconds` or more; if there is none, the end of
- * the model. */
+/* Return the index of the first point of model i that takes `seconds` or more; if there is none,
+ * the end of the model. */
 static int64_t reach(lines_t *self, int32_t i, double seconds)
 {
     const int64_t begin = self->in->start[i], end = self->in->start[i + 1], k = self->at[i];
@@ -198,8 +200,8 @@ static int64_t reach(lines_t *self, int32_t i, double seconds)
     return self->at[i];
 }
 
-/* Rows at which the line of `seconds` (with slope 1/seconds) meets model i; *rate: change of
- * rows per second. */
+/* Return the rows at which the line of `seconds` (with slope 1/seconds) meets model i; *rate:
+ * derivative of these rows with respect to `seconds`. */
 static double meet(lines_t *self, int32_t i, double seconds, double *rate)
 {
     const double *x = self->in->rows, *s = self->in->speed;
@@ -213,7 +215,7 @@ static double meet(lines_t *self, int32_t i, double seconds, double *rate)
     const double x1 = x[k - 1], dx = x[k] - x1, s1 = s[k - 1], ds = s[k] - s1;
     const double below = dx - seconds * ds; /* > 0, because the time rises along the piece */
     *rate = dx * (s1 * dx - x1 * ds) / (below * below);
-    return x1 + (seconds * s1 - x1) / below * dx;
+    return fmin(fmax(x1 + (seconds * s1 - x1) / below * dx, x1), x[k]); /* despite rounding */
 }
 
 static double meet_all(lines_t *self, double seconds, double *rate)
@@ -228,10 +230,12 @@ static double meet_all(lines_t *self, double seconds, double *rate)
     return rows;
 }
 
-/* Find the line at which the rows of all models add up to n, to within a quarter of a row.  Uses
- * Newton's method; where a Newton step leaves the interval or hardly shortens it, Lastovetsky and
- * Reddy's bisection. */
-static double find_line(lines_t *self, double n)
+/* Find the line at which the rows of all models add up to n, to within a quarter of a row; *upper
+ * is then the result, too.  Uses Newton's method, and Lastovetsky and Reddy's bisection where a
+ * Newton step leaves the interval or hardly shortens it.  If times hardly rise with the rows, no
+ * double may be close enough: then the result is the last line with fewer rows, and *upper the
+ * next one, with more. */
+static double find_line(lines_t *self, double n, double *upper)
 {
     double low = 0.0, high = INFINITY, rate;
     meet_all(self, 0.0, &rate);
@@ -239,7 +243,8 @@ static double find_line(lines_t *self, double n)
     for (int step = 0; step < MOST_STEPS; step++) {
         const double miss = meet_all(self, seconds, &rate) - n, width = high - low;
         if (fabs(miss) <= 0.25) {
-            break;
+            *upper = seconds;
+            return seconds;
         }
         if (miss > 0.0) {
             high = seconds;
@@ -259,7 +264,33 @@ static double find_line(lines_t *self, double n)
             seconds = middle;
         }
     }
-    return seconds;
+    *upper = high;
+    return low;
+}
+
+/* Compute the parts between two lines at which the rows add up to n, rounded down.  If the lines
+ * differ, each part takes the same fraction of the way from the lower to the upper line.  Return
+ * the number of rows that are left, 0 or more. */
+static int64_t parts_between(lines_t *self, double lower, double upper, int64_t n, int64_t *part)
+{
+    double rate, at = 0.0;
+    int64_t left = n;
+    if (lower < upper) {
+        const double low = meet_all(self, lower, &rate), high = meet_all(self, upper, &rate);
+        at = ((double)n - low) / (high - low);
+    }
+    for (int32_t i = 0; i < self->in->p; i++) {
+        const double low = meet(self, i, lower, &rate);
+        const double high = lower < upper ? meet(self, i, upper, &rate) : low;
+        part[i] = (int64_t)(low + at * (high - low));
+        left -= part[i];
+    }
+    for (int32_t i = 0; left < 0; i++) { /* rounding has added a few rows */
+        const int64_t back = part[i] < -left ? part[i] : -left;
+        part[i] -= back;
+        left += back;
+    }
+    return left;
 }
 
 /* Distribute the rows that are left after rounding down, each to the processor that would finish
@@ -288,19 +319,14 @@ out:
 
 int plb_fpm_split(const plb_fpm_t *self, int64_t n, int64_t *part, double *seconds, plb_err_t *err)
 {
-    int64_t left = n;
-    double rate;
+    double upper = 0.0;
     lines_t lines;
     PLB_FAIL_IF(n < 0 || n > PLB_FPM_MOST_ROWS, err, PLB_ERR_VALUE,
                 "n is %lld: expected 0 ... %lld rows", (long long)n, PLB_FPM_MOST_ROWS);
     int ret = lines_init(&lines, self, err);
     if (ret == PLB_OK) {
-        *seconds = n > 0 ? find_line(&lines, (double)n) : 0.0;
-        for (int32_t i = 0; i < self->p; i++) {
-            part[i] = (int64_t)meet(&lines, i, *seconds, &rate);
-            left -= part[i];
-        }
-        ret = hand_out(self, left, part, err);
+        *seconds = n > 0 ? find_line(&lines, (double)n, &upper) : 0.0;
+        ret = hand_out(self, parts_between(&lines, *seconds, upper, n, part), part, err);
     }
     lines_free(&lines);
     return ret;

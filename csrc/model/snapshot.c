@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "model/check_arrays.h"
 
-/* Check that multicast_start rises from 0 to the number of receivers. */
+/* Check that multicast_start begins with 0, never falls, and ends with the number of receivers. */
 static int check_start(const plb_snapshot_t *s, plb_err_t *err)
 {
     const int64_t *start = s->multicast_start, n = s->n_multicasts;
@@ -43,7 +43,8 @@ static int check_sum(const char *name, const int64_t *x, const int32_t *block,
         const int64_t shared = block == NULL || block[i] < 0 ? 0 : block_bytes[block[i]];
         PLB_FAIL_IF(__builtin_add_overflow(sum, x == NULL ? 0 : x[i], &sum) ||
                         __builtin_add_overflow(sum, shared, &sum),
-                    err, PLB_ERR_VALUE, "%s: the sum of all objects%s is 2^63 or more", name,
+                    err, PLB_ERR_VALUE,
+                    "%s: the sum of all objects%s is 2^63 or more: expected less", name,
                     block == NULL ? "" : ", each with its block,");
     }
     return PLB_OK;
@@ -63,6 +64,8 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
     PLB_FAIL_IF(s->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
                 s->n_ranks);
+    PLB_FAIL_IF(s->n_objects > INT32_MAX, err, PLB_ERR_VALUE,
+                "the snapshot has %lld objects: expected below 2^31", (long long)s->n_objects);
     PLB_PASS(plb_check_f64("load", s->load, 0, s->n_objects * s->n_components, 0.0, err));
     PLB_PASS(plb_check_index("rank", s->rank, 0, s->n_objects, s->n_ranks, err));
     PLB_PASS(plb_check_i64("bytes", s->bytes, 0, s->n_objects, err));
@@ -106,9 +109,9 @@ static void to_seconds(const plb_snapshot_t *s, double *time)
 }
 
 /* Successive objects are often on the same rank.  The sum of such a run of objects stays in a
- * register (add_runs).  The order of additions, and so the bits, are those of the plain loop.  For
- * shorter runs, add_runs is slower than the plain loop, because the branch at the end of a run is
- * mispredicted. */
+ * register (add_runs).  The additions have the same order as in the plain loop, so the bits are
+ * the same.  If runs have fewer than FEW_A_RUN objects on average, the plain loop is faster,
+ * because the branch at the end of a run is mispredicted. */
 enum { FEW_A_RUN = 4 };
 
 static int64_t runs_of(const int32_t *rank, int64_t n)

@@ -3,7 +3,7 @@
  * It is a struct of arrays that the caller owns.  A NULL array means the default: all objects may
  * migrate, all speeds are 1, no background load, no memory limit.  Units are seconds and bytes.
  *
- * The time of a rank in one iteration is
+ * The time of a rank in one iteration, without messages (cost.h adds these), is
  *     background[r] + (sum of load[i] over the objects on r) / speed[r]
  * so `load` is the time of an object on a rank of speed 1. */
 #pragma once
@@ -30,7 +30,7 @@ typedef struct plb_snapshot {
     /* Edges: messages from object to object in one iteration. */
     int64_t n_edges;
     const int32_t *edge_src, *edge_dst;
-    const double *edge_bytes, *edge_messages; /* edge_messages is NULL: each edge is one message */
+    const double *edge_bytes, *edge_messages; /* edge_messages is NULL: one message on each edge */
     /* Multicasts: messages from one object to several objects in one iteration (hyperedges). */
     int64_t n_multicasts, n_pins;     /* n_pins: number of receivers of all multicasts */
     const int32_t *multicast_src;     /* [n_multicasts] the sender */
@@ -38,7 +38,8 @@ typedef struct plb_snapshot {
                                        * to start[e + 1] - 1 in multicast_dst */
     const int32_t *multicast_dst;     /* [n_pins] the receivers */
     const double *multicast_bytes;    /* [n_multicasts] bytes to each rank with receivers */
-    const double *multicast_messages; /* [n_multicasts] NULL: each multicast is one message */
+    const double *multicast_messages; /* [n_multicasts] messages to each rank with receivers; NULL:
+                                         one message */
 
     /* Blocks: data that objects share.  If several objects of a rank read the same block, the rank
      * has it once. */
@@ -52,7 +53,8 @@ typedef struct plb_snapshot {
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } plb_snapshot_t;
 
-/** Check that every value is finite and in its range.  The error names array, index and value. */
+/** Check that every value is finite and in its range, and that bytes and memory add up to less
+ * than 2^63.  The error names the array and, for a single value, its index and the value. */
 int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 
 /** Check that a placement has valid ranks, and leaves objects that may not migrate where they are.
@@ -74,8 +76,8 @@ static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
     return self->migratable == NULL || self->migratable[i];
 }
 
-/* Called for a delivery: what an edge or a multicast sends from one rank to another (or to itself)
- * in an iteration. */
+/* Called for a delivery: what an edge or a multicast sends in an iteration from rank src to rank
+ * dst.  The two may be the same rank. */
 typedef void (*plb_delivery_fn)(void *arg, int32_t src, int32_t dst, double bytes,
                                 double messages);
 
@@ -112,8 +114,8 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
 }
 
 /** Compute time[n_ranks], the seconds of an iteration without messages, with the objects on rank[]
- * (NULL: on their present ranks).  Loads are added in the order of the objects, so that the bits
- * are always the same.  Only the first component of loads counts. */
+ * (NULL: on their present ranks).  Loads are added in the order of the objects, so that the
+ * same input always gives the same bits.  Only the first component of loads counts. */
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
 typedef struct plb_change {
@@ -121,7 +123,7 @@ typedef struct plb_change {
     int64_t migrations, bytes;
 } plb_change_t;
 
-/** Check a placement; compute the ranks' times, the number of objects that move, and their bytes
- * (0 if the snapshot has no `bytes`). */
+/** Check a placement; compute the ranks' times before and after it (without messages), the number
+ * of objects that move, and their bytes (0 if the snapshot has no `bytes`). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);

@@ -86,7 +86,8 @@ static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double b
 }
 
 /* Add bytes to the links from a to b, one dimension after the other.  link[(2 place + side)
- * n_levels + d] leaves a place in dimension d; side 0 and 1 are the two directions. */
+ * n_levels + d] leaves a place in dimension d; side 0: in the positive direction, 1: in the
+ * negative direction. */
 static void load_torus(const plb_topology_t *self, int32_t a, int32_t b, double bytes,
                        double *link)
 {
@@ -128,12 +129,12 @@ out:
 
 /* ---- mapping -------------------------------------------------------------------------------- */
 
-/* The state of a mapping.  `bytes` adds up both directions, because both have the same number of
- * hops. */
+/* The state of a mapping.  Row a has an entry for each flow from part a and for each flow to part
+ * a, because both directions have the same number of hops. */
 typedef struct mapper {
     const plb_topology_t *machine;
     plb_csr_t rows;
-    double *bytes;        /* [entries of the rows] bytes in both directions */
+    double *bytes;        /* [entries of the rows] bytes of each entry's flow */
     const int32_t *group; /* [p] group of each part */
     int32_t *place;       /* [p] the place of each part */
     int32_t *part;        /* [p] the part at each place */
@@ -199,7 +200,7 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
     double *pull = NULL; /* bytes that each part exchanges with the placed parts; negative: the
-                            part is placed itself */
+                            part itself is placed */
     int64_t *far = NULL; /* sum of hops from each place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
@@ -247,9 +248,9 @@ out:
 }
 
 /* Exchange the places of pairs of parts, for each part with the partner that saves the most
- * hop-bytes, until no exchange saves more than rounding errors.  A part that is next to all parts
- * with which it exchanges bytes is skipped: its cost is already the smallest possible, one hop per
- * byte (two in a tree). */
+ * hop-bytes.  Repeat this until no exchange saves more than rounding errors, at most PASSES times.
+ * A part that is next to all parts with which it exchanges bytes is skipped: its cost is already
+ * the smallest possible, one hop per byte (two in a tree). */
 static int swap_all(mapper_t *self)
 {
     enum { PASSES = 20 };

@@ -1,5 +1,5 @@
-/* Machines with distances (trees and tori): hop-bytes, and a mapping of parts to places with
- * few hop-bytes.  A place is a leaf of the tree or a point of the torus.
+/* Machines with distances (trees and tori): hop-bytes (the sum of bytes times hops), and a mapping
+ * of parts to places with few hop-bytes.  A place is a leaf of the tree or a point of the torus.
  *
  * Places are numbered from left to right in a tree, and in row-major order in a torus.
  */
@@ -21,7 +21,7 @@ typedef struct plb_topology {
     int32_t n_places;                  /* the product of the sizes */
 } plb_topology_t;
 
-/** Check the sizes, and set n_places. */
+/** Check size[n_levels], and fill in `self`. */
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
                       int n_levels, plb_err_t *err);
 
@@ -34,16 +34,16 @@ typedef struct plb_flows {
     const double *bytes;
 } plb_flows_t;
 
-/** Hop-bytes (bytes times hops) with part a at place[a]. */
+/** Return the hop-bytes with part a at place[a]. */
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
 /** Compute *most, the bytes over the most loaded link; the two directions of a cable are two
  * links.  In a torus, messages go along the first dimension first, and in the positive direction
- * if both are equally long. */
+ * if both directions are equally long. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 
-/** Reorder place[n_places] to lower the hop-bytes; two parts change places only if they are in the
- * same group.  The same input always gives the same result. */
+/** Reorder place[n_places] to lower the hop-bytes.  Part a only gets a place that place[] gave to
+ * a part of the same group[a].  The same input always gives the same result. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_err_t *err);

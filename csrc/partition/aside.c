@@ -7,12 +7,13 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* number of vertices, edges and pins; a question with fewer takes a library about 30 ms at most */
+/* sum of the numbers of vertices, edges and pins; below this, a library answers within about 30
+ * ms */
 enum { SMALL = 4096 };
 
 typedef struct asked {
     const plb_partitioner_t *with;
-    plb_question_t in; /* its arrays are in `arrays` */
+    plb_question_t in; /* a copy of the question; its arrays are in `arrays` */
     void *arrays;
     int32_t *part;
 } asked_t;
@@ -79,7 +80,7 @@ static bool is_small(const plb_question_t *in)
 int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                         plb_err_t *err)
 {
-    /* a virtual rank must do the work on its own thread, whose clock measures it */
+    /* a virtual rank must do the work on its own thread, whose clock measures the work */
     const bool aside = plb_interruptible() && !plb_clock_frame.on && !is_small(in);
     if (with->left == NULL || !aside) {
         return with->run(in, part, err);

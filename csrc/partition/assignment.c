@@ -19,11 +19,11 @@ typedef struct search {
                          reached */
     int32_t *from;    /* [n_places] the item from which each place was reached */
     int32_t *reached, n_reached;
-    plb_heap_t heap; /* the places by distance; a place may be in it several times */
+    plb_heap_t heap; /* the places by distance; a place may be in the heap several times */
 } search_t;
 
-/* The end of the cheapest path so far: a place that can take one more item, or an item that loses
- * its place. */
+/* The end of the cheapest path so far: either a place that can take one more item, or an item that
+ * is left without a place (the other is NONE). */
 typedef struct end {
     double distance;
     int32_t place, item;
@@ -31,7 +31,7 @@ typedef struct end {
 
 static double positive(double x)
 {
-    return x > 0.0 ? x : 0.0; /* negative only because of rounding */
+    return x > 0.0 ? x : 0.0; /* x is negative only because of rounding */
 }
 
 /* Extend the search from an item at `distance` to the places for which the item has a gain. */
@@ -52,7 +52,7 @@ static void spread(search_t *s, int32_t item, double distance)
     }
 }
 
-/* Dijkstra's search for the cheapest path from an item. */
+/* Find the cheapest path from an item (Dijkstra's search); return its end. */
 static end_t find(search_t *s, int32_t item)
 {
     end_t end = {s->profit[item], NONE, item};

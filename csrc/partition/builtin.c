@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "partition/multilevel.h"
 
-/* Partition from scratch, or refine part[]; then do V-cycles. */
+/* Partition from scratch (`fresh`), or refine part[]; then do `cycles` V-cycles. */
 static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
                      plb_err_t *err)
 {
@@ -14,8 +14,8 @@ static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32
     const int32_t n = in->n_vertices;
     plb_hypergraph_t hg = {0};
     int64_t *limit = NULL, after;
-    int32_t *all = NULL; /* the part of each vertex, then the part of the additional vertex of each
-                            old part */
+    int32_t *all = NULL; /* [hg.n_vertices] part of each vertex; after the vertices of the question
+                            follows an additional vertex for each old part */
     plb_rng_t rng;
     plb_rng_init(&rng, (uint64_t)in->seed);
     PLB_NEW(limit, in->n_parts);

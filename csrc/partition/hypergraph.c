@@ -34,11 +34,6 @@ out:
     return ret;
 }
 
-static inline int32_t pins_of(const plb_hypergraph_t *self, int32_t e)
-{
-    return self->net_start[e + 1] - self->net_start[e];
-}
-
 /* List the nets of each vertex, after all nets have been added. */
 static int transpose(plb_hypergraph_t *self, plb_err_t *err)
 {
@@ -53,7 +48,7 @@ static int transpose(plb_hypergraph_t *self, plb_err_t *err)
         self->vertex_start[v + 2] += self->vertex_start[v + 1];
     }
     for (int32_t e = 0; e < self->n_nets; e++) {
-        PLB_TRY(plb_interrupted(pins_of(self, e)));
+        PLB_TRY(plb_interrupted(plb_pins_of(self, e)));
         for (int32_t i = self->net_start[e]; i < self->net_start[e + 1]; i++) {
             self->net[self->vertex_start[self->pin[i] + 1]++] = e;
         }
@@ -62,11 +57,11 @@ out:
     return ret;
 }
 
-/* Add a net with the pins map[pin[i]] (NULL: pin[i]; -1: left out), each once.  If fewer than two
- * pins are left, no net is added.  seen[v]: the stamp of the most recent net with vertex v; each
- * net has a different `stamp`. */
+/* Add a net with the pins map[pin[i]] (map NULL: pin[i]), each once; a pin that is mapped to -1 is
+ * left out.  If fewer than two pins are left, or the weight is 0, no net is added.  seen[v]: the
+ * stamp of the most recent net with vertex v; each net has a different `stamp`. */
 static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
-                    int32_t weight, int32_t stamp, int32_t *seen)
+                    int64_t weight, int32_t stamp, int32_t *seen)
 {
     const int32_t first = self->net_start[self->n_nets];
     int32_t at = first;
@@ -156,14 +151,14 @@ static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
         x ^= x >> 32;
         h += x * 0xd6e8feb86659fd93u;
     }
-    return h ^ (uint64_t)pins_of(self, e);
+    return h ^ (uint64_t)plb_pins_of(self, e);
 }
 
-/* Whether two nets have the same pins, in any order.  `stamp` must not be in `seen`. */
+/* Whether two nets have the same pins, in any order.  No entry of seen[] may equal `stamp`. */
 static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
                       int32_t *seen)
 {
-    if (pins_of(self, a) != pins_of(self, b)) {
+    if (plb_pins_of(self, a) != plb_pins_of(self, b)) {
         return false;
     }
     for (int32_t i = self->net_start[a]; i < self->net_start[a + 1]; i++) {
@@ -182,13 +177,13 @@ static void drop_merged(plb_hypergraph_t *self)
 {
     int32_t kept = 0, at = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
-        const int32_t from = self->net_start[e], n = pins_of(self, e);
+        const int32_t from = self->net_start[e], n = plb_pins_of(self, e);
         if (self->net_weight[e] == 0) {
             continue;
         }
         memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
         self->net_weight[kept] = self->net_weight[e];
-        /* an entry is only overwritten after it was read: kept <= e */
+        /* kept <= e: an entry of net_start[] is only overwritten after it was read */
         self->net_start[kept++] = at;
         at += n;
     }
@@ -203,14 +198,14 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     plb_loads_t order = {0};
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
-        PLB_TRY(plb_interrupted(1 + pins_of(self, e)));
+        PLB_TRY(plb_interrupted(1 + plb_pins_of(self, e)));
         print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double holds
                                                             exactly */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
         const plb_item_t a = order.item[first], b = order.item[i];
-        PLB_TRY(plb_interrupted(4 + pins_of(self, a.id)));
+        PLB_TRY(plb_interrupted(4 + plb_pins_of(self, a.id)));
         if (a.key != b.key || !same_pins(self, a.id, b.id, ++stamp, seen)) {
             first = i;
             continue;
@@ -249,8 +244,8 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
         }
     }
     for (int32_t e = 0; e < fine->n_nets; e++) {
-        PLB_TRY(plb_interrupted(2 + pins_of(fine, e)));
-        add_net(out, fine->pin + fine->net_start[e], pins_of(fine, e), cluster,
+        PLB_TRY(plb_interrupted(2 + plb_pins_of(fine, e)));
+        add_net(out, fine->pin + fine->net_start[e], plb_pins_of(fine, e), cluster,
                 fine->net_weight[e], e + 1, seen);
     }
     ret = merge_nets(out, fine->n_nets, seen, err);
@@ -265,14 +260,14 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-/* clusters ignore nets with more pins than this: they take much time and change little */
+/* clustering ignores nets with more pins than this: such nets take much time and change little */
 enum { LARGE_NET = 400 };
 
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
     int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: weight of each
-                              cluster.  A cluster has the number of its first vertex */
+                              cluster.  The number of a cluster is that of its first vertex */
     int32_t *of, *fixed;   /* [n_vertices] of: cluster of each vertex; fixed: fixed part of each
                               cluster, or -1 */
     double *score;         /* score of each cluster: how strongly it is connected with the current
@@ -299,7 +294,7 @@ static int64_t rate(clusters_t *self, int32_t v)
     int64_t visited = 0;
     self->n_beside = 0;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        const int32_t e = hg->net[j], size = pins_of(hg, e);
+        const int32_t e = hg->net[j], size = plb_pins_of(hg, e);
         if (size > LARGE_NET) {
             continue;
         }
@@ -316,8 +311,8 @@ static int64_t rate(clusters_t *self, int32_t v)
     return visited;
 }
 
-/* Return the cluster with which v is connected most strongly, relative to the cluster's weight;
- * if there is none, v's own cluster.  Clears the scores. */
+/* Return the cluster with which v is connected most strongly, relative to the cluster's weight; if
+ * there is none, v's own cluster.  Resets the scores to 0. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;
@@ -376,8 +371,8 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     shuffle(order, self->n_vertices, rng);
     for (int32_t i = 0; i < self->n_vertices; i++) {
         const int32_t v = order[i];
-        /* v stays where it is if it has joined another cluster, or others have joined its cluster
-         */
+        /* v stays where it is if it has joined another cluster, or another vertex has joined its
+         * cluster */
         if (c.of[v] != v || size[v] > 1) {
             continue;
         }

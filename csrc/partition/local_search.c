@@ -3,8 +3,8 @@
  * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each search
  * starts at one vertex of the boundary, spreads to the neighbours of moved vertices, and ends
  * after a number of moves without a gain; its moves up to the best state are kept.  A vertex moves
- * once per round.  The parts that a net touches are stored as a short list, so the memory does not
- * grow with the number of parts. */
+ * at most once per round.  The parts that a net touches are stored as a short list, so that the
+ * memory for a net does not grow with the number of parts. */
 
 #include "base/interrupt.h"
 #include "base/mem.h"
@@ -21,7 +21,8 @@ enum {
 
 typedef struct queue {
     int64_t *key;       /* [n_vertices] key of each vertex, a gain */
-    int32_t *heap, *at; /* [n_vertices] index of each vertex in the heap, or -1 */
+    int32_t *heap, *at; /* [n_vertices] heap: the queued vertices, the best one first; at: index of
+                           each vertex in `heap`, or -1 */
     int32_t n;
 } queue_t;
 
@@ -118,12 +119,7 @@ typedef struct search {
     int64_t work; /* steps since the most recent call of stopped() */
 } search_t;
 
-static inline int32_t nets_of(const plb_hypergraph_t *hg, int32_t v)
-{
-    return hg->vertex_start[v + 1] - hg->vertex_start[v];
-}
-
-/* Whether a signal ends the search, which counts the steps since the previous call. */
+/* Report the steps since the previous call; return whether a signal ends the search. */
 static bool stopped(search_t *s)
 {
     const int64_t steps = 32 + s->work;
@@ -172,9 +168,10 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     const int32_t from = s->part[v];
     int64_t freed = 0, all = 0, best = INT64_MIN;
     s->n_touched = 0;
-    s->work += nets_of(hg, v);
+    s->work += plb_nets_of(hg, v);
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        const int32_t e = hg->net[j], w = hg->net_weight[e];
+        const int32_t e = hg->net[j];
+        const int64_t w = hg->net_weight[e];
         all += w;
         if (s->n_slot[e] == 1) { /* true for most nets */
             continue;
@@ -217,14 +214,14 @@ static void wake(search_t *s, int32_t u)
     }
 }
 
-/* Queue the pins of net e, or only those in `part` (-1: all). */
+/* List the pins of net e in woken[]; only those in `part`, unless part is -1. */
 static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
-    if (hg->net_start[e + 1] - hg->net_start[e] > WIDE_NET) {
+    if (plb_pins_of(hg, e) > WIDE_NET) {
         return;
     }
-    s->work += hg->net_start[e + 1] - hg->net_start[e];
+    s->work += plb_pins_of(hg, e);
     for (int32_t i = hg->net_start[e]; i < hg->net_start[e + 1]; i++) {
         if (part < 0 || s->part[hg->pin[i]] == part) {
             wake(s, hg->pin[i]);
@@ -232,15 +229,15 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     }
 }
 
-/* Move v, and queue the vertices whose gains rise.  Gains that fall are corrected when their
- * vertices are taken from the queue. */
+/* Move v, and list the vertices whose gains rise in woken[].  Gains that fall are corrected when
+ * their vertices are taken from the queue. */
 static void move(search_t *s, int32_t v, int32_t to)
 {
     const plb_hypergraph_t *hg = s->hg;
     const int32_t from = s->part[v];
     s->n_woken = 0;
     s->stamp++;
-    s->work += 4 * nets_of(hg, v);
+    s->work += 4 * plb_nets_of(hg, v);
     s->part[v] = to;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
         const int32_t e = hg->net[j];
@@ -248,7 +245,8 @@ static void move(search_t *s, int32_t v, int32_t to)
         if (add_pin(s, e, to) == 1) {
             wake_pins(s, e, -1); /* the other pins of e can now follow to `to` without loss */
         } else if (left == 1) {
-            /* one pin of e is left in `from`: if it moves, too, e no longer touches `from` */
+            /* one pin of e is left in `from`: if this pin moves, too, e no longer touches
+             * `from` */
             wake_pins(s, e, from);
         }
     }
@@ -279,7 +277,7 @@ static void clear_queue(search_t *s)
 
 /* ---- one search ----------------------------------------------------------------------------- */
 
-/* Search from the queued vertices; return the gain. */
+/* Search from the queued vertices; return the total gain of the moves that are kept. */
 static int64_t search(search_t *s)
 {
     int64_t gained = 0, best = 0;
@@ -338,7 +336,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
     int32_t n = 0;
     s->round++;
     s->n_moves = 0;
-    for (int32_t v = 0; v < s->hg->n_vertices && !plb_interrupted(nets_of(s->hg, v)); v++) {
+    for (int32_t v = 0; v < s->hg->n_vertices && !plb_interrupted(plb_nets_of(s->hg, v)); v++) {
         if (at_boundary(s, v)) {
             seed[n++] = v;
         }
@@ -411,7 +409,7 @@ static int32_t find_roomiest(const search_t *s)
     return best;
 }
 
-/* Move vertices out of part p until it keeps its limit, those with the smallest loss first. */
+/* Move vertices out of part p, those with the smallest loss first, until p keeps its limit. */
 static void relieve(search_t *s, int32_t p)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -468,7 +466,7 @@ static int search_init(search_t *s, plb_err_t *err)
     PLB_NEW0(s->woken_at, n);
     PLB_NEW(s->moves, n);
     for (int32_t v = 0; v < n; v++) {
-        PLB_TRY(plb_interrupted(2 * nets_of(hg, v)));
+        PLB_TRY(plb_interrupted(2 * plb_nets_of(hg, v)));
         s->queue.at[v] = -1;
         s->load[s->part[v]] += hg->weight[v];
         for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
@@ -501,7 +499,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
                                     early */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
-        *after += (int64_t)self->net_weight[e] * (s.n_slot[e] - 1);
+        *after += self->net_weight[e] * (s.n_slot[e] - 1);
     }
 out:
     plb_free(seed);

@@ -10,8 +10,8 @@
 
 enum {
     MAX_LEVELS = 48,
-    PER_PART = 60,  /* number of vertices of the coarsest hypergraph, for each part */
-    COARSEST = 200, /* smallest number of vertices of the coarsest hypergraph */
+    PER_PART = 60,  /* coarsening ends at this many vertices per part ... */
+    COARSEST = 200, /* ... or at this many vertices in total, if that is more */
     TRIES = 8,      /* number of bisections that are tried for a coarsest hypergraph */
 };
 
@@ -95,7 +95,7 @@ out:
 /* ---- levels --------------------------------------------------------------------------------- */
 
 typedef struct levels {
-    plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is borrowed */
+    plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is that of the caller */
     /* cluster[i][v]: the vertex of hg[i + 1] that contains vertex v of hg[i] */
     int32_t *cluster[MAX_LEVELS];
     int n;
@@ -128,8 +128,9 @@ out:
     return ret;
 }
 
-/* Coarsen level by level to about `coarsest` vertices.  label[] (may be NULL) gets the labels of
- * the coarsest level. */
+/* Coarsen level by level to about `coarsest` vertices.  Only vertices with the same label are
+ * merged, and label[] gets the labels of the coarsest level; label NULL: any vertices may be
+ * merged. */
 static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)
 {
@@ -391,7 +392,8 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
     for (int32_t p = 0; p < limits->n_parts; p++) {
         room += limits->limit[p];
     }
-    /* Each of the log2(k) bisections may use its share of the allowed imbalance. */
+    /* Each part results from log2(k) bisections in a row; each of these may use an equal share of
+     * the allowed imbalance. */
     const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
     const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
     int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);

@@ -21,9 +21,10 @@ static int check_start(const plb_rows_t *rows, const char *name, int64_t n_entri
                 name, (long long)plb_int_at(rows->start, 0),
                 (long long)plb_int_at(rows->start, rows->n), (long long)n_entries);
     for (int64_t i = 0; i < rows->n; i++) {
-        PLB_FAIL_IF(plb_int_at(rows->start, i + 1) < plb_int_at(rows->start, i), err,
-                    PLB_ERR_VALUE, "%s.start[%lld] is below the entry before it", name,
-                    (long long)i + 1);
+        const int64_t from = plb_int_at(rows->start, i), end = plb_int_at(rows->start, i + 1);
+        PLB_FAIL_IF(end < from, err, PLB_ERR_VALUE,
+                    "%s.start[%lld] is %lld: expected %lld or more", name, (long long)i + 1,
+                    (long long)end, (long long)from);
     }
     return PLB_OK;
 }

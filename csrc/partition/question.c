@@ -35,8 +35,8 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
 
 /* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Check every `stride`-th value: it must be in least ... most.  If `sum` is true, their sum must
- * be below 2^31. */
+/* Check n values, every `stride`-th one of x: each must be in least ... most.  If `sum` is true,
+ * their sum must be below 2^31.  x NULL: nothing is checked. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {
@@ -159,10 +159,10 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 typedef struct reduced {
     plb_question_t in;
     int32_t *part_of, *index_of; /* part_of[k]: the k-th remaining part; index_of[r]: the index k
-                                    of part r, -1: it was left out */
+                                    of part r, -1: part r was left out */
     double *share;
     int32_t *fixed, *old;
-    bool same; /* whether all parts remain */
+    bool same; /* true: all parts remain */
 } reduced_t;
 
 static void reduced_free(reduced_t *self)
@@ -221,18 +221,13 @@ static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
         goto out;
     }
     if (in->share != NULL) {
+        double sum = 0.0;
         PLB_NEW(self->share, self->in.n_parts);
-        double most = 0.0;
         for (int32_t k = 0; k < self->in.n_parts; k++) {
-            self->share[k] = in->share[self->part_of[k]];
-            most = self->share[k] > most ? self->share[k] : most;
+            sum += self->share[k] = in->share[self->part_of[k]];
         }
-        /* parts without a share remain if vertices are fixed there */
-        for (int32_t k = 0; k < self->in.n_parts; k++) {
-            const double least = most > 0.0 ? 1e-6 * most : 1.0;
-            self->share[k] = self->share[k] > least ? self->share[k] : least;
-        }
-        self->in.share = self->share;
+        /* if no remaining part has a share, all vertices are fixed, and any shares will do */
+        self->in.share = sum > 0.0 ? self->share : NULL;
     }
     if (in->fixed != NULL) {
         PLB_NEW(self->fixed, in->n_vertices);
@@ -270,7 +265,7 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
 {
     for (int32_t v = 0; v < in->n_vertices; v++) {
         PLB_FAIL_IF(part[v] < 0 || part[v] >= in->n_parts, err, PLB_ERR_LIBRARY,
-                    "%s lost vertex %d: it is in part %d of %d", with->name, v, part[v],
+                    "%s put vertex %d into part %d: there are %d parts", with->name, v, part[v],
                     in->n_parts);
         PLB_FAIL_IF(in->fixed != NULL && in->fixed[v] >= 0 && in->fixed[v] != part[v], err,
                     PLB_ERR_LIBRARY,
@@ -281,8 +276,8 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
     return PLB_OK;
 }
 
-/* Return the lightest vertex of part r that may move (ties: the lowest number); -1: there is
- * none. */
+/* Return the vertex of part r that may move and has the smallest first weight (ties: the lowest
+ * number); -1: there is none. */
 static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r)
 {
     int32_t best = -1;
@@ -340,7 +335,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
             part[lightest(in, part, from)] = r;
             count[from]--;
             free_ones[from]--;
-            count[r] = 1; /* part r must not lose its only vertex */
+            count[r] = 1; /* with this count, part r does not lose its only vertex */
         }
     }
 out:
@@ -350,28 +345,62 @@ out:
 
 /* ---- without a library ---------------------------------------------------------------------- */
 
+/* Set the size of each vertex to the sum of its weights, each divided by its total. */
+static void count_vertices(const plb_question_t *in, const double *total, double *out)
+{
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const int32_t *weight = in->weight + (int64_t)v * in->n_weights;
+        out[v] = 0.0;
+        for (int32_t k = 0; k < in->n_weights; k++) {
+            out[v] += total[k] > 0.0 ? weight[k] / total[k] : 0.0;
+        }
+    }
+}
+
+/* Compute one size for each vertex.  With several weights, each of them counts as a fraction of
+ * its sum over all vertices; without weights, all vertices have the same size. */
+static int weigh_vertices(const plb_question_t *in, double *out, plb_err_t *err)
+{
+    double *total = NULL;
+    if (in->weight == NULL) {
+        for (int32_t v = 0; v < in->n_vertices; v++) {
+            out[v] = 1.0;
+        }
+        return PLB_OK;
+    }
+    PLB_PASS_NEW0(total, in->n_weights);
+    for (int64_t k = 0; k < (int64_t)in->n_vertices * in->n_weights; k++) {
+        total[k % in->n_weights] += in->weight[k];
+    }
+    total[0] = in->n_weights == 1 ? 1.0 : total[0]; /* integers are not rounded */
+    count_vertices(in, total, out);
+    plb_free(total);
+    return PLB_OK;
+}
+
 /* For vertices without connections: fill the parts one after the other, each up to its share. */
 static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
-    double *end = NULL;
+    double *end = NULL, *size = NULL, shares = 0.0, total = 0.0, done = 0.0;
     PLB_NEW(end, in->n_parts);
-    double shares = 0.0, done = 0.0;
+    PLB_NEW(size, in->n_vertices);
+    PLB_TRY(weigh_vertices(in, size, err));
     for (int32_t r = 0; r < in->n_parts; r++) {
         end[r] = shares += in->share == NULL ? 1.0 : in->share[r];
     }
-    const bool count = in->weight == NULL || total_weight(in) == 0;
-    const double total = count ? in->n_vertices : (double)total_weight(in) / in->n_weights;
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        total += size[v];
+    }
     for (int32_t v = 0, r = 0; v < in->n_vertices; v++) {
-        const double w = count ? 1.0 : in->weight[(int64_t)v * in->n_weights];
-        while (r < in->n_parts - 1 && (done + 0.5 * w) * shares > end[r] * total) {
+        while (r < in->n_parts - 1 && (done + 0.5 * size[v]) * shares > end[r] * total) {
             r++;
         }
         part[v] = in->fixed != NULL && in->fixed[v] >= 0 ? in->fixed[v] : r;
-        done += w;
+        done += size[v];
     }
 out:
-    plb_free(end);
+    PLB_FREE(end, size);
     return ret;
 }
 
@@ -383,7 +412,7 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
         return PLB_OK;
     }
-    /* all weights are 0: use 1, because some libraries divide by the sum */
+    /* if all weights are 0, use 1 instead, because some libraries divide by the sum */
     if (total_weight(in) == 0) {
         plain.weight = NULL;
         plain.n_weights = 1;

@@ -10,8 +10,8 @@ enum { NONE = -1 };
 
 typedef struct namer {
     const plb_new_names_t *in;
-    int32_t *name;  /* [n_parts] the new name (number) of each part; NONE: it has none yet */
-    bool *taken;    /* [n_parts] whether a part already has this name */
+    int32_t *name;  /* [n_parts] the new name (number) of each part; NONE: the part has none yet */
+    bool *taken;    /* [n_parts] whether some part already has this name */
     int32_t *room;  /* [n_parts] argument of plb_assign: how many parts each place may take */
     int32_t *place; /* [n_parts] result of plb_assign */
     int64_t *start; /* start, to, gain: the gains, an argument of plb_assign */
@@ -136,8 +136,8 @@ static int by_ranks(namer_t *s, plb_err_t *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* Let each part that has no name keep its own number; if that is taken, give it the first free
- * one. */
+/* Let each part that has no name keep its own number; if this number is taken, give the part the
+ * first free number of a part with an equal share. */
 static void fill(namer_t *s)
 {
     const int32_t k = s->in->n_parts;
@@ -155,8 +155,8 @@ static void fill(namer_t *s)
     }
 }
 
-/* Compute the size of the objects that stay in their part, and on their rank, with these names;
- * NULL: each part keeps its number. */
+/* Compute the total size of the objects that stay in their part (out[0]) and on their rank
+ * (out[1]) if the parts get these names.  name NULL: each part keeps its number. */
 static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
 {
     out[0] = out[1] = 0.0;

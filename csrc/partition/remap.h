@@ -1,6 +1,7 @@
 /* Renumbers new parts such that the total size of the objects that stay in their part is largest.
- * If several solutions are equal, the total size of those that stay on their rank decides.  This
- * is the remapping of Oliker and Biswas (PLUM, 1998), solved exactly. */
+ * Parts that get no number by this rule are numbered such that the total size of the objects that
+ * stay on their rank is largest.  This is the remapping of Oliker and Biswas (PLUM, 1998), with
+ * each of the two steps solved exactly. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,22 +11,23 @@
 
 enum {
     PLB_REMAP_MOST = 4096
-}; /* with more parts than this, ranks are ignored, because there would be too many pairs */
+}; /* with more parts than this, ranks are ignored, because there would be too many pairs of a rank
+      and a part */
 
 typedef struct plb_new_names {
     int32_t n_parts, n_ranks; /* plb_rank_of gives the rank of a part */
     const double *share; /* [n_parts] parts only exchange numbers if their shares are equal; NULL:
-                            any parts do */
-    const bool *fixed;   /* [n_parts] whether a part keeps its number; NULL: none must */
+                            all shares are equal */
+    const bool *fixed;   /* [n_parts] whether a part must keep its number; NULL: no part must */
 
-    int64_t n_kept; /* pairs of a new and an old part that have objects in common */
+    int64_t n_kept; /* number of pairs of a new and an old part that have objects in common */
     /* [n_kept] new part; the pairs (part, old) ascend, and each occurs once */
     const int32_t *part;
     const int32_t *old; /* [n_kept] old part */
-    const double *kept; /* [n_kept] size of the objects that the two parts have in common */
+    const double *kept; /* [n_kept] total size of the objects that the two parts have in common */
 
-    const double *on_rank; /* [n_ranks][n_parts] size of each new part on each rank; NULL: ranks do
-                              not matter */
+    const double *on_rank; /* [n_ranks][n_parts] total size of the objects of each new part that
+                              are on each rank; NULL: ranks do not matter */
 } plb_new_names_t;
 
 /** Compute name[n_parts], the new number of each part: a permutation.  Parts keep their numbers

@@ -16,7 +16,7 @@ typedef enum plb_family {
     PLB_COMPREHENSIVE, /* places all objects from scratch */
     PLB_REFINEMENT,    /* changes the present placement as little as it can */
 } plb_family_t;
-/* What a strategy's placement depends on, besides loads and ranks (bits of `looks_at`). */
+/* What a strategy's placement depends on (bits of `looks_at`). */
 enum {
     PLB_LOOKS_LOAD = 1,
     PLB_LOOKS_COMM = 2,
@@ -28,7 +28,8 @@ enum {
 };
 
 typedef struct plb_opts {
-    const double *params; /* one value for each entry of the strategy's table, in its order */
+    const double *params; /* one value for each parameter of the strategy, in the order of its
+                             table `params` */
     uint64_t seed;
     bool lenient; /* for distributed strategies. true: ranks may end above their memory limits, as
                      in a running program; false: this is an error */
@@ -43,8 +44,8 @@ struct plb_strategy {
     unsigned looks_at;
     const plb_param_t *params;
     int n_params;
-    /** Write a rank for each object into out[n_objects].  `in` has been checked.  If the program
-     * has added the strategy (e.g. as a Python function), `run` finds its state in self->user. */
+    /** Write a rank for each object into out[n_objects].  `in` has been checked.  self->user:
+     * state of a strategy that the program has added, e.g. a Python function; else NULL. */
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
@@ -84,8 +85,8 @@ struct plb_strategy {
 PLB_STRATEGIES(X)
 #undef X
 
-/** The table, ended by NULL. */
+/** All strategies, in the order of PLB_STRATEGIES, then NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
-/** Return the strategy with that name; NULL: there is none. */
+/** Return the strategy with that name, e.g. "GreedyLB"; NULL: there is none. */
 const plb_strategy_t *plb_strategy_find(const char *name);

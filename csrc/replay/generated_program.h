@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "decide/trigger.h"
 
-typedef struct plb_program { /* Arrays [n], in units of the mean; NULL: zero. */
+typedef struct plb_program { /* All but n and mean are in units of `mean`; arrays: [n], NULL: 0. */
     int64_t n;
     double mean; /* seconds of a balanced iteration */
     double residual, start;
@@ -27,8 +27,9 @@ typedef struct plb_program { /* Arrays [n], in units of the mean; NULL: zero. */
 /** Return the seconds of iteration i if the last LB step was just before iteration s <= i. */
 double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
 
-/** Run the program under a trigger, which knows the end of the run and `cost`, the seconds of an
- * LB step.  There is no LB step at the end of the last iteration.  Writes time[n], the seconds of
- * the iterations, and when[*n_steps], the iterations at whose end an LB step took place. */
+/** Run the program under a trigger; each LB step takes `cost` seconds.  The caller has set
+ * by plb_trigger_expect what the trigger knows in advance.  There is no LB step at the end of the
+ * last iteration.  Writes time[n], the seconds of the iterations, and when[*n_steps], the
+ * iterations at whose end an LB step took place; both arrays need space for n values. */
 int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
                     int64_t *when, int64_t *n_steps, plb_err_t *err);

@@ -1,5 +1,6 @@
-/* Sums the loads of the ranks in several phases at once, if these have the same tasks on the same
- * ranks.  This is faster, because additions of different phases do not depend on each other.
+/* Sums the loads of the ranks in several phases at once; these phases must have the same tasks on
+ * the same ranks.  This is faster, because additions of different phases do not depend on each
+ * other.
  *
  * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): the
  * rounding errors are summed, too (Knuth's TwoSum).  If this does not determine the last bit, the
@@ -11,7 +12,7 @@
 enum { PLB_SUM_PHASES = 4 }; /* number of phases that are summed at once */
 
 /** Compute sum[r * PLB_SUM_PHASES + j], the load of rank r in phase j < n_phases, rounded once.
- * load[n_phases, n]: seconds; rank[n]: the rank of each task, the same in all these phases.
+ * load[n_phases, n]: seconds or work; rank[n]: the rank of each task, the same in all phases.
  * room[2 * n_ranks * PLB_SUM_PHASES]: scratch memory. */
 void plb_load_sums(const double *load, int64_t n, int n_phases, const int32_t *rank,
                    int32_t n_ranks, double *sum, double *room);

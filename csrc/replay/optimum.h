@@ -21,7 +21,8 @@ typedef struct plb_optimum {
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
     /* Only for a recorded run. */
-    int64_t width; /* largest number of LB steps that are tried at the end of a phase, 1 or more */
+    int64_t width; /* largest number of calls of strategies at the end of a phase, 1 or more; each
+                      strategy may be called once in any case */
     double upper;  /* upper bound: seconds of a known schedule; INFINITY: none is known */
     uint64_t seed; /* seed of strategies that draw random numbers */
 } plb_optimum_opts_t;

@@ -60,14 +60,15 @@ static int find_sections(layout_t *self, plb_err_t *err)
         c->end = i + 1;
     }
     PLB_PASS_NEW(self->slot, slots);
-    /* up to three changes for each task of a section: it arrives, stays, or leaves */
-    PLB_PASS_NEW(self->change, 3 * slots);
+    /* an object of a section causes at most two changes: one when the section begins (`come`), one
+     * when it ends (`leave`) */
+    PLB_PASS_NEW(self->change, 2 * slots);
     return PLB_OK;
 }
 
-/* Which slots are in use.  For each entity, `of` is its slot, `seen` is the most recent section in
- * which it occurs, and `last` is the final section of the run in which it occurs.  spare: the free
- * slots. */
+/* Which slots are in use.  For each entity, `of` is its slot, `seen` is the most recent section so
+ * far in which it occurs, and `last` is the last section of the whole run in which it occurs.
+ * spare: the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -227,8 +228,9 @@ static double fill(const double *base, const double *pace, int32_t p, double wor
     }
 }
 
-/* A lower bound of the seconds of phase i under any placement: all load that may migrate is
- * divided in the best proportion; the largest object alone is on the rank where it ends first. */
+/* A lower bound of the seconds of phase i under any placement: the larger one of two times.  In
+ * the first, all load that may migrate is divided in the best proportion.  In the second, only the
+ * largest object of this load exists, on the rank where it ends first. */
 static double least_of(const layout_t *self, int64_t i, double *base)
 {
     const plb_trace_t *t = self->trace;
@@ -253,7 +255,8 @@ static double least_of(const layout_t *self, int64_t i, double *base)
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, p, work)) : most;
     const double out = plb_phase_seconds(t, i, most);
-    /* the recorded placement takes the measured time, even if this is below the bound */
+    /* under the recorded placement, the phase takes the measured time, even if this is below the
+     * bound */
     return t->figures == NULL ? out
                               : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
 }

@@ -7,12 +7,12 @@
 #include "replay/trace.h"
 
 enum {
-    LANES = 16, /* number of phases in a block */
+    LANES = 16, /* number of phases in a block: phases whose loads are adjacent in memory */
     STAYS = -2, /* a special rank of a change: the object returns to its last rank */
 };
 
-/* A change between two sections: an object arrives on a rank, leaves (rank is -1), or has a new
- * recorded rank because it cannot migrate. */
+/* A change between two sections: an object arrives on a rank, or leaves (rank is -1); or an object
+ * that cannot migrate has a new recorded rank. */
 typedef struct change {
     int32_t slot, rank;
     bool fresh; /* true: the object arrives without a load estimate; false: it keeps its estimate,
@@ -38,17 +38,17 @@ typedef struct layout {
     section_t *section;
     int64_t n_sections, n_slots, most; /* most: largest number of tasks in a phase */
     int32_t *section_of;               /* [n_phases] section of each phase */
-    int32_t *slot;                     /* slot of each task of a section */
+    int32_t *slot;                     /* slot of each task, section after section */
     change_t *change;
     double *lanes; /* [block][task][LANES] work of each task in the LANES phases of a block */
-    double *pace;  /* [n_ranks] work per second, or NULL: 1 */
+    double *pace;  /* [n_ranks] work per second of each rank; NULL: all are 1 */
     double *least; /* [n_phases] seconds, a lower bound for any placement */
 } layout_t;
 
 int plb_layout_init(layout_t *self, const plb_trace_t *trace, plb_err_t *err);
 void plb_layout_free(layout_t *self);
 
-/** Change rank[n_slots] as objects arrive and leave at the beginning of a section. */
+/** Update rank[n_slots] for the objects that arrive or leave at the beginning of a section. */
 void plb_layout_enter(const layout_t *self, int64_t section, int32_t *rank);
 
 /** Return the work of a task: its load times the speed at which the load was measured. */

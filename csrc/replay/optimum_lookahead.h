@@ -5,7 +5,7 @@
 #include "replay/optimum_layout.h"
 
 enum {
-    RING = 32, /* number of phases whose seconds are kept */
+    RING = 32, /* number of phases whose seconds are kept for each placement */
     GROUP = 4, /* number of placements that are computed together */
 };
 
@@ -18,7 +18,8 @@ typedef struct group {
     int32_t *scratch;    /* [GROUP, n_slots] scratch memory */
 } group_t;
 
-/** Compute the seconds of the phases from `known` to at least `until`, without an LB step.
- * Returns the first phase that is not computed yet.  group->rank: the placements in phase i. */
+/** Compute the seconds of the phases `known` ... `until` - 1, without an LB step, and of the rest
+ * of their last block.  Returns the first phase that is not computed yet.  group->rank: the
+ * placements in phase i. */
 int64_t plb_layout_run(const layout_t *self, int64_t i, int64_t known, int64_t until,
                        group_t *group);

@@ -20,7 +20,7 @@ enum {
                                 MiB */
     MOST_ANSWERS = 1 << 26,  /* largest number of entries in stored placements: 256 MiB */
     WORTH_THREADS = 1 << 20, /* with fewer additions than this, threads are not used */
-    CHEAP = 4, /* CHEAP * width LB steps are tried if they need no call of the strategy */
+    CHEAP = 4, /* CHEAP * width LB steps are tried if one call of the strategy serves them all */
 };
 
 /* An LB step of a schedule; before: index of the schedule's previous LB step. */
@@ -43,18 +43,20 @@ typedef struct search {
     bool alone;   /* true: no strategy uses the present placement; false: at least one does */
     double upper; /* seconds of the fastest complete run so far */
     /* For LB steps. */
-    plb_phases_t phases; /* the load database, of a run without LB steps */
+    plb_phases_t phases; /* phases of the run without LB steps; they give the load database */
     bool has_phases, has_database;
     plb_database_t database;
     int32_t *present, *answer; /* [largest number of objects] scratch memory */
     double *load, *table; /* [largest number of objects] and [ROWS * largest number of objects]
                              scratch memory */
-    int32_t *answers;     /* [tasks] the strategies' placements in all phases; NULL: not stored */
+    int32_t *answers;     /* [tasks] the placements of the only strategy in all phases; NULL: not
+                             stored */
     bool answered;        /* whether the previous search has filled `answers` */
-    /* For each thread. */
+    /* Scratch memory for each of n_parts threads. */
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */
     int32_t *scratch; /* [n_parts, GROUP, n_slots] */
+    /* For all threads: the present phase, and the phases that look_ahead chooses. */
     int64_t phase, soon, until;
 } search_t;
 
@@ -66,8 +68,8 @@ static bool is_one_state(const search_t *self)
 
 /* ---- LB steps ------------------------------------------------------------------------------- */
 
-/* Whether the strategy uses loads alone, as GreedyLB does: then it gives the same answer for all
- * states. */
+/* Whether the strategy is known to use loads alone (GreedyLB, if loads do not depend on the rank):
+ * then it gives the same answer for all states. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
 {
     return self->lay.trace->measured == NULL &&
@@ -106,8 +108,8 @@ static int note_step(search_t *self, int64_t before, int32_t which, plb_err_t *e
     return PLB_OK;
 }
 
-/* Let state `parent` take an LB step.  This gives a new state, or a faster path to an existing
- * one. */
+/* Let state `parent` take an LB step.  This gives a new state, a faster schedule for an existing
+ * placement, or nothing if the schedule is slower. */
 static int take_step(search_t *self, int32_t which, int64_t parent, const int32_t *answer,
                      plb_err_t *err)
 {
@@ -133,7 +135,7 @@ static int take_step(search_t *self, int32_t which, int64_t parent, const int32_
         if (self->all.state[other].time <= new->time) {
             return ret;
         }
-        /* the LB step of that state stays in memory, because later LB steps may refer to it */
+        /* the last LB step of `other` stays in memory, because later LB steps may refer to it */
         self->all.state[other].gone = true;
     }
     PLB_TRY(note_step(self, new->step, which, err));
@@ -158,7 +160,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* List the states that may take an LB step, the fastest first.  If all LB steps lead to the same
- * state, only the first entry must be in order. */
+ * state, only the first entry is used, so the others are not sorted. */
 static int64_t list_parents(const search_t *self)
 {
     int64_t n = 0, first = 0;
@@ -329,6 +331,8 @@ static void prune(search_t *self)
     }
 }
 
+/* If a state has the times of fewer than AHEAD / 2 phases from the present one on, compute those
+ * of AHEAD phases. */
 static void look_ahead(search_t *self)
 {
     const int64_t n = self->lay.trace->n_phases;
@@ -419,7 +423,7 @@ static int run_phase(search_t *self, int64_t i, plb_err_t *err)
     return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
-/* Write the schedule of the best state to *out. */
+/* Write the schedule of the best state to *out, if it is faster than all earlier ones. */
 static int take_result(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -12,8 +12,9 @@
  *     (branch and bound).  Its lower bound is the time of some phases without an LB step, then one
  *     LB step, then phases that are as fast as possible: their load is perfectly balanced, as far
  *     as the largest object and the objects that may not migrate allow.
- *   - Only the `width` fastest states take an LB step: after it, slower states would be similar to
- *     them.  If this leaves out a state, the result is not exact.
+ *   - Only the fastest states take an LB step, with at most `width` calls of strategies: after an
+ *     LB step, slower states would be similar to them.  If this leaves out a state, the result is
+ *     not exact.
  *
  * optimum_layout.h prepares the loads; optimum_lookahead.h computes the times of the next phases
  * for all states, LANES phases at once. */

@@ -11,13 +11,14 @@ typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */
     double least;  /* seconds: a lower bound for schedules that continue from this state; negative:
                       not computed yet */
-    int64_t step;  /* index of its last LB step among all LB steps of the search; -1: none */
+    int64_t step;  /* the schedule's last LB step: its index among all LB steps of the search; -1:
+                      none */
     int64_t known; /* the last phase whose seconds are in `ring`, plus 1 */
     uint64_t hash; /* hash of the placement */
     bool gone;     /* true: replaced by a faster state with the same ranks; false: in use */
 } state_t;
 
-/* A state with its sort key; ties: the older state. */
+/* A state with its sort key; ties: the state with the smaller index comes first. */
 typedef struct ranked {
     double value;
     int64_t state;
@@ -32,7 +33,7 @@ typedef struct states {
                           states */
     ranked_t *order;   /* [room] scratch memory to sort the states */
     int64_t n, room;
-    int32_t *bucket; /* [n_buckets], a power of two: index of a state, or -1 */
+    int32_t *bucket; /* hash table, [n_buckets], a power of two: index of a state; -1: free */
     int64_t n_buckets, buckets_room;
     bool left_out; /* whether a state was dropped that might have led to the best schedule */
 } states_t;
@@ -60,7 +61,8 @@ void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
 /** Build the hash table of states again, by their placements, with space for `more` additional
- * states. change: true: some states may have become equal; false: all states are different. */
+ * states.  change: true: some placements may have become equal, so keep only the fastest of the
+ * equal states; false: all placements are different. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
 /** Return the bucket of the state with these ranks, or the free bucket for it. */
@@ -70,5 +72,5 @@ int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t h
  * load estimates. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
-/** Let objects arrive and leave in all states, as a new section begins. */
+/** Let objects arrive and leave in all states, when a new section begins. */
 void plb_states_change_objects(states_t *self, int64_t section);

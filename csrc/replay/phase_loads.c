@@ -38,8 +38,9 @@ static const double *loads_here(plb_phases_t *self, int64_t first)
     return self->load;
 }
 
-/* Return the end of the successive phases, from i on, that have the same objects on the same ranks
- * unless an LB step moves objects: at most PLB_SUM_PHASES phases. */
+/* Return the end of the group of successive phases that begins with phase i.  Unless an LB step
+ * moves objects, all phases of a group have the same objects on the same ranks.  A group has at
+ * most PLB_SUM_PHASES phases. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -86,8 +87,8 @@ static bool reached(const plb_phases_t *self, const int32_t *cast, int64_t k, in
     return again;
 }
 
-/* Call `fn` for each message of phase i that goes to another rank: for each edge, and for each
- * rank with receivers of a multicast. */
+/* Call `fn` for what goes to other ranks in phase i: once for each edge, but for a multicast once
+ * for each rank that has receivers. */
 static inline void each_crossing(const plb_phases_t *self, int64_t i, plb_delivery_fn fn,
                                  void *arg)
 {
@@ -192,7 +193,7 @@ static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
 static double total_of(const plb_phases_t *self)
 {
     plb_exact_t sum = {{0}};
-    if (self->metrics.max > PLB_EXACT_MOST) { /* e.g. divided by a tiny speed */
+    if (self->metrics.max > PLB_EXACT_MOST) { /* e.g. because a speed is tiny */
         return self->metrics.mean * self->opt.n_ranks;
     }
     for (int32_t r = 0; r < self->opt.n_ranks; r++) {
@@ -249,8 +250,9 @@ static void order_by_rank(plb_phases_t *self)
     self->ordered = true;
 }
 
-/* Update the estimates of a rank's objects together, so that the estimator can distinguish a
- * change of the rank itself (all loads change) from changes of some objects. */
+/* Update the estimates of a rank's objects.  Without opt.one_by_one, all are updated together, so
+ * that the estimator can distinguish a change of the rank itself (all loads change) from changes
+ * of some objects. */
 static void estimate_rank(plb_phases_t *self, int32_t r)
 {
     const int64_t n = self->n, begin = self->rank_ptr[r], m = self->rank_ptr[r + 1] - begin;

@@ -202,7 +202,8 @@ static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
     return self->rank_of[e] >= 0 ? self->rank_of[e] : t->task_rank[k];
 }
 
-/* Move estimates and `window` to the new indices of their objects; for new objects they are 0. */
+/* Move estimates and `window` to the new indices of their objects; set them to 0 for new objects.
+ */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     const int rows = plb_phases_rows(self) + 1;
@@ -221,8 +222,8 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 
 /* A property of the present objects, which is taken from the tasks of the trace. */
 typedef struct column {
-    char *own;         /* of the present objects */
-    const char *given; /* of the tasks; NULL: the trace does not have it */
+    char *own;         /* values of the present objects */
+    const char *given; /* values of the tasks; NULL: the trace does not have this property */
     size_t size;       /* bytes for each object */
 } column_t;
 
@@ -374,8 +375,8 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     self->phase = i;
     self->same_objects = known || is_present(self, first, n);
     int ret = plb_trace_check_tasks(t, i, self->same_objects, err);
-    if (ret == PLB_OK &&
-        (self->opt.edges || self->opt.network.alpha + self->opt.network.beta > 0)) {
+    if (ret == PLB_OK && (self->opt.edges || self->opt.crossing ||
+                          self->opt.network.alpha + self->opt.network.beta > 0)) {
         ret = plb_trace_check_edges(t, i, err);
     }
     if (ret != PLB_OK) {

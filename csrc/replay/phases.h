@@ -4,7 +4,8 @@
  * The rank of an object (an "entity" of the trace):
  *   - An object that never may migrate is always on its recorded rank.
  *   - An object that appears is on the rank where it was created.  If the trace does not have
- *     that rank, it is on its recorded rank; if it was absent and comes back, on its last rank.
+ *     that rank, an object that was absent and comes back is on its last rank, and a new object is
+ *     on its recorded rank.
  *   - An object stays on its rank until plb_phases_move moves it.
  * Load estimates are computed as in the runtime (measure/estimate.h).  Loads of ranks are exact
  * sums, rounded once, with the same bits as in a run.
@@ -24,8 +25,8 @@
 
 typedef struct plb_phases_options {
     int32_t n_ranks;
-    bool as_recorded; /* true: every object is always on its recorded rank; false: as described
-                         above */
+    bool as_recorded; /* true: every object is always on its recorded rank; false: see the list at
+                         the beginning of this file */
     bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
                          prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
@@ -42,11 +43,11 @@ typedef struct plb_phases_options {
 typedef struct plb_phases {
     plb_phases_options_t opt;
     const plb_trace_t *trace; /* the part of the trace that is replayed now */
-    int64_t phase;            /* number of the present phase in that part */
+    int64_t phase;            /* index of the present phase in the part `trace` */
     /* Arrays of entities. */
     int64_t n_entities, room;
     int32_t *rank_of; /* present or last rank; -1: the entity has not appeared yet */
-    /* rank before the last LB step; -1: the entity has appeared since then */
+    /* rank before the last LB step; -1: not known, e.g. because the entity appeared later */
     int32_t *rank_before;
     int32_t *index_of; /* index of each entity among the present objects; -1: it is absent */
     /* Arrays of present objects, in the order of the trace. */
@@ -56,15 +57,16 @@ typedef struct plb_phases {
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
     double *coords;    /* [3 * n] position of each object */
-    double *work;      /* [n] the user's estimates */
+    double *work;      /* [n] the user's load estimates */
     char *held;        /* [24, capacity] scratch memory */
-    bool some_stay;    /* whether `movable` is from task_migratable */
-    bool all_movable;  /* whether each present object may migrate in some phase */
+    bool some_stay;    /* whether `movable` was copied from task_migratable */
+    bool all_movable;  /* whether entity_migratable is 1 for all present objects */
     bool same_objects; /* whether the previous phase had the same objects */
-    bool has_bytes, has_memory, has_coords, has_work; /* which of these arrays the trace has */
+    /* whether the trace has task_bytes, task_memory, task_coords, task_work */
+    bool has_bytes, has_memory, has_coords, has_work;
     double *estimate;         /* [rows, n] the rows of measure/estimate.h */
-    double *window;           /* [n] seconds: sum of the loads since the last LB step */
-    double *drift;            /* [n] drift of the estimates */
+    double *window;           /* [n] sum of `phase_load` since the last LB step */
+    double *drift;            /* [n] change of each load per iteration (plb_estimate_drift) */
     double *spare;            /* [rows + 1, capacity] scratch memory */
     double *load;             /* [n] memory to which `phase_load` may point */
     const double *phase_load; /* [n] seconds of this phase on the present ranks; work, if
@@ -78,9 +80,9 @@ typedef struct plb_phases {
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst, *edge_multicast;
     const double *edge_bytes, *edge_messages;
-    int32_t *own_edge;  /* [3 * edge_room] copy of these edges */
-    double *own_amount; /* [2 * edge_room] copy of their bytes and messages */
-    int32_t *src, *dst; /* [edge_room] senders (src) and receivers (dst) of these edges, as indices
+    int32_t *own_edge;  /* [3 * n_edges] copies of edge_src, edge_dst and edge_multicast */
+    double *own_amount; /* [2 * n_edges] copies of edge_bytes and edge_messages */
+    int32_t *src, *dst; /* [edge_room] senders (src) and receivers (dst) of the edges, as indices
                            of present objects; behind them, the senders and the receivers of
                            multicasts */
     double *amount;     /* [2 * edge_room] bytes and messages of edges, then of multicasts */
@@ -88,7 +90,7 @@ typedef struct plb_phases {
     int64_t *mark;      /* [n_ranks] scratch memory */
     double *speed;      /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
     const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
-    double *own_ranks;                      /* [2 * n_ranks] copies of the two arrays above */
+    double *own_ranks;                      /* [2 * n_ranks] copies of trace_speed, background */
     const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
     int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
     /* Loads of ranks, computed for the phases sums_begin ... sums_end - 1 at once. */
@@ -100,7 +102,8 @@ typedef struct plb_phases {
     plb_metrics_t metrics; /* metrics of `time` */
     bool in_seconds;       /* whether the trace has task_seconds, so that loads are seconds and not
                               work */
-    bool all_as_recorded;  /* whether every object is on its recorded rank */
+    bool all_as_recorded;  /* true: every object is on its recorded rank; false: not every one, or
+                              unknown, because the trace has no figures */
 } plb_phases_t;
 
 /* Return the speeds by which the ranks' sums of `phase_load` must be divided to give seconds;

@@ -4,12 +4,13 @@
  *
  * The program: in each iteration a rank works.  With `halo` it then waits for data from its two
  * neighbours on a ring, which they send when they begin the same iteration.  Then it is at
- * AtSync.
+ * AtSync, the end of the iteration.
  *
- * The network: statistics and maxima go up a tree of ranks.  With fanout f, the children of rank
- * r are the ranks r f + 1 ... r f + f.  A rank sends one message to its parent when it has its
- * own part and those of its children.  The root's rulings go down the same tree, one message per
- * child. A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent.  Messages
+ * The network: statistics, and maxima of the iterations that ranks have begun, go up a tree of
+ * ranks (decide/consensus.h explains the rules and the terms).  With fanout f, the children of
+ * rank r are the ranks r f + 1 ... r f + f.  A rank sends one message to its parent when it has
+ * its own part and those of its children.  The root's rulings go down the same tree, one message
+ * per child. A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent. Messages
  * to several children leave one after the other, every max(g, o + (n - 1) G) seconds.  A rank can
  * receive from several children at the same time, and passing messages on does not prolong its
  * work.
@@ -35,14 +36,15 @@ enum { PLB_SERVES_ALWAYS = 0 };
     X(iterations, int64_t, 100, "", "iterations of the program")                                  \
     X(every, int64_t, 20, "",                                                                     \
       "iterations from an LB step to the statistics that ask for the next one")                   \
-    X(lag, int64_t, 0, "", "bounded lag D; 0: none")                                              \
+    X(lag, int64_t, 0, "",                                                                        \
+      "lag D: a rank at the end of iteration k waits for the statistics of k - D; 0: no lag")     \
     X(fanout, int64_t, 2, "", "number of children of a rank in the tree")                         \
     X(serves, int64_t, 1, "",                                                                     \
-      "how often a working rank passes messages on in an iteration; 0: at once")                  \
+      "how often a working rank passes messages on in an iteration; 0: always at once")           \
     X(halo, int64_t, 1, "", "1: a rank needs its neighbours' data; 0: it does not")               \
     X(blocked, int64_t, 0, "",                                                                    \
       "1: a rank that waits for its neighbours' data is in a blocking receive, and only passes "  \
-      "messages of the protocol on; 0: it also processes them")                                   \
+      "messages of the protocol on; 0: it also processes these messages")                         \
     X(work, double, 10e-3, "s", "work of an iteration")                                           \
     X(spread, double, 0.0, "", "largest lasting slowdown of a rank, as a fraction of work")       \
     X(noise, double, 0.02, "", "mean of an exponential delay, as a fraction of work")             \
@@ -66,8 +68,9 @@ typedef struct plb_protocol {
 void plb_protocol_defaults(plb_protocol_t *self);
 
 /* One decision.  At time `root`, the root takes the statistics of iteration `asked`, which ask
- * for an LB step.  At `known`, all ranks know its iteration, `final`.  At `balanced`, the root
- * knows that all ranks have reached that iteration. */
+ * for an LB step, and announces iteration `tentative` for it.  At `known`, all ranks know the
+ * iteration at whose end the LB step takes place, `final`.  At `balanced`, the root knows that all
+ * ranks have reached the end of that iteration. */
 typedef struct plb_protocol_decision {
     int64_t asked, tentative, final;
     double root, known, balanced; /* seconds; 0: the event did not take place */
@@ -78,7 +81,8 @@ typedef struct plb_protocol_decision {
     X(seconds, double, "s", "time until the last rank has ended")                                 \
     X(pause, double, "s", "mean over the ranks: time in the pause state")                         \
     X(pause_max, double, "s", "longest time of a rank in the pause state")                        \
-    X(lagged, double, "s", "mean over the ranks: waiting for older statistics (lag)")             \
+    X(lagged, double, "s",                                                                        \
+      "mean over the ranks: waiting for the statistics of an earlier iteration (lag)")            \
     X(gathered, double, "s", "mean over the ranks: waiting at the final iteration")               \
     X(received, double, "s", "mean over the ranks: waiting for neighbours")                       \
     X(bytes_sent, double, "B", "mean over the ranks: bytes sent for the protocol")                \

@@ -15,37 +15,40 @@ typedef enum state {
     DONE,    /* the rank's state machine has ended, too */
 } state_t;
 
-/* Why a rank waits at AtSync.  PAUSE: it is in the pause state; LAG: it needs older statistics;
- * GATHER: it has reached the final iteration, where all ranks gather for the LB step. */
+/* Why a rank waits at AtSync.  PAUSE: it is in the pause state; LAG: the statistics of the
+ * iteration `lag` iterations earlier are not known yet; GATHER: it has reached the final
+ * iteration, where all ranks gather for the LB step. */
 typedef enum wait { PAUSE, LAG, GATHER, N_WAITS } wait_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */
 
 /* The state of a rank.  All of it is in one struct, because events visit ranks in random order,
- * and memory access takes most of the time.  Events of other ranks read only the first cache
- * line. */
+ * and memory access takes most of the time.  Events of other ranks use only the first cache line,
+ * except for the members max_... */
 typedef struct node {
     _Alignas(LINE) double wake; /* time of the event at which the next message arrives; INFINITY:
                                    there is no such event */
     double begun[2];   /* times at which the rank began its last even and its last odd iteration */
     int64_t iteration; /* the last iteration that the rank began */
-    int64_t up;        /* iteration of the next statistics to send to its parent */
-    int64_t n_relayed; /* number of rulings passed on to its children */
+    int64_t up;        /* iteration of the next statistics that the rank sends to its parent */
+    int64_t n_relayed; /* number of rulings that the rank has passed on to its children */
     int32_t n_children;
     uint8_t state, wait; /* state_t, wait_t */
     double due;          /* time at which the rank's work or its LB step ends */
     double serve; /* time at which the rank next passes messages on during its work; INFINITY: not
                      before the end */
     double since; /* time at which the rank began to wait */
-    int64_t n_taken; /* number of rulings that its state machine has taken */
+    int64_t n_taken; /* number of rulings that the rank's state machine has taken */
     plb_consensus_t machine;
+    /* the maximum of the iterations that ranks have begun (the reach in decide/consensus.h) */
     double max_at; /* time at which the last contribution to the present maximum arrives */
     int64_t max_reach;
-    int32_t max_missing;              /* number of contributions to the present maximum that have
-                                         not arrived */
-    double waited[N_WAITS], received; /* seconds of waiting: at AtSync, and for neighbours */
-    int64_t bytes, messages;          /* bytes and messages that this rank has sent for the
-                                         protocol */
+    int32_t max_missing; /* number of contributions to the present maximum that have
+                            not arrived */
+    /* seconds of waiting: at AtSync, for each reason (waited); for neighbours (received) */
+    double waited[N_WAITS], received;
+    int64_t bytes, messages; /* bytes and messages that this rank has sent for the
+                                protocol */
 } node_t;
 
 /* What passes through a rank: the statistics of an iteration on their way to its parent, and a
@@ -59,7 +62,7 @@ typedef struct slot {
 /* A ruling that goes down the tree. */
 typedef struct sent_ruling {
     plb_ruling_t ruling;
-    int64_t iteration; /* the iteration whose statistics led to it; 0: a maximum led to it */
+    int64_t iteration; /* the iteration whose statistics led to the ruling; 0: a maximum did */
 } sent_ruling_t;
 
 typedef struct sim {

@@ -235,10 +235,6 @@ static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *
     const int64_t wish = plb_wish_of(&self->wish, v, k, self->root.final);
     const int64_t ended = k >= self->loop.n ? self->opt.n_ranks : 0;
     int ret = plb_consensus_root_stats(&self->root, k, ended, wish, &ruling, err);
-    if (ret == PLB_OK && ruling.kind == PLB_RULING_TENTATIVE) {
-        /* because of the lag, no rank has gone beyond the tentative iteration */
-        ret = plb_consensus_root_maximum(&self->root, ruling.round, 0, &ruling, err);
-    }
     *final = ret == PLB_OK && ruling.kind == PLB_RULING_BALANCE;
     return ret;
 }
@@ -308,8 +304,9 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
                               loop->moving, err);
 }
 
-/* Between two phases: decide after the first one, and rebalance if the decider asks for it.  If a
- * loop was left early, an LB step that was due takes place before the next loop begins. */
+/* Go on from one phase to the next: let the decider observe the earlier phase, and rebalance if
+ * the decider asks for it.  If a loop was left early, an LB step that was due takes place before
+ * the next loop begins. */
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
@@ -345,8 +342,8 @@ static void keep(plb_replay_t *self)
     }
 }
 
-/* Foresight: the decider gets the statistics of a phase before it runs, and can rebalance at its
- * start, with its loads. */
+/* Foresight: the decider gets the statistics of a phase before the phase runs, and can rebalance
+ * at the start of the phase, with the loads of the phase. */
 static int foresee(plb_replay_t *self, plb_err_t *err)
 {
     const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);

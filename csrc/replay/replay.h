@@ -3,14 +3,15 @@
  * The decider gets the same input as in a run: the statistics of each phase at its end, the load
  * database when it asks for it, and the cost of LB steps.  An LB step at the end of phase i places
  * the objects of phase i + 1, by their load estimates at that time.  At the end of the last phase
- * there is none, unless the loop was left early.  With foresight, an LB step takes place at the
- * start of phase i instead, with the loads of that phase (a perfect prediction).
+ * there is no LB step, unless the loop was left early.  With foresight, an LB step takes place at
+ * the start of phase i instead, with the loads of that phase (a perfect prediction).
  *
- * The cost of an LB step is the given one, if there is one.  Otherwise it is the cost that the
- * recorded run measured, if it had an LB step with the same strategy and number of migrations in
- * the same phase.  Otherwise it comes from the cost model (model/cost.h).
+ * The cost of an LB step is plb_replay_opts_t.cost, if this is given.  Otherwise, if the recorded
+ * run had an LB step with the same strategy and the same number of migrations after the same
+ * phase, the cost is the measured cost of that LB step.  Otherwise the cost comes from the cost
+ * model (model/cost.h).
  *
- * Phases may be given in parts, as in shadow mode. */
+ * Phases may be given in parts: shadow mode gives them while the program runs. */
 #pragma once
 
 #include "decide/atsync.h"
@@ -22,9 +23,9 @@
 /* A loop of the program (`iterate`): iterations first ... first + n - 1. */
 typedef struct plb_loop {
     int64_t first, n;
-    double cost;   /* expected seconds of a first LB step; NAN: not known */
-    double moving; /* the part of this cost that would be spent on objects if all moved; NAN: not
-                      known */
+    double cost;   /* expected seconds of the first LB step; NAN: not known */
+    double moving; /* seconds of this cost that moving objects would take if all objects moved;
+                      NAN: not known */
 } plb_loop_t;
 
 /* What the recorded run measured for an LB step. */
@@ -39,9 +40,11 @@ typedef struct plb_measured_step {
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
     int32_t n_ranks;
-    int32_t lag;      /* decisions come this many iterations later, as in a loop with a lag */
-    bool as_recorded; /* only without a decider: true: every object is on its recorded rank; false:
-                         it stays where it appeared first */
+    int32_t lag;      /* an LB step comes at least this many iterations after the statistics that
+                         cause it; 0: no lag */
+    bool as_recorded; /* true (only without a decider): every object is always on its recorded
+                         rank; false: an object stays where it first appeared, until an LB step
+                         moves it */
     bool foresight; /* true: LB steps take place at the start of a phase, with its loads; false: at
                        its end */
     bool moves;     /* true: receipts say that objects moved; false: shadow mode, no object
@@ -50,12 +53,13 @@ typedef struct plb_replay_opts {
     plb_network_t network;
     double cost; /* seconds of each LB step; NAN: use the measured cost, or that of `model` */
     plb_lb_cost_t model; /* cost of LB steps that were not measured */
-    double per_move;     /* additional seconds of an LB step for each migration */
-    double per_byte;     /* additional seconds of an LB step for each byte that migrates */
+    double per_move;     /* seconds that are added to the cost of `model` for each migration */
+    double per_byte;     /* seconds that are added to the cost of `model` for each byte that
+                            migrates */
     const plb_measured_step_t *steps; /* [n_steps], borrowed */
     int64_t n_steps;
-    bool keep_times, keep_ranks; /* true: keep the times of the ranks in every phase, or the rank
-                                    of each task; false: do not */
+    bool keep_times, keep_ranks; /* whether to keep the times of the ranks in each phase; whether
+                                    to keep the rank of each task */
 } plb_replay_opts_t;
 
 typedef struct plb_replay {
@@ -64,8 +68,8 @@ typedef struct plb_replay {
     /* The results; the arrays are owned. */
     plb_metrics_t *metrics; /* [n - first] metrics of the ranks' times */
     double *seconds;        /* [n - first] seconds of the phases, see plb_phases_time */
-    int32_t *rank;          /* [tasks] rank on which each ran; NULL: not kept */
-    double *times;          /* [n * n_ranks] without messages; NULL: not kept */
+    int32_t *rank;          /* [tasks] rank on which each task ran; NULL: not kept */
+    double *times; /* [n, n_ranks] seconds of each rank, without messages; NULL: not kept */
     int64_t n, tasks, room, room_of_tasks;
     int64_t first; /* the metrics and seconds of the phases before phase `first` were forgotten */
     /* The present loop. */
@@ -77,8 +81,8 @@ typedef struct plb_replay {
     bool due; /* whether the decider asks for an LB step at the end of the last phase */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
-    bool unobserved;      /* whether the decider has yet to observe `last` */
-    int32_t *answer;      /* owned: [n] ranks from an LB step */
+    bool unobserved;      /* true: the decider has not observed `last` yet; false: it has */
+    int32_t *answer;      /* owned: [phases.n] ranks from an LB step */
     double *speed;        /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;
 } plb_replay_t;
@@ -86,8 +90,8 @@ typedef struct plb_replay {
 int plb_replay_init(plb_replay_t *self, const plb_replay_opts_t *opts, plb_err_t *err);
 void plb_replay_free(plb_replay_t *self);
 
-/** Begin a loop, before its phases are given.  PLB_ERR_STATE: its first iteration is not the next
- * one. */
+/** Begin a loop, before its phases are given.  PLB_ERR_STATE: loop->n is negative, or loop->first
+ * is not the number of phases so far. */
 int plb_replay_loop(plb_replay_t *self, const plb_loop_t *loop, plb_err_t *err);
 
 /** If an LB step is due, do it at the start of the loop, although the first phase is not known
@@ -102,7 +106,7 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 void plb_replay_forget(plb_replay_t *self, int64_t before);
 
 /** Let the decider observe the last phase, although the next phase is not known yet.  left: a
- * trace with one phase, which has the objects that exist now; NULL: they are those of the last
+ * trace with one phase, which has the objects that exist now; NULL: the objects of the last
  * phase.  early: true: the loop was left before its end, so that an LB step that is due takes
  * place now; false: the loop was not left early. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);

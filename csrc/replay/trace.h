@@ -35,7 +35,7 @@ typedef struct plb_trace {
     const uint8_t *entity_migratable; /* [n_entities] 1: may migrate, 0: never may */
 
     const int64_t *task_ptr;    /* [n_phases + 1] where the tasks of each phase begin */
-    const int32_t *task_entity; /* [tasks]; each entity at most once per phase */
+    const int32_t *task_entity; /* [tasks] entity of each task; each at most once per phase */
     const int32_t *task_rank;   /* [tasks] the rank where the task ran */
     /* [tasks] rank where the object was created; NULL: where it first appears */
     const int32_t *task_home;
@@ -45,7 +45,7 @@ typedef struct plb_trace {
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
     const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */
-    const double *task_work;    /* [tasks] the user's estimates, 0: not given; or NULL */
+    const double *task_work;    /* [tasks] the user's load estimates, 0: not given; or NULL */
     /* [tasks] 1: may migrate, 0: must stay now; NULL: as entity_migratable says */
     const uint8_t *task_migratable;
 
@@ -63,6 +63,6 @@ typedef struct plb_trace {
     const double *background;    /* [n_ranks] seconds of other work in an iteration, or NULL */
     const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
 
-    const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] as measured, or NULL */
-    const double *measured; /* [n_ranks] speeds at which the loads were measured, or NULL: equal */
+    const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] measured values; NULL: unknown */
+    const double *measured; /* [n_ranks] speeds at which the loads were measured; NULL: equal */
 } plb_trace_t;

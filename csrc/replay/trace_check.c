@@ -39,8 +39,7 @@ static int check_work(const plb_trace_t *t, int64_t a, int64_t b, plb_err_t *err
         const double work = t->task_seconds[k] * t->speed[t->task_rank[k]];
         PLB_FAIL_IF(
             fabs(work - t->task_load[k]) > 1e-9 * work, err, PLB_ERR_VALUE,
-            "task_load[%lld] is %g: expected %g, task_seconds times speed; or task_seconds "
-            "absent",
+            "task_load[%lld] is %g: expected %g (task_seconds times speed), or no task_seconds",
             (long long)k, t->task_load[k], work);
     }
     return PLB_OK;

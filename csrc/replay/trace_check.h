@@ -6,8 +6,8 @@
 
 #include "replay/trace.h"
 
-/** Check the data that do not belong to a single phase: bounds of the arrays, speeds, background.
- */
+/** Check the data that do not belong to a single phase: where each phase begins in the arrays, and
+ * the values of each rank (speeds, background, memory limits). */
 int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 
 /** Check the tasks of phase i.  alike: true: the entities are those of the previous phase, which

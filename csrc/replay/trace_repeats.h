@@ -1,16 +1,17 @@
-/* Finds the phases of a recorded run that have the same objects as the previous phase.  Most
- * phases of an iterative program do, so that results for the previous phase can be reused. */
+/* Finds the phases of a recorded run that have the same objects as the previous phase.  For
+ * such a phase, results for the previous phase can be reused.  Most
+ * phases of an iterative program are of this kind. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "replay/trace.h"
 
-/** Whether phase i has the tasks of the previous phase, in the same order. */
+/** Whether phase i has the same objects as the previous phase, in the same order. */
 bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
 
-/** Whether the tasks of phase i were recorded on the same ranks as those of the previous phase.
- * Both must have the same tasks (plb_trace_alike), and i > 0. */
+/** Whether the objects of phase i were recorded on the same ranks as in the previous phase.  Both
+ * phases must have the same objects (plb_trace_alike), and i > 0. */
 bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
 
 /** Compute out[n_phases]: what each phase has in common with the previous one (PLB_REPEATS_...),

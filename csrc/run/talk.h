@@ -27,8 +27,8 @@ typedef struct plb_talk {
 
 void plb_talk_free(plb_talk_t *self);
 
-/** Add a message to n objects; with n > 1, it is a multicast.  PLB_ERR_RANGE: more than 2^30
- * edges. */
+/** Add a message of `bytes` bytes to n objects; with n > 1, it is a multicast.  PLB_ERR_RANGE:
+ * more than 2^30 edges. */
 int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n, int64_t bytes,
                  plb_err_t *err);
 
@@ -36,5 +36,5 @@ int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_
 void plb_talk_clear(plb_talk_t *self);
 
 /** Forget the edges from and to these objects.  A multicast of which one receiver remains becomes
- * an edge. */
+ * a message to one object (`cast` 0). */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err);

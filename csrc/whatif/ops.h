@@ -1,6 +1,6 @@
-/* What a rank did: 48 bytes for each MPI operation that affects the run time.  The recorder
- * (csrc/whatif/recorder) sends these operations to a monitor, which writes them to a file; the
- * simulation (simulator/simulator.h) reads them.
+/* The record of what a rank did: 48 bytes for each MPI operation that affects the run time.  The
+ * recorder (csrc/whatif/recorder) sends these operations to a monitor, which writes them to a
+ * file; the simulation (simulator/simulator.h) reads them.
  *
  * MPI's 300 functions are reduced to the few kinds below.  E.g. MPI_Sendrecv becomes IRECV, ISEND
  * and two WAITs; MPI_Start becomes ISEND or IRECV; MPI_Waitall becomes one WAIT per request.  If
@@ -18,7 +18,7 @@
     X(IRECV, "nonblocking receive, from now on identified by `request`")                          \
     X(WAIT, "wait until `request` is complete")                                                   \
     X(PROBE, "wait until a message from `peer` has arrived")                                      \
-    X(COLL, "blocking collective `what`; `peer`: root, `tag`: own rank, both in `comm`")          \
+    X(COLL, "blocking collective `what`; `peer`: root, `tag`: own rank, both as ranks in `comm`") \
     X(ICOLL, "nonblocking collective, identified by `request`")                                   \
     X(PAUSE, "`bytes` ns in which the process neither ran nor waited for a processor: "           \
              "sleep, files")                                                                      \
@@ -52,10 +52,10 @@ typedef enum plb_collective {
 
 enum {                        /* Flags of an operation. */
        PLB_OP_SAME_CALL = 1,  /* the operation belongs to the same call as the previous one */
-       PLB_OP_ANY_SOURCE = 2, /* from any source; `peer` is the actual source; -1: the operation's
-                                 WAIT has the source */
-       PLB_OP_ANY_TAG = 4,    /* with any tag; `tag` is the actual tag; 0: the operation's WAIT has
-                                 the tag */
+       PLB_OP_ANY_SOURCE = 2, /* a receive or probe from any source; `peer` is the actual source,
+                                 or -1 if only the receive's WAIT has the source */
+       PLB_OP_ANY_TAG = 4,    /* a receive or probe with any tag; `tag` is the actual tag, or 0 if
+                                 only the receive's WAIT has the tag */
        /* a synchronous send, which is complete when the message is received */
        PLB_OP_SYNCHRONOUS = 8,
        PLB_OP_BUFFERED = 16,  /* a buffered send, which is complete at once */
@@ -66,20 +66,22 @@ enum {                        /* Flags of an operation. */
 typedef struct plb_op {
     /* ns of processor time from the end of the previous call to the start of this one */
     int64_t compute;
-    int64_t begin; /* ns of wall time from the rank's start to the start of the call */
+    int64_t begin; /* ns of wall time from the start of the recording to the start of the call */
+    /* number of bytes (of a PAUSE: ns); 0 for a receive and its WAIT: only the send has the number
+     */
     int64_t bytes;
-    float inside; /* seconds of wall time within the call */
-    int32_t peer; /* rank in MPI_COMM_WORLD */
+    float inside; /* seconds of wall time within the call; only in the call's first operation */
+    int32_t peer; /* rank in MPI_COMM_WORLD; of a collective: the root, a rank in `comm` */
     int32_t tag;
-    int32_t request; /* a small number that identifies an open request; numbers are reused */
-    int32_t comm;    /* index of a communicator in plb_comms_t */
-    uint8_t kind, flags;
-    uint16_t what; /* a plb_collective_t */
+    int32_t request;     /* a small number that identifies an open request; numbers are reused */
+    int32_t comm;        /* index of a communicator in plb_comms_t */
+    uint8_t kind, flags; /* a plb_op_kind_t; a sum of PLB_OP_SAME_CALL etc. */
+    uint16_t what;       /* a plb_collective_t */
 } plb_op_t;
 
 _Static_assert(sizeof(plb_op_t) == 48, "a record has 48 bytes");
 
-/* Communicators and their members, by rank.  Communicator 0 is the world. */
+/* Communicators and their members, in order of rank.  Communicator 0 is MPI_COMM_WORLD. */
 typedef struct plb_comms {
     int32_t n;
     const int64_t *start;  /* [n + 1] where the members of each communicator begin in `member` */

@@ -1,7 +1,7 @@
 #include "whatif/ops_check.h"
 
 enum { MOST_REQUESTS = 1 << 24 }; /* largest number of open requests of a rank */
-/* Largest number of nanoseconds (104 days) and of bytes (9 PB): still exact as a double. */
+/* Largest number of nanoseconds (104 days) and of bytes (9 PB): a double holds it exactly. */
 static const int64_t MOST = INT64_C(1) << 53;
 
 bool plb_op_is_send(const plb_op_t *op)
@@ -38,28 +38,37 @@ static bool has_peer(const plb_op_t *op)
     }
 }
 
-#define EXPECT(good, what, value)                                                                 \
-    if (!(good)) {                                                                                \
-        return PLB_FAIL(err, PLB_ERR_FORMAT, "operation %lld of rank %d: %s is %lld",             \
-                        (long long)at, rank, (what), (long long)(value));                         \
-    }
+/* Return an error if a value is not in 0 ... most. */
+#define EXPECT(what, value, most)                                                                 \
+    do {                                                                                          \
+        const long long is_ = (value), most_ = (most);                                            \
+        PLB_FAIL_IF(!(0 <= is_ && is_ <= most_), err, PLB_ERR_FORMAT,                             \
+                    "operation %lld of rank %d: %s is %lld: expected 0 ... %lld", (long long)at,  \
+                    rank, (what), is_, most_);                                                    \
+    } while (0)
 
 int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
                  const plb_comms_t *comms, plb_err_t *err)
 {
-    EXPECT(op->kind < PLB_N_OPS, "kind", op->kind)
-    EXPECT(op->compute >= 0 && op->compute <= MOST, "processor time in ns", op->compute)
-    EXPECT(op->bytes >= 0 && op->bytes <= MOST, "number of bytes", op->bytes)
-    EXPECT(op->comm >= 0 && op->comm < comms->n, "communicator", op->comm)
-    EXPECT(!plb_op_has_request(op) || (op->request >= 0 && op->request < MOST_REQUESTS), "request",
-           op->request)
-    EXPECT(!has_peer(op) || (op->peer >= 0 && op->peer < n_ranks), "peer", op->peer)
+    EXPECT("kind", op->kind, PLB_N_OPS - 1);
+    EXPECT("processor time in ns", op->compute, MOST);
+    EXPECT("number of bytes", op->bytes, MOST);
+    EXPECT("communicator", op->comm, comms->n - 1);
+    if (plb_op_has_request(op)) {
+        EXPECT("request", op->request, MOST_REQUESTS - 1);
+    }
+    if (has_peer(op)) {
+        EXPECT("peer", op->peer, n_ranks - 1);
+    }
     if (op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL) {
         const int64_t first = comms->start[op->comm], size = comms->start[op->comm + 1] - first;
-        EXPECT(op->what < PLB_N_COLLECTIVES, "collective", op->what)
-        EXPECT(op->peer >= 0 && op->peer < size, "root", op->peer)
-        EXPECT(op->tag >= 0 && op->tag < size && comms->member[first + op->tag] == rank,
-               "own rank in the communicator", op->tag)
+        EXPECT("collective", op->what, PLB_N_COLLECTIVES - 1);
+        EXPECT("root", op->peer, size - 1);
+        EXPECT("own rank in the communicator", op->tag, size - 1);
+        PLB_FAIL_IF(comms->member[first + op->tag] != rank, err, PLB_ERR_FORMAT,
+                    "operation %lld of rank %d: own rank in the communicator is %d, a number of "
+                    "rank %d: expected that of rank %d",
+                    (long long)at, rank, op->tag, comms->member[first + op->tag], rank);
     }
     return PLB_OK;
 }

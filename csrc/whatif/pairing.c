@@ -70,8 +70,8 @@ static int count(const plb_streams_t *s, plb_pairing_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Find the channel of each send and of each receive.  If a receive has a wildcard, its WAIT has
- * the source and the tag. */
+/* Find the channel of each send and of each receive.  If a nonblocking receive has a wildcard, its
+ * WAIT has the source or the tag. */
 static int find_channels(const plb_streams_t *s, const plb_pairing_t *p, channels_t *table,
                          int32_t *channel, wanted_t *wanted, plb_err_t *err)
 {

@@ -10,7 +10,7 @@
 typedef struct plb_streams { /* The operations of all ranks; borrowed. */
     int32_t n_ranks;
     const plb_op_t *const *op; /* [n_ranks] operations of each rank, in order */
-    const int64_t *n;          /* [n_ranks] number of operations */
+    const int64_t *n;          /* [n_ranks] number of operations of each rank */
     plb_comms_t comms;
 } plb_streams_t;
 
@@ -18,13 +18,13 @@ typedef struct plb_streams { /* The operations of all ranks; borrowed. */
 typedef struct plb_pairing {
     int64_t *send_start, *receive_start; /* [n_ranks + 1] number of the first send, and of the
                                             first receive, of each rank */
-    int64_t *send_of;                    /* [receives] number of the send; -1: none was found */
-    int32_t *requests;                   /* [n_ranks] highest request number plus 1 */
+    int64_t *send_of;                    /* [receives] number of each receive's send; -1: none */
+    int32_t *requests;                   /* [n_ranks] each rank's highest request number plus 1 */
     /* number of sends without a receive, and of receives without a send */
     int64_t unreceived, unsent;
 } plb_pairing_t;
 
-/** Pair the messages.  PLB_ERR_FORMAT if an operation has an impossible rank, communicator or
- * request.  Free `out` also after a failure. */
+/** Pair the messages.  PLB_ERR_FORMAT if plb_op_check finds an error in an operation.  Free `out`
+ * also after a failure. */
 int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err);
 void plb_pairing_free(plb_pairing_t *self);

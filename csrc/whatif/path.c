@@ -1,6 +1,5 @@
 #include "whatif/path.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/interrupt.h"
@@ -8,20 +7,20 @@
 #include "base/mem.h"
 
 typedef struct message {
-    /* ns: path length of the sender when it sent the message, < 0: not sent yet; `work` and `gain`
-     * of path.h */
+    /* ns.  longest: path length of the sender when it sent the message, plus the transfer time;
+     * < 0: not sent yet.  work, gain: see path.h */
     int64_t longest, work, gain;
-    int64_t op; /* the operation that sends the message: its index on the sender */
+    int64_t op; /* index, on the sender, of the operation that sends the message */
 } message_t;
 
 /* One collective.  A member is a rank, numbered as in the communicator. */
 typedef struct collective {
     int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: it has not
                          entered */
-    int64_t *op;      /* [size] the operation by which the member entered */
+    int64_t *op;      /* [size] index of the operation by which each member entered */
     int64_t top;      /* largest path length of the members that have entered, ns */
-    int32_t top_member, entered, left, size; /* number of members that have entered, and that have
-                                                left */
+    int32_t top_member, entered, left, size; /* entered, left: number of members that have entered,
+                                                and that have left; size: number of all members */
 } collective_t;
 
 typedef struct collectives {
@@ -33,13 +32,13 @@ typedef struct collectives {
 typedef struct request {
     enum { NONE, SENT, RECEIVE, COLLECTIVE } is;
     int64_t number; /* number of the receive; or of the collective in its communicator */
-    int64_t op;     /* the operation that began the collective */
+    int64_t op;     /* index of the operation that began the collective */
 } request_t;
 
 /* How far the operations of a rank have been processed. */
 typedef struct walk {
     int64_t at;                  /* index of the present operation */
-    int64_t longest, work, gain; /* ns: path length; `work` and `gain` of path.h */
+    int64_t longest, work, gain; /* ns.  longest: path length; work, gain: see path.h */
     int64_t send, receive;       /* numbers of the next send and receive */
     int32_t depth;               /* number of open calls of the procedure */
     bool begun;                  /* whether begin() was called for operation `at` */
@@ -101,8 +100,9 @@ static void send(path_t *p, int32_t rank, const plb_op_t *op)
 {
     walk_t *w = &p->rank[rank];
     const bool moves = moves_to(p->query, op->peer);
-    p->message[w->send++] =
-        (message_t){w->longest, moves ? w->work : 0, moves ? w->gain : 0, w->at};
+    const double seconds = p->query->alpha + p->query->beta * (double)op->bytes;
+    p->message[w->send++] = (message_t){w->longest + (int64_t)(seconds * 1e9 + 0.5),
+                                        moves ? w->work : 0, moves ? w->gain : 0, w->at};
     if (moves) {
         w->longest -= w->gain;
         w->work = w->gain = 0;
@@ -113,7 +113,7 @@ static void send(path_t *p, int32_t rank, const plb_op_t *op)
 }
 
 /* Receive a message.  Returns false if it has not been sent yet. */
-static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
+static bool receive(path_t *p, int32_t rank, int64_t number)
 {
     const int64_t sent = p->pairs->send_of[number];
     if (sent < 0 || p->message[sent].longest < 0) {
@@ -121,8 +121,7 @@ static bool receive(path_t *p, int32_t rank, int64_t number, int64_t bytes)
     }
     const message_t *m = &p->message[sent];
     walk_t *w = &p->rank[rank];
-    const double seconds = p->query->alpha + p->query->beta * (double)bytes;
-    const int64_t Cs = m->longest - m->gain + (int64_t)(seconds * 1e9 + 0.5);
+    const int64_t Cs = m->longest - m->gain;
     const int64_t Cr = w->longest + m->work;
     reset_work(p, w, Cr - Cs);
     w->longest = larger(Cs, Cr);
@@ -176,7 +175,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
 }
 
 /* Find the member for which the caller of `op` waits (*member; -1: none).  Returns the path length
- * of this member; -1: it has not entered yet. */
+ * of this member, or 0 if there is none; -1: a member for which the caller waits has not entered.
+ */
 static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
@@ -215,7 +215,7 @@ static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *membe
     return m->top;
 }
 
-/* Return the largest path length of all members except one. */
+/* Return the largest path length of all members except `member`. */
 static int64_t others(const collective_t *m, int32_t member)
 {
     int64_t top = 0;
@@ -311,7 +311,7 @@ static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
     walk_t *w = &p->rank[rank];
     const plb_op_t *ops = p->s->op[rank];
     if (op->kind == PLB_OP_RECV) {
-        if (!receive(p, rank, w->receive, op->bytes)) {
+        if (!receive(p, rank, w->receive)) {
             return false;
         }
         w->receive++;
@@ -320,7 +320,7 @@ static bool complete(path_t *p, int32_t rank, const plb_op_t *op)
     } else if (op->kind == PLB_OP_WAIT) {
         request_t *request = &w->request[op->request];
         const bool open = (op->flags & PLB_OP_CANCELLED) == 0;
-        if (open && request->is == RECEIVE && !receive(p, rank, request->number, op->bytes)) {
+        if (open && request->is == RECEIVE && !receive(p, rank, request->number)) {
             return false;
         }
         if (request->is == COLLECTIVE && !leave(p, rank, &ops[request->op], request->number)) {
@@ -421,7 +421,7 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
         PLB_GROW(list, room, found + 1);
         plb_stretch_t *s = &list[found++];
         *s = (plb_stretch_t){.rank = rank, .last = at};
-        /* if the path comes by a message, the rank's own time before it does not count */
+        /* where the path comes from another rank, this rank's own earlier time does not count */
         for (; at >= 0 && hop[rank][at].rank < 0; at--) {
             const plb_op_t *op = &streams->op[rank][at];
             s->ns += op->compute + (op->kind == PLB_OP_PAUSE ? op->bytes : 0);
@@ -449,12 +449,13 @@ out:
 
 /* Divide the time of a rank's segments of the path among the procedures.  The time between two
  * operations belongs to the innermost procedure that is open then. */
-static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch,
+static int share(const plb_streams_t *streams, int32_t rank, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
-                 int32_t *stack, int64_t room, plb_err_t *err)
+                 int32_t *stack, plb_err_t *err)
 {
+    const plb_op_t *op = streams->op[rank];
     int64_t depth = 0, k = 0;
-    for (int64_t i = 0; i < n_ops && k < n; i++) {
+    for (int64_t i = 0; i < streams->n[rank] && k < n; i++) {
         const plb_stretch_t *s = &stretch[mine[k]];
         if (i >= s->first) {
             const int32_t inner = depth > 0 ? stack[depth - 1] : n_procedures;
@@ -462,9 +463,10 @@ static int share(const plb_op_t *op, int64_t n_ops, const plb_stretch_t *stretch
         }
         k += i >= s->last;
         if (op[i].kind == PLB_OP_ENTER) {
-            PLB_FAIL_IF(op[i].tag < 0 || op[i].tag >= n_procedures || depth == room, err,
-                        PLB_ERR_FORMAT, "operation %" PRId64 " enters procedure %d of %d", i,
-                        op[i].tag, n_procedures);
+            PLB_FAIL_IF(op[i].tag < 0 || op[i].tag >= n_procedures, err, PLB_ERR_FORMAT,
+                        "operation %lld of rank %d enters procedure %d: expected one of the %d "
+                        "procedures of the recording, numbered from 0",
+                        (long long)i, rank, op[i].tag, n_procedures);
             stack[depth++] = op[i].tag;
         } else if (op[i].kind == PLB_OP_LEAVE && depth > 0) {
             depth--;
@@ -497,8 +499,8 @@ int plb_path_shares(const plb_streams_t *streams, const plb_stretch_t *stretch, 
     }
     PLB_NEW(stack, room);
     for (int32_t r = 0; ret == PLB_OK && r < streams->n_ranks; r++) {
-        ret = share(streams->op[r], streams->n[r], stretch, mine + start[r],
-                    start[r + 1] - start[r], n_procedures, by_procedure, stack, room, err);
+        ret = share(streams, r, stretch, mine + start[r], start[r + 1] - start[r], n_procedures,
+                    by_procedure, stack, err);
     }
 out:
     PLB_FREE(mine, start, stack);

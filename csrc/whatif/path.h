@@ -4,9 +4,9 @@
  *
  * The program activity graph has the operations as nodes.  Its arcs are messages, and the
  * processor time of a rank from one operation to the next.  The longest path is the run time if
- * each rank had its own processor and waited only for messages.  Sends complete at once.  Each
- * operation is visited once, a receive after its send.  Times are integers (ns), so the result
- * does not depend on the order in which ranks are processed.
+ * each rank had its own processor and waited only for messages, collectives and pauses.  Sends
+ * complete at once.  Each operation is visited once, a receive after its send.  Times are integers
+ * (ns), so the result does not depend on the order in which ranks are processed.
  *
  * Running F elsewhere moves it from the senders to the receivers.  Cs and Cr are the lengths of
  * the paths of sender and receiver:
@@ -30,7 +30,7 @@ typedef enum plb_path_change {
     PLB_PATH_ZEROED, /* the procedure takes no time */
 } plb_path_change_t;
 
-/* A change of the program, after which the length of the critical path is asked for. */
+/* A question: how long is the critical path after this change of the program? */
 typedef struct plb_path_query {
     plb_path_change_t change;
     int32_t procedure;
@@ -42,9 +42,9 @@ typedef struct plb_path_query {
 
 /* From where the longest path comes to an operation. */
 typedef struct plb_path_hop {
-    int64_t op;   /* index of the operation of another rank from which it comes */
-    int32_t rank; /* that other rank; -1: the path comes from the previous operation of the same
-                     rank */
+    int64_t op;   /* index of the operation from which the path comes, on rank `rank` */
+    int32_t rank; /* the other rank from which the path comes; -1: the path comes from the previous
+                     operation of the same rank, and `op` is not used */
     int32_t pad;
 } plb_path_hop_t;
 
@@ -63,7 +63,7 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      int32_t *stuck, plb_err_t *err);
 
 /** Find the longest path to the last operation of `rank`: *n segments in order of time.  The
- * caller frees them. */
+ * caller frees *out with plb_free. */
 int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int32_t rank,
                   plb_stretch_t **out, int64_t *n, plb_err_t *err);
 

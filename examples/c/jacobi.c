@@ -112,7 +112,7 @@ static void shift_rows(void)
     while (r < n_ranks) {
         cut[++r] = ROWS;
     }
-    for (int i = 0; i < n_ranks; i++) { /* the rows in an old and a new range */
+    for (int i = 0; i < n_ranks; i++) { /* rows in the old range of one rank, the new of another */
         const int a = first[rank] > cut[i] ? first[rank] : cut[i];
         const int b = first[rank + 1] < cut[i + 1] ? first[rank + 1] : cut[i + 1];
         const int c = cut[rank] > first[i] ? cut[rank] : first[i];

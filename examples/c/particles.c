@@ -23,13 +23,13 @@ typedef struct particle {
 
 static int rank, n_ranks;
 static bool virtual_time;
-static int owner[CELLS]; /* of every cell; the same on all ranks */
+static int owner[CELLS]; /* rank that owns each cell; the same on all ranks */
 
-static particle *mine; /* of this rank, in order of cell */
+static particle *mine; /* particles of this rank, in order of cell */
 static int n_mine;
 static int64_t cell[CELLS]; /* cells of this rank */
 static int n_cells;
-static int start[CELLS + 1]; /* particles of the i-th of them: start[i] ... start[i + 1] - 1 */
+static int start[CELLS + 1]; /* particles in cell[i]: mine[start[i]] ... mine[start[i + 1] - 1] */
 
 static void *get(size_t n, size_t bytes)
 {
@@ -53,7 +53,7 @@ static int cell_of(const particle *p)
     return (int)(p->x * CELLS);
 }
 
-/* The particles of this rank, sorted by cell. */
+/* Store p[n], the particles of this rank, sorted by cell, and list the cells of this rank. */
 static void sort(particle *p, int n)
 {
     int at[CELLS + 1] = {0}, fill[CELLS];
@@ -80,7 +80,7 @@ static void sort(particle *p, int n)
 /* Send every particle to the owner of its cell. */
 static void exchange(void)
 {
-    int *to = (int *)get((size_t)n_ranks * 5, sizeof(int)); /* in doubles: 2 a particle */
+    int *to = (int *)get((size_t)n_ranks * 5, sizeof(int)); /* in doubles: 2 for each particle */
     int *from = to + n_ranks, *to_at = from + n_ranks, *from_at = to_at + n_ranks;
     int *fill = from_at + n_ranks, n = 0;
     particle *out = (particle *)get((size_t)n_mine, sizeof *out);
@@ -136,7 +136,8 @@ static void begin(void)
     free(all);
 }
 
-/* Potential energy of the pairs in each cell; load[i]: seconds that cell i took. */
+/* Return the potential energy of all pairs in the cells of this rank; load[i]: the seconds that
+ * cell[i] took. */
 static double compute(double *load)
 {
     double energy = 0.0;

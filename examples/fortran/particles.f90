@@ -65,7 +65,7 @@ contains
       call lb%close()
    end subroutine run
 
-   ! Cells begin in blocks.
+   ! Each rank begins with a block of successive cells.
    subroutine begin()
       integer :: first, n, c, i, k
       first = n_cells*rank/n_ranks
@@ -83,7 +83,7 @@ contains
       end do
    end subroutine begin
 
-   ! How many time steps the particles of a cell take: more, the nearer the source.
+   ! How many time steps the particles of a cell take: more near the source.
    pure integer function substeps(number, step)
       integer(int64), intent(in) :: number
       integer, intent(in) :: step

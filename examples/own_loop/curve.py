@@ -2,8 +2,9 @@
 
     mpiexec -n 4 python examples/own_loop/curve.py
 
-A square of cells in Morton order; each rank has a range of the curve.  The curve is cut into parts
-of equal weight, as `p4est_partition` does with a weight function, and the data follow their cells.
+The curve goes through the cells of a square in Morton order; each rank has a range of the curve.
+The curve is cut into parts of equal weight (p4est: `p4est_partition` with a weight function), and
+the values move with their cells.
 A disk moves over the square; cells near it have more points, and take longer.  The program knows
 where its cells go; pylb says when.  The lines that pylb needs end with "# pylb".
 """
@@ -21,7 +22,7 @@ POINTS = 16  # points of a cell in each direction; twice as many where it is ref
 
 
 def morton(n=CELLS):
-    """Return column and row of each cell along the curve, (n, 2), in units of the square's side."""
+    """Return the centre (column, row) of each cell along the curve, in sides of the square."""
     index = np.arange(n)
     place = np.zeros((n, 2))
     for bit in range(LEVEL):
@@ -35,7 +36,8 @@ class Curve:
     def __init__(self, comm):
         self.comm = comm
         self.place = morton()
-        self.first = np.arange(comm.size + 1) * CELLS // comm.size  # for every rank
+        # The first cell of each rank, then CELLS.
+        self.first = np.arange(comm.size + 1) * CELLS // comm.size
         self.values = np.zeros((len(self.mine), POINTS))
 
     @property
@@ -61,7 +63,10 @@ class Curve:
         return seconds
 
     def shift(self, weight):
-        """Cut the curve so that every rank has the same weight, and send the cells' values."""
+        """Cut the curve so that every rank has about the same weight, and send the cells' values.
+
+        `weight` has the weights of this rank's cells.
+        """
         weights = np.concatenate(self.comm.allgather(weight))
         middle = np.cumsum(weights) - 0.5 * weights
         cuts = np.sum(weights) * np.arange(1, self.comm.size) / self.comm.size

@@ -1,7 +1,7 @@
 """LAMMPS says where atoms go (`balance`); pylb says when.
 
     mpiexec -n 4 python examples/own_loop/lammps_balance.py            # a slab that expands
-    mpiexec -n 4 python examples/own_loop/lammps_balance.py droplet    # a droplet that wanders
+    mpiexec -n 4 python examples/own_loop/lammps_balance.py droplet    # a droplet that moves
     ... --every 200 1000                                               # and two fixed intervals
 
 In an input script, `fix balance Nfreq thresh shift x 10 1.05` asks for an interval and a threshold.
@@ -23,7 +23,7 @@ except ImportError:  # Debian's module is not visible in a virtual environment
     sys.path.append("/usr/lib/python3/dist-packages")
     from lammps import lammps
 
-STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; the box in units of the lattice
+STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; length and side of the box, in lattice units
 CHUNK = 10  # time steps between two calls of advise()
 
 START = """
@@ -75,7 +75,7 @@ CASES = {
 
 
 def start(case):
-    """Return a LAMMPS with the atoms of this case."""
+    """Return a new LAMMPS instance with the atoms of this case."""
     lmp = lammps(cmdargs=["-log", "none", "-screen", "none", "-nocite"])
     words = dict(CASES[case], length=LENGTH, side=SIDE)
     words["region"] = words["region"].format(
@@ -109,7 +109,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", nargs="?", choices=CASES, default="slab")
     parser.add_argument("--steps", type=int, default=STEPS, help="time steps (%(default)s)")
-    parser.add_argument("--every", type=int, nargs="*", default=[], help="fixed intervals")
+    parser.add_argument(
+        "--every", type=int, nargs="*", default=[], help="also run with these fixed intervals"
+    )
     args = parser.parse_args()
     comm = MPI.COMM_WORLD
     ways = {"without pylb": {"mode": "off"}, "with pylb": {}}

@@ -51,7 +51,7 @@ class Ring:
         self.exchange()
 
     def compute(self):
-        """Return the potential energy of the pairs in each cell, and the seconds of each cell."""
+        """Return the seconds of each cell, and the potential energy of all pairs in the cells."""
         seconds, energy, end = np.zeros(len(self.cells)), 0.0, 0
         for k, n in enumerate(self.counts.tolist()):
             began, end = time.thread_time(), end + n

@@ -26,7 +26,7 @@ from pylb.show import course
 
 @contextmanager
 def noting_warnings() -> Iterator[None]:
-    """Print each warning as a note; equal warnings only once."""
+    """Print the warnings of a block as notes when it ends; equal warnings only once."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -46,8 +46,8 @@ def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
 
 # A footnote of tables: how the seconds of a replay are computed.
 COUNTED = (
-    "sum over the iterations: measured time plus the change of the slowest rank's load (with vt's "
-    "files: only the load of the slowest rank)"
+    "sum over the iterations: measured time, minus the slowest rank's load in the recording, plus "
+    "the slowest rank's load in the replay (with vt's files: only the last term)"
 )
 
 # ---- arguments ----------------------------------------------------------------------------------
@@ -72,15 +72,16 @@ def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
 
 def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """Declare the argument for a recorded run, and ``--stem``."""
-    help = "the file that Balancer.save wrote (.h5), a folder of vt's files, or one of these files"
+    help = "a run record (.h5, or .json by pylb's C library), or vt's files: the folder or one file"
     parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
     parser.add_argument("--stem", help="stem of the files of one run, if the folder has several")
 
 
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of a schedule of LB steps."""
+    """Declare ``--strategy``, ``--import`` and ``--cost``."""
     add = parser.add_argument
-    add("--strategy", default="GreedyLB", help="see pylb strategies (default: %(default)s)")
+    strategy = "a name that pylb strategies lists (default: %(default)s)"
+    add("--strategy", default="GreedyLB", help=strategy)
     add_import(parser)
     cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
     add("--cost", type=float, help=cost)
@@ -104,7 +105,7 @@ def numbers(name: str, text: str, kind: type) -> list[Any]:
 
 
 def counts(text: str) -> list[int]:
-    """Read numbers of iterations such as ``1,5,10``."""
+    """Read numbers of phases from a text such as ``1,5,10``."""
     try:
         out = [int(word) for word in text.split(",")]
     except ValueError:
@@ -153,7 +154,7 @@ def trace_of(found: RunRecord | Trace) -> Trace:
 
 
 def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
-    """Return the given seconds of an LB step, else the mean of the recorded LB steps."""
+    """Return the seconds of an LB step: as given, else the mean of the recorded LB steps."""
     if given is not None:
         return given
     own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
@@ -176,7 +177,7 @@ class Schedule(NamedTuple):
         """Find the schedule for the run on the command line."""
         found, entry = read(args), functions.strategy(args.strategy)
         cost, trace = _cost_of(found, args.cost), trace_of(found)
-        with progress("searching the best schedule"):
+        with progress("searching for the best schedule"):
             best = trace.optimum(entry, cost=cost)
         return cls(trace, entry, cost, best, trace.replay("none").time)
 

@@ -23,7 +23,7 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "cost": "time that the LB step took, with the slower iterations after it",
+    "cost": "time of the LB step, and the extra time of the first iterations after it",
     "saved": "time that the LB step saved until the next LB step of the same run",
     "moved": "number of objects that migrated",
 }
@@ -39,7 +39,7 @@ COUNTS = {"iterations": "number of iterations", "balancings": "number of LB step
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    help = "file that Balancer.save wrote (.h5), or a folder of vt's files"
+    help = "a run record (.h5, or .json by pylb's C library), or a folder of vt's files"
     parser.add_argument("first", metavar="A", help=help)
     parser.add_argument("second", metavar="B", help="another run")
     common.add_json(parser)
@@ -85,7 +85,7 @@ def _show_time(both: Comparison, a: str, b: str) -> None:
 
 
 def _moves(run: Course) -> tuple[Any, Any]:
-    """Return cells for the migrations and their bytes; None: not known."""
+    """Return the number of migrations and their size as text; None: not known."""
     if any(r.strategy == OWN for r in run.balancings):
         return None, None
     n = Counted.of(run)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _teach(command: argparse.ArgumentParser, file: Any) -> None:
-    """Set what completes each argument of a command: files, or names from pylb's tables."""
+    """Set what completes each argument of a command: files, or names of strategies or triggers."""
     for action in command._actions:
         if action.dest in LISTS:
             function = f"_pylb_{action.dest}"

@@ -23,7 +23,7 @@ EXAMPLES = """\
   pylb convert run.h5 tables/ --to csv
 
 Without --to, the suffix of TARGET decides (.h5, .hdf5: run record; .json: Chrome trace).  Only a
-run record keeps the receipts.
+run record keeps complete receipts.
 """
 
 FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace"}

@@ -24,9 +24,9 @@ def gather() -> dict[str, Any]:
         - ``version``, ``compiler``, ``python``, ``numpy``
         - ``simd``: ``cpu``, the level of the processor, which is used at run time; ``compiled``,
           the level for which the core was compiled
-        - ``mpi``: ``pylb`` and ``mpi4py``, version of each one's MPI library or None; ``agree``,
-          whether they are equal (None: one is missing)
-        - ``environment``: variables that override the arguments of programs, by name
+        - ``mpi``: ``pylb`` and ``mpi4py``, the version of the MPI library that each uses, or None;
+          ``agree``, whether the versions are equal (None: one is missing)
+        - ``environment``: the variables, by name, that override arguments of pylb in programs
         - ``parts``: for each optional part ``name``, ``version`` (None: missing or broken),
           ``problem`` (why it cannot be loaded), ``purpose``, and ``command``, which installs it
     """
@@ -63,7 +63,7 @@ def _state(part: OptionalPart) -> dict[str, str | None]:
 
 def _mpi() -> dict[str, str | bool | None]:
     strings: dict[str, str | None] = {"pylb": None, "mpi4py": None}
-    with suppress(ImportError):  # the list of parts says why it is missing
+    with suppress(ImportError):  # the list of parts says why MPI is missing
         strings["pylb"] = first_line(import_module("pylb._mpi").library_version())
     with suppress(ImportError):
         strings["mpi4py"] = first_line(import_module("mpi4py.MPI").Get_library_version())

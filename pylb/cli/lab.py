@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--period", metavar="TIME", help=period)
     add("--check", action="store_true", help="first measure what the lab enforces")
     common.add_json_file(parser, "the limits and the usage of each rank")
-    add("--quiet", action="store_true", help="do not print the table of what each rank used")
+    quiet = "print no table of usage; with --lab, skip the measurement"
+    add("--quiet", action="store_true", help=quiet)
     add("command", nargs="*", help="after --: mpiexec ..., or any program")
 
 

@@ -125,7 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has gone; the interpreter's flush at exit must not fail again.
+        # The program that reads the output has ended.  Python writes the rest of the output at its
+        # exit; send it to /dev/null, so that no second error occurs.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:

@@ -1,7 +1,8 @@
 """The user's own functions for ``--strategy`` and ``--trigger``; ``--import`` names their modules.
 
-A module is first read without executing it.  It is executed only if it contains only definitions: a
-script without ``if __name__ == "__main__":`` would run its whole program.
+A module is first read without executing it.  It is refused if it imports mpi4py.MPI, or if it has,
+outside of its functions, a loop, a ``with`` or a call that may run a program, like a script without
+``if __name__ == "__main__":``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ HELP = (
 )
 GUARD = 'put it below `if __name__ == "__main__":`'
 WORK = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
+MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
+TRY = tuple(getattr(ast, name) for name in ("Try", "TryStar") if hasattr(ast, name))
 MPI = "mpi4py.MPI"
 
 Call = Callable[..., Any]
@@ -48,7 +51,9 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def names_of(path: Path) -> set[str]:
-    """Read a module without executing it, and return the names that it defines or imports.
+    """Read a module without executing it, and return the names of its functions and variables.
+
+    These are the names that the module defines, or imports by ``from ... import``.
 
     Raises
     ------
@@ -68,19 +73,43 @@ def names_of(path: Path) -> set[str]:
     for node in body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             _refuse_mpi(path, node)
-            bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-            (modules if isinstance(node, ast.Import) else names).update(bound)
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            names |= {node.name, *_registered(node)}
-        elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, WORK) or _runs(node, modules):
             what = ast.unparse(node).splitlines()[0]
             raise DomainError(
                 f"--import {path}, line {node.lineno}: {what!r} would run when the file is "
                 f"imported; {GUARD}"
             )
+        for inner in _statements([node]):
+            (modules if isinstance(inner, ast.Import) else names).update(_bound(inner))
     return names
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that an import may execute, also those in ``if`` and ``try``.
+
+    The body of ``if __name__ == "__main__":`` is left out.
+    """
+    for node in body:
+        if isinstance(node, ast.If):
+            guards = ast.unparse(node.test) in MAIN
+            yield from _statements([*(node.body if not guards else []), *node.orelse])
+        elif isinstance(node, TRY):
+            handlers = [s for handler in node.handlers for s in handler.body]
+            yield from _statements([*node.body, *handlers, *node.orelse, *node.finalbody])
+        else:
+            yield node
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """Return the names that a statement defines."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name, *_registered(node)}
+    targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = [node.target]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _registered(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
@@ -106,7 +135,8 @@ def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
 def _runs(node: ast.stmt, modules: set[str]) -> bool:
     """Say whether a statement is a call that may run a program.
 
-    A call of an imported module's function, e.g. ``sys.path.insert(...)``, counts as harmless.
+    A call of an imported module's function, e.g. ``sys.path.insert(...)``, counts as harmless, but
+    not a call of pylb's functions.
     """
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False

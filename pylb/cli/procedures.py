@@ -1,4 +1,4 @@
-"""``pylb procedures``: show the critical path of a recorded program, and its procedures."""
+"""``pylb procedures``: show the critical path, and what moving procedures would save."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pylb.cli import common
 from pylb.whatif.factors import CriticalPath, Procedures, critical_path, procedures
 from pylb.whatif.recorder.recording import Recording
 
-HELP = "show what it would save to run a procedure on the rank at the other end of its messages"
+HELP = "show the time saved if a procedure ran on the rank at the other end of its messages"
 EXAMPLES = """\
   pylb procedures run
   pylb procedures run --from 0 --to 2
@@ -18,10 +18,10 @@ EXAMPLES = """\
 """
 
 NOTES = {
-    "seconds": "processor time in the procedure, on all ranks, including what it calls",
-    "on path s": "seconds of this time that are on the critical path",
-    "moved s": "path length if the procedure ran on the rank with which it exchanges messages",
-    "zeroed s": "path length if the procedure took no time",
+    "seconds": "processor time in the procedure and the functions that it calls, on all ranks",
+    "on path s": "seconds of the critical path in the procedure, without procedures that it calls",
+    "moved s": "critical path if the procedure ran on the rank at the other end of its messages",
+    "zeroed s": "critical path if the procedure took no time",
 }
 
 

@@ -19,7 +19,7 @@ def progress(what: str) -> Iterator[Callable[[str], None]]:
     Yields
     ------
     callable
-        Changes the text, e.g. ``say("3 of 8: GreedyLB")``.
+        Sets the words that follow `what`, e.g. ``say("with GreedyLB")``.
     """
     text = what
 

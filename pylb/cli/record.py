@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def _save(recording: Recording, path: str) -> str:
     """Write the recording, and return its path.
 
-    If it cannot be written there, write it to a temporary folder, so that the run is not lost.
+    If `path` cannot be written, write to a temporary folder, so that the recording is not lost.
     """
     try:
         recording.save(path)

@@ -41,11 +41,13 @@ OWN_DATA = (
 
 NOTES = {
     "phases s": common.COUNTED,
-    "LB s": "seconds of the LB steps; that phases after them may be slower does not count",
+    "LB s": "seconds of the LB steps, without the extra time of the first phases after them",
     "speed-up": "of (phases s + LB s), compared with the unbalanced run",
     "max/mean": "mean over the phases",
     "placed": "max/mean that the strategy predicted, mean over the LB steps",
     "LBs": "number of LB steps",
+    "migrations": "how often an object changed its rank",
+    "bytes": "size of what migrated",
 }
 COLUMNS = {
     "strategy": "strategy",
@@ -56,10 +58,10 @@ COLUMNS = {
     "max_over_mean": "max/mean",
     "max_over_mean_placed": "placed",
     "balancings": "LBs",
-    "migrations": "moves",
-    "bytes": "moved",
+    "migrations": "migrations",
+    "bytes": "bytes",
 }
-DROP = ["moved", "moves", "placed", "LBs", "LB s"]
+DROP = ["bytes", "migrations", "placed", "LBs", "LB s"]
 
 STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
 
@@ -73,7 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B,...",
         type=common.words,
         default=STRATEGIES,
-        help=f"names; pylb strategies lists them (default: {','.join(STRATEGIES)})",
+        help="strategies of 'pylb strategies', or auto, unbalanced, none (as recorded) "
+        f"(default: {','.join(STRATEGIES)})",
     )
     add_import(parser)
     add("--unbalanced", action="store_true", help="the same as --strategy none,unbalanced")
@@ -175,7 +178,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _when_args(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
-    """Return the arguments `every` or `trigger` of each replay; baselines need none."""
+    """Return the argument `every` or `trigger` for each replay of a strategy, {} for none."""
     if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])

@@ -25,9 +25,9 @@ A truncated run record is shown up to its last complete iteration.
 
 NOTES = {
     "region": "Global is the whole run, including the time between iterations",
-    "parallel efficiency": "mean useful / elapsed time, the product of the other two",
-    "load balance": "mean / maximum useful time",
-    "communication": "maximum useful / elapsed time",
+    "parallel efficiency": "mean useful (computing) / elapsed time = load balance * communication",
+    "load balance": "mean / maximum of the ranks' useful times",
+    "communication": "maximum useful time / elapsed time",
 }
 
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     common.add_run(parser)
     add = parser.add_argument
-    add("--html", metavar="FILE", help="write the page (default: RUN's name, in this folder)")
+    add("--html", metavar="FILE", help="write the page (if nothing else is written: RUN.html)")
     add("--csv", metavar="FOLDER", help="write tables of comma-separated values")
     add("--chrome", metavar="FILE", help="write a Chrome trace, for Perfetto")
     add("--otf2", metavar="FOLDER", help="write an OTF2 archive, for Vampir and otf2-print")

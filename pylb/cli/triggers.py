@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.run is None:
         return _list(args, names)
     found = common.Schedule.of(args, functions)
-    with progress("replaying under"):
+    with progress("replaying with each trigger"):
         rows = [_row(found, name, functions.trigger(name)) for name in sorted(names)]
     rows.sort(key=lambda row: row["seconds"])
     best = found.best

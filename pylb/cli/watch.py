@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         const=0,
         metavar="PORT",
-        help="show the run in a browser on this host (default: any free port)",
+        help="serve a page for a browser on this host (default of PORT: any free port)",
     )
     common.add_json(parser, "print JSON, one object per line")
 
@@ -55,13 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the run until Ctrl-C, or once."""
     if not 0.05 <= args.interval <= 3600:
-        raise DomainError(f"interval is {args.interval}: expected seconds, 0.05 ... 3600")
+        raise DomainError(f"--interval is {args.interval}: expected seconds, 0.05 ... 3600")
     if args.serve is not None and not 0 <= args.serve < 2**16:
         raise DomainError(f"--serve is {args.serve}: expected a port, 0 ... 65535")
     if os.path.isdir(args.run):
         raise DomainError(f"{args.run} is a folder: expected the file that a program writes")
     if os.path.exists(args.run) and os.path.getsize(args.run) and not is_record(args.run):
-        raise DomainError(f"{args.run} is no run record: expected the file that a program writes")
+        raise DomainError(f"{args.run} is not a run record: expected a file that a program writes")
     if args.serve is not None and (args.once or args.json):
         raise DomainError("--serve with --once or --json: expected only one of them")
     try:
@@ -107,7 +107,7 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def _named(now: dict[str, Any]) -> dict[str, Any]:
-    """Return the state with the keys that all commands share."""
+    """Return the state with the key names that the JSON of other commands has."""
     return {NAMES.get(name, name): value for name, value in now.items()}
 
 

@@ -36,8 +36,8 @@ RANKS = {
     "works": "seconds on the processor",
     "waits": "seconds within MPI",
     "pauses": "seconds asleep, or waiting for files",
-    "how": "through: to its last operation; cut: its records end early; stuck: it waits for a "
-    "message that never comes",
+    "how": "through: the rank ends; cut: its records end early; stuck: it waits for a message that "
+    "never comes",
 }
 SUGGESTED = ("saves", "placement", "procedure", "reason")
 
@@ -46,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
     add("recording", metavar="RUN", help="file that pylb record wrote")
-    places = "processor of each rank; may be repeated (default: each has its own)"
+    places = "processor of each rank; may be repeated (default: each rank has its own)"
     add("--place", action="append", default=[], metavar="Q,...", help=places)
     speed = "speed of each processor, or one number for all; 1: as fast as the recorded ones"
     add("--speed", metavar="X,...", help=speed)
     add("--share", metavar="X,...", help="available fraction of each processor, as in pylb lab")
-    add("--period", help="period of the shares (default: 5ms; 0 if waiting ranks sleep)")
+    add("--period", help="period of the shares (default: 5ms; 0 if the ranks slept while waiting)")
     add("--node", metavar="N,...", help="node of each processor (default: all on one)")
     add("--alpha", type=float, help="seconds per message (default: as measured with the recording)")
     add("--beta", type=float, help="seconds per byte (default: as measured with the recording)")
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="arrival",
         help="which message a receive from any source gets",
     )
-    most = "search for the N changes of the final --place that save the most time"
+    most = "search for the N changes of the last --place that save the most time"
     add("--suggest", type=int, metavar="N", help=most)
     add("--ranks", action="store_true", help="show a row for each rank")
     common.add_json(parser)
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(recording, predictions, args.ranks)
         if args.suggest is not None and not better:
-            print("no change of the final placement was found that saves time")
+            print("found no change of the last placement that saves time")
         for one in better:
             print(console.fill(str(one), console.width_of(sys.stdout)))
             if one.placement is not None and len(one.placement) <= 64:

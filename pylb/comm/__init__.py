@@ -1,13 +1,16 @@
 """Communication between ranks: agreement, exchange, directory and migration.
 
-In: an mpi4py communicator, a `VirtualComm` or None; arrays and objects, with ranks or ids as their
-destinations.  Out: the arrays and objects of other ranks, or the same error on every rank.
+In: a communicator (of mpi4py, a `VirtualComm`, or None for one rank); arrays and objects, each
+with the rank or the id to which it goes.  Out: the arrays and objects that other ranks have sent,
+or the same error on every rank.
 
-All communication goes through the collective steps of an `Agreement`, on a private duplicate of the
-communicator (`connect`); only the rows of a `Plan` travel outside of these steps.  An `Agreement`
-uses a `Transport`: MPI, virtual ranks, or one rank.  `Plan`, `exchange_objects`, `Directory` and
-`migrate` use an `Agreement`.  This room imports `pylb.errors`, the rooms `model` and `virtual`, and
-the C modules.
+Ranks communicate by the collective steps of an `Agreement`, on a private duplicate of the
+communicator (`connect`).  Three kinds of communication do without these steps: the rows of a
+`Plan` under MPI, the plain collective calls of a `Transport` (e.g. `bcast`), and the reductions of
+a loop that does not wait for its statistics (a lag above 0).  An `Agreement` uses a `Transport`,
+which works over MPI, between virtual ranks, or on one rank.  `Plan`, `exchange_objects`,
+`Directory` and `migrate` use an `Agreement`.  This room (folder of the source) imports
+`pylb.errors`, `pylb.optional`, the rooms `model` and `virtual`, and the C modules.
 """
 
 from pylb.comm.directory import Directory, Found

@@ -1,9 +1,9 @@
 """A distributed directory of objects, which follows their migrations.
 
 Each object has a home: the rank that its key hashes to, as in `pylb.Directory`.  The home knows
-where the object is and which ranks have asked for it; it tells these ranks when the object moves or
-is removed.  So a rank knows only its own objects, the objects of which it is the home, and those
-that it has asked for.
+where the object is and which ranks have asked where it is.  The home tells these ranks when the
+object moves or is removed.  So a rank knows only its own objects, the objects of which it is the
+home, and the objects for which it has asked.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from pylb.model.snapshot import I32, I64
 NO_KEYS: I64 = np.zeros(0, np.int64)
 NO_PAIRS: I64 = np.zeros((0, 2), np.int64)
 NO_TRIPLES: I64 = np.zeros((0, 3), np.int64)
-# A message (key, rank, one of these) tells the home of an object: the object moves to the rank; the
-# rank wants to know where the object is; the rank no longer wants to know it.
+# The third entry of a row (key, rank, kind), which tells the home of an object what has changed.
+# MOVES: the object has moved to the rank.  WANTS: the rank must know from now on where the object
+# is.  LEAVES: the rank no longer needs to know where the object is.
 MOVES, WANTS, LEAVES = range(3)
-FEW = 64  # a rank that knows at most this number of other ranks' objects forgets none
+FEW = 64  # a rank forgets addresses only if it knows more than this number of them
 
 
 def _table(*columns: NDArray[Any]) -> I64:
-    """Return columns of integers as rows."""
+    """Return k columns of n integers as an (n, k) int64 array."""
     out = np.empty((len(columns[0]), len(columns)), np.int64)
     for i, column in enumerate(columns):
         out[:, i] = column
@@ -38,7 +39,7 @@ def _table(*columns: NDArray[Any]) -> I64:
 
 
 def _distinct(rows: I64) -> I64:
-    """Sort rows by the first two columns, and keep one row for each pair."""
+    """Sort rows by the first two columns, and keep one row for each pair of their values."""
     if len(rows) < 2:
         return rows
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
@@ -48,12 +49,12 @@ def _distinct(rows: I64) -> I64:
 
 
 def _pairs(rows: I64) -> NDArray[Any]:
-    """Return rows of two columns as one column of pairs, which NumPy can compare."""
+    """Return (n, 2) rows as n pairs, which NumPy can compare as a whole."""
     return np.ascontiguousarray(rows).view("i8,i8").ravel()
 
 
 class Addresses:
-    """What one rank knows of the addresses of objects: the ranks where they are.
+    """The addresses that one rank knows; the address of an object is the rank where it is.
 
     Attributes
     ----------
@@ -65,15 +66,15 @@ class Addresses:
         self._agreement = agreement
         self._rank, self._size = agreement.transport.rank, agreement.transport.size
         self._here = _core.Owners()  # ranks of the objects whose home is this rank
-        self._asked = _core.Owners()  # ranks of other objects, as their homes have told this rank
+        self._asked = _core.Owners()  # ranks of other objects, told by their homes
         self._asker = (
             NO_PAIRS  # rows (key of an object whose home is here, rank that asked), sorted
         )
         self._new_askers: list[I64] = []
-        self._asked_for = NO_KEYS  # objects that this rank has asked for by `ask`
-        self._most = FEW  # with more entries in `_asked`, this rank forgets unused ones
+        self._asked_for = NO_KEYS  # objects for which `ask` was called on this rank
+        self._most = FEW  # if `_asked` has more entries, this rank forgets unused ones
         self.n_objects = 0
-        agreement.objects_on = WeakMethod(self.on)  # for an error, if the rank has died
+        agreement.objects_on = WeakMethod(self.on)  # for errors about a dead rank
 
     def on(self, rank: int) -> I64:
         """Return the keys of the objects on a rank, as far as this rank knows, sorted."""
@@ -84,7 +85,7 @@ class Addresses:
     def nbytes(self) -> int:
         """Bytes of memory that this rank needs for the addresses of objects."""
         askers = self._asker.nbytes + sum(rows.nbytes for rows in self._new_askers)
-        return self._here.nbytes + self._asked.nbytes + askers
+        return self._here.nbytes + self._asked.nbytes + self._asked_for.nbytes + askers
 
     def _home(self, keys: I64) -> I32:
         return _core.home(keys, self._size)
@@ -94,7 +95,7 @@ class Addresses:
         return _core.rows_to(self._home(columns[0]), self._size, columns)
 
     def _by_rank(self, rows: I64) -> dict[int, I64]:
-        """Group rows (rank, key, value) by rank; equal rows are sent once."""
+        """Return the rows (key, value) of each rank in rows (rank, key, value), each key once."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T
@@ -111,7 +112,8 @@ class Addresses:
     ) -> tuple[Stats, I64, I64]:
         """Exchange rows of n integers.  Collective.
 
-        Returns the statistics of the step, the received rows, and the rank that sent each row.
+        parcels: the rows for each rank.  Returns the statistics of the step, the received rows,
+        and the rank that sent each row.
         """
         own = parcels.pop(self._rank, None)
         sends: Sends = [] if error else [(rank, [rows]) for rank, rows in parcels.items()]
@@ -132,13 +134,13 @@ class Addresses:
     def change(self, iteration: int, new: I64, gone: I64, n_here: int) -> I64:
         """Register this rank's new objects, and forget its removed ones.  Collective.
 
-        n_here: number of objects of this rank afterwards.  Returns the keys of the removed objects
-        that this rank had or has asked for, or of which it is the home.
+        n_here: number of objects on this rank after the change.  Returns the keys of the removed
+        objects that this rank had, had asked for, or was the home of.
 
         Raises
         ------
         DuplicateKeyError
-            A key was added twice; the message names both ranks.  Nothing has changed on any rank.
+            A key was added twice; the message names the ranks.  Nothing has changed on any rank.
         """
         keys = np.concatenate([new, gone])
         parcels = self._to_homes(keys, np.arange(len(keys)) < len(new))
@@ -181,7 +183,7 @@ class Addresses:
     # ---- addresses -------------------------------------------------------------------------------
 
     def find(self, keys: I64) -> I32:
-        """Return the rank of each object that is not here; -1: unknown to this rank."""
+        """Return the ranks of objects that are on other ranks; -1: not known to this rank."""
         home = self._home(keys) == self._rank
         out = self._asked.find(keys)
         out[home] = self._here.find(keys[home])
@@ -190,8 +192,9 @@ class Addresses:
     def route(self, keys: I64) -> tuple[I32, int]:
         """Return the ranks to which to send messages for objects of other ranks.
 
-        For each object, this is its rank if this rank knows it, else its home; -1: there is no such
-        object.  Also returns the number of messages that homes must forward.
+        keys: the target of each message.  If this rank knows where the target is, the message goes
+        there, else to the home of the target; -1: there is no such object.  Also returns the
+        number of messages that homes must forward.
         """
         home, to = self._home(keys), self.find(keys)
         unknown = (to < 0) & (home != self._rank)
@@ -212,7 +215,7 @@ class Addresses:
         return self._by_rank(self._answers(keys[asked], source[asked]))
 
     def learn(self, rows: I64) -> None:
-        """Store where objects are, as their homes have told; rows: (key, rank)."""
+        """Store where objects are, as their homes have answered; rows: (key, rank)."""
         self._asked.put(rows[:, 0], rows[:, 1])
 
     def ask(self, keys: I64) -> None:
@@ -221,19 +224,17 @@ class Addresses:
         Raises
         ------
         UnknownKeyError
-            There is no such object; raised on every rank.
+            An object does not exist; raised on every rank.
         """
-        keys = np.unique(keys)
-        self._asked_for = np.union1d(self._asked_for, keys)
-        known = self._asked.find(keys) >= 0
-        keys = keys[~known]
-        _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(keys), 1)
+        unknown = np.unique(keys[self._asked.find(keys) < 0])
+        _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(unknown), 1)
         owner = self.forward(asked[:, 0])
         answers = self._by_rank(self._answers(asked[:, 0], source))
         error = None
         if np.any(owner < 0):
             error = UnknownKeyError(f"key {asked[np.argmax(owner < 0), 0]}: no such object")
         self.learn(self._exchange(Step.DIRECTORY, 0, answers, 2, error)[1])
+        self._asked_for = np.union1d(self._asked_for, keys)
 
     def move(
         self, iteration: int, keys: I64, rank: I32, wanted: I64, by: I32, used: I64 = NO_KEYS
@@ -247,10 +248,10 @@ class Addresses:
         keys, rank : (n,) int64, int32
             Objects that have left this rank, and their new ranks.
         wanted, by : (m,) int64, int32
-            Objects, and for each a rank that must know from now on where it is.
+            Objects, and for each a rank that must know from now on where the object is.
         used : (k,) int64
-            Objects to which this rank has sent messages.  It may forget where other objects are,
-            except those that `ask` has asked for.
+            Objects to which this rank has sent messages.  The rank may forget where other objects
+            are, except those for which `ask` was called.
         """
         left = self._leave(used)
         about = np.concatenate([keys, wanted, left])
@@ -275,7 +276,8 @@ class Addresses:
     def _leave(self, used: I64) -> I64:
         """Forget where unused objects are, if this rank knows more than `_most`; return their keys.
 
-        Afterwards `_most` is twice the number of objects that are left.
+        Then set `_most` to twice the number of objects that this rank still knows, but at least to
+        `FEW`.
         """
         if len(self._asked) <= self._most:
             return NO_KEYS

@@ -30,7 +30,10 @@ NO_LOADS = np.zeros(0)
 
 
 class Stats(NamedTuple):
-    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/stats.h``."""
+    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/stats.h``.
+
+    mixed: whether kind, iteration or arguments differ between ranks.
+    """
 
     kind: int
     iteration: int
@@ -63,21 +66,22 @@ class Contribution(NamedTuple):
     kind : int
         The kind of step, one of `Step`.
     iteration : int
-        The iteration in which, or after which, the step is.
+        The iteration in which, or after which, the step takes place.
     arguments : int
-        A number that stands for everything else that must be equal on all ranks.
+        Fingerprint of everything else that must be equal on all ranks.
     loads : (n,) float64
         Seconds of each object of the rank.
     idle, time : float
         Seconds that the rank waited, and seconds of the iteration.
     messages, message_bytes : int
-        Messages to other ranks.
+        Number of messages to other ranks, and their bytes.
     messages_open : int
-        How many of them must be forwarded.
+        Number of messages that must be forwarded (by the home rank of their target), or that the
+        receiver may be unable to restore.
     background : float
         Seconds of the rank's other work, which are part of its load.
     cost : float
-        Seconds of an LB step.
+        Seconds of the most recent LB step.
     n_changed : int
         Number of objects that were added or removed; for an advisor, 1 if the cells have changed.
     n_rebalanced : int
@@ -104,7 +108,7 @@ class Contribution(NamedTuple):
 class Step(IntEnum):
     """The kinds of collective steps, each with its number and its words for error messages.
 
-    If the kinds differ between ranks, `Stats` has the largest number.
+    If ranks are in steps of different kinds, `Stats.kind` is the largest of the numbers.
     """
 
     words: str
@@ -152,7 +156,7 @@ class Attempt:
     Attributes
     ----------
     error : Exception or None
-        The error, if it is of the class `kept`.
+        The error of the block, if it is of the class `kept`; other errors are raised at once.
     """
 
     def __init__(self, kept: type[Exception] = Exception) -> None:
@@ -184,7 +188,7 @@ class OpenLoop:
     def give_up(self, failed: bool) -> None:
         """Leave the loop; afterwards `serve` helps the other ranks.
 
-        failed: this rank has failed, so the other ranks must leave the loop, too.
+        failed: whether this rank has failed; then the other ranks must leave the loop, too.
         """
         raise NotImplementedError
 
@@ -213,23 +217,23 @@ class Agreement:
     ----------
     transport : Transport
     ended : str
-        Why no more steps are possible; empty: they are possible.
+        Why no more steps are possible; empty: steps are possible.
     at : str
         Where this rank is in the program, in words, for error messages.
-    last_step : (kind, iteration, arguments)
+    last_step : (kind, iteration, arguments in words)
         The most recent step that this rank has taken.
     plans : int
-        Number of plans made so far, the same on all ranks.
+        Number of communication plans (`Plan`) made so far, the same on all ranks.
     known_network : Network or None
-        The cost of messages, if it has been measured.
+        The cost of messages; None: not measured yet.
     running : OpenLoop or None
-        A loop with a lag on this communicator that is not complete.  If this rank has left it, the
-        rank helps the other ranks to complete it before the next step.
+        A loop with a lag on this communicator that is not complete.  If this rank has left the
+        loop, this rank helps the other ranks to complete the loop before the next step.
     objects_on : weak reference to a method, or None
         The method returns the keys of the objects that are on a rank, as far as this rank knows.
     held : bool
-        Whether an existing object, e.g. a Balancer, needs this agreement.  If not, everything is
-        freed with the user's communicator.
+        Whether an object that needs this agreement, e.g. a Balancer, was made.  If not, the MPI
+        objects are freed when the user frees the communicator.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -255,7 +259,7 @@ class Agreement:
         return self.known_network
 
     def cores(self) -> Cores:
-        """Return which ranks share cores; log it once if some do.  Collective the first time."""
+        """Return which ranks share cores; warn once if they wait.  Collective the first time."""
         if self._cores is None:
             self._cores = self.transport.cores()
             if self._cores.words and self.transport.rank == 0:
@@ -299,7 +303,7 @@ class Agreement:
             `error` on this rank.  The other ranks raise pylb's error of the same class, or
             RemoteError if pylb has none.
         StateError, DomainError, RemoteError
-            The ranks are at different places, have different arguments, or one has ended.
+            The ranks are at different places, have different arguments, or a rank has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)
@@ -315,7 +319,8 @@ class Agreement:
     ) -> tuple[Stats, Sends]:
         """Take one collective step like `step`, with a `Contribution` instead of its fields.
 
-        alike: a rank that has failed raises the same message as the other ranks, not `error`.
+        alike: True: a rank that has failed raises the same message as the other ranks.  False: it
+        raises `error`.
         """
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
@@ -351,9 +356,9 @@ class Agreement:
         self.step(kind, 0, (zlib.crc32(words.encode()), words), error=error)
 
     def fail_alike(self, kind: Step, error: Exception | None) -> None:
-        """Raise the error of the first failed rank on every rank.  Collective.
+        """Raise on every rank the error of the lowest rank that has failed.  Collective.
 
-        All ranks raise the same message, which names the failed rank.
+        All ranks raise the same message, which names that rank.
         """
         try:
             self.take(Contribution(kind, 0, 0, error is not None), [], error, alike=True)
@@ -383,7 +388,7 @@ class Agreement:
     def free(self) -> None:
         """Free the MPI objects, unless they are still needed.
 
-        It is called when the user's communicator is freed.
+        Called when the user frees the communicator.
         """
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:

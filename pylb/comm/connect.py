@@ -1,4 +1,4 @@
-"""Find or make the `Agreement` of a communicator: of mpi4py, virtual, or none for one rank."""
+"""Find or make the `Agreement` of a communicator of mpi4py, of virtual ranks, or of one rank."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
-    """Return the `Agreement` of the ranks of a communicator: the same object at each call.
+    """Return the `Agreement` of the ranks of a communicator.
 
-    Collective the first time.
+    For one communicator this is the same object at each call; for None it is a new one.  Collective
+    the first time.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     hold : bool
-        Whether the agreement must outlive the user's communicator.
+        Whether the agreement must still exist after the user has freed the communicator.
     """
     if comm is None:
         return Agreement(Serial())

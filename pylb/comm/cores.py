@@ -13,15 +13,16 @@ class Cores(NamedTuple):
     Attributes
     ----------
     n_ranks : int
-        Number of ranks that share cores, or one quota of a control group; of several such groups,
-        the one with the fewest cores per rank.
+        Number of ranks in a group that shares cores: ranks of one host, ranks that may use the same
+        cores, or ranks under one quota (of a Linux control group).  This is the group with the
+        fewest cores per rank.
     n_cores : float
-        Number of cores that these ranks may use.  If it is less than `n_ranks`, they wait for one
-        another.
+        Number of cores that these ranks may use.  If it is less than `n_ranks`, the ranks wait for
+        one another.
     words : str
-        A message if they wait for one another, else empty.
+        E.g. "4 ranks share 2 cores" if the ranks wait for one another, else empty.
     capped : bool
-        Whether a quota applies to this rank alone.  It then acts like a slow processor.
+        Whether a quota limits this rank and no other.  The quota then acts like a slow processor.
     """
 
     n_ranks: int = 0

@@ -44,8 +44,8 @@ class Found(NamedTuple):
 class Directory:
     """A distributed directory, which maps global ids to their owner, local id and user data.
 
-    Each rank holds the entries whose ids hash to it, about n/p of them, in a hash table in C.  In a
-    collective method, each rank may pass different ids, or none.
+    Each rank holds the entries whose ids hash to it (of n entries on p ranks, about n/p), in a hash
+    table in C.  In a collective method, each rank may pass different ids, or none.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ class Directory:
     Raises
     ------
     DomainError
-        `dtype` contains Python objects, or ranks gave different arguments.
+        `dtype` or `shape` is not valid, `dtype` contains Python objects, or ranks gave different
+        arguments.
 
     Examples
     --------
@@ -138,7 +139,7 @@ class Directory:
         owner : int or (n,) array_like of int, optional
             Rank of each id.  Default: this rank.
         data : (n, ...) ndarray, optional
-            User data.  Default: unchanged; zero for new ids.
+            User data, on all ranks or on none.  Default: unchanged; zero for new ids.
 
         Raises
         ------
@@ -175,7 +176,7 @@ class Directory:
         ids : (n,) array_like of int
             Any ids; an id may occur several times.
         missing : bool
-            True: an id that is not in the directory has owner -1.  False: it is an error.
+            Whether ids may be missing.  True: they get owner -1.  False: they raise an error.
 
         Raises
         ------
@@ -238,7 +239,7 @@ class Directory:
         if data is None:
             return who, number
         if self.dtype is None:
-            raise DomainError("data is given: expected none, as the directory has no dtype")
+            raise DomainError("data is given: expected none, because the directory has no dtype")
         rows = np.ascontiguousarray(checks.array("data", data, self.dtype))
         if rows.shape != (n, *self.shape):
             raise DomainError(f"data has shape {rows.shape}: expected {(n, *self.shape)}")

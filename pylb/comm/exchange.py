@@ -61,7 +61,7 @@ class StepLane:
         if me in places:
             places[me][:] = pieces[me]
         sends = [(rank, [piece]) for rank, piece in pieces.items() if rank != me]
-        words = (self._tag, "another plan, direction, dtype or shape")
+        words = (self._tag, f"another plan, direction, dtype or shape (fingerprint {self._tag})")
         _, received = self._agreement.step(Step.EXCHANGE, 0, words, sends=sends)
         for source, (piece,) in received:
             places[source][:] = np.frombuffer(piece, np.uint8)
@@ -84,5 +84,5 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
 
 
 def exchanger_of(agreement: Agreement) -> AnyExchanger:
-    """Return the exchanger of these ranks.  Collective the first time."""
+    """Return the exchanger of an agreement's ranks.  Collective the first time."""
     return agreement.transport.exchanger() or StepExchanger(agreement)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
@@ -70,8 +70,8 @@ def migrate(
     """Move the rows of arrays to other ranks, once.  Collective.
 
     Give either `to`, the new rank of each row, or `have` and `want`, the ids that each rank has and
-    wants.  For repeated moves make a plan instead: `Plan`, `plan_between`.  Each row travels once,
-    directly to its new rank.
+    wants.  For repeated moves make a plan instead: `Plan`, `plan_between`.  A row travels directly
+    to each of its new ranks.
 
     Parameters
     ----------
@@ -83,19 +83,19 @@ def migrate(
     to : (n,) array_like of int
         The new rank of each row, for instance the parts of `pylb.partition`.
     have, want : (n,), (m,) array_like of int
-        Global ids of the rows before and after.
+        Global ids of this rank's rows before and after the move.
 
     Returns
     -------
     array or list, or a tuple of them
-        This rank's new rows, in the order of `want`.  With `to`, they are sorted by the rank that
-        sent them; the rows of one rank keep their order.
+        This rank's new rows, in the order of `want`.  With `to`, the rows are sorted by the rank
+        that sent them; the rows of one rank keep their order.
 
     Raises
     ------
     DomainError
-        Not exactly one of `to` and (`have`, `want`) is given; an array does not have n rows; or
-        dtypes or shapes differ between ranks.
+        Not exactly one of `to` and (`have`, `want`) is given; there are no `values`; an array does
+        not have n rows; or dtypes or shapes differ between ranks.
     OutOfRangeError
         The destination of a row is not a rank.
     DuplicateKeyError, UnknownKeyError
@@ -113,15 +113,15 @@ def migrate(
     """
     agreement = agreement_of(comm, hold=False)
     ids = have is not None or want is not None
-    error: Exception | None = None
-    if ids == (to is not None) or (have is None) != (want is None):
-        error = DomainError("arguments: expected either to=, or both have= and want=")
-    elif not values:
-        error = DomainError("expected at least one array or list")
-    else:
-        error = _misfit(values, to if to is not None else have)
+    with Attempt() as tried:
+        if ids == (to is not None) or (have is None) != (want is None):
+            raise DomainError("arguments: expected either to=, or both have= and want=")
+        if not values:
+            raise DomainError("migrate() without values: expected at least one array or list")
+        _check_rows(values, checks.array("have", have) if ids else checks.array("to", to))
     kinds = ", ".join(map(_kind, values))
-    agreement.agree(Step.OBJECTS, f"migrate({kinds}, {'have, want' if ids else 'to'})", error)
+    words = f"migrate({kinds}, {'have, want' if ids else 'to'})"
+    agreement.agree(Step.OBJECTS, words, tried.error)
     if to is not None:
         return Plan.on(agreement, to).forward(*values)
     return plan_on(agreement, have, want).forward(*values)  # type: ignore[arg-type]
@@ -133,14 +133,13 @@ def _kind(value: Any) -> str:
     return "objects"
 
 
-def _misfit(values: tuple[Any, ...], of: Any) -> Exception | None:
-    """Return an error if an array does not have a row for each entry of `of`, else None."""
-    n = len(np.atleast_1d(checks.array("to", of)))
+def _check_rows(values: tuple[Any, ...], of: NDArray[Any]) -> None:
+    """Check that each array has a row for each entry of `of`."""
+    n = len(np.atleast_1d(of))
     for i, value in enumerate(values):
         if not isinstance(value, list | tuple) and not (
             isinstance(value, np.ndarray) and value.ndim
         ):
-            return DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
+            raise DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
         if len(value) != n:
-            return DomainError(f"array {i} has {len(value)} rows: expected {n}")
-    return None
+            raise DomainError(f"array {i} has {len(value)} rows: expected {n}")

@@ -10,10 +10,11 @@ from pathlib import PurePath
 
 from pylb.errors import DomainError
 
-# Options with values of the mpiexec of Open MPI (4 and 5) and MPICH, without their dashes.
+# Options, without their dashes, of mpiexec in Open MPI (4 and 5) and in MPICH (Hydra): those with
+# two values, with one value, with a file that names the programs, and without a value.
 TWO_VALUES = frozenset("mca gmca omca pmca prtemca pmixmca genv env".split())
 ONE_VALUE = frozenset(
-    # both
+    # Open MPI and Hydra
     "n np c host hosts H hostfile machinefile wdir wd path map-by bind-to timeout "
     # Open MPI
     "N npernode npersocket x prefix rank-by cpu-set cpu-list cpus-per-proc cpus-per-rank am tune "
@@ -58,7 +59,7 @@ def n_ranks(command: Sequence[str]) -> int | None:
 
 
 def _parts(command: Sequence[str]) -> list[list[str]]:
-    """Split the words into parts at each ``:``; a part has options and a program."""
+    """Split the words after mpiexec at each ``:``; each part has options and a program."""
     out: list[list[str]] = [[]]
     for word in command[1:]:
         if word == ":":
@@ -80,7 +81,8 @@ def insert_before_programs(command: Sequence[str], launcher: Sequence[str]) -> l
     Raises
     ------
     DomainError
-        There is no program, or it may be the value of an unknown option.
+        There is no program, a file names the programs, or the supposed program may be the value of
+        an unknown option.
 
     Examples
     --------

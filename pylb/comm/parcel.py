@@ -16,7 +16,7 @@ from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends
 
 Parts = list[Any]  # contiguous buffers: the pickle, then the large arrays
-OUT_OF_BAND = 2048  # bytes; copying a smaller array into the pickle takes less time
+OUT_OF_BAND = 2048  # bytes; smaller arrays are copied into the pickle, because this is faster
 
 
 def pack(value: Any) -> Parts:
@@ -40,7 +40,7 @@ def _keep_in(parts: Parts) -> Callable[[pickle.PickleBuffer], bool]:
 
 
 def unpack(parts: Parts) -> Any:
-    """Return the value that `pack` was given; its arrays use the memory of the buffers."""
+    """Return the value that `pack` was given; its large arrays use the memory of the buffers."""
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
@@ -99,7 +99,7 @@ def thaw(data: Pickled) -> Any:
 
 
 class Exchanged(NamedTuple):
-    """The received values by their source, and the bytes that this rank sent."""
+    """Values by the rank that gave them (maybe this rank), and the bytes that this rank sent."""
 
     values: dict[int, Any]
     nbytes: int
@@ -125,7 +125,8 @@ def exchange_objects(
         Returns the pieces by rank.  If it fails, or `pack` fails, all ranks raise the error.
     packed, restored : Step, optional
         Steps in which all ranks agree that packing and restoring have succeeded.  (Some objects can
-        be pickled but not restored.)
+        be pickled but not restored.)  Without `restored`, only this rank raises an error of
+        `unpack`.
     arguments : (fingerprint, words)
         What must be equal on all ranks.
     """

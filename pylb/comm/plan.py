@@ -23,13 +23,13 @@ from pylb.model.snapshot import I32, I64
 class Plan:
     """A communication plan: item i of this rank goes to rank ``destination[i]``.
 
-    It is built once and used often, also in reverse.  A rank sends messages only to ranks for which
-    it has items, even while the plan is built.
+    It is built once, collectively, and used often, also in reverse.  A rank sends messages only to
+    ranks for which it has items, even while the plan is built.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
-        None: one rank.  Collective.
+        None: one rank.
     destination : (n,) array_like of int
         A rank for each item, in any order; possibly this rank.  Ascending ranks avoid a copy.
 
@@ -38,7 +38,8 @@ class Plan:
     n_items, n_received : int
         Number of items of this rank, and number of items that it receives.
     source : (n_received,) int32
-        The rank that sent each received item, ascending; items of one rank keep their order.
+        The rank that sent each received item.  The received items are sorted by this rank; items of
+        one rank keep their order.  In a plan of `plan_between`, they are in the order of `want`.
     sizes, received_sizes : (n_items,), (n_received,) int64 or None
         Number of rows of each item; None: one row each (see `resize`).
     agreement : Agreement
@@ -91,13 +92,14 @@ class Plan:
         self.n_items, self.n_received = int(n), int(m)
         self.sizes: I64 | None = None
         self.received_sizes: I64 | None = None
-        self._simple = self  # the plan with one row per item
+        self._simple = self  # the plan for one row per item, from which `resize` made this plan
         self._repeats = False  # whether an item goes to several ranks
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
         self._number = agreement.plans
-        self._lanes: dict[Any, AnyLane] = {}  # free lanes, by direction, dtype and shape of a row
-        self._last: dict[str, AnyLane] = {}  # the most recently used lane, by direction
+        # Lanes not in use, by direction, dtype and shape of a row, and whether answers are summed.
+        self._lanes: dict[Any, AnyLane] = {}
+        self._last: dict[str, AnyLane] = {}  # the lane that `_short` uses, by direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
@@ -109,6 +111,8 @@ class Plan:
             The plan whose items are the requests.
         index : (asked.n_received,) int32
             For each received request, the index of the requested item of this rank.
+        n_items : int
+            Number of items of this rank.
         """
         self = cls.__new__(cls)
         theirs = asked._into
@@ -137,27 +141,31 @@ class Plan:
     # ---- use -----------------------------------------------------------------------------------
 
     def forward(self, *values: Any, out: NDArray[Any] | None = None) -> Any:
-        """Send each item to its destination.  Collective over ranks that exchange items.
+        """Send each item to its destination.
+
+        Collective over ranks that exchange items; if objects are sent, or ranks are virtual, over
+        all ranks.
 
         Parameters
         ----------
         *values : (n_items, ...) ndarray, or list of n_items
-            Arrays of any dtype, also structured, the same on all ranks.  Lists, and arrays of
-            objects, are pickled.
+            Arrays of any dtype, also structured; dtype and shape of a row are the same on all
+            ranks.  Lists, and arrays of objects, are pickled.
         out : (n_received, ...) ndarray, optional
             Receives the result, if there is a single array.
 
         Returns
         -------
         (n_received, ...) ndarray, or list; a tuple of them for several values
-            Sorted by the rank that sent the items; the items of one rank keep their order.
+            The received items, in the order of `source`.
 
         Raises
         ------
         DomainError
             An array does not have one row per item, or `out` has the wrong shape or dtype.
         StateError
-            A partner has failed, or uses a different plan, dtype or shape.
+            A partner has failed, or uses a different plan, dtype or shape.  (On virtual ranks: the
+            partner's error, or DomainError.)
         """
         answer = self._short("forward", values, out)
         return self.begin(*values, out=out).wait() if answer is None else answer
@@ -165,7 +173,7 @@ class Plan:
     def reverse(self, *values: Any, out: NDArray[Any] | None = None, add: bool = False) -> Any:
         """Send an answer for each received item back to the rank that sent the item.
 
-        Collective over ranks that exchange items.
+        Collective over the same ranks as `forward`.
 
         Parameters
         ----------
@@ -174,7 +182,8 @@ class Plan:
             Receives the result.  Items that were sent to no rank keep their value; without `out`,
             they are zero.
         add : bool
-            Add up the answers for an item that went to several ranks (see `plan_between`).
+            Add up the answers for an item that went to several ranks (see `plan_between`).  With
+            `out`, the answers are added to the values in `out`.
 
         Returns
         -------
@@ -189,7 +198,10 @@ class Plan:
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
 
     def begin(self, *values: Any, out: NDArray[Any] | None = None) -> Pending:
-        """Begin a `forward`; ``.wait()`` completes it.  Do not change the arrays before that."""
+        """Begin a `forward`; ``.wait()`` of the returned object completes it.
+
+        Do not change the arrays before that.
+        """
         return self._begin("forward", values, out, False)
 
     def begin_reverse(
@@ -199,8 +211,7 @@ class Plan:
         return self._begin("reverse", values, out, add)
 
     def resize(self, sizes: ArrayLike) -> Plan:
-        """Return this plan for items of several rows each.  Collective over ranks that exchange
-        items.
+        """Return a plan with the same destinations, for items of several rows each.  Collective.
 
         Parameters
         ----------
@@ -219,7 +230,7 @@ class Plan:
         sized = Plan.__new__(type(self))
         sized._set(self.agreement, out, into, self.n_items, self.n_received)
         with Attempt(DomainError) as tried:
-            mine = integers("sizes", _rows("sizes", sizes, self.n_items), np.int64)
+            mine = integers("sizes", checked_rows("sizes", sizes, self.n_items), np.int64)
             if mine.size and mine.min() < 0:
                 raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
         if tried.error is not None:
@@ -274,15 +285,15 @@ class Plan:
         if lane is None:
             words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
             tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
-            if add:  # the rows stay in the order of their arrival, and are then added up
+            if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         if not lane.begin(rows, None if add else out):
-            raise StateError("a lane of this plan does not fit the rows, or is in use")
+            raise StateError("the buffers of this plan do not fit the rows, or are in use")
         return PendingRows(self, key, lane, rows, out)
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
-        """Return the result by the most recent lane if it fits the dtype and shape, else None."""
+        """Exchange rows by the most recent lane; return the result, or None if no lane fits."""
         lane = self._last.get(direction)
         return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
@@ -293,7 +304,7 @@ class Plan:
             self._last[key[0]] = lane
 
     def total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-        """Return the sum of the answers for each item."""
+        """Return the sum of the answers for each item; if `out` is given, add them to `out`."""
         side = self._out
         if out is None:
             out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
@@ -353,7 +364,7 @@ class Ready(NamedTuple):
 
 
 class PendingRows(NamedTuple):
-    """An array that is being sent or received."""
+    """An exchange, under way, of the rows of one array."""
 
     plan: Plan
     key: Any
@@ -369,7 +380,7 @@ class PendingRows(NamedTuple):
 
 
 class Pending:
-    """An exchange that has begun; returned by `Plan.begin`.
+    """An exchange that has begun; returned by `Plan.begin` and `Plan.begin_reverse`.
 
     Examples
     --------
@@ -401,7 +412,7 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
     Raises
     ------
     DomainError
-        The values are not integers, or do not fit into `dtype`.
+        The values are not integers, do not fit into `dtype`, or do not have one axis.
     """
     array = checks.array(name, values)
     if array.ndim != 1:
@@ -421,16 +432,16 @@ def _value(name: str, value: Any, sides: Sides) -> Any:
     """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
     side, n = sides.out, sides.n_out
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        return np.ascontiguousarray(_rows(name, value, side.n_own(n)))
+        return np.ascontiguousarray(checked_rows(name, value, side.n_own(n)))
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         if side.offset is not None:
-            raise DomainError(f"{name} holds objects: expected numbers, as the plan has sizes")
-        _rows(name, value, n)
+            raise DomainError(f"{name} holds objects: expected numbers, because the plan has sizes")
+        checked_rows(name, value, n)
         return list(value)
     raise DomainError(f"{name} is a {type(value).__name__}: expected an ndarray or a list")
 
 
-def _rows(name: str, value: Any, n: int) -> Any:
+def checked_rows(name: str, value: Any, n: int) -> Any:
     shape = getattr(value, "shape", None)
     if shape == () or len(value) != n:
         found = "no rows" if shape == () else f"{len(value)} rows"
@@ -440,13 +451,13 @@ def _rows(name: str, value: Any, n: int) -> Any:
 
 def _check_out(out: Any, rows: Any, sides: Sides) -> None:
     if isinstance(rows, list) or not isinstance(out, np.ndarray):
-        raise DomainError("out is given: expected arrays for it and for the values, not lists")
+        raise DomainError("out is given: expected that out and the values are arrays, not lists")
     shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
     right = out.shape == shape and out.dtype == rows.dtype
     if not right or not out.flags.c_contiguous or not out.flags.writeable:
         raise DomainError(
-            f"out is of {out.dtype}, {out.shape}: expected a contiguous array of {rows.dtype}, "
-            f"{shape}"
+            f"out is of {out.dtype}, {out.shape}: expected a contiguous, writeable array of "
+            f"{rows.dtype}, {shape}"
         )
 
 

@@ -1,8 +1,8 @@
 """Tell the other ranks that this rank's program ends, and why.
 
 After an uncaught exception, or at the end of the interpreter, the rank joins the collective step in
-which the other ranks wait.  If they do not come to a step after a failure (they may wait in a
-receive of the program), the program is aborted, so that it does not hang.
+which the other ranks wait.  After an exception the other ranks may come to no step, e.g. because
+they wait in a receive of the program.  This rank then aborts the program, so that it does not hang.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pylb.errors import MPIError, PylbError
 _agreements: list[ExitingAgreement] = []
 _process = 0
 _guarded = False
-ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds
+ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds, see `leave`
 MOST_NAMED = 20  # largest number of lost objects that an error names
 FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
 
@@ -35,7 +35,7 @@ class ExitingAgreement(Agreement):
     def __init__(self, transport: Remote) -> None:
         super().__init__(transport)
         if transport.size > 1:
-            _at_exit(self)
+            _agreements.append(self)
 
     def free(self) -> None:
         if self.held or self.ended or self.transport.pending or self.running is not None:
@@ -65,9 +65,9 @@ class ExitingAgreement(Agreement):
         return f"; of its objects, this rank knows {len(keys)}: {shown}"
 
     def stop(self, error: BaseException | None) -> None:
-        """Leave a loop with a lag, or join the step of the other ranks: this program ends.
+        """Begin to end this rank: leave a loop with a lag, else join the step of the other ranks.
 
-        After an error, do both: the other ranks may be in a step of an LB step.
+        After an error, do both, because the other ranks may be in a collective step of an LB step.
         """
         if self.running is not None:
             self.running.give_up(error is not None)
@@ -111,23 +111,31 @@ class ExitingAgreement(Agreement):
         return message if error is None else ""
 
 
-def _at_exit(agreement: ExitingAgreement) -> None:
+def watch() -> None:
+    """Call `leave` when this program ends.
+
+    `watch` is called before the first communicator is made, because an error while a communicator
+    is made leaves other ranks waiting, too.
+    """
     global _process
-    if not _agreements:
-        _process = os.getpid()
-        original = sys.excepthook
+    if _process:
+        return
+    _process = os.getpid()
+    original = sys.excepthook
 
-        def hook(kind: Any, error: BaseException, trace: Any) -> None:
-            original(kind, error, trace)
-            leave(error)
+    def hook(kind: Any, error: BaseException, trace: Any) -> None:
+        original(kind, error, trace)
+        leave(error)
 
-        sys.excepthook = hook
-        atexit.register(leave, None)
-    _agreements.append(agreement)
+    sys.excepthook = hook
+    atexit.register(leave, None)
 
 
 def leave(error: BaseException | None) -> None:
-    """Join the steps of the other ranks for the last time, on all communicators at once."""
+    """Join the steps of the other ranks for the last time, on all communicators at once.
+
+    After an error, wait at most `ABORT_AFTER` seconds for the other ranks; then abort all ranks.
+    """
     from mpi4py import MPI
 
     with contextlib.suppress(OSError, ValueError):
@@ -140,7 +148,7 @@ def leave(error: BaseException | None) -> None:
             agreement.stop(error)
     except Exception as why:  # a call of MPI has failed: no more steps are possible
         _abort(f"{type(error or why).__name__}: {error or why}")
-    # After an error of MPI itself, other ranks may wait in a call of MPI that cannot end.
+    # After an error of MPI itself, wait less: other ranks may be in a call of MPI that cannot end.
     patience = min(ABORT_AFTER, 2.0) if isinstance(error, MPIError) else ABORT_AFTER
     limit = time.monotonic() + patience
     shown = ""  # this message is printed once, not for each communicator
@@ -164,7 +172,7 @@ def leave(error: BaseException | None) -> None:
 
 
 def _guard(error: BaseException | None) -> None:
-    """Abort all ranks if MPI_Finalize, which follows, does not end in time.
+    """Set a time limit for MPI_Finalize: print why it does not end; after an error, abort, too.
 
     MPI_Finalize waits for all ranks, and another rank may wait for a message of this rank.
     """

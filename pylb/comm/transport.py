@@ -25,7 +25,7 @@ class Side(NamedTuple):
     rank : (k,) int32
         The partners, ascending; this rank may be one.
     start : (k + 1,) int64
-        Rows ``start[i]`` to ``start[i + 1]`` of the message buffer belong to ``rank[i]``.
+        Rows ``start[i]`` to ``start[i + 1] - 1`` of the message buffer belong to ``rank[i]``.
     order : (n,) int32 or None
         The item at each position of the message buffer; None: item i is at position i.
     offset : (m + 1,) int64 or None
@@ -69,7 +69,7 @@ class AnyLane(Protocol):
         ...
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        """Send, wait, and return the received rows; None if the rows do not fit."""
+        """Call `begin` and `wait`, and return the received rows; None: `begin` returned False."""
         ...
 
 
@@ -104,9 +104,10 @@ class Transport(Protocol):
     def bcast(self, array: Any, root: int, /) -> None: ...
     def allgather(self, data: Any, /) -> list[bytes]: ...
     def reduction(self, depth: int, /) -> Any:
-        """Return a capsule with the reduction for `_core.AtSync`; None on one rank.
+        """Return a capsule with the reduction for `_core.AtSync` and `_core.Steps`.
 
-        Collective the first time.
+        None on one rank.  depth: largest number of reductions that may be under way.  Collective
+        the first time.
         """
         ...
 
@@ -119,7 +120,7 @@ class Transport(Protocol):
         ...
 
     def price(self, nbytes: int) -> float:
-        """Return the seconds of the collective steps of an LB step; nbytes: what this rank sends.
+        """Return the seconds for which an LB step communicates if this rank sends `nbytes`.
 
         Collective.
         """
@@ -131,7 +132,7 @@ class Transport(Protocol):
 
 
 class Remote(Transport, Protocol):
-    """A transport that begins and completes a step by two calls, so that a wait can be limited."""
+    """A transport that takes a step by two calls, `begin` and `wait`; `wait` has a time limit."""
 
     @property
     def pending(self) -> bool:
@@ -141,7 +142,7 @@ class Remote(Transport, Protocol):
     def begin(self, sample: tuple[Any, ...], sends: Sends, /) -> None: ...
     def wait(self, seconds: float, /) -> tuple[tuple[Any, ...], Sends] | None: ...
     def died(self) -> list[int]:
-        """Return the ranks that have died, if this MPI can tell; otherwise none."""
+        """Return the ranks that have died, if this MPI can tell; otherwise []."""
         ...
 
     def free(self) -> None:

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core, optional
+from pylb.comm import program_end
 from pylb.comm.agreement import Agreement
 from pylb.comm.cores import Cores
-from pylb.comm.program_end import ExitingAgreement
 from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
-TIMES = 10  # number of measurements of a collective step
-MOST = 1 << 22  # largest number of bytes of a measured transfer
-_keyval: Any = None  # MPI attribute in which a communicator keeps its Agreement
+TIMES = 10  # a collective step is measured this number of times
+MOST = 1 << 22  # bytes: `price` measures a transfer of at most this size
+_keyval: Any = None  # key of the MPI attribute in which a communicator keeps its Agreement
 
 
 def agreement_on(comm: Any) -> Agreement:
@@ -30,7 +30,8 @@ def agreement_on(comm: Any) -> Agreement:
     Raises
     ------
     MPIError
-        The communicator was freed, or pylb and mpi4py do not use the same MPI.
+        The communicator is MPI.COMM_NULL, e.g. because it was freed; or pylb and mpi4py do not use
+        the same MPI.
     DomainError
         `comm` is not an intracommunicator of mpi4py.
     MissingPartError
@@ -56,7 +57,9 @@ def agreement_on(comm: Any) -> Agreement:
     known = comm.Get_attr(_keyval)
     if isinstance(known, Agreement):
         return known
-    agreement = ExitingAgreement(MPITransport(native, comm))
+    if comm.size > 1:
+        program_end.watch()
+    agreement = program_end.ExitingAgreement(MPITransport(native, comm))
     comm.Set_attr(_keyval, agreement)
     return agreement
 
@@ -87,7 +90,7 @@ class MPITransport:
         return self._native.pending  # type: ignore[no-any-return]
 
     def died(self) -> list[int]:
-        """Return the ranks that have died, if MPI tolerates that (ULFM); otherwise none."""
+        """Return the ranks that have died, if MPI tolerates dead ranks (ULFM); otherwise []."""
         try:
             failed = self.comm.Get_failed()
         except (NotImplementedError, RuntimeError):  # this MPI or this run cannot tell
@@ -105,10 +108,11 @@ class MPITransport:
         return measure_network(self.comm)
 
     def price(self, nbytes: int) -> float:
-        """Measure one collective step, and a transfer of at most `MOST` bytes.  Collective.
+        """Return the seconds for which an LB step communicates if this rank sends `nbytes`.
 
-        A transfer into new memory is measured, because it is several times slower than one into
-        memory that was used before.  The smallest of several times counts: a time in which a
+        Collective: one collective step and a transfer of at most `MOST` bytes are measured.  The
+        transfer goes into new memory, as in an LB step; it is several times slower than one
+        into memory that was used before.  The smallest of several times counts: a time in which a
         rank waits for its core would make the first LB step seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
@@ -128,7 +132,7 @@ class MPITransport:
         return steps + self._fastest(2, transfer) * nbytes / most
 
     def _fastest(self, times: int, call: Callable[[], object]) -> float:
-        """Make a collective call several times, and return the seconds of the fastest."""
+        """Make a collective call several times; return the seconds of the fastest on this rank."""
         least = math.inf
         for _ in range(times):
             begin = _core.clock()
@@ -141,14 +145,14 @@ class MPITransport:
         return Cores.of(self.allgather(_core.cores()), self.rank)
 
     def free(self) -> None:
-        """Free the duplicates.  Collective."""
+        """Free the duplicates of the communicator.  Collective."""
         if self._exchanger is not None:
             self._exchanger.native.free()
         self._native.free()
 
 
 class MPIExchanger:
-    """Exchanges of rows over MPI, on a separate duplicate of the communicator.  Collective."""
+    """Makes lanes over MPI, on one more duplicate of the communicator; collective constructor."""
 
     def __init__(self, module: Any, comm: Any) -> None:
         self._module, self.native = module, module.Exchanger(comm)

@@ -45,7 +45,7 @@ class Virtual:
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Return the merged contributions, and what the other ranks sent to this one."""
+        """Merge the contributions of all ranks, and exchange buffers, in virtual time."""
         sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
         if sends:
             nbytes = sum(len(part) for parts in sent.values() for part in parts)
@@ -81,7 +81,7 @@ class Virtual:
         return Network(*self.comm.network)
 
     def price(self, nbytes: int) -> float:
-        """Return the seconds of the collective steps of an LB step, by the cluster's network."""
+        """Return the seconds for which an LB step communicates if this rank sends `nbytes`."""
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:

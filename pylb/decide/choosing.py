@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from pylb.decide.decider import FIGURES, Decider, Settings, settings
-from pylb.measure.evaluation import evaluate
 from pylb.model.snapshot import Snapshot
 from pylb.place.placement import CHOOSERS, Placement
 from pylb.place.registry import Strategy
@@ -47,9 +46,9 @@ def choose_and_place(
 def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strategy:
     """Choose the strategy of a `Balancer`'s first LB step for these loads and messages.
 
-    It is a distributed one if a central one would take too long on rank 0
-    (``csrc/decide/central.h``).  If it is central, `Balancer` may still replace it by a refinement,
-    like `choose_and_place`.
+    The strategy is distributed if a central one would take too long on rank 0
+    (``csrc/decide/central.h``).  `Balancer` and `choose_and_place` may still replace a central
+    strategy by a refinement.  network: (alpha, beta), seconds per message and per byte.
     """
     given = settings(every=1, unlike=False, distributed=True)
     return _decider_of(snapshot, given, network).choose(-1, snapshot.n_objects)
@@ -58,18 +57,8 @@ def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strate
 def _decider_of(snapshot: Snapshot, given: Settings, network: tuple[float, float]) -> Decider:
     """Return a decider that has seen one iteration with these loads and messages."""
     decider = given.decider(snapshot.n_ranks, network)
-    now = snapshot.metrics
-    utilization = now.min / now.max if now.max > 0 else 1.0
-    loads = now.max, now.max, now.mean, now.min, now.mean * snapshot.n_ranks
-    decider.core.observe(0, *loads, utilization, *_messages_between_ranks(snapshot))
+    decider.core.see(snapshot)
     return decider
-
-
-def _messages_between_ranks(snapshot: Snapshot) -> tuple[int, int]:
-    """Return the messages between ranks in one iteration, and their bytes."""
-    out = evaluate(snapshot)
-    messages = out.messages_node + out.messages_network
-    return round(messages), round(out.bytes_node + out.bytes_network)
 
 
 CHOOSERS["auto"] = choose_and_place

@@ -26,7 +26,7 @@ ASKED_FOR = ("periodic", "python")  # with these triggers, LB steps are done eve
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
 FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/receipt.h
-# Fields of a receipt of the C core that `Receipt` lacks, because its `reason` says them in words.
+# Fields of a receipt of the C core that `Receipt` lacks: `choice` and `reason` say them in words.
 OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
 
 TriggerLike = str | Trigger | Callable[[Cycle], bool] | None
@@ -50,7 +50,7 @@ class Settings:
     learns : bool
         Whether the speeds of the ranks are learned.
     watches : bool
-        Whether pylb checks that the most recent LB step saves what was predicted.
+        Whether pylb checks that the most recent LB step achieves the max/mean that it predicted.
     environment : tuple of str
         Variables that override the program's arguments, each as ``name=value``.
     """
@@ -99,7 +99,8 @@ class Settings:
     ) -> Decider:
         """Make a decider that has observed no iteration yet.
 
-        keep: largest number of receipts that it keeps; 0: no limit.
+        network: (alpha, beta), seconds per message and per byte; keep: largest number of receipts
+        that the decider keeps, 8 or more; 0: no limit.
         """
         return Decider(self, n_ranks, network, keep)
 
@@ -193,7 +194,8 @@ class Decider:
     def choose(self, reason: int = -1, n_objects: int = 0) -> Strategy:
         """Begin an LB step: choose its strategy, load the libraries for it, and return it.
 
-        reason: number of the decision that asked for the LB step; -1: the most recent one.
+        reason: number of the trigger's reason (``plb_reason_t`` in csrc/decide/trigger.h); -1: that
+        of the most recent verdict.
         n_objects: number of objects on all ranks; 0: not known, so "auto" uses a central strategy.
         """
         indices = self.core.choose(reason, n_objects)
@@ -204,7 +206,7 @@ class Decider:
 
     @property
     def history(self) -> History:
-        """A receipt for each decision so far."""
+        """The receipts so far; repeated decisions to wait share a receipt (`Receipt.times`)."""
         out = History(self.receipt(row) for row in self.core.receipts())
         out.dropped = Dropped(*self.core.dropped.values())
         return out

@@ -28,7 +28,7 @@ NOTES = {
     "predicted": "max/mean of the estimated loads on the new placement",
     "realised": "max/mean of the iterations up to the next LB step",
     "cost": "time that the LB step took, with the slower iterations after it",
-    "gain": "time that it has saved so far",
+    "gain": "time that the LB step has saved so far",
 }
 SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
 
@@ -75,8 +75,8 @@ class Receipt:
     iteration : int
         The iteration after which the decision was taken.
     choice : {"balance", "hold", "off"}
-        "hold": the trigger saw no reason to rebalance.  "off": the trigger asked for an LB step,
-        but earlier ones did not pay.
+        "hold": the trigger considered an LB step and decided against it.  "off": the trigger asked
+        for an LB step, but earlier LB steps did not pay.
     reason : str
         Why, in words.
     trigger, strategy : str
@@ -98,10 +98,12 @@ class Receipt:
         The last iteration with the same decision since the last LB step, and how often this
         decision was taken.
     moved : bool
-        Whether objects went to their new ranks; false in shadow mode, and after the final
-        iteration.
+        Whether objects went to their new ranks; false in shadow mode, and if the decision was
+        against an LB step.
     before, predicted : float
-        max/mean of the estimated loads, on the old and on the new placement.
+        max/mean of the estimated loads, on the old and on the new placement.  If the program
+        redistributes its data in its own way: measured before the LB step, and in the first
+        iteration after it.
     before_with_messages, predicted_with_messages : float
         max/mean if the time of a rank includes the messages that it sends (Menon 2012, eq. 3.6).
     passed_over : float
@@ -128,8 +130,8 @@ class Receipt:
     realised : float
         max/mean of the iterations up to the next LB step.
     speed : tuple of float
-        Speed of each rank that the strategy used, with geometric mean 1; empty: all are equal, or
-        no rank knows all of them, because the strategy is distributed.
+        Speeds of the ranks that the strategy assumed, with geometric mean 1; empty: all speeds are
+        equal, or no rank knows all of them, because the strategy is distributed.
     migrations, bytes : int
         Number of objects that changed their rank, and their size in bytes.
     ahead : float
@@ -159,7 +161,8 @@ class Receipt:
         `seconds`, or the sum of its parts if that is more, plus `seconds_warm_up`.
     gain : float
         Seconds that the LB step has saved so far: the time of the slowest rank on the old
-        placement, computed from the measured loads, minus its time on the new placement.
+        placement, computed from the measured loads, minus that of the slowest rank on the new
+        placement.  With an `Advisor`, it is estimated from max/mean before and after the LB step.
     iterations : int
         Iterations in which `gain` was saved.
 
@@ -335,7 +338,7 @@ class History(list[Receipt]):
     3
     """
 
-    dropped = Dropped()  # sums of the receipts that were not kept, only in a very long run
+    dropped = Dropped()  # sums of the receipts that were not kept, if the run was very long
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Receipt: ...

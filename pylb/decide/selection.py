@@ -18,7 +18,7 @@ from pylb.place.registry import (
 )
 
 PARAMS = tuple(Param(*p) for p in _core.selection())
-"""The parameters of the selection, with default, range, unit and source."""
+"""The parameters of the selection, with default, range, unit, and a help text with the source."""
 
 
 class Choice(NamedTuple):
@@ -27,8 +27,8 @@ class Choice(NamedTuple):
     Attributes
     ----------
     needed : bool
-        Whether there is an imbalance that a strategy can remove.  A `strategy` is chosen in any
-        case, because a trigger may ask for an LB step.
+        Whether a strategy can help: the load is imbalanced, or ranks are idle and communication is
+        intensive.  A `strategy` is chosen in any case, because a trigger may ask for an LB step.
     strategy : str
         The strategy for an LB step.
     family : {"comprehensive", "refinement"}
@@ -37,7 +37,7 @@ class Choice(NamedTuple):
         The kind of cost that should be reduced.
     used : {"computation", "communication"}
         The kind of cost that the strategy reduces.  It differs from `kind` if no strategy reduces
-        that kind of cost.
+        costs of the kind `kind`.
     need, lead : str
         Why a strategy is needed or not, and why it is of this family.
     max_over_mean : float
@@ -114,9 +114,9 @@ class Selector:
     alpha, beta : float
         Cost of a message (seconds) and of a byte (seconds per byte), eq. 3.6.
     strategies : iterable of str, Strategy or callable, optional
-        Strategies to choose from, the preferred ones first.  Default: all of `pylb.strategies()`
-        that look at load or communication.  A Python function is among them if it was registered
-        with `looks_at`.
+        Strategies to choose from, the preferred ones first.  Default: the `selectable` ones of
+        `pylb.strategies()` that look at load or communication.  A Python function is selectable if
+        it was registered with `looks_at`.
     **params
         Parameters of the selection, see `pylb.decide.selection.PARAMS`.
 
@@ -174,7 +174,8 @@ class Selector:
         max, mean, total : float
             Seconds: load of the most loaded rank, mean load, total load.
         utilization : float
-            load / (load + idle) of the least utilized rank, 0 ... 1 (eq. 3.2).
+            The lowest load / (load + idle) of a rank, 0 ... 1 (Menon 2012, section
+            3.4.3; eq. 3.2 there gives the fraction of idle time this name).
         messages, bytes : int
             Messages between objects on different ranks, and their bytes.
 
@@ -234,7 +235,7 @@ def registered() -> list[Strategy]:
 def in_rounds() -> list[Strategy]:
     """Return the distributed strategies that "auto" uses where rank 0 would take too long.
 
-    It leaves out strategies that need to know the nodes; these run only if the user names them.
+    Strategies that need to know the nodes are left out; they run only if the user names them.
     """
     return [s for s in strategies().values() if s.distributed and "nodes" not in s.looks_at]
 

@@ -32,7 +32,7 @@ def _decision(r: Any) -> str:
         again = "1 more time" if r.times == 2 else f"{r.times - 1} more times"
         after += f", and {again} up to iteration {r.until}"
     if r.choice == "off":
-        return f"{after}, the trigger asked for an LB step in vain: {r.reason}."
+        return f"{after}, the trigger asked for an LB step, but none was made: {r.reason}."
     return f"{after}, the trigger asked for no LB step: {r.reason}."
 
 
@@ -142,8 +142,8 @@ def _heaviest(r: Any) -> str:
     saved = seconds((r.heaviest - rest) * r.mean)
     return (
         f"Object {r.heaviest_key:.0f} alone takes {r.heaviest:.3g} times the mean, so max/mean "
-        f"cannot be less. In {math.ceil(r.heaviest / rest)} parts it would allow a max/mean of "
-        f"{rest:.3g}: {saved} less per iteration."
+        f"cannot be less. Divided into {math.ceil(r.heaviest / rest)} parts, it would allow a "
+        f"max/mean of {rest:.3g}: {saved} less per iteration."
     )
 
 
@@ -175,19 +175,22 @@ def _price(r: Any) -> str:
 
 
 def _outcome(r: Any) -> str:
-    since = count(r.iterations, "iteration")
     ratio = "" if math.isnan(r.realised) else f"max/mean was {r.realised:.3g}"
     if math.isnan(r.gain):
         if ratio:
-            return f"In the {since} after it, {ratio}."
-        return "What it saves is not known yet."
+            return f"After the LB step, {ratio}."
+        return "What the LB step saves is not known yet."
+    since = count(r.iterations, "iteration")
     ratio = f" ({ratio})" if ratio else ""
     verb = "saved" if r.moved else "would have saved"
     if r.gain <= 0:
         lost = f"cost {seconds(-r.gain)} more" if r.gain < 0 else "saved nothing"
-        return f"It {lost if r.moved else 'would have ' + lost} in the {since} after it{ratio}."
+        return (
+            f"The LB step {lost if r.moved else 'would have ' + lost} in the {since} after "
+            f"it{ratio}."
+        )
     times = f", {_times(r.gain / r.cost)} times its cost" if r.cost > 0 else ""
-    return f"It {verb} {seconds(r.gain)} in the {since} after it{times}{ratio}."
+    return f"The LB step {verb} {seconds(r.gain)} in the {since} after it{times}{ratio}."
 
 
 def _idle(r: Any) -> str:

@@ -129,5 +129,5 @@ def _make(name: str, params: dict[str, Any]) -> Trigger:
 
 def _of_callable(function: Callable[[Cycle], bool], params: dict[str, Any]) -> Trigger:
     if params:
-        raise DomainError(f"{next(iter(params))}: a function takes no parameters")
+        raise DomainError(f"{next(iter(params))} is given: expected no parameters for a function")
     return Trigger(lambda *row: function(Cycle(*row)), [])

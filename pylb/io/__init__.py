@@ -1,7 +1,7 @@
 """Read files into plain arrays, and write them.
 
-The files are run records (HDF5) and LBDatafiles of vt; the arrays are in `RunData` and `Phases`.
-This room imports `model` and the receipts of `decide`.
+The files are run records (HDF5, or JSON from the C library), checkpoints, and LBDatafiles of vt.
+The arrays are in `RunData` and `Phases`.  This package imports `model`, and `decide` for receipts.
 """
 
 from pylb.io.phases import Phases

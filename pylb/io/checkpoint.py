@@ -1,4 +1,4 @@
-"""The files of a checkpoint: a folder with one file of each rank, and a list of these.
+"""The files of a checkpoint: a folder with one file for each rank, and a list of these files.
 
 ``checkpoint.json`` names the files of the most recent complete checkpoint. The files of a new
 checkpoint have different names; when all of them are on disk, ``checkpoint.json`` is replaced, and
@@ -6,11 +6,12 @@ then the old files are removed. So there is always a complete checkpoint, even i
 killed.
 
 ``ID.RANK.h5`` (HDF5) has for n objects: ``key`` (n,), ascending; ``value``, the bytes of all
-values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` (rows x
-n,); ``window`` (n,), see `pylb.run.object_store.Store`; the properties. For m messages that wait in
-inboxes it has ``target`` and ``source`` (m,), ``message`` and ``message_at`` (m + 1,). Values and
-messages are in the layout of `pylb.io.plain`, unless they were pickled. The file of rank 0 also has
-the history of the run: ``rows``, ``loops``, ``receipts``.
+values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` and
+``window``, see `pylb.run.object_store.Store`; properties such as ``nbytes`` and ``coords``. For m
+messages that wait in inboxes it has the keys ``target`` and ``source`` (m,); ``message``, the bytes
+of all messages, and ``message_at`` (m + 1,), where they begin. Values and messages are in the
+layout of `pylb.io.plain`, unless they were pickled. The file of rank 0 also has the history of the
+run: ``rows``, ``spans``, ``loops``, ``receipts``.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def head(folder: Path) -> Head:
     MissingFileError
         There is no complete checkpoint.
     FormatError
-        The file is damaged, has another version, or is not a list of a checkpoint.
+        The file is damaged, has another version, or is not the list of a checkpoint.
     """
     path = folder / LIST
     if not path.exists():

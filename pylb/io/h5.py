@@ -31,8 +31,8 @@ from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_
 
 FORMAT = "pylb run"
 # New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
-# `FIGURES` of the iterations include the ranks' other work; in 6: the objects' work and births, and
-# `RunFacts.answers`.
+# `FIGURES` of the iterations include the background load of the ranks; in 6: the objects' work and
+# births, and `RunFacts.answers`.
 VERSION = 6
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
@@ -71,11 +71,11 @@ DTYPES = {
     "answers": np.uint8,
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
-# Columns of the dataset ``stretch``; the last ones are the numbers of elements of OPTIONAL.
+# Columns of the dataset ``stretch``; the last ones are numbers of elements, for `OPTIONAL`.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  A chunk of the loads has one iteration, but at most `MOST_CHUNK` elements.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
-STARTS = -1  # stands for the number of iterations if `Stretch.starts`
+STARTS = -1  # written as the number of iterations if `Stretch.starts`
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 
@@ -87,7 +87,7 @@ class Writer:
     where : path or file
         The file to write, see `pylb.io.hdf5.Output`.
     n_objects : int
-        Expected number of objects.  A chunk of the loads is large enough for one iteration.
+        Expected number of objects, which sets the size of a chunk of the loads.
 
     Raises
     ------
@@ -160,7 +160,7 @@ class Writer:
         self._out.flush()
 
     def answers(self, answers: list[tuple[int, Any]]) -> None:
-        """Append those of the answers that the file does not have yet; see `RunFacts.answers`.
+        """Append the answers (see `RunFacts.answers`) that the file does not have yet.
 
         A single answer is not written, because the parameters contain it.
         """
@@ -170,7 +170,7 @@ class Writer:
             self._extend("answers", np.frombuffer(lines.encode(), np.uint8))
 
     def loops(self, loops: list[Loop]) -> None:
-        """Write all loops so far: the costs of earlier ones may have been measured since."""
+        """Write all loops so far: costs of earlier loops may have been measured in the meantime."""
         if loops != self._loops:
             self._loops = list(loops)
             dataset = self._file["loops"]
@@ -283,7 +283,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
 
 
 def _with_other_work(run: RunData) -> RunData:
-    """Add the ranks' other work to max, mean and min, which before version 5 are of loads only."""
+    """Add the ranks' background load to max, mean and min, which lack it before version 5."""
     if "background" not in run.parameters.get("ranks", {}):
         return run
     times = run.rank_times
@@ -294,7 +294,7 @@ def _with_other_work(run: RunData) -> RunData:
 
 
 def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
-    """Read the loops that have begun; a record of version 1 has one."""
+    """Read the loops that have begun; a record of version 1 counts as one loop."""
     rows = [] if version == 1 else file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
     known = [x for x in loops if x.first < end or end == 0 or (x.first == end and x.n == 0)]
@@ -302,7 +302,7 @@ def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
 
 
 def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
-    """Compute the `FIGURES` of a stretch in format version 1, which has only the first five."""
+    """Complete the `FIGURES` of a stretch in format version 1, which has only the first five."""
     loads = s.rank_loads(n_ranks)
     crossing = s.rank[s.src] != s.rank[s.dst]
     sums = s.edge_messages[crossing].sum(), s.edge_bytes[crossing].sum()
@@ -433,7 +433,9 @@ def _answers(file: hdf5.Input, n_ranks: int) -> list[tuple[int, Any]]:
     out: list[tuple[int, Any]] = []
     for moment, given in _lines(file, "answers"):
         if not {*given} <= {*OF_RANKS} or any(len(row) != n_ranks for row in given.values()):
-            raise FormatError("answers: expected one number for each rank")
+            raise FormatError(
+                "answers: expected speed, background or memory_limit, one number for each rank"
+            )
         out.append((int(moment), given))
     return out
 

@@ -23,8 +23,8 @@ from pylb.files import descriptor
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
-# Bytes: libhdf5 is told that a file which may be truncated is this long, and reads zeros after its
-# end.
+# The size in bytes that libhdf5 sees if a file may be truncated: after the real end of the file,
+# libhdf5 reads zeros.
 MOST = 1 << 40
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
@@ -58,9 +58,10 @@ class Output:
         self._name = os.fspath(where) if isinstance(where, str | os.PathLike) else None
         fd = where.fileno() if self._name is None else _created(where)  # type: ignore
         self._kept = _Kept(fd, self._name is not None)
-        # The oldest layout does not mark a file as open, so it can be read if its writer has died.
+        # The oldest layout does not mark a file as open, so the file can be read after a crash.
         self.h5 = h5py.File(self._kept, "w", libver="earliest")
-        # Without this, libhdf5 would call Python to close the file after the interpreter has ended.
+        # The finalizer closes the file before the interpreter ends; otherwise, libhdf5 would call
+        # Python afterwards.
         self._finalize = weakref.finalize(self, _close, self.h5, self._kept)
 
     def text(self, name: str, value: str) -> None:
@@ -239,7 +240,7 @@ class Input:
         return len(self._dataset(name))
 
     def rows(self, name: str, first: int = 0, n: int | None = None) -> Any:
-        """Read n rows of a dataset (default: all), or None if that fails."""
+        """Return n rows of a dataset from `first` on (default: all); None if unreadable."""
         if name not in self._wholes:  # one large read is faster than many small ones
             self._wholes[name] = self._read(name, 0, None)
         whole = self._wholes[name]
@@ -293,10 +294,10 @@ class Input:
 
 
 def _has_sound_chunks(found: Any) -> bool:
-    """Say whether all chunks have a possible size in the file.
+    """Say whether the size that the file gives for each chunk is possible.
 
-    libhdf5 2.0 believes the size: it asks for that much memory, up to 4 GiB, and computes the
-    checksum of a chunk of less than 4 bytes over the whole memory, which ends the process.
+    libhdf5 2.0 does not check this size: it allocates that much memory, up to 4 GiB, and computes
+    the checksum of a chunk of less than 4 bytes over the whole memory, which ends the process.
     """
     chunks, least = found.id, 4 if found.fletcher32 else 0
     if not found.chunks:
@@ -310,7 +311,7 @@ def _has_sound_chunks(found: Any) -> bool:
 class _Bounded(io.FileIO):
     """A file whose offsets and sizes are checked.
 
-    If it may be truncated (`cut`), there seem to be zeros after its end.  Checksums do not fit the
+    cut: the file may be truncated.  Then reads after its end give zeros.  Checksums do not fit the
     zeros, so missing data are found.
     """
 
@@ -337,7 +338,7 @@ class _Bounded(io.FileIO):
 
 
 def _check_heaps(data: bytes, left: int) -> None:
-    """Check the global heaps in `data`; `left` is the number of bytes from there to the file's end.
+    """Check the global heaps in `data`; `left`: bytes from the start of `data` to the file's end.
 
     libhdf5 walks through a heap by the sizes of its objects, and loops forever at a free object of
     size 0.  Heaps hold texts of variable length, which pylb wrote before version 3.

@@ -18,8 +18,8 @@ from pylb.model import checks
 from pylb.model.multicasts import Rows
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 
-# The number of the collection that is written for entities without one.  It distinguishes them from
-# the task without a collection that vt appends to phase 0.
+# The collection number that is written for entities without a collection.  By this number, they
+# differ from the task without a collection number that vt appends to phase 0.
 COLLECTION = 0
 Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
@@ -31,7 +31,7 @@ class Phases:
 
     An entity is an object of the run; a task is an entity in one phase.  Arrays over tasks and
     edges hold the phases one after the other: phase i has the tasks
-    ``task_ptr[i]:task_ptr[i + 1]``.  All arrays are read-only views of memory of the C core.
+    ``task_ptr[i]:task_ptr[i + 1]``.  Arrays over phases, objects, tasks and edges are read-only.
 
     Attributes
     ----------
@@ -59,11 +59,11 @@ class Phases:
     task_load : (t,) float64
         Seconds.
     task_bytes : (t,) int64 or None
-        Bytes that a migration sends: the record's ``task_serialized_bytes``, else
-        ``task_footprint_bytes``, else 0.  None if no task has either.
+        Bytes that a migration sends.  In vt's files: ``task_serialized_bytes``, else
+        ``task_footprint_bytes``, else 0; None if no task has either.
     task_memory : (t,) int64 or None
-        Bytes that the object occupies: ``task_footprint_bytes``, else ``task_working_bytes``,
-        else 0.
+        Bytes that the object occupies.  In vt's files: ``task_footprint_bytes``, else
+        ``task_working_bytes``, else 0; None if no task has either.
     task_work : (t,) float64 or None
         The user's estimates of the objects' work in any unit, 0: not given.
     task_migratable : (t,) bool or None
@@ -77,7 +77,8 @@ class Phases:
     edge_bytes, edge_messages : (e,) float64
     edge_multicast : (e,) int32 or None
         Number of the multicast that the edge is part of, from 1; 0: none.  The edges of a multicast
-        follow each other, and each has its sender, bytes and messages.  None: no multicasts.
+        follow each other, and each has the multicast's sender, bytes and messages.  None: no
+        multicasts.
     edge_type : (e,) uint8 or None
         Index into `COMM_TYPES`.  None: every edge is a SendRecv.
     dangling_edges : int

@@ -25,8 +25,8 @@ import numpy as np
 from pylb.errors import FormatError, SerializationError
 
 EXPECTED = (
-    "expected numbers, texts, bytes, NumPy arrays, and lists, tuples and dicts of these; or pack=, "
-    "or pickled=True"
+    "expected numbers, texts, bytes, NumPy arrays, and lists, tuples and dicts of these; for other "
+    "objects, give pack= or pickled=True"
 )
 HEAD = 8  # bytes of the length of the text
 MOST_HEADER = 10_000  # characters of the header of an array

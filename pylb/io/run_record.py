@@ -17,7 +17,7 @@ FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "mes
 
 
 OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
-MOST = 1e30  # largest allowed value of these metrics, in seconds, messages or bytes
+MOST = 1e30  # largest allowed value of the `FIGURES`, in seconds, messages or bytes
 
 
 def check_figures(table: F64, first: int = 0) -> None:
@@ -70,7 +70,8 @@ class Stretch(NamedTuple):
         A number that differs between two objects that had the same key at different times.  None:
         all are 0.
     starts : bool
-        Without iterations: these are the objects in an LB step at the start of a loop.
+        True: the stretch has no iterations, and its objects are those in an LB step at the start of
+        a loop.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class Stretch(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of the program (`Balancer.iterate`), and the costs that were known when it began.
+    """A loop of the program (`Balancer.iterate`), and costs known at its start or measured later.
 
     Attributes
     ----------
@@ -156,10 +157,10 @@ class RunFacts:
         The receipts.
     loops : list of Loop
     remaining : dict of Stretch
-        The objects that exist after k iterations, for some k: stretches without iterations.
-        Recorded if objects were added or removed at the end of a loop or just before an LB step.
+        By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
+        if objects were added or removed at the end of a loop or just before an LB step.
     starting : dict of Stretch
-        The objects after k iterations, in an LB step at the start of a loop.
+        By k: the objects of an LB step at the start of a loop that begins after k iterations.
     answers : list of (int, dict)
         What the user's functions have returned about the ranks, with an entry for each change: the
         moment, and a dict that has, under "speed", "background" or "memory_limit", a list with one
@@ -175,7 +176,7 @@ class RunFacts:
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
 
     def ranks_at(self, moment: int) -> dict[str, Any]:
-        """Return the given properties of the ranks at this moment, by name: arrays (p,)."""
+        """Return by name the properties of the ranks (`OF_RANKS`) at this moment: arrays (p,)."""
         known = [given for at, given in self.answers if at <= moment]
         first = self.answers[0][1] if self.answers else self.parameters.get("ranks", {})
         given = known[-1] if known else first
@@ -213,7 +214,7 @@ class RunData(RunFacts):
 
     @property
     def rank_times(self) -> F64:
-        """Seconds of each rank in each iteration, with its other work, (m, p) float64."""
+        """Seconds of each rank in each iteration, with its background load, (m, p) float64."""
         parts = [
             s.rank_loads(self.n_ranks) + self.ranks_at(2 * s.first + 1).get("background", 0.0)
             for s in self.stretches
@@ -227,6 +228,6 @@ class RunData(RunFacts):
             if stretch.first <= iteration < stretch.first + stretch.iterations:
                 return stretch
         raise OutOfRangeError(
-            f"iteration is {iteration}: expected 0 ... {self.n_iterations - 1}, which are in "
+            f"iteration is {iteration}: expected 0 ... {self.n_iterations - 1}, the iterations in "
             f"{self.path}"
         )

@@ -36,7 +36,7 @@ FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
 PIECE = 1 << 22  # bytes that are packed, unpacked or written between two checks for Ctrl-C
-MOST_PHASES = 1_000_000  # largest number of phases that `identical_to_previous` may list
+MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
 
 
 class Run(NamedTuple):
@@ -98,6 +98,8 @@ def files(path: str | os.PathLike[str], stem: str | None = None) -> list[Path]:
     ------
     MissingFileError
         There is no run, or the files of some ranks are missing.
+    DomainError
+        `stem` is given, but `path` is not a folder.
     """
     path = Path(decoded(path))
     if path.is_dir():
@@ -187,7 +189,7 @@ def _decompressed(path: Path, text: Any) -> bytes:
         import brotli
     except ImportError:
         raise MissingPartError(
-            f"{path} is not plain JSON; for Brotli: {PARTS['Brotli'].command}"
+            f"{path} is not plain JSON; to read Brotli: {PARTS['Brotli'].command}"
         ) from None
     most, stream = MOST_UNPACKED + MOST_RATIO * len(text), brotli.Decompressor()
     out, given = bytearray(), text[:]
@@ -266,7 +268,7 @@ def _ids(entry: Any) -> list[int]:
     spans = [(i, i) for i in entry.get("list") or []]
     spans += [(first, last) for first, last in entry.get("range") or []]
     if not all(type(x) is int and 0 <= x < 2**63 for span in spans for x in span):
-        raise TypeError("an id is not an integer of 63 bits")
+        raise TypeError("an id is not an integer from 0 to 2**63 - 1")
     if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
         raise ValueError(f"more than {MOST_PHASES} phases")
     return sorted(set(_expand(spans)))
@@ -280,7 +282,9 @@ def _expand(spans: Iterable[tuple[int, int]]) -> Iterable[int]:
 
 
 def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
-    """Return the text of each rank's file, with these phases under the placement `rank`.
+    """Return ``text(r)``, a function that returns the text of rank r's file with these phases.
+
+    rank: the placement, a rank for each task of these phases.
 
     Raises
     ------
@@ -296,7 +300,7 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     source = run.source[phases]
     if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
         raise DomainError(
-            "in the record, some phases are copies of previous ones: expected all of its phases"
+            "the record has phases that are copies of earlier ones: expected all of its phases"
         )
     comms = rows(run.arrays["comm_ptr"], phases)[1]
     plan = _core.vt_plan(
@@ -361,9 +365,10 @@ def _compressor() -> Callable[[bytes], bytes]:
 
 
 def rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
-    """Return the rows of these phases, and the bounds of each phase in them.
+    """Return where each of these phases begins in the rows of all these phases, and the rows.
 
-    The rows are a slice if the phases are consecutive, else an array of indices.
+    ptr: where each phase of the run begins among all rows.  The first result ends with the number
+    of rows.  The second is a slice if the phases are consecutive, else an array of indices.
     """
     sizes = np.diff(ptr)[phases]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -17,9 +17,9 @@ PIECE = 2000  # tasks or edges that are written between two checks for Ctrl-C
 
 
 def texts(trace: Phases, rank: I32) -> Callable[[int], bytes]:
-    """Return the text of each rank's file for the placement `rank`, (t,) int32.
+    """Return ``text(r)``, a function that returns the text of rank r's file.
 
-    An edge is in the file of its sender's rank.
+    rank: the placement, (t,) int32.  An edge is in the file of its sender's rank.
     """
     rows = zip(
         np.maximum(trace.entity_collection, COLLECTION).tolist(),

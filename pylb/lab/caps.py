@@ -8,7 +8,7 @@ spread of the speeds follow one exponential,
     e = exp(-(cap - 23 W) / 2.4 W),   mean speed = 1 / (1 + e),   spread = 0.4 e,
 
 and node i has the speed mean * (1 + spread * u_i), with u_i in -1 ... 1 (`NODES`).  The factor 0.4
-is the range in figure 8, (35 - 15) / (35 + 15).  With these speeds, a run with ideal balance is
+is the spread in figure 8, (35 - 15) / (35 + 15).  With these speeds, a run with ideal balance is
 1.67, 1.36, 1.21, 1.13, 1.08 times faster than one without rebalancing, at 23, 24, 25, 26, 27 W.  In
 the paper the factors were 1.28, 1.16, 1.18, 1.10, 1.04 (table I).  That the mean speed halves at
 23 W is our choice: the paper has no number for it.
@@ -23,7 +23,7 @@ from pylb.errors import DomainError
 LEAST, MOST = 23.0, 95.0
 """Range of caps, in watts."""
 
-FALL = 2.4  # if a cap is higher by this number of watts, its effect is smaller by a factor of e
+FALL = 2.4  # if a cap is this number of watts higher, its effect is 2.718 times smaller
 WIDEST = 0.4  # relative difference of the fastest node's speed from the mean, at the lowest cap
 
 # Ten nodes, as in the paper, with evenly spaced speeds.  The fastest and the slowest come first, so

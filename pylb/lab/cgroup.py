@@ -24,11 +24,12 @@ PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
 # These weights are the largest possible ones, so that ranks get their shares even if other
-# processes want the cores.  The others still get some time, since the ranks' shares are limited.
+# processes want the cores.  Other processes still get some time, since the ranks' shares are
+# limited.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
-# Where to read each field of `Usage`: (file, key in this file or "", unit); the first file that
-# exists counts.
+# Where to read each field of `Usage`: (file, key in this file, unit).  The key is "" if the file is
+# a single number.  The first file that has the number counts.
 READ = {
     "cpu_seconds": (("cpuacct.usage", "", 1e-9), ("cpu.stat", "usage_usec", 1e-6)),
     "periods": (("cpu.stat", "nr_periods", 1),),
@@ -47,7 +48,7 @@ def control(limit: Limit) -> list[tuple[str, str]]:
     """Return what to write to set a limit: (file, text) pairs, in this order.
 
     The pairs are for both versions.  A group has only the files of its own version, so the caller
-    skips the others.
+    skips the pairs whose file does not exist.
     """
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
@@ -62,7 +63,7 @@ def control(limit: Limit) -> list[tuple[str, str]]:
 
 
 def _figure(groups: Sequence[Path], field: str) -> Any:
-    """Return a field of `Usage`, or None if no file has it."""
+    """Return a field of `Usage` from the groups of one rank, or None if no file has it."""
     for file, key, unit in READ[field]:
         for words in (_words(group / file) for group in groups):
             known = dict(zip(words[::2], words[1::2], strict=True)) if key else {"": "".join(words)}
@@ -75,7 +76,12 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 
 
 class Mount(NamedTuple):
-    """A mounted hierarchy of control groups, whose group `root` is the directory `point`."""
+    """A mounted hierarchy of control groups.
+
+    The directory `point` shows the group `root` of the hierarchy.  `kind` is "cgroup" (version 1)
+    or "cgroup2".  `controllers` are the options of the mount; in version 1 they include the names
+    of the controllers.
+    """
 
     point: Path
     root: str
@@ -109,20 +115,21 @@ def own_paths(cgroup: str) -> dict[str, str]:
 
 def _directory_of(mount: Mount, path: str) -> Path:
     below = os.path.relpath(path, mount.root)
-    # In a container, the path may be that of the host: it does not exist inside.
+    # In a container, `path` may be a path of the host, which does not exist in the container.
     return mount.point if below.startswith("..") else mount.point / below
 
 
 def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
-    """Return the directories in which a lab makes its own: one in each hierarchy that it needs.
+    """Return where a lab makes its directories: one place in each hierarchy that it needs.
 
     If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
-    control the processor.
+    control the processor.  memory: True if a rank has a memory limit.
 
     Raises
     ------
     NotAllowedError
-        Neither version can control the processor (and the memory), or no directory is writable.
+        No hierarchy controls the processor or (with `memory`) the memory; or version 2 permits no
+        group below a writable directory.
     """
     seen, own = mounts(mountinfo), own_paths(cgroup)
     found = {}
@@ -134,7 +141,7 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
         if memory and "memory" not in found:
             raise _absent("memory")
         if not (memory or os.access(found.get("memory", ""), os.W_OK)):
-            found.pop("memory", None)  # no memory limit: this group would only count memory
+            found.pop("memory", None)  # without a limit, the group would only count memory
         return sorted(set(found.values()))
     for mount in seen:
         if mount.kind == "cgroup2" and "" in own:
@@ -157,11 +164,12 @@ def _words(path: Path) -> list[str]:
 
 
 def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
-    """Return the nearest directory, from `own` up to `top`, below which groups can limit `wanted`.
+    """Return the nearest directory, from `own` up to `top`, whose groups can have controllers.
 
-    A directory that already permits this is preferred.  In version 2, a group has either processes
-    or children with controllers, except for the real root.  So if this process is alone in a group,
-    it moves to a child group; then the other children can have controllers.
+    wanted: names of these controllers.  A directory that already permits them is preferred.  In
+    version 2, a group has either processes or children with controllers, except for the real root.
+    So if this process is alone in a group, it moves to a child group; then the other children can
+    have controllers.
     """
     up_to_top = itertools.takewhile(lambda f: f != top.parent, (own, *own.parents))
     folders = [
@@ -193,8 +201,8 @@ def _enabling(controllers: Iterable[str]) -> str:
 class Groups:
     """The directories of one lab, `bases`: one in each hierarchy of control groups.
 
-    Each has a group for each rank, and one for other processes.  The first directory is locked
-    while the lab lives; if it is not locked, its lab was killed.
+    Each directory has a group for each rank, and one for other processes.  The first directory is
+    locked while the lab lives; if it is not locked, its lab was killed.
 
     Raises
     ------
@@ -241,7 +249,7 @@ class Groups:
         Raises
         ------
         OSError
-            The kernel refuses, because more memory is in use than can go to swap.
+            The kernel refuses, e.g. because more memory is in use than can go to swap.
         """
         for group in self._groups_of(rank):
             for name, value in control(limit):
@@ -254,11 +262,11 @@ class Groups:
         return Usage(rank, limit, host=host, **{**figures, "killed": figures["killed"] or 0})
 
     def kill(self) -> None:
-        """Kill all processes in the groups, and wait until they are gone."""
+        """Kill all processes in the groups, and wait at most `PATIENCE` until they are gone."""
         _kill(self.bases)
 
     def clear(self) -> None:
-        """Remove the ranks' groups, and with them their counters."""
+        """Kill all processes and remove all groups, with their counters; keep the directories."""
         _remove(self.bases, _groups(self.bases))
 
     def remove(self) -> None:
@@ -288,7 +296,7 @@ def _pids(bases: Sequence[Path]) -> set[int]:
     return {int(pid) for group in _groups(bases) for pid in _words(group / "cgroup.procs")}
 
 
-def _until_gone(bases: Sequence[Path]) -> Iterator[None]:
+def _until_gone() -> Iterator[None]:
     """Yield every 5 ms for `PATIENCE` seconds; killed processes take a moment to disappear."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -297,7 +305,7 @@ def _until_gone(bases: Sequence[Path]) -> Iterator[None]:
 
 
 def _kill(bases: Sequence[Path]) -> None:
-    for _ in _until_gone(bases):
+    for _ in _until_gone():
         pids = _pids(bases)
         if not pids:
             return
@@ -313,7 +321,7 @@ def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> Non
     """
     _kill(bases)
     for folder in [*_groups(bases), *bases] if folders is None else folders:
-        for _ in _until_gone(bases):
+        for _ in _until_gone():
             try:
                 folder.rmdir()
             except FileNotFoundError:

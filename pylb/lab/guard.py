@@ -36,7 +36,7 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a signal to the lab's process group does not reach it
+            start_new_session=True,  # it gets no signal that is sent to the lab's process group
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
 

@@ -12,7 +12,7 @@ NAME
 LIMITS
     A JSON file that says what to write to which files of the group: under ``ranks`` a list by rank,
     which repeats if there are more ranks; or under ``hosts`` by the host's name.  With hosts, the
-    host of each rank is written to a file in the same folder.
+    host of rank r is written to the file ``rank<r>`` in the folder of LIMITS.
 
 The process is in the group before it becomes the program, and all that the program starts is in the
 group, too.  So no instruction of the program runs without its limit.
@@ -23,7 +23,8 @@ import os
 import socket
 import sys
 
-# Set by Open MPI, by any launcher with PMIx, by MPICH's Hydra, or by the lab for a single program.
+# Variables with the number of the rank: of Open MPI, of any launcher with PMIx, of MPICH's Hydra,
+# and of the lab for a program without mpiexec.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PYLB_LAB_RANK")
 
 
@@ -47,7 +48,7 @@ def _join(bases: list[str], name: str, limits: str) -> None:
     if name == "rank":
         rank = next((int(os.environ[v]) for v in RANK_VARIABLES if v in os.environ), None)
         if rank is None:
-            sys.exit("pylb lab: this mpiexec does not tell its ranks their numbers")
+            sys.exit("pylb lab: expected OMPI_COMM_WORLD_RANK, PMIX_RANK or PMI_RANK from mpiexec")
         name, control = f"rank{rank}", _limits(limits, rank)
     for group in (f"{base}/{name}" for base in bases):
         os.makedirs(group, exist_ok=True)

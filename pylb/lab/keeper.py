@@ -2,9 +2,9 @@
 
 A program that keeps using more memory than the limit of its control group (version 1) is sometimes
 killed, although swap is free: Linux tries sixteen times to find a page to swap out, and gives up
-(seen on 6.18, once in some 10^4 to 10^5 page faults).  With the killer switched off, system calls
-fail instead.  Therefore the group's own limit is much higher.  A thread makes the kernel swap out
-the memory above the rank's limit, and tries again if that fails.
+(seen with Linux 6.18, once in some 10^4 to 10^5 page faults).  If the kernel is told not to kill,
+system calls fail instead.  Therefore the group has a higher limit than the rank, by `SLACK` bytes.
+A thread makes the kernel swap out the memory above the rank's limit, and tries again if that fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSE = 0.002  # seconds between two checks; a fast disk reads some 2 MB in this
 
 @contextmanager
 def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
-    """Keep the ranks within their memory while the block runs.
+    """Keep the ranks within their memory limits while the block runs.
 
     ranks: returns (group, limit in bytes) for each rank.
     """
@@ -47,6 +47,6 @@ def _keep(ranks: Callable[[], list[tuple[Path, int]]], end: threading.Event) -> 
 
 
 def _take_back(limit: Path, memory: int) -> None:
-    with suppress(OSError):  # the kernel found no page this time
+    with suppress(OSError):  # the kernel found no page to swap out
         limit.write_text(str(memory))
     limit.write_text(str(memory + SLACK))

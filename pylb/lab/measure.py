@@ -16,12 +16,12 @@ from pylb.lab.shares import Limit
 PROBE = Path(__file__).with_name("probe.py")
 SECONDS = 0.4  # duration of a busy loop, and of a transfer
 BEYOND = 1.25  # bytes that a program writes, as a multiple of its memory limit
-MOST_TOUCHED = 2**29  # largest number of bytes to write; larger limits are not tested
+MOST_TOUCHED = 2**29  # largest number of bytes to write; a limit that needs more is not tested
 PATIENCE = 60.0  # seconds to wait for a measuring program
 
 
 class Held(NamedTuple):
-    """The measured limits of a rank: cores, and bytes of memory (None: not tested)."""
+    """The measured limits of a rank or host: cores, and bytes of memory (None: not tested)."""
 
     share: float
     memory: int | None
@@ -37,9 +37,9 @@ class Joined(NamedTuple):
 
 
 def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
-    """Measure each limit; `commands` start a program in the group with that limit.
+    """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`.
 
-    As many programs run at once as the cores allow.
+    For the shares, as many programs run at once as the cores allow.
     """
     cores = len(os.sched_getaffinity(0))
     shares: list[float] = []

@@ -9,9 +9,9 @@ tick, e.g. every 4 ms.  With a quota of 1.25 ms per 5 ms, a process then runs fo
 is stopped for up to 16 ms (measured), so that the quota is right only on average.  This program has
 real-time priority and wakes often for an instant, which interrupts the process sooner.
 
-This program ends when LAB, the process that started it, has ended: then it has another parent.  (To
-ask for the parent here would be too late if the lab was killed at once.)  If it may not have
-real-time priority, it ends at once with code 1.
+LAB is the id of the process that starts this program.  When LAB has ended, this program has another
+parent, and ends.  (LAB is an argument, because at the start of this program LAB may have ended
+already.)  If this program may not have real-time priority, it ends at once with code 1.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Announce a moment of the program, e.g. "half", at which ``pylb lab`` then makes its changes."""
+"""Announce a moment of the program, e.g. "half", so that ``pylb lab`` makes the changes for it."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class HostNetwork:
     def environment(self) -> dict[str, str]:
         """Return variables that make mpiexec start its ranks on the hosts and connect them by TCP.
 
-        Ranks are not bound to cores: each host would bind its ranks to the machine's first cores.
+        Ranks are not bound to cores, because each host would bind them to the same first cores.
         """
         folder = self._state.folder
         agent, hostfile = str(folder / "agent"), str(folder / "hostfile")
@@ -148,7 +148,7 @@ class HostNetwork:
             "prte_default_hostfile": hostfile,
             "prte_if_include": "eth0",
             "hwloc_default_binding_policy": "none",
-            "rmaps_default_mapping_policy": "slot:oversubscribe",  # fill the hosts in turn
+            "rmaps_default_mapping_policy": "slot:oversubscribe",  # fill one host after the other
         }
         return {
             **{f"OMPI_MCA_{key}": value for key, value in open_mpi.items()},

@@ -16,11 +16,11 @@ from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
 
 MOST_HOSTS = 200  # an address has one byte for the host
-LEAST_MEMORY = 2**20  # bytes
-SWAP = 2**30  # bytes
-MOST_RANKS = 100_000  # limit of rank numbers in changes
-MOST_BYTES = 2**20  # limit of the file's size
-DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 brackets nested in each other
+LEAST_MEMORY = 2**20  # smallest memory limit of a rank in bytes
+SWAP = 2**30  # default of `LabPlan.swap` in bytes
+MOST_RANKS = 100_000  # changes name ranks below this number
+MOST_BYTES = 2**20  # largest size of a lab's file
+DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 nested brackets
 
 
 class Profile(NamedTuple):
@@ -29,7 +29,7 @@ class Profile(NamedTuple):
     Attributes
     ----------
     share : float, optional
-        Number of cores, e.g. 0.25.  None: an equal part of the machine.
+        Number of cores, e.g. 0.25.  None: an equal part of the machine, at most 1.
     cap : float, optional
         Power cap in watts: the share is multiplied by `caps.speed`.
     memory : int, optional
@@ -48,7 +48,8 @@ class Profile(NamedTuple):
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
         """Convert to limits for the kernel.
 
-        equal: the share if the profile has none; node: number of the rank or host, for its cap.
+        node: number of the rank or host, which `caps.speed` needs; equal: the share if the profile
+        has none.
         """
         share = equal if self.share is None else self.share
         if self.cap is not None:
@@ -110,7 +111,7 @@ class Change(NamedTuple):
     ranks : tuple of int, optional
         The ranks that change; None: all.
     hosts : tuple of str, optional
-        The hosts that change, in a lab with hosts.
+        The hosts that change, in a lab with hosts; None: all.
     values : dict
         Fields of `Profile` and `Link`, and their new values.
 
@@ -226,23 +227,23 @@ class LabPlan(NamedTuple):
     def limits(self, n_ranks: int | None = None, cores: int | None = None) -> list[Limit]:
         """Return the limits of the hosts; without hosts, those of the ranks.
 
-        If there are fewer limits than ranks, rank i has limit i modulo their number.
+        Without hosts, rank i has limit number i modulo the number of limits.
 
         Parameters
         ----------
         n_ranks : int, optional
-            Number of ranks that the command starts.  Default: the number of profiles, or of all
-            ranks of the hosts.
+            Number of ranks that the command starts; without effect in a lab with hosts, which
+            have their own numbers of ranks.  Default: the number of profiles.
         cores : int, optional
-            Cores of the machine.
+            Cores of the machine.  Default: `os.cpu_count()`.
         """
         cores = cores or os.cpu_count() or 1
         count = sum(host.ranks for host in self.hosts) or n_ranks or len(self.profiles)
         equal = min(1.0, cores / count)
         nodes = self.nodes
         if not self.hosts and any(profile.cap for profile in nodes):
-            # Under a cap, the limits of equal profiles differ, so each rank needs its own, up to
-            # the number after which profiles and speeds of nodes repeat.
+            # Under a cap, equal profiles have different limits, so each rank needs its own limit,
+            # up to the number of ranks after which the pairs of profile and node speed repeat.
             most = math.lcm(len(nodes), len(caps.NODES))
             nodes = nodes * -(-min(max(count, len(nodes)), most) // len(nodes))
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
@@ -272,7 +273,13 @@ class LabPlan(NamedTuple):
         return self._replace(profiles=tuple(profiles), hosts=tuple(hosts))
 
     def check(self) -> None:
-        """Check that the kernel accepts all limits, at the beginning and after each change."""
+        """Check all limits, at the beginning and after each change, and that changes fit the lab.
+
+        Raises
+        ------
+        DomainError
+            A limit is out of the kernel's range, or a change names what the lab does not have.
+        """
         plan = self.expanded(None)
         plan.limits()
         names = [host.name for host in self.hosts]
@@ -305,7 +312,7 @@ UNITS = {
 def shown(name: str, value: Any) -> str:
     """Return a value of a profile or link as text with its unit."""
     if value is None:
-        return "no limit"
+        return "an equal part" if name == "share" else "no limit"
     if name == "memory":
         return units.shown_bytes(value)
     if name == "bandwidth":
@@ -339,7 +346,7 @@ def _list(where: str, found: Any) -> list[Any]:
 
 
 def value_of(where: str, key: str, found: Any) -> Any:
-    """Read a field of a profile or link; null and `none` mean no limit."""
+    """Read a field of a profile or link; null and `none` give None (see `Profile`, `Link`)."""
     if found is None or found == "none":
         return None
     if key == "share":
@@ -347,7 +354,7 @@ def value_of(where: str, key: str, found: Any) -> Any:
             return float(found)
         except (TypeError, ValueError, OverflowError):
             raise DomainError(
-                f"{where}share is {units.shortened(found)}: expected cores, e.g. 0.25"
+                f"{where}share is {units.shortened(found)}: expected cores, a number such as 0.25"
             ) from None
     value = units.quantity(UNITS[key], f"{where}{key}", found)
     if value == 0 and key != "latency":
@@ -370,7 +377,9 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
     if found == {}:
         return ()
     if not isinstance(found, dict) or len(found) > MOST_HOSTS:
-        raise DomainError(f"hosts: expected names with their profiles, at most {MOST_HOSTS}")
+        raise DomainError(
+            f"hosts is {units.shortened(found)}: expected at most {MOST_HOSTS} names with profiles"
+        )
     out = []
     for name, values in found.items():
         where = f"hosts.{name}"

@@ -31,7 +31,7 @@ def touch(size: int) -> None:
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for at in range(0, size, mmap.PAGESIZE):
         pages[at] = 1
-    with open("/proc/self/status") as status:  # RssAnon: its memory without files
+    with open("/proc/self/status") as status:  # RssAnon: memory without mapped files
         print(1024 * next(int(line.split()[1]) for line in status if line.startswith("RssAnon")))
 
 

@@ -64,7 +64,7 @@ class Lab:
     Raises
     ------
     DomainError
-        A share or the period is out of range.
+        A limit, a change or the period is out of range.
     NotAllowedError
         No control group, swap file or namespace can be made here; the message says which one, and
         what would help.
@@ -83,6 +83,7 @@ class Lab:
             plan = plan._replace(period_us=period_us)
         plan.check()
         self.plan, self.limits = plan, plan.limits()
+        self._n_ranks: int | None = None
         self.seconds = 0.0
         self.done: list[Done] = []
         self.network: HostNetwork | None = None
@@ -122,7 +123,7 @@ class Lab:
     # ---- the command ---------------------------------------------------------------------------
 
     def held(self, command: Sequence[str]) -> list[str]:
-        """Return the command line in which each program first moves into the group of its rank.
+        """Return `command`, changed so that each program first moves into the group of its rank.
 
         With hosts, the command starts on the first host, and mpiexec starts ranks on all hosts.
         """
@@ -133,7 +134,7 @@ class Lab:
             words = [*self._join("rest"), *words]
         elif len(self.plan.nodes) > 1:
             raise DomainError(
-                f"{len(self.plan.nodes)} shares for {command[0]!r}: expected one share, or a "
+                f"{len(self.plan.nodes)} limits for {command[0]!r}: expected one limit, or a "
                 "command that begins with mpiexec or mpirun"
             )
         else:
@@ -184,12 +185,15 @@ class Lab:
             with (
                 self._enforcing(),
                 _signals() as wake,
-                subprocess.Popen(words, env=env) as child,
                 schedule.running(self.plan.changes, moments, self.change) as self.done,
+                subprocess.Popen(words, env=env) as child,
             ):
-                stopped = _wait(child, wake)
-                # Popen's own exit would wait forever for a child that cannot be killed.
-                self._groups.kill()
+                try:
+                    stopped = _wait(child, wake)
+                finally:
+                    # Kill the command if waiting has failed, and the processes left by the command.
+                    child.kill()
+                    self._groups.kill()
         finally:
             self.seconds = time.perf_counter() - start
         if stopped:
@@ -198,7 +202,7 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run the metronomes and the keeper, so that the kernel enforces the limits."""
+        """Run helpers (metronome.py, keeper.py), so that the kernel enforces the limits."""
         with _metronomes(), ExitStack() as more:
             if self.plan.needs_memory:
                 more.enter_context(keeping(self._memories))
@@ -229,7 +233,7 @@ class Lab:
         Returns
         -------
         held : list of Held
-            One for each rank; with hosts, one for each host.
+            One for each entry of `limits`; with hosts, one for each host.
         joined : list of Joined
             The connections from the first host to each other host, and back.
         """
@@ -246,15 +250,18 @@ class Lab:
         return held, measure.joined(self.network) if self.network else []
 
     def change(self, change: Change) -> None:
-        """Change the limits of ranks or hosts from now on.
+        """Change the limits of ranks or hosts from now on, also of a later command.
 
         Raises
         ------
+        DomainError
+            A limit is out of range; nothing has changed.
         OSError
-            The kernel refuses, because more memory is in use than can go to swap.
+            The kernel refuses, e.g. because more memory is in use than can go to swap; some ranks
+            may have their new limits.
         """
-        self.plan = self.plan.after(change)
-        self.limits = self.plan.limits(self._n_ranks)
+        plan = self.plan.after(change)
+        self.plan, self.limits = plan, plan.limits(self._n_ranks)
         self._write_limits()
         for rank in self._groups.ranks():
             self._groups.change(rank, self.limits[self._node(rank)])
@@ -281,7 +288,7 @@ class Lab:
 
 @contextmanager
 def _metronomes() -> Iterator[None]:
-    """Run a metronome on each core; it makes the kernel check the quotas, if permitted."""
+    """Run metronome.py on each core, which makes the kernel check the quotas, if permitted."""
     command = [sys.executable, "-I", "-S", str(METRONOME)]
     beats = [
         subprocess.Popen([*command, str(core), str(BEAT_US), str(os.getpid())])

@@ -1,4 +1,4 @@
-"""Make changes of a lab while the command runs: at a time, or at a moment that it announces."""
+"""Change a lab while its command runs: at a time, or at a moment that the command announces."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from pylb.errors import DomainError
 from pylb.lab.plan import Change
 
 MOST_WORDS = 4096  # largest length of a moment's name in bytes
@@ -35,7 +36,10 @@ class Done(NamedTuple):
 def running(
     changes: Sequence[Change], path: Path, apply: Callable[[Change], None]
 ) -> Iterator[list[Done]]:
-    """Make each change when its time comes, in a thread; yield the list of changes made so far."""
+    """Make each change when its time comes, in a thread; yield the list of changes made so far.
+
+    path: the socket to which `announce` sends names of moments.  apply: makes a change.
+    """
     done: list[Done] = []
     if not changes:
         yield done
@@ -86,7 +90,7 @@ class _Clock:
                 changed = self._make([c for c in self.left if c.when == moment])
                 line.sendall(b"1" if changed else b"0")
             except OSError:
-                pass  # the program has ended, or did not send a name
+                pass  # the program has ended, or sent no name in time
 
     def _make(self, now: Sequence[Change]) -> bool:
         for change in now:
@@ -94,7 +98,7 @@ class _Clock:
             failed = ""
             try:
                 self.apply(change)
-            except (OSError, RuntimeError) as why:
+            except (OSError, RuntimeError, DomainError) as why:
                 failed = str(why)
             self.done.append(Done(self._elapsed(), change, failed))
         return bool(now)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pylb.errors import DomainError
 
-# The kernel's bounds (kernel/sched/core.c: min_cfs_quota_period, max_cfs_quota_period), in us.
+# The kernel's bounds, in microseconds: the smallest quota and period, and the largest period
+# (kernel/sched/core.c: min_cfs_quota_period, max_cfs_quota_period).
 LEAST = 1_000
 MOST = 1_000_000
 
@@ -17,7 +18,7 @@ stopped for the rest of the period.  Ranks that wait for it are delayed, too.  S
 short, they are delayed only by milliseconds."""
 
 SLACK = 2**28
-"""Bytes by which a group of version 1 may briefly exceed its rank's memory (see keeper.py)."""
+"""Bytes by which a group of version 1 may briefly exceed the memory limit (see keeper.py)."""
 
 
 class Limit(NamedTuple):
@@ -36,7 +37,7 @@ class Limit(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Number of cores."""
+        """Number of cores: quota / period."""
         return self.quota_us / self.period_us
 
 
@@ -114,6 +115,6 @@ def _limit(share: float, cores: int, period_us: int | None) -> Limit:
     if quota_us < LEAST:
         raise DomainError(
             f"period is {period_us / 1e3:g} ms: a share of {share:g} needs at least "
-            f"{shortest / 1e3:g} ms, as the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
+            f"{shortest / 1e3:g} ms, because the kernel's minimum of a quota is {LEAST / 1e3:g} ms"
         )
     return Limit(quota_us, period_us)

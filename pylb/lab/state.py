@@ -36,7 +36,7 @@ def must(command: Sequence[str]) -> None:
 
 
 def home() -> Path:
-    """Return the private folder for all labs of this user."""
+    """Return the private folder for all labs of this user; make it if it is missing."""
     if os.geteuid() == 0:
         folder = Path("/run/pylb-lab")
     else:
@@ -58,7 +58,7 @@ def claim(parent: Path) -> tuple[Path, int]:
         except FileExistsError:
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # another lab may have just removed it, as it was not locked yet
+        if folder.exists():  # another lab may have just removed it, when it was not locked yet
             return folder, lock
         os.close(lock)
     raise AssertionError
@@ -70,7 +70,7 @@ def abandoned(parent: Path) -> Iterator[Path]:
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
-            continue  # another lab was faster, or it belongs to another user
+            continue  # another lab has removed it, or it belongs to another user
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield folder

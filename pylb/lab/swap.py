@@ -10,7 +10,7 @@ from pylb.errors import NotAllowedError
 from pylb.lab import units
 from pylb.lab.state import State, must
 
-FOLDER = Path("/var/tmp")  # it is on a disk; /tmp may be in memory
+FOLDER = Path("/var/tmp")  # usually on a disk, while /tmp may be in memory
 MOST = 0.5  # largest fraction of the free disk space that a swap file may take
 
 

@@ -17,7 +17,7 @@ SHORT.maxlevel, SHORT.maxstring = 2, 60
 class Quantity(NamedTuple):
     """A physical quantity: its name, the size of each of its units, and an example for messages.
 
-    bare: whether a number without a unit is accepted; it counts in the unit of size 1.
+    bare: whether a number without a unit is accepted; such a number is in the unit of size 1.
     """
 
     name: str
@@ -43,7 +43,7 @@ def quantity(kind: Quantity, name: str, value: Any) -> float:
     Raises
     ------
     DomainError
-        `value` is not a number with such a unit, or is negative; the message begins with `name`.
+        `value` is no number with a unit of `kind`, or is negative; the message begins with `name`.
     """
     words = str(value) if isinstance(value, str | float | int) else ""
     found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d+)?)\s*([A-Za-z/]*)\s*", words)

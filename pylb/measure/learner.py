@@ -17,8 +17,11 @@ class SpeedLearner:
     show which part of a time is work and which is speed (`csrc/measure/speeds.h`).  The eight most
     recent placements are remembered; the older of them count less.  Speeds are used only after they
     have predicted the times under placements from which they were not fitted
-    (`csrc/measure/evidence.h`).  If the times of all objects on a rank change by the same factor,
-    the rank is treated as a new one (`csrc/measure/learner.h`).
+    (`csrc/measure/evidence.h`).  There are three exceptions, in which speeds are used at once:
+    with `work`; if they explain most of the changes of the objects that have just moved; and for a
+    rank that seems to have become much slower (`csrc/measure/suspicion.h`).
+    If the times of all objects on a rank change by the same factor, the rank is treated as a new
+    one (`csrc/measure/learner.h`).
 
     Parameters
     ----------
@@ -27,7 +30,7 @@ class SpeedLearner:
     Raises
     ------
     DomainError
-        There are no ranks.
+        `n_ranks` is below 1.
 
     Examples
     --------
@@ -80,8 +83,8 @@ class SpeedLearner:
         rank : (n,) int32
             The rank where each object was.
         seconds : (n,) float64
-            The object's time per iteration on that rank, the mean of several iterations.  Leave out
-            objects without a measured time.
+            The object's time per iteration on that rank, the mean of several iterations.  An object
+            without a measured time (0 or nan) is ignored.
         work : (n,) float64, optional
             The user's own estimate of the object's work, in any unit; 0: no estimate.
 

@@ -31,7 +31,8 @@ class SpeedSample(NamedTuple):
     work : (p,) float64
         Work done in these blocks, in the user's unit; NaN if the user did not give it.
     node_load : (p,) float64
-        Mean number of running processes of all users on the rank's node in the last minute.
+        Mean number of running processes of all users on the rank's node in the last minute; NaN:
+        not known.
 
     Examples
     --------
@@ -98,7 +99,7 @@ class Monitor:
             Work in the block, in any unit; give it on all ranks or on none.
         """
         if self._inside:
-            raise StateError("timed() inside of timed()")
+            raise StateError("timed() is called inside a timed() block: expected one at a time")
         self._inside, start, cpu = True, _core.clock(), time.thread_time()
         try:
             yield
@@ -111,7 +112,8 @@ class Monitor:
     def update(self) -> Machine:
         """Return the machine with the speeds of the blocks since the previous update.  Collective.
 
-        Ranks that computed for less than a millisecond keep their speed.
+        A rank that computed for a millisecond or less keeps its speed; if `timed` is given the
+        work, it keeps its speed relative to the other ranks.
         """
         mine = self._seconds, self._cpu, self._work, _load_average()
         every = [mine] if self._comm is None else self._comm.allgather(mine)
@@ -131,7 +133,7 @@ class Monitor:
         return self.machine
 
     def _by_work(self, sample: SpeedSample, measured: Any) -> F64:
-        """Return the work per second; ranks that gave no work keep their relative speed."""
+        """Return the work per second; ranks without a measurement keep their relative speed."""
         before = self.machine.speed
         now = np.where(measured, sample.work / np.where(measured, sample.seconds, 1.0), 0.0)
         scale = now[measured].sum() / max(before[measured].sum(), 1e-300)

@@ -1,7 +1,7 @@
 """Data that describe the program and the machine.
 
 In: arrays, strings, files, a communicator to measure.  Out: `Snapshot`, `Machine`, `Network`,
-`SpeedModels`, `Metrics`.  Imports the C core only.
+`SpeedModels`, `Metrics`.  Imports no other folder of pylb.
 """
 
 from pylb.model.machine import Machine

@@ -1,4 +1,4 @@
-"""Checks of arguments: each function returns the value, or raises DomainError with its name."""
+"""Checks of arguments: a DomainError names the argument; most functions return the value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pylb.errors import DomainError
 def whole(
     name: str, value: Any, least: int, what: str = "a whole number", below: int = 1 << 63
 ) -> int:
-    """Check that the value is an integer (Python or NumPy, no bool), `least` or more."""
+    """Check that the value is an integer (Python or NumPy, no bool) from `least` to `below` - 1."""
     try:
         out = operator.index(value)
     except TypeError:
@@ -29,7 +29,7 @@ def whole(
 
 
 def instance(name: str, value: Any, kind: type, called: str = "") -> None:
-    """Check that the value is an instance of `kind`, a class that users know as `called`."""
+    """Check that the value is an instance of `kind`; the error calls this class pylb.`called`."""
     if not isinstance(value, kind):
         raise DomainError(
             f"{name} is {clip(repr(value), 60)}: expected a pylb.{called or kind.__name__}"
@@ -52,7 +52,7 @@ def number(name: str, value: Any) -> float:
 
 
 def array(name: str, value: Any, dtype: Any = None) -> NDArray[Any]:
-    """Convert the value to an array; other errors, from the value's own methods, are passed on."""
+    """Convert to an array; TypeError, ValueError and OverflowError become a DomainError."""
     try:
         return np.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError) as why:
@@ -102,5 +102,7 @@ def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
     out = floats(name, value, n)
     bad = np.flatnonzero(~((out >= 0) & (out < 2**63) & (out == np.rint(out))))
     if len(bad):
-        raise DomainError(f"{name}[{bad[0]}] is {out[bad[0]]:g}: expected bytes, zero or more")
+        raise DomainError(
+            f"{name}[{bad[0]}] is {out[bad[0]]:g}: expected bytes, a whole number, 0 or more"
+        )
     return np.array(value, dtype=np.int64)

@@ -37,8 +37,8 @@ class Machine:
     ranks : (p,) sequence of int, optional
         The rank at each leaf, in order of the leaves.  Default: 0, 1, ...
     alpha, beta : (m, m) array of float, optional
-        Seconds per message and per byte between two nodes; on the diagonal: between ranks of one
-        node.  NaN: not known.
+        Seconds per message and per byte between two of the m nodes; on the diagonal: between ranks
+        of one node.  NaN: not known.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Machine:
 
     @property
     def node(self) -> I32:
-        """Index of the node of each rank in `nodes`; -1: none."""
+        """Index in `nodes` of the node of each rank; -1: the rank is on no node."""
         tree, leaf = self._parts
         number, count = np.full(len(tree), -1, np.int32), 0
         for v, (above, place) in enumerate(tree):
@@ -144,7 +144,7 @@ class Machine:
         Raises
         ------
         DomainError
-            The tree is not regular, or the ranks are not in order.
+            Places of one level have different numbers of children, or the ranks are not in order.
         """
         sizes, level = [], [self.root]
         while level[0].children:
@@ -165,10 +165,12 @@ class Machine:
     def power(self, w_comm: float = W_COMM) -> F64:
         """Return DRUM's power of each rank, with sum 1 (Devine 2005/2008).
 
-        A place n has a communication power c_n, its bandwidth, and a processing power p_n, the sum
-        of the speeds below it.  Beginning at the root, each place divides its power among its
-        children in proportion to ``w_comm c_n + w_cpu p_n``, where c_n and p_n are fractions of
-        the sum over these children.  If no bandwidth is known, e.g. within a node, only p_n counts.
+        A place n has two powers: the communication power c_n is its bandwidth, and the processing
+        power p_n is the sum of the speeds of its ranks.  Beginning at the root, each place divides
+        its power among its children in proportion to ``w_comm c_n + w_cpu p_n``, where c_n and p_n
+        are fractions of the sum over these children.  If the bandwidth of one of them is not
+        known, e.g. within a node, only p_n counts.  A place whose ranks all have speed 0 gets no
+        power.
 
         Parameters
         ----------
@@ -191,7 +193,7 @@ class Machine:
         return self.power(w_comm)
 
     def counts(self, n: int, w_comm: float = W_COMM) -> Any:
-        """Divide n items by `power`, rounded by the largest remainder; return (p,) int64."""
+        """Divide n items in proportion to `power`, by largest remainders; return (p,) int64."""
         return _core.apportion(self.power(w_comm), n)
 
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
@@ -199,7 +201,9 @@ class Machine:
         fast = checks.array("speed", speed, float)
         busy = self.load if load is None else checks.array("load", load, float)
         if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
-            raise DomainError(f"speed has shape {fast.shape}: expected ({self.n_ranks},)")
+            raise DomainError(
+                f"speed has shape {fast.shape}, load {busy.shape}: expected ({self.n_ranks},)"
+            )
         leaves = iter(self.ranks)
 
         def renew(place: Place) -> Place:
@@ -216,10 +220,11 @@ class Machine:
     def measure(cls, comm: Any = None, *, seconds: float = 0.1, network: bool = True) -> Machine:
         """Measure the machine that a job runs on.  Collective; may block.
 
-        Ranks that share memory are on one node.  Sockets are part of the tree if each rank is bound
-        to one.  All ranks compute for a while at the same time, so that the speeds include quotas
-        and other programs on the same cores.  Then the first ranks of all pairs of nodes play
-        ping-pong, in rounds in which each rank has one partner.
+        Ranks that share memory are on one node.  The tree shows the sockets of a node if each
+        of its ranks is bound to one socket, and not all to the same.  All ranks compute for a
+        while at the same time, so that the speeds include quotas and other programs on the same
+        cores.  Then the first two ranks of each node play ping-pong.  Then the first ranks of all
+        pairs of nodes play ping-pong, in rounds in which each rank has at most one partner.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Metrics of imbalance; each has its own name."""
+"""Metrics of imbalance.  Each has a name of its own: "imbalance" alone would be ambiguous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multicasts as rows: an edge to each receiver, and the number of the multicast."""
+"""Multicasts as rows: a row for each receiver, with the index of the multicast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rows(NamedTuple):
     nbytes, messages : (m,) float64
         Bytes and messages per iteration.
     multicast : (m,) int32
-        Number of the multicast that the row is part of, from 1; 0: none.  The rows of a multicast
+        Index of the multicast that the row is part of, from 1; 0: none.  The rows of a multicast
         have the same sender, bytes and messages, and follow each other.
     """
 
@@ -59,7 +59,7 @@ class Rows(NamedTuple):
         return Rows(*(np.concatenate([a, b]) for a, b in zip(self, more, strict=True)))
 
     def split(self) -> tuple[Edges, Multicasts | None]:
-        """Return the edges and the multicasts of a snapshot; None: there are no multicasts."""
+        """Split the rows into edges and multicasts; None: no row is part of a multicast."""
         rows = np.flatnonzero(self.multicast)
         if not len(rows):
             return Edges(*self[:4]), None

@@ -12,10 +12,10 @@ from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
 
-SIZES = (8, 1 << 10, 1 << 15, 1 << 20)
+SIZES = (8, 1 << 10, 1 << 15, 1 << 20)  # bytes of the measured messages
 REPEATS = 3, 20  # smallest and largest number of repeats for each size
-# Seconds after which a size is not repeated any more: if ranks share cores, a message may take a
-# whole time slice.
+# Seconds after which a size is not repeated further, if it has the smallest number of repeats: if
+# ranks share cores, a message may take a whole time slice.
 ENOUGH = 1e-2
 
 
@@ -98,7 +98,7 @@ def measure_network(comm: Any) -> Network:
     Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once.  So
     messages go between nodes if there are several, and share the network as in a program.  For each
     size and pair the fastest of some repeats counts, because delays only make messages slower; the
-    mean over the pairs is fitted.  It takes some milliseconds.  Collective; may block.
+    mean over the pairs is fitted.  Takes some milliseconds.  Collective; may block.
 
     With one rank, alpha and beta are 0.  On a virtual cluster, alpha and beta are known, so they
     are not measured.
@@ -142,7 +142,7 @@ def _halves(comm: Any, clock: Any) -> list[float] | None:
     """Return seconds per message for each size; None on the upper half of the ranks."""
     half = comm.size // 2
     below = comm.rank < half
-    if comm.rank >= 2 * half:  # if their number is odd, the last rank does not take part
+    if comm.rank >= 2 * half:  # if the number of ranks is odd, the last one pauses
         return None
     times = ping_pong(comm, comm.rank + half if below else comm.rank - half, below, clock)
     return times if below else None
@@ -151,7 +151,7 @@ def _halves(comm: Any, clock: Any) -> list[float] | None:
 def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
     """Return half the seconds of the fastest round trip for each of `SIZES`.
 
-    The partner calls it too, and exactly one of the two passes ``is_first=True``.
+    Both partners call this function; exactly one of them passes ``is_first=True``.
     """
     out = []
     for size in SIZES:

@@ -31,7 +31,7 @@ class PlaceFacts(NamedTuple):
     cores, sockets : int
         Numbers of cores and sockets of the node.
     socket, core : int
-        The socket and the core that this rank is bound to; -1: it may run on several.
+        The socket and the core that this rank is bound to; -1: several, or not known.
     speed, load : float
         See `speed_now`.
     """
@@ -86,7 +86,7 @@ def speed_now(seconds: float) -> tuple[float, float]:
 
 
 def cores() -> tuple[int, int]:
-    """Count the cores and the sockets of this node; 0: the system does not say it."""
+    """Count the cores and the sockets of this node; 0: not known."""
     cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
     found = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
     known = {place for place in found if place[0] >= 0}
@@ -94,7 +94,7 @@ def cores() -> tuple[int, int]:
 
 
 def where() -> tuple[int, int]:
-    """Return the socket and the core that this process is bound to; -1: it may use several."""
+    """Return the socket and core that this process is bound to; -1: several, or not known."""
     try:
         cpus = sorted(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -119,7 +119,7 @@ def _single(numbers: set[int]) -> int:
 
 
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield all pairs of the numbers 0 ... n-1, in rounds: in a round, a number is in one pair.
+    """Yield all pairs of the numbers 0 ... n-1, in rounds; a number is at most once in a round.
 
     This is the circle method.  There are n - 1 rounds of n/2 pairs.  If n is odd, there are n
     rounds, and each number is left out in one of them.

@@ -65,7 +65,7 @@ class Multicasts(NamedTuple):
     --------
     >>> to_both = pylb.Multicasts(src=[0], start=[0, 2], dst=[1, 2], nbytes=[800])
     >>> snap = pylb.Snapshot([1.0, 2.0, 3.0], rank=[0, 1, 1], multicasts=to_both)
-    >>> pylb.evaluate(snap).cut  # both receivers are on rank 1
+    >>> pylb.evaluate(snap).cut  # of edges only; multicasts count in `connectivity`
     0.0
     """
 
@@ -79,7 +79,7 @@ class Multicasts(NamedTuple):
 def _column(owner: str, name: str, doc: str) -> Any:
     """Make a property of the snapshot from a column of its edges or multicasts.
 
-    It is None if the snapshot has no edges or multicasts.
+    The property is None if the snapshot has no edges or multicasts, or if they lack the column.
     """
 
     def get(self: Snapshot) -> Any:
@@ -127,14 +127,15 @@ class Snapshot:
     node : (p,) array of int, optional
         Node of each rank.  Default: each rank is a node.
     block : (n,) array of int, optional
-        Index in `block_bytes` of the block of data that an object shares with others; -1: none.
+        Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
     block_bytes : (b,) array of int, optional
         Memory of each block; a rank holds a block once, however many of its objects share it.
 
     Raises
     ------
     DomainError
-        A load, size or speed is NaN, infinite or negative, or arrays differ in length.
+        A load, size or speed is NaN, infinite or negative, a speed is 0, or arrays differ in
+        length.
     OutOfRangeError
         A rank or an edge's end is out of range.
 

@@ -107,10 +107,10 @@ class SpeedModels:
         """Update the models by a measurement of each rank.
 
         Earlier points that contradict the new one are removed: those with more rows that did not
-        take longer, or with fewer rows that did not take less time.  If the speed for the same
-        number of rows differs by more than a quarter, the processor is assumed to have changed, and
-        all its points are scaled.  But if the speed is below half of the best one, the processor
-        pages, and no points are scaled.
+        take longer, or with fewer rows that did not take less time.  If a point has the same number
+        of rows, and its speed differs from the new one by more than a factor of 1.25, the processor
+        is assumed to have changed, and all points of this rank are scaled.  But if the speed of
+        that point is below half of the best one, the processor pages, and no points are scaled.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class SpeedModels:
         self.update(rows, seconds)
 
     def merge(self, other: SpeedModels) -> SpeedModels:
-        """Return models with the points of both; if two contradict, keep the point of `self`."""
+        """Return the models of `other`, updated by all points of `self`, as by `update`."""
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)
@@ -152,8 +152,8 @@ class SpeedModels:
 
         The parts are where one line through the origin meets all functions (Clarke 2010, eq. 3),
         rounded down.  Each remaining row goes to the rank that would finish first; in a tie, to
-        the lowest of these ranks.  A rank without points is assumed to have the mean speed of the
-        others.
+        the lowest of these ranks.  A rank without points is assumed to have a constant speed: the
+        mean of the speeds at the last points of the other ranks.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class SpeedModels:
         return _core.fpm_split(*self._filled(), checks.whole("n", n, 0))[0]
 
     def times(self, counts: ArrayLike) -> F64:
-        """Return the seconds in which each rank does its given rows, by the models."""
+        """Return the seconds that the models predict for each rank with its given rows."""
         return _core.fpm_times(*self._filled(), checks.vector("counts", counts))
 
     def speeds(self, counts: ArrayLike) -> F64:
@@ -176,10 +176,10 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks have a measured point near the given rows, without paging between them.
+        """Say which ranks have a measured point near their given rows, and do not page there.
 
-        A point is near if its number of rows differs by at most the fraction `part`.  The rank must
-        not page with the rows of the point, nor with the given rows.
+        A point is near if its number of rows differs by at most `part` times the given rows.  The
+        rank must not page with the rows of the point, nor with the given rows.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -209,7 +209,7 @@ class SpeedModels:
     def wary(self) -> SpeedModels:
         """Return models in which a rank pages as soon as it has more rows than `edges` says.
 
-        With one row more than that, it already has the speed of the next measured point.
+        With one more row than that, a rank already has the speed of its next measured point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])

@@ -89,7 +89,7 @@ class Hops(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """The result of `map_ranks`: the objects of each rank go to another place of the machine.
+    """The result of `map_ranks`: the rank to which all objects of each rank go.
 
     Attributes
     ----------
@@ -207,8 +207,8 @@ def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None 
     and cut do not change.  Two ranks are exchanged only if they have the same speed, background
     and memory limit, and if all their objects may migrate.
 
-    The method is a greedy construction, then swaps of two ranks until no swap saves hop-bytes.  The
-    result is never worse than the given placement.
+    The method is a greedy construction, then up to 20 passes of swaps of two ranks, until no swap
+    saves hop-bytes.  The result never has more hop-bytes than the given placement.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ class Rows:
     """The rows of a graph, or the nets of a hypergraph.
 
     Row i has the objects ``to[start[i]:start[i + 1]]``; both arrays have 32-bit or 64-bit integers.
+    A graph has a weight for each entry of `to`, a hypergraph one for each net; None: all are 1.
     """
 
     start: NDArray[Any]

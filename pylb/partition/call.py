@@ -33,7 +33,8 @@ MISSING = {
     "tree": "tree is missing: this method divides the leaves of a refinement tree",
 }
 
-COUNTED = ("graph", "nets", "coords", "tree", "ids", "weight", "old")  # one entry per object
+# Arguments from which the number of objects follows.
+COUNTED = ("graph", "nets", "coords", "tree", "ids", "weight", "old")
 
 
 def partition(
@@ -93,8 +94,9 @@ def partition(
         the packages "kaminpar" (graphs) and "mtkahypar" (nets), on one thread;
         pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
         "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
-        V-cycle and the two best by `cycles`, and return the best.  Zoltan makes them, or pylb if
-        Zoltan is missing; Mt-KaHyPar makes the first one if it is installed.
+        V-cycle, and the two best by `cycles` V-cycles in all, and return the best.  Zoltan makes
+        them, or pylb if Zoltan is missing; Mt-KaHyPar makes the first one if it is installed and
+        the approach is "partition".
         On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
         "kaminpar", "mtkahypar" and "pylb" run on the first rank.
         Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
@@ -102,8 +104,8 @@ def partition(
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
         Divide hierarchically: first for the top level, then each part for the next level, and so
         on.  The default of `parts` is then the number of leaves, and the default of `shares` are
-        the part sizes of the `pylb.Machine`.  A string is read by `pylb.Machine.parse`; a path
-        names a file written by `pylb.Machine.save`.
+        the part sizes of the `pylb.Machine`.  A path, or a string that ends in ``.json``, names a
+        file written by `pylb.Machine.save`; other strings are read by `pylb.Machine.parse`.
     approach : {"partition", "repartition", "refine"}, optional
         "partition": from scratch.  "repartition": from `old`, minimizing `migration_ratio` times
         the communication plus the sizes of the objects that leave their part.  "refine": only
@@ -116,11 +118,11 @@ def partition(
     sizes : (n,) array of float, optional
         Cost of migrating an object, in units of the edges' or nets' weight.  Default: 1.
     migration_ratio : float
-        Number of communications between two repartitions (PHG_REPART_MULTIPLIER).
+        How often the objects communicate between two repartitions (PHG_REPART_MULTIPLIER).
     fixed : (n,) array of int, optional
         Part to which an object must belong; -1: any part.
     imbalance : float
-        Allowed ratio of the largest part to its share; above 1.
+        Largest allowed ratio of a part's weight to its share of the total weight; above 1.
     seed : int
         The same input, number of ranks and seed give the same partition.
     symmetrize : bool
@@ -144,7 +146,8 @@ def partition(
     Warns
     -----
     PartitionerWarning
-        Zoltan has written a warning to standard error.
+        Zoltan has printed a warning or error; or the method balances only the first of several
+        weights.
 
     Raises
     ------
@@ -229,7 +232,9 @@ def _choice(
             f"method has {len(names)} names: expected {depth}, one for each level of machine"
         )
     if levels is not None and given["parts"] != levels.n_parts:
-        raise DomainError(f"parts is {given['parts']}: machine has {levels.n_parts} leaves")
+        raise DomainError(
+            f"parts is {given['parts']}: expected {levels.n_parts}, one for each leaf of machine"
+        )
     if levels is not None and any(METHODS[name].takes == "tree" for name in names):
         raise DomainError("method 'reftree' cannot divide by levels of a machine")
     if ranks.size > 1:

@@ -93,7 +93,7 @@ def color(
     DuplicateKeyError, UnknownKeyError
         An id is duplicate, or an edge leads to an unknown id.
     MissingPartError
-        pylb was built without Zoltan and PT-Scotch.  All errors are raised on every rank.
+        pylb was built without Zoltan or without PT-Scotch.  All errors are raised on every rank.
 
     Examples
     --------

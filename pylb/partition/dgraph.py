@@ -14,7 +14,7 @@ from pylb.comm.plan import Plan, integers
 from pylb.errors import DomainError
 from pylb.model.snapshot import I32, I64
 
-MOST = 2**31 - 1  # most vertices or edges of all ranks together: the libraries count in 32 bits
+MOST = 2**31 - 1  # largest number of vertices or edges of all ranks: libraries count in 32 bits
 
 
 class LocalGraph(NamedTuple):
@@ -61,7 +61,8 @@ def read(
 ) -> LocalGraph:
     """Make the graph of this rank from the user's arguments.  Collective.
 
-    error: an error that the caller has found in another argument; all ranks raise it.
+    call: the call in words, the same on all ranks; error: an error that the caller has found in
+    another argument; all ranks raise it.
 
     Raises
     ------

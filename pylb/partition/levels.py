@@ -188,7 +188,7 @@ def _in_group(problem: Problem, first: int, end: int) -> Problem:
 
 
 def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
-    """Return the problem of some of the objects, with new numbers, without edges to the others."""
+    """Return the problem of the objects in `keep`, renumbered, without edges to other objects."""
     ranks = problem.ranks
     counts = ranks.gather(int(np.count_nonzero(keep)))
     dist = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -71,7 +71,7 @@ APPROACHES = ("partition", "repartition", "refine")
 
 
 def available(name: str) -> bool:
-    """Say whether pylb was built with a library, without loading it."""
+    """Say whether a library is installed, without loading it."""
     return find_spec(PARTS[name].module) is not None
 
 
@@ -81,7 +81,7 @@ def load(name: str) -> None:
     Parameters
     ----------
     name : str
-        One of `NAMES`.  Zoltan initializes MPI, through mpi4py, if that has not been done.
+        One of `NAMES`.  Loading Zoltan also initializes MPI (by mpi4py) if necessary.
 
     Raises
     ------

@@ -33,16 +33,16 @@ class Ordering:
     separators : (s,) int64
         Sizes of the separators, the top one first.
     blocks : (b + 1,) int32
-        Columns ``blocks[i]`` to ``blocks[i + 1]`` are a separator or a leaf.
+        Columns ``blocks[i]`` to ``blocks[i + 1] - 1`` are a separator or a leaf.
     parent : (b,) int32
         Index of the separator above each block; -1: none.
     seconds : float
-        Run time of PT-Scotch on rank 0.
+        Run time of Scotch or PT-Scotch on rank 0.
 
     Examples
     --------
     >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
-    >>> pylb.order(line).fill_before  # of 4 diagonal entries and 3 edges
+    >>> pylb.order(line).fill_before  # 4 diagonal entries and 3 edges
     7
     """
 
@@ -68,7 +68,7 @@ def order(
 ) -> Ordering:
     """Order a graph by nested dissection: Scotch on one process, PT-Scotch on several.
 
-    The fill is counted on rank 0, which gathers the graph for it.  Collective.
+    The fill is counted on rank 0, which gathers the graph for this count.  Collective.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def order(
 
     Raises
     ------
-    DomainError, UnknownKeyError, MissingPartError
+    DomainError, DuplicateKeyError, UnknownKeyError, MissingPartError
         As in `color`, on every rank.
 
     Examples
@@ -131,7 +131,7 @@ def _split(n: int) -> tuple[int, int]:
 
 
 def _separators(blocks: I32, parent: I32) -> I64:
-    """Return the sizes of the blocks that have blocks below them, from the last column on."""
+    """Return the sizes of the blocks that have blocks below them, the last block first."""
     inner = np.unique(parent[parent >= 0])
     out: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
     return out

@@ -1,7 +1,7 @@
 """Partition by Mt-KaHyPar and KaMinPar, which are Python packages; the C core calls this module.
 
-Both run on one thread: the ranks of a program use the other cores, and only with one thread does a
-seed always give the same parts.
+Both run on one thread: the ranks of a program use the other cores, and with several threads a seed
+may give different parts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PackageQuestion(NamedTuple):
     weight, fixed : (n,) int32
         Weight of each vertex; the part that it must get, or -1.
     limit : (k,) int64
-        Largest weight of each part.
+        Largest allowed weight of each part.
     start, to, edge_weight : int32
         Vertex v has the neighbours ``to[start[v]:start[v + 1]]``, with a weight for each.  For a
         hypergraph: net e has the vertices ``to[start[e]:start[e + 1]]``, and one weight.
@@ -81,7 +81,10 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
 
 
 def _is_symmetric(q: PackageQuestion) -> bool:
-    """Say whether every edge is given in both directions, by sums of hashes."""
+    """Say whether every edge is given in both directions with the same weight.
+
+    Sums of hashes are compared.  There must be no loops.
+    """
     source = np.repeat(np.arange(len(q.weight)), np.diff(q.start))
     low, high = np.minimum(source, q.to).astype(np.uint64), np.maximum(source, q.to)
     mixed = (low * np.uint64(0x9E3779B97F4A7C15) + high.astype(np.uint64)) ^ np.uint64(0x5BD1E995)
@@ -95,11 +98,14 @@ PARHIP = 8 | 16 | 32
 
 
 def ask_kaminpar(q: PackageQuestion) -> Any:
-    """Divide a graph by KaMinPar with its default context.  It reads graphs only from files."""
+    """Divide a graph by KaMinPar (default context).  KaMinPar reads graphs only from files."""
     module = require("kaminpar")
     if not _is_symmetric(q):
         # KaMinPar would abort the program.
-        raise PartitionerError("an edge is given in one direction only")
+        raise PartitionerError(
+            "an edge is given in one direction only, or with two different weights: expected both "
+            "directions, with the same weight"
+        )
     n, m = len(q.weight), len(q.to)
     base = 8 * (3 + n + 1)
     with tempfile.NamedTemporaryFile(suffix=".parhip") as file:
@@ -117,8 +123,10 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
     """Return limits of the parts' weights that can be kept; with other limits a package may hang.
 
-    If a vertex is heavier than the tolerance allows, a greedy placement shows which limits can be
-    kept.  It puts the heaviest vertex first, each to the part that is then lightest for its share.
+    With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
+    shows which limits can be kept.  It takes the heaviest vertices first, and puts each into the
+    part that is then the lightest relative to its share.  A part without a share has only fixed
+    vertices; they do not raise the limits of other parts.
     """
     mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
     limit = np.maximum(np.ceil(mean), mean * imbalance)
@@ -128,7 +136,8 @@ def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any
         load = np.bincount(held[stays], weight[stays], len(share))
         for w in -np.sort(-weight[~stays].astype(np.int64)):
             load[np.argmin((load + w) / mean)] += w
-        limit = np.maximum(limit, mean * (load / mean).max())
+        most = (load / mean)[share > 0].max()
+        limit = np.maximum(limit, np.maximum(mean * most, load))
     return np.ceil(limit).astype(np.int64)
 
 

@@ -17,7 +17,7 @@ def exact_scale(problem: Problem) -> float:
     """Return the factor that turns weights into integers whose sum is exact.
 
     If the sums are not exact, a small weight can seem to be left when only objects of weight 0
-    remain.  RCB and RIB would search for its median forever.
+    remain.  RCB and RIB would then search forever for a cut that divides this weight.
     """
     exponent = problem.exponent if abs(problem.exponent) < 60 else 0
     return 2.0 ** (52 - problem.n_all.bit_length() - exponent)

@@ -1,4 +1,4 @@
-"""The input of all methods: checked on all ranks, and with a number for each object."""
+"""The input of all methods, checked on all ranks; objects are numbered rank by rank."""
 
 from __future__ import annotations
 

@@ -24,13 +24,14 @@ class Quality:
     weights : (k,) or (k, d) float64
         Sum of the objects' weights in each part.
     imbalance : (d,) float64
-        Largest part divided by its share, for each weight; max/mean if the shares are equal.
+        Largest ratio of a part's weight to its share of the total, for each of the d weights;
+        max/mean if the shares are equal.
     object_imbalance : float
         The imbalance if each object had the weight 1.
     cut_edges, cut_weight : (k,) float64 or None
         Number and weight of the edges from each part to other parts.  The sum over the parts counts
-        each edge twice, as in Zoltan.  Without a graph, these, `boundary` and `neighbours` are
-        None.
+        each edge twice, as in Zoltan.  Without a graph, these, `boundary`, `neighbours` and `cut`
+        are None.
     boundary : (k,) int64 or None
         Number of objects of each part with a neighbour in another part.
     neighbours : (k,) int64 or None

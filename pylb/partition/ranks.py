@@ -48,12 +48,12 @@ class RankFacts(NamedTuple):
 
 
 class Ranks:
-    """The ranks of an mpi4py communicator, or (None) this process alone.
+    """The ranks of an mpi4py communicator; None: this process alone.
 
     Attributes
     ----------
     comm
-        pylb's own duplicate; with one rank, the communicator itself.
+        pylb's own duplicate of the communicator; with one rank, the communicator itself, or None.
     """
 
     def __init__(self, comm: Any = None):

@@ -67,7 +67,7 @@ class Partition:
     exports, imports : Moves
         Objects of this rank that change their part, and objects that come to parts of this rank.
         Both include objects that change their part but not their rank.  Both are empty on one rank
-        without `old`, as there were no parts before.
+        without `old`, because there were no parts before.
     counts : Counts
         The counts from which `evaluation` is computed.
     migrations : int
@@ -115,7 +115,7 @@ class Partition:
 
     @property
     def max_over_mean(self) -> float:
-        """Largest part divided by its share; with equal shares, by the mean."""
+        """Largest ratio of a part's weight to its share; with equal shares, to the mean."""
         return float(self.evaluation.imbalance.max())
 
     @property

@@ -151,8 +151,17 @@ class _Question:
         size of the largest part.
         """
         g = self.given
-        weight = g.get("net_weight", np.ones(len(g["net_start"]) - 1, np.int32))
-        cost = float(_core.connectivity(g["net_start"], g["pin"], weight, part, self.problem.parts))
+        weight = g.get("net_weight")
+        cost, _ = _core.nets_quality(
+            g["net_start"],
+            g["pin"],
+            None if weight is None else weight.astype(np.float64),
+            self.problem.parts,
+            0,
+            part,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int32),
+        )
         if "old" in g:
             cost += float(g["old_cost"][(g["old"] >= 0) & (g["old"] != part)].sum())
         weights = self.problem.weight
@@ -166,8 +175,9 @@ class _Question:
 def _best_of_several(question: _Question, starts: int, cycles: int) -> I32:
     """Make and refine several partitions, refine the two best further, and return the best.
 
-    Two threads run: Zoltan, which takes one call at a time, makes a partition while pylb refines
-    another.  If Mt-KaHyPar is installed, it makes the first partition.
+    Two threads run, so that Zoltan, which takes one call at a time, makes a partition while pylb
+    refines another.  If Mt-KaHyPar is installed and there are no present parts, it makes the first
+    partition.
     """
     library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":
@@ -199,5 +209,5 @@ def _integers(x: F64, least: int) -> tuple[I32, float]:
     total = float(x.sum())
     whole = total <= MOST and bool((x == np.rint(x)).all())
     scale = 1.0 if whole or total == 0 else (MOST // 2 - len(x)) / total
-    scale = min(scale, sys.float_info.max)  # tiny weights (1e-300) become 0
+    scale = min(scale, sys.float_info.max)  # finite, even if the total is below 1e-300
     return np.maximum(least, np.rint(x * scale)).astype(np.int32), scale

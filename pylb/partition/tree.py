@@ -55,7 +55,7 @@ def tree_of(value: Any) -> RefinementTree:
 def _places(parent: NDArray[Any]) -> I64:
     """Return the position of each leaf in depth-first order; computed level by level."""
     n = len(parent)
-    # Children of one element are neighbours, sorted by index.
+    # In `order`, the children of an element follow each other, sorted by index.
     order = np.argsort(parent, kind="stable")
     levels = _levels(parent, order)
     is_leaf = np.bincount(parent[parent >= 0], minlength=n) == 0

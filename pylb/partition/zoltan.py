@@ -68,12 +68,15 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
 
 
 def spare(ranks: Ranks) -> int:
-    """Return, one bit each, which Zoltan structures of a communicator are unused on this rank."""
+    """Return a bit for each kept Zoltan structure of a communicator; 1: unused on this rank."""
     return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
 class _Parts:
-    """The parts that can get objects: parts with a share, at most as many as there are objects."""
+    """The parts that can get objects: those with fixed objects, and others with a share.
+
+    At most as many parts are kept as there are objects.
+    """
 
     def __init__(self, problem: Problem):
         k, shares = problem.parts, problem.shares
@@ -175,7 +178,7 @@ def _sizes(problem: Problem) -> tuple[I32 | None, float]:
 def _check_options(problem: Problem) -> None:
     for name in problem.params:
         if name in OWN:
-            raise DomainError(f"{name} is given: expected no value, as pylb sets this parameter")
+            raise DomainError(f"{name} is given: expected none, because pylb sets this parameter")
 
 
 def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:
@@ -241,7 +244,7 @@ def _fixed(problem: Problem, name: str, part: I32) -> I32:
 
 
 def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:
-    """Give each empty part an object of the part with the most objects."""
+    """Give each empty part an object of the part with the most objects that are not fixed."""
     ranks, k = problem.ranks, problem.parts
     count = ranks.sum(np.bincount(part, minlength=k))
     empty = [int(r) for r in parts.label if count[r] == 0]

@@ -20,7 +20,7 @@ class Traffic(NamedTuple):
     rank : (n,) int32
         The new rank of each object, the same as from `place`.
     rounds : int
-        Number of rounds; each has one sparse exchange and one reduction of seven numbers.
+        Number of rounds; each has one sparse exchange and one reduction of six numbers.
     messages, bytes : (p,) int64
         Messages and bytes that each rank sent, in all rounds together.
     held : (p,) int64

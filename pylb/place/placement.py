@@ -13,7 +13,7 @@ from pylb.model.snapshot import I32, Snapshot
 from pylb.place.registry import Strategy, find
 
 CHOOSERS: dict[str, Callable[..., Placement]] = {}
-"""Functions by a name such as "auto": each chooses a strategy.  The room `decide` adds them."""
+"""Functions, by name, that choose a strategy and place the objects.  `decide` adds "auto"."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +31,7 @@ class Placement:
     bytes : int
         Bytes that these migrations send; 0 if the snapshot has no sizes.
     seconds : float
-        Run time of the strategy.
+        Run time of the strategy in seconds.
     strategy : str
         The strategy that was used.
     seed : int
@@ -82,7 +82,7 @@ def place(
         for each object.  The default balances as well as GreedyLB with fewer migrations.
         "auto": choose a strategy as in the first LB step of a `Balancer` (Menon 3.7).
     seed : int
-        For strategies that draw random numbers.
+        Seed of strategies that draw random numbers.
     **params
         The strategy's own parameters; ``pylb.strategies()[name].params`` lists them.  "auto" takes
         those of `pylb.decide.selection.PARAMS`, and alpha and beta, the seconds per message and per

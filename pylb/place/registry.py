@@ -32,7 +32,7 @@ class Param(NamedTuple):
 def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
     """Check the given parameters, and return the values of all, in the order of `params`.
 
-    Parameters that are not given have their default.  owner: their strategy or trigger, for errors.
+    Parameters that are not given have their default.  owner: name of the strategy or trigger.
 
     Raises
     ------
@@ -75,6 +75,7 @@ class Strategy:
     looks_at : tuple of str
         The parts of the snapshot that influence the placement.
     help, source : str
+        A description, and the paper with its section.
     params : tuple of Param
     call : callable or None
         None for a strategy of the C core.
@@ -84,7 +85,7 @@ class Strategy:
         Whether each rank decides on its own objects, in rounds of messages, so that no rank
         computes the placement alone.
     library : str or None
-        The partitioning library that it needs (see ``pylb info``).
+        The partitioning library that the strategy needs (see ``pylb info``).
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Strategy:
         Raises
         ------
         MissingPartError
-            The library that it needs is missing.
+            The library that the strategy needs is missing.
         """
         if self.library is not None:
             libraries.load(self.library)
@@ -123,7 +124,7 @@ class Strategy:
         return functools.partial(self.call, **given) if given else self.call
 
     def candidate(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the strategy as a decider of the C core expects it."""
+        """Return the tuple that describes the strategy to a decider of the C core."""
         return self._candidate({**given}) if given else self._default
 
     @functools.cached_property
@@ -192,13 +193,14 @@ def strategy(
     family : {"comprehensive", "refinement"}
     looks_at : iterable of str, optional
         The parts of the snapshot that influence the placement: some of load, communication, bytes,
-        coords, nodes, speed, memory.  If given, `pylb.Selector` may choose the function; default:
-        it is used by name only.
+        coords, nodes, speed, memory.  If given, `pylb.Selector` may choose the function.  Default:
+        the function is used only if the user asks for it.
 
     Raises
     ------
     DomainError
-        The name belongs to a strategy of the C core, or the family or a word is unknown.
+        The name belongs to a strategy of the C core, or the family or a word of
+        `looks_at` is unknown.
 
     Examples
     --------

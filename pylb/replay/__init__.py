@@ -2,7 +2,7 @@
 
 In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
 schedule (`Optimum`), simulations of the consensus protocol and of an LB step on many ranks.
-Imports all rooms from `model` to `io`.
+Imports `model`, `place`, `decide` and `io`.
 """
 
 from pylb.replay.generated import GeneratedRun, Imbalance

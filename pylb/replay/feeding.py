@@ -1,4 +1,4 @@
-"""Feed the phases of a recorded run to the C replay: loops, objects that remain, changed ranks."""
+"""Feed a recorded run to the C replay: its phases, and changes of objects and ranks in between."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pylb.replay.trace_conversion import Entities, one_phase, or_zeros, stretch_
 
 
 def feed(core: Any, trace: Phases, first: int, last: int) -> None:
-    """Run the phases of a loop.
+    """Run the phases `first` to `last` - 1, which are in one loop.
 
-    If the program changed sizes or positions of new objects in their first phase, a decision before
-    this phase uses the earlier values, which the record lists.
+    If the program changed sizes, positions or other properties of new objects in their first phase,
+    a decision before this phase uses the earlier values, which the record lists.
     """
     listed = trace.recorded.remaining if trace.recorded else {}
     ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
@@ -29,7 +29,10 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
 
 
 def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Divide phases into parts during which the given properties of the ranks do not change."""
+    """Cut the phases `first` to `last` - 1 at `ends`, and where properties of the ranks change.
+
+    Return a pair (begin, end) for each part.
+    """
     inner = {*ends, *_changes(trace)}
     cuts = [first, *sorted(i for i in inner if first < i < last), last]
     return list(itertools.pairwise(cuts))
@@ -42,7 +45,7 @@ def _changes(trace: Phases) -> set[int]:
 
 
 def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
-    """Say whether sizes or positions of these objects are different in phase i of the trace."""
+    """Say whether any property of these objects is different in phase i of the trace."""
     tasks = slice(*trace.task_ptr[i : i + 2].tolist())
     pairs: list[tuple[Any, Any]] = [
         (objects.bytes, trace.task_bytes),
@@ -57,7 +60,7 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
 
 
 def start(core: Any, trace: Phases, first: int) -> None:
-    """Start a loop with the objects that the record lists, if it begins with an LB step."""
+    """Start a loop with the objects that the record lists, if the loop begins with an LB step."""
     if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
         core.start(_listed(trace, objects, 2 * first + 1))
 
@@ -89,7 +92,7 @@ def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
 
 
 def loops(trace: Phases) -> list[tuple[Loop, int]]:
-    """Return the loops of the run, each with the phase at which it ended."""
+    """Return the loops of the run, each with the number of its last phase plus 1."""
     loops = trace.recorded.loops if trace.recorded else []
     if len(loops) < 2:
         n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases

@@ -1,4 +1,4 @@
-"""Generated programs: only the times of their iterations, to compare triggers."""
+"""Generated programs, which consist of iteration times only; they serve to compare triggers."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class Replay:
 
     @property
     def bytes(self) -> int:
-        """Bytes sent by these migrations."""
+        """Bytes that the migrations of all LB steps send."""
         return sum(r.bytes for r in self.balancings)
 
     def speedup_over(self, other: Replay) -> float:
@@ -221,7 +221,7 @@ def replay(
     ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
     the objects of phase i + 1, by the estimates of their loads at that time.  There is no LB step
     at the end of the last phase, unless the recorded program left its last loop early.  An object
-    stays on its first rank until an LB step moves it; an object that never may migrate is always
+    stays on its first rank until an LB step moves it; an object that may never migrate is always
     on its recorded rank.
 
     Parameters
@@ -243,8 +243,8 @@ def replay(
         Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
         same LB step; otherwise the result of the cost model for the objects that move.
     tell : bool
-        Whether the trigger knows `cost` before the first LB step.  Otherwise, it learns the cost
-        from the LB steps.
+        Whether the trigger knows the expected cost before the first LB step.  Otherwise, it learns
+        the cost from the LB steps.
     migration_alpha, migration_beta : float
         Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
     alpha, beta : float
@@ -334,7 +334,7 @@ def replay(
         if end == first:  # a loop without iterations leaves a due LB step for the next loop
             continue
         feed(core, trace, first, end)
-        # A run with a lag makes no LB step after its last iteration, even if it is left early.
+        # A run with a lag makes no LB step after its last iteration, even if a loop is left early.
         early = end < first + n and (end < trace.n_phases or not (lag or foresight))
         settle(core, trace, end, early)
     metrics, seconds = core.metrics(0)

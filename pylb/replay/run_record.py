@@ -33,10 +33,12 @@ class RunRecord(RunData):
         The receipts.
     loops : list of Loop
     remaining : dict of Stretch
-        By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
-        if objects were added or removed at the end of a loop or just before an LB step.
+        For some k, the objects that exist after k iterations, as a stretch without iterations;
+        recorded if objects were added or removed at the end of a loop or just before an LB step.
     starting : dict of Stretch
-        By k: the objects of an LB step at the start of a loop that begins after k iterations.
+        For some k, the objects of an LB step before a loop that begins after k iterations.
+    answers : list of (int, dict)
+        What the user's functions have returned about the ranks; see `pylb.io.RunFacts`.
     path : str
 
     Examples
@@ -67,7 +69,7 @@ class RunRecord(RunData):
     def of(cls, trace: Trace) -> RunRecord:
         """Make a record of a trace.
 
-        It has no receipts, and an iteration takes as long as its slowest rank.
+        The record has no receipts, and an iteration takes as long as its slowest rank.
 
         Raises
         ------

@@ -39,7 +39,7 @@ def optimum(
     The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
     placements, each with the shortest time to reach it: label-setting search (Dijkstra 1959) with
     branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which ignores the
-    present placement, and whenever no state had to be dropped.  Otherwise it is the best schedule
+    present placement, and whenever `width` excluded no state.  Otherwise it is the best schedule
     found, which is at least as good as the runs with each trigger and with some fixed periods.
 
     Parameters
@@ -51,7 +51,7 @@ def optimum(
     cost : float
         Seconds of each LB step.
     seed : int
-        For strategies that draw random numbers.
+        Seed of strategies that draw random numbers.
     width : int
         For strategies that depend on the present placement: at the end of each phase, an LB step is
         tried from this number of placements, those that are reached in the shortest time.  A larger
@@ -82,7 +82,7 @@ def optimum(
     seed, width = checks.whole("seed", seed, 0), checks.whole("width", width, 1)
     if params and len(entries) > 1:
         raise DomainError(
-            f"{next(iter(params))} is given: expected one strategy, not {len(entries)}"
+            f"{next(iter(params))} is given for {len(entries)} strategies: expected one strategy"
         )
     rows = [(e, e.bound(params), [] if e.call else e.values(params)) for e in entries]
     auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []

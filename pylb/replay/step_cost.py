@@ -21,7 +21,7 @@ from pylb.replay.protocol import protocol_params
 
 RECORD = _core.STATS_BYTES  # bytes of the statistics of an iteration
 FACTS, EDGE = 48, 40  # bytes that a rank sends to rank 0 for each object and for each edge
-MOVE = 16  # bytes of a key and its new rank
+MOVE = 16  # bytes of the key of an object and its new rank
 ENTRY = 24  # bytes, approximately, that a distributed strategy holds for an object or a rank
 
 
@@ -56,13 +56,13 @@ class LogGP(NamedTuple):
         return self.L + 2.0 * self.o + max(nbytes - 1.0, 0.0) * self.G
 
     def tree(self, n_ranks: int, nbytes: float) -> float:
-        """Return the seconds of a message up or down a binary tree, of equal size on all levels."""
+        """Return the seconds to send `nbytes` up or down a binary tree, one message per level."""
         return float(np.ceil(np.log2(n_ranks))) * self.message(nbytes)
 
     def exchange(self, n_ranks: int, messages: F64, nbytes: F64) -> float:
         """Return the seconds of a sparse exchange, whose end the ranks find by a reduction.
 
-        messages, nbytes: (p,), the messages and bytes that each rank sends or receives.
+        messages, nbytes: (p,), those that each rank sends and receives, added up.
         """
         busiest = float((messages * max(self.o, self.g) + nbytes * self.G).max())
         return busiest + self.L + 2.0 * self.tree(n_ranks, RECORD)
@@ -140,8 +140,8 @@ def simulate_step(
     - for a central strategy, rank 0 gets 48 bytes per object and 40 bytes per edge by a tree, and
       sends back 16 bytes per move;
     - objects move from their old rank to the new one in one message per pair of ranks;
-    - the old rank of a moved object sends its new rank to the object's home rank (see `Directory`),
-      which sends it to the ranks that send to the object, in 16 bytes each.
+    - the old rank of a moved object tells the object's home rank (see `Directory`) the new rank;
+      the home rank tells the ranks whose objects send to the object; each notice has 16 bytes.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
 def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
     """Simulate the messages about the new rank of each moved object.
 
-    The object's old rank sends one to the object's home, which sends it to the ranks that send to
+    The object's old rank tells the object's home rank, which tells the ranks whose objects send to
     the object.
     """
     p = snapshot.n_ranks

@@ -23,7 +23,7 @@ class Prices:
     cost : float or None
         Seconds of each LB step, if the user gives them.
     tell : bool
-        Whether the decider knows `cost` in advance.
+        Whether the decider knows the expected cost of the first LB step in advance.
     network : (alpha, beta)
         Seconds per message and per byte, as given; (0, 0): not given.
     moves : (float, float)
@@ -75,15 +75,16 @@ class Prices:
         They are the median of the recorded LB steps, or what was measured before the first one.
         """
         done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
-        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in done if r.moved]
-        known = [max(x, r.seconds_statistics) for x, r in zip(rest, done, strict=False) if x == x]
+        moved = [r for r in done if r.moved]
+        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in moved]
+        known = [max(x, r.seconds_statistics) for x, r in zip(rest, moved, strict=True) if x == x]
         measured = self._known("steps")
         if known:
             return float(np.median(known))
         return 0.0 if math.isnan(measured) else measured
 
     def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
-        """Return the expected cost of a first LB step, and its part that depends on what moves.
+        """Return the expected cost of a first LB step, and its part for the objects that move.
 
         nan: the decider does not know the value.
         """
@@ -100,7 +101,8 @@ class Prices:
     def _first_cost(self) -> float:
         """Return the cost of an LB step in which all objects of the first phase migrate.
 
-        Costs that the record does not have count as zero, as in the LB steps of the replay.
+        Without recorded loops, handling counts as free.  nan: there are no phases, or the
+        recorded run did not measure the handling.
         """
         t = self._trace
         handling = self._known("handling") if self._loops else 0.0
@@ -139,7 +141,7 @@ class Prices:
 
 @functools.cache
 def copy_speed() -> float:
-    """Measure in how many seconds this machine copies a byte; sending a byte takes no less."""
+    """Measure the seconds to copy a byte on this machine; to send one takes at least as long."""
     data = np.zeros(1 << 22, np.uint8)
     best = math.inf
     for _ in range(3):

@@ -12,11 +12,11 @@ from pylb.io.phases import frozen
 from pylb.model import checks
 from pylb.replay.trace import Trace
 
-SOME = 2**17  # most numbers that one call of NumPy makes, so that Ctrl-C takes effect soon
+SOME = 2**17  # largest number of values that one call of NumPy computes: Ctrl-C acts between calls
 
 
 def _repeated(row: NDArray[Any], m: int) -> NDArray[Any]:
-    """Return `row`, m times."""
+    """Return m copies of `row`, one after the other."""
     out = np.empty((m, len(row)), row.dtype)
     some = max(1, SOME // len(row))
     for k in range(0, m, some):
@@ -38,14 +38,15 @@ def hotspot(
     """Generate a run of objects in a ring, placed in blocks, with a hot spot that moves.
 
     The load of an object is ``1 ms * (1 + peak * exp(-(d / width)**2 / 2))``, where d is its
-    distance from the hot spot, times a log-normal factor that is drawn for each phase.  In each
-    phase, an object sends 8 KiB to each of its two neighbours.  A migration sends 64 KiB.
+    distance from the hot spot as a fraction of the ring, times a log-normal factor that is drawn
+    for each object in each phase.  In each phase, an object sends 8 KiB to each of its two
+    neighbours.  A migration sends 64 KiB.
 
     Parameters
     ----------
     n_ranks, n_objects, n_phases : int
     peak : float
-        Load in the middle of the hot spot, divided by the load far away from it.
+        What the hot spot adds in its middle, divided by the load far away from it.
     width : float
         Width of the hot spot, as a fraction of the ring.
     turns : float

@@ -63,7 +63,9 @@ class Trace(Phases):
             A file is truncated, corrupt or not an LBDatafile (the message names byte and line), or
             the phases differ between ranks.
         MissingPartError
-            A file is compressed and the module brotli is absent.
+            A file is compressed and the module brotli is absent, or it is HDF5 and h5py is absent.
+        DomainError
+            `stem` is given, but the path is not a folder; or `threads` is below 1.
 
         Examples
         --------
@@ -76,15 +78,15 @@ class Trace(Phases):
 
     @classmethod
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
-        """Make a trace whose phases are these snapshots; their objects keep their order.
+        """Make a trace whose phases are these snapshots; objects keep their order.
 
         Objects with the same `key` are the same object in all phases.  `node` is not kept.
 
         Raises
         ------
         DomainError
-            There are no snapshots; an object has several loads; or the number of ranks, `speed`,
-            `background` or `memory_limit` differ between the snapshots.
+            There are no snapshots; an object has several loads; only some snapshots have `coords`;
+            or the number of ranks, `speed`, `background` or `memory_limit` differ between them.
         DuplicateKeyError
             A key occurs twice in one snapshot.
         """
@@ -167,7 +169,8 @@ class Trace(Phases):
         """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
 
         A trace that was read from such files keeps everything: unknown keys, formats of numbers,
-        subphases, attributes, metadata.  Without `rank`, the files are identical byte by byte.
+        subphases, attributes, metadata.  Without `rank`, the text of each file is identical to that
+        of the file that was read, byte by byte.
 
         Parameters
         ----------
@@ -190,6 +193,8 @@ class Trace(Phases):
         DomainError, OutOfRangeError
             `rank` has the wrong length or an invalid rank, or moves an object that may not migrate;
             or the folder has a run of the same name with more ranks.
+        StateError
+            A file has changed since it was read.
         """
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
@@ -205,8 +210,8 @@ class Trace(Phases):
         for name in ("task_entity", "task_rank", "task_load"):
             if not np.array_equal(getattr(self, name), arrays[name][tasks]):
                 raise DomainError(
-                    f"{name} is not as recorded: expected a placement as rank=; other changes are "
-                    f"written by Trace.from_snapshots(trace).write(...)"
+                    f"{name} is not as recorded: expected a new placement as rank=; write other "
+                    f"changes by Trace.from_snapshots(trace).write(...)"
                 )
 
     def _placement(self, rank: ArrayLike) -> I32:
@@ -277,7 +282,8 @@ class Trace(Phases):
 
         Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
         (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1
-        if that end is not a task of the phase), `bytes` and `messages`.  Parameter and errors: see
+        if that end is not a task of the phase), `bytes` and `messages`.  A trace that was not read
+        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter and errors: see
         `tasks`.
         """
         pandas = optional.require("pandas")

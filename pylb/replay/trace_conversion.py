@@ -117,7 +117,7 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
                 f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
             )
         if (s.coords is None) != (first.coords is None):
-            raise DomainError(f"snapshots[{i}] and the first one: expected coords in both or none")
+            raise DomainError(f"snapshots[{i}] and the first: expected coords in both or in none")
         for name in OF_RANKS:
             a, b = getattr(s, name), getattr(first, name)
             if (a is None) != (b is None) or not np.array_equal(a, b):
@@ -187,7 +187,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        mine = entity[at : at + n]  # entities in order of keys, as in the snapshots of a run
+        mine = entity[at : at + n]  # the entities of the stretch's objects, in their order
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k
@@ -227,7 +227,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
 
 
 def or_zeros(column: Any, n: int) -> Any:
-    """Return a column of n numbers; None: zeros."""
+    """Return the column, which has n numbers, or n zeros if it is None."""
     return np.zeros(n, np.int64) if column is None else column
 
 

@@ -9,7 +9,7 @@ together; `lagged_loop`: each rank at its own pace) and a mode (`modes`: measure
 repeat a recorded run; `shadow`), which share a `RunState`.  If the program owns its data, it uses
 `Advisor`.  An Advisor has an `advisor_loop`; its mode "on" is in `advising_mode`, and its other
 modes are those of a Balancer.  `rows` and `tiles` divide arrays instead of objects.  This room
-(folder of the source) may import all rooms except `lab` and `cli`.
+(folder of the source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
 
 Words of this room: a *cell* is a piece of the program's own data, as an Advisor sees it; an
 *iteration* of a Balancer is called a *step* of an Advisor; a loop with a *lag* does not wait for

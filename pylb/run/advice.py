@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Agreement
-from pylb.comm.plan import Plan
+from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.plan import Plan, checked_rows
+from pylb.console import count
 from pylb.errors import DomainError, StateError
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 from pylb.run.cell_step import PlacedCells
 from pylb.run.stopwatch import Stopwatch
@@ -50,8 +52,8 @@ class Advice:
         self.rank: I32 | None = None if part is None else part.rank
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
-        self.over = False
-        self._plan: Plan | None = None  # the communication plan of `migrate`
+        self.over = False  # whether a later step has ended
+        self._plan: Plan | None = None  # the communication plan of `migrate`; None: not made yet
 
     def __bool__(self) -> bool:
         return True
@@ -101,7 +103,7 @@ class Advice:
             pickled.
         offset : (n + 1,) array of int, optional
             For cells with several rows each: the rows of cell i are ``offset[i]`` to
-            ``offset[i + 1]`` of each array.
+            ``offset[i + 1] - 1`` of each array.
 
         Returns
         -------
@@ -114,8 +116,8 @@ class Advice:
         StateError
             The advice has no cells, or belongs to an earlier step.
         DomainError
-            An array does not have one row for each cell.  All ranks that exchange cells with this
-            rank raise, too.
+            No array is given, an array does not have one row for each cell, `offset` does not have
+            n + 1 ascending entries, or the ranks give different arguments; raised on every rank.
 
         Examples
         --------
@@ -140,17 +142,24 @@ class Advice:
             return self._move(values, offset)
 
     def _move(self, values: tuple[Any, ...], offset: ArrayLike | None) -> Any:
-        if not values:
-            raise DomainError("migrate(): expected at least one array or list")
+        rank = self._cells("migrate()").rank
+        sizes: I64 | None = None
+        with Attempt() as tried:
+            if not values:
+                raise DomainError("migrate() without values: expected at least one array or list")
+            if offset is not None:
+                sizes = _sizes(offset, len(rank))
+            n = len(rank) if sizes is None else int(sizes.sum())
+            for i, value in enumerate(values):
+                if isinstance(value, np.ndarray if sizes is not None else (np.ndarray, list)):
+                    checked_rows(f"array {i}", value, n)
+        form = f"migrate({count(len(values), 'array')}{', offset' * (offset is not None)})"
+        self._agreement.agree(Step.OBJECTS, form, tried.error)
         if self._plan is None:
-            self._plan = Plan.on(self._agreement, self._cells("migrate()").rank)
-        plan = self._plan
-        if offset is None:
-            return plan.forward(*values)
-        starts = np.asarray(offset)
-        if starts.shape != (plan.n_items + 1,):
-            raise DomainError(f"offset has shape {starts.shape}: expected ({plan.n_items + 1},)")
-        sized = plan.resize(np.diff(starts))
+            self._plan = Plan.on(self._agreement, rank)
+        if sizes is None:
+            return self._plan.forward(*values)
+        sized = self._plan.resize(sizes)
         came = sized.forward(*values)
         assert sized.received_sizes is not None
         new = np.concatenate([[0], np.cumsum(sized.received_sizes)])
@@ -164,8 +173,8 @@ class Advice:
     def was_carried_out(self, keys_before: I64 | None, keys: I64 | None) -> bool | None:
         """Say whether this rank has followed the advice; None: not known.
 
-        The answer is yes if at least half of the cells that should leave this rank are gone.  If
-        none should leave, it is yes if at least half of those that should come are here.
+        True: at least half of the cells that should leave this rank are gone.  If no cell should
+        leave, True: at least half of the cells that should come have come.
         """
         if self._part is None or keys_before is None or keys is None:
             return None
@@ -177,6 +186,21 @@ class Advice:
             came = np.isin(self._part.keys, keys)
             return bool(2 * np.count_nonzero(came) >= len(came))
         return None
+
+
+def _sizes(offset: ArrayLike, n: int) -> I64:
+    """Return the number of rows of each of n cells."""
+    starts = checks.floats("offset", offset, n + 1)
+    if starts[0] != 0:
+        raise DomainError(f"offset[0] is {starts[0]:g}: expected 0, the first row of cell 0")
+    whole = (starts == np.rint(starts)) & (starts < 2**53)
+    bad = np.flatnonzero(~(whole & (starts == np.maximum.accumulate(starts))))
+    if len(bad):
+        raise DomainError(
+            f"offset[{bad[0]}] is {starts[bad[0]]:g}: expected a whole number, not less than the "
+            "entry before it"
+        )
+    return np.diff(starts).astype(np.int64)
 
 
 def _by_rank(rank: I32, values: Any) -> dict[int, I64]:

@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Raise an error: the placeholder for a strategy if the program redistributes its own data."""
+    """Raise an error; takes the place of a strategy if the program redistributes its own data."""
     raise StrategyError("the program itself redistributes its data")
 
 
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
         The names of these arguments.
     cells : Cells
     changed : bool
-        Whether the cells differ from those of the previous step.
+        Whether the keys of the cells (without keys: their number) differ from the previous step.
     sent : CellMessages
         What the cells sent when `edges` were last examined.
     features : (n, k) float64 or None
@@ -71,14 +71,14 @@ class Measured(NamedTuple):
 
 
 class AdvisorState(RunState):
-    """The state, on one rank, of the run of a code that owns its data.
+    """The state of a run on one rank, if the program owns its data.
 
     Attributes
     ----------
     cells : LocalCells
     places : bool or None
         Whether the program gives cells (True), or only the time of each rank (False); None: not
-        known before its first step.
+        known yet, before the first step.
     model : LoadModel or None
         Estimates the loads of cells from their features.
     features : (n, k) float64 or None
@@ -93,7 +93,10 @@ class AdvisorState(RunState):
         self.features: F64 | None = None
 
     def step(self) -> CellStep:  # type: ignore[override]
-        """Return the LB step that follows the most recent step of the program.  Collective."""
+        """Return the LB step that follows the most recent step of the program.
+
+        Collective if loads are estimated from features.
+        """
         loads, measured = self.cells.now.loads, self.features is None
         if self.model is not None and self.features is not None:
             loads = self.features @ LoadModel.coefficients(self._sums(self.model))
@@ -160,9 +163,10 @@ class AdvisingMode(MeasuringMode):
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
 
-        The cost is the time to gather the cells, to send their new ranks, and to move some cells.
-        It is nan if the user chose the strategy: such runs must not depend on measured times.  The
-        second value is always nan (not known).
+        The cost is the seconds to gather the cells, to send their new ranks, and to send all cells
+        of a rank to another rank.  The cost is nan without cells, and after the first loop.  It is
+        also nan if the user chose the strategy, because such runs must not depend on measured
+        times.  The second value is always nan (not known).  Collective.
         """
         state = self._state
         if not (state.places and state.decider.settings.selects and self._core is None):
@@ -176,14 +180,15 @@ class AdvisingMode(MeasuringMode):
 
     @property
     def core(self) -> _core.Advisor:
-        """The state machine; it exists after the loop has started."""
+        """The state machine of the C library; it exists after the loop has started."""
         assert self._core is not None
         return self._core
 
     def advise(self, stats: Stats, now: int) -> bool:
         """Observe the statistics of a step; return whether an LB step is due after step `now`.
 
-        Collective if the decider asks for the load database (`PREVIEW`).
+        Collective if the decider asks for the load database (`PREVIEW`), or if the trigger is a
+        user's function.
         """
         state = self._state
         was_off = state.decider.core.ledger[0]

@@ -41,8 +41,8 @@ class Advisor(RunResults):
     (`rebalancing`).
 
     - *When only*: a rank gives its seconds, and the program redistributes in its own way.
-    - *When and where*: a rank also gives its cells, and the advice has the new rank of each.  In
-      the first step, the advisor then also measures what an LB step may cost.
+    - *When and where*: a rank also gives its cells, and the advice has the new rank of each.  If
+      pylb chooses the strategy, the advisor measures in the first step what an LB step may cost.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Advisor(RunResults):
         0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
         statistics of D steps ago.
     clock : {"auto", "wall", "cpu"}
-        The clock of `timed`; the same as for `Balancer`.
+        The clock of `timed`; see `Balancer`.
     seed : int
         Seed for strategies that draw random numbers.
     give_up : bool, optional
@@ -73,7 +73,7 @@ class Advisor(RunResults):
     unlike : bool, optional
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
-        and `lag` is 0.
+        `lag` is 0, and no `speed` is given.
     speed, background, memory_limit : optional
         Properties of the ranks, as for `Balancer`.  A memory limit applies to the sum of the cells'
         `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
@@ -254,7 +254,8 @@ class Advisor(RunResults):
         There are four ways to give the time of this rank's work: `timed` or `seconds` alone ("when
         only"); `loads`; `weights` together with `timed` or `seconds`; `features` together with
         `timed` or `seconds`.  All ranks give the same arguments, each for its own cells; a rank
-        without cells gives empty arrays.  Arrays are only read, and sent only if an LB step is due.
+        without cells gives empty arrays.  Arrays are only read.  They are sent to rank 0 only when
+        all cells are needed there, e.g. for an LB step or for `save`.
 
         Parameters
         ----------
@@ -292,8 +293,9 @@ class Advisor(RunResults):
         Raises
         ------
         DomainError
-            A load is negative, NaN or infinite; arrays differ in length; not exactly one of
-            `seconds` and `timed` is used; or the arguments differ between ranks.
+            A load is negative, NaN or infinite; arrays differ in length; `seconds` is given
+            together with `timed` or `loads`; there is no time; or the arguments differ between
+            ranks.
         DuplicateKeyError, UnknownKeyError
             An LB step has found a key twice, or an edge to an unknown cell; or the source of an
             edge is not a cell of this rank.
@@ -334,8 +336,8 @@ class Advisor(RunResults):
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
-        Its time is the cost of the LB step.  Raises StateError if `advise` has not just advised to
-        rebalance, or within another block of `timed` or `rebalancing`.
+        The time of the block is the cost of the LB step.  Raises StateError if `advise` has not
+        just advised to rebalance, or within another block of `timed` or `rebalancing`.
         """
         self._check_advised("rebalancing()")
         return self._watch.move
@@ -355,7 +357,8 @@ class Advisor(RunResults):
     def finish(self) -> None:
         """End the program's own loop: complete its pending steps and the record.  Collective.
 
-        Not needed with `iterate`.  Further steps may follow.
+        Not needed with `iterate`.  Further steps may follow.  If there are several advisors, all
+        ranks call `finish` for them in the same order; otherwise ranks wait for each other forever.
         """
         self._loop.close()
 
@@ -378,7 +381,10 @@ class Advisor(RunResults):
 
     @property
     def coefficients(self) -> F64 | None:
-        """Seconds per unit of each feature, (k,), fitted to this rank's steps, or None."""
+        """Seconds per unit of each feature or weight, (k,), fitted to this rank's steps.
+
+        None if `advise` was given neither features nor weights.
+        """
         return self._input.coefficients
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ class AdvisorInput:
 
     def __init__(self, state: AdvisorState, watch: Stopwatch) -> None:
         self._state, self._watch = state, watch
-        self._said = False  # whether `_rebalanced` has warned
+        self._said = False  # whether `_rebalanced` has logged its warning
 
     @property
     def coefficients(self) -> F64 | None:
@@ -116,7 +116,8 @@ class AdvisorInput:
     def _by_model(self, features: F64, seconds: float, arrays: Any) -> Cells:
         """Make cells whose loads add up to the rank's seconds.
 
-        They are proportional to the loads that a model, fitted to all steps so far, predicts.
+        The loads are proportional to the predictions of a model, which is fitted to all steps of
+        this rank so far.
         """
         model = self._state.model
         if model is None or len(model.sums) != features.shape[1]:
@@ -128,9 +129,10 @@ class AdvisorInput:
         return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
-        """Say whether this rank followed the advice and timed it.
+        """Say whether this rank followed the advice and timed the redistribution.
 
-        If it did only one of the two, warn once.
+        If the rank did only one of the two, warn once.  If it is not known whether the rank
+        followed the advice, say whether the rank timed a redistribution.
         """
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)

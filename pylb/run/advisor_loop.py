@@ -23,7 +23,7 @@ log = logging.getLogger("pylb")
 class LaggedSteps(OpenLoop):
     """Steps with a lag: a rank waits only for the statistics of the step `lag` steps ago.
 
-    Nonblocking reductions compute them while the program continues.
+    Nonblocking reductions compute the statistics while the program continues.
     """
 
     def __init__(self, agreement: Agreement, lag: int) -> None:
@@ -33,7 +33,7 @@ class LaggedSteps(OpenLoop):
         if running is not None:
             running.finish()
         self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
-        self._ready: list[Stats] = []  # statistics that `serve` has taken; `drain` yields them
+        self._ready: list[Stats] = []  # statistics that `serve` took, for `drain`
         # Contributions of this rank to the steps whose statistics are not known yet.
         self._under_way: deque[tuple[Contribution, str]] = deque()
         self._next = 0  # number of the next step
@@ -57,7 +57,7 @@ class LaggedSteps(OpenLoop):
         Exception
             `error`, or the error of another rank.
         StateError, DomainError, RemoteError
-            The ranks are in different steps or have different arguments, or one has ended.
+            The ranks are in different steps or have different arguments, or a rank has ended.
         """
         self._agreement.last_step = (mine.kind, mine.iteration, words)
         self._next = mine.iteration + 1
@@ -74,7 +74,10 @@ class LaggedSteps(OpenLoop):
         return Stats._make(record)
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """Complete the pending steps, and yield their statistics.  Collective."""
+        """Complete the pending steps, and yield their statistics.  Collective.
+
+        step: number of the next step.
+        """
         if self._failed:
             return
         self._next = step
@@ -132,7 +135,7 @@ class AdvisorLoop:
     step : int
         Number of the present step.
     advice : Advice or None
-        The advice at the end of the previous step.
+        The advice at the end of the previous step; None: there was none.
     n : int or None
         Number of steps of the present loop of `iterate`; None: the program has its own loop.
     """
@@ -144,8 +147,8 @@ class AdvisorLoop:
         self.n: int | None = None
         self.in_loop = False
         self._open = False
-        self._steps: LaggedSteps | None = None  # only with a lag
-        self._last = 0.0  # time of the clock at the end of the previous step
+        self._steps: LaggedSteps | None = None  # with a lag: the steps under way
+        self._last = 0.0  # clock time at the end of the previous step
         self._expected = 0  # number of the present step of `iterate`
 
     # ---- for reports -----------------------------------------------------------------------------
@@ -156,7 +159,7 @@ class AdvisorLoop:
         return self._state.options.lag > 0 and self.in_loop
 
     def take(self) -> None:
-        """Do nothing: the records already have every step that this rank knows of."""
+        """Do nothing: the records already have every step whose statistics this rank has."""
 
     def settle(self) -> None:
         """Complete the pending steps.  Collective."""
@@ -185,7 +188,7 @@ class AdvisorLoop:
             raise StateError(f"advise() was called twice in step {self._expected}")
 
     def end(self, is_over: bool) -> None:
-        """End a loop of `iterate`; is_over=False: by break, an error or an interrupt."""
+        """End a loop of `iterate`; is_over=False: left early (break, error or interrupt)."""
         self.in_loop, self.n = False, None
         if not is_over:
             self._open = False
@@ -193,7 +196,7 @@ class AdvisorLoop:
                 self._steps.give_up(False)
 
     def _begin(self, mine: Measured | None, error: Exception | None) -> None:
-        """Begin the loop at the end of its first step, which gives its arguments.  Collective."""
+        """Begin the loop when its first step ends and its arguments are known.  Collective."""
         state = self._state
         self.settle()
         loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
@@ -327,7 +330,7 @@ def _sample(mine: Measured | None, number: int, background: float) -> Contributi
 
 
 def _complete(stats: Stats) -> Stats:
-    """Fill in the time of a step: the largest load, if no rank was timed."""
+    """If no rank was timed, the largest load is the time of the step: set time and idle times."""
     if stats.time_max > 0:
         return stats
     most, least = stats.load_max, stats.load_min

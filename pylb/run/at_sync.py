@@ -37,7 +37,7 @@ class AtSync(Enum):
     >>> lb = pylb.Balancer(comm, lag=2)
     >>> lb.add(7, "an object")
     >>> lb.begin(3)  # three iterations
-    >>> lb.at_sync(7)  # object 7 has finished its first one
+    >>> lb.at_sync(7)  # object 7 has finished its first iteration
     <AtSync.GO: 'go'>
     """
 
@@ -60,7 +60,8 @@ class AtSyncProtocol(OpenLoop):
     balances : bool
         Whether to rebalance; False: measure only.
     each : bool
-        True: each object reports the end of its iterations.  False: only the rank as a whole does.
+        True: each object reports the end of each of its iterations.  False: only the rank as a
+        whole reports it.
     """
 
     def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
@@ -83,7 +84,7 @@ class AtSyncProtocol(OpenLoop):
         super().__init__(state.agreement)
 
     def bind(self, store: Store) -> None:
-        """Pass the list of this rank's objects to the C core, after it has changed."""
+        """Tell the C core which objects this rank has now."""
         keys = tuple(store.keys.tolist()) if self.each else None
         arrays = store.seconds, store.window, store.estimates
         self.core.bind(keys, store.recorder, *arrays, self._facts.background)

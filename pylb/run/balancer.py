@@ -68,12 +68,13 @@ class Balancer(ProgramObjects, RunResults):
     lag : int or inf
         0: at the end of each iteration all ranks wait for one another, and messages are delivered.
         D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
-        own communication; sensible values are 2 to 8.  inf: a rank never waits; the loop must then
-        be run by `begin` and `at_sync`.
+        own communication; sensible values are 2 to 8.  inf: an object may be up to 64 iterations
+        ahead of the statistics; the loop must then be run by `begin` and `at_sync`.
     clock : {"auto", "wall", "cpu"}
         The clock that times objects.  "auto": elapsed time, without the time that the rank waited
-        for a core because other processes had it (only on Linux; other systems: like "wall").
-        "wall": elapsed time.  "cpu": processor time; sleep, input and output do not count.
+        for a core because other processes had it; like "wall" if the system is not Linux, or if a
+        quota of processor time limits only this rank.  "wall": elapsed time.  "cpu": processor
+        time; sleep, input and output do not count.
     load : callable, optional
         ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
         instead of the object's time.
@@ -244,7 +245,7 @@ class Balancer(ProgramObjects, RunResults):
     def begin(self, n: int) -> None:
         """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
 
-        Every object of this rank may then run its first iteration; it reports the end of each
+        Every object of this rank may then run its first iteration, and reports the end of each
         iteration by `at_sync`.  The `lag` limits by how many iterations an object may be ahead of
         the statistics.  The errors are those of `iterate`, and StateError if `lag` is 0.
         """
@@ -253,9 +254,9 @@ class Balancer(ProgramObjects, RunResults):
     def at_sync(self, key: int | None = None) -> AtSync:
         """Report that an object has finished its iteration, and ask what to do next.
 
-        Call it again with the same key to ask again; without a key, ask for this rank.  It never
-        waits for other ranks.  The object's load in the iteration is the time that ``local()`` has
-        measured for it.
+        Call it again with the same key to ask again; without a key, ask for this rank.  The call
+        never waits for other ranks.  The object's load in the iteration is the result of the
+        function `load`, or else the time that ``local()`` has measured for the object.
 
         Returns
         -------
@@ -321,8 +322,8 @@ class Balancer(ProgramObjects, RunResults):
         Raises
         ------
         StateError
-            `local`, `add` or `remove` was called before in this iteration; the mode is "shadow"; or
-            `replay` was given.
+            `local`, `add`, `remove` or `send` was called before in this iteration; the call is
+            within a loop with a lag; the mode is "shadow"; or `replay` was given.
         SerializationError
             An object or a message is not a plain value; the error names it.
         MissingPartError, OSError
@@ -366,7 +367,8 @@ class Balancer(ProgramObjects, RunResults):
         FormatError
             A file is cut short or damaged, is of another version, or is no checkpoint.
         DomainError, StateError, SerializationError
-            The checkpoint was written with different arguments; an object cannot be restored.
+            `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
+            asked for; an object cannot be restored.
         """
         lb = cls(comm, **{"record": False, **options})
         restore(lb._state, lb._mode, path, unpack, pickled)

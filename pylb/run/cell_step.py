@@ -1,4 +1,4 @@
-"""The LB step of a program that owns its cells: gather them on rank 0, and place them there."""
+"""The LB step of a program that owns its cells: rank 0 gets all cells and finds the new ranks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlacedCells(NamedTuple):
     keys : (m,) int64
         Keys of the cells that come to this rank, sorted by their old rank.
     source : (m,) int32
-        Old rank of each of these cells.
+        Old rank of each cell that comes to this rank.
     """
 
     figures: F64

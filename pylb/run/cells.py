@@ -13,7 +13,7 @@ from pylb.model.snapshot import F64, I64, _array
 from pylb.run.object_sizes import SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
-# Optional properties of cells: arrays (n,) of these types.
+# Optional properties of n cells, and the types of their arrays (n,).
 OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}
 
 
@@ -51,7 +51,8 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
     Raises
     ------
     DomainError
-        An array does not have one entry for each cell, or has the wrong type.
+        An array does not have one entry for each cell, or has the wrong type; or edges are given
+        without keys.
     """
     n = len(loads)
     columns = {
@@ -95,7 +96,7 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Return the edges as an array with the columns of `Mail.edges`, (m, 5), without multicasts.
+    """Return the edges, (m, 5), with the columns of `Mail.edges`; no edge is part of a multicast.
 
     Raises
     ------
@@ -159,7 +160,7 @@ class LocalCells:
     now : Cells
         The cells in the most recent step.
     keys : (n,) int64
-        Keys of these cells.
+        Keys of the cells in `now`.
     whole : bool
         Whether all work of the rank is one cell.
     version : int
@@ -171,7 +172,7 @@ class LocalCells:
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.n_objects = 0
-        self.sizes = SizeEstimator()  # never used: the cost of packing a cell is not known
+        self.sizes = SizeEstimator()  # measures nothing: the time to pack a cell is not known
         self.now = Cells(np.zeros(0), 0.0)
         self.whole = True
         self.sent = CellMessages()
@@ -198,11 +199,11 @@ class LocalCells:
     def changed(self, now: Cells) -> bool:
         """Say whether keys (without keys: the number of cells) differ from the previous step."""
         if now.keys is None:
-            return len(now.loads) != len(self.keys)
+            return self.now.keys is not None or len(now.loads) != len(self.keys)
         return not np.array_equal(now.keys, self.keys)
 
     def messages_of(self, now: Cells) -> CellMessages:
-        """Return what these cells send in a step.
+        """Return what the cells `now` send in a step.
 
         Raises
         ------
@@ -220,7 +221,7 @@ class LocalCells:
         return CellMessages(edges, int(out[:, 1].sum()), int(out[:, 0].sum()))
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
-        """Keep the cells of a step that has ended."""
+        """Keep the cells of a step that has ended; changed: the result of `changed`."""
         self.version += any(not _equal(now, self.now, name) for name in OPTIONAL)
         self.now, self.sent = now, sent
         if changed:

@@ -1,4 +1,4 @@
-"""Placement by rank 0: it makes a snapshot of the load database, and runs the strategy on it."""
+"""Placement by rank 0, which makes a snapshot of the load database and runs the strategy on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Known(NamedTuple):
     work : (n,) float64 or None
         The user's estimates of each object's work, in any unit.
     drift : (n,) float64 or None
-        Change of each load per iteration, if the decider chooses the strategy.
+        Seconds by which each load changes per iteration, if the decider chooses the strategy.
     """
 
     snapshot: Snapshot
@@ -41,7 +41,7 @@ class Known(NamedTuple):
 
 
 class CentralPlacement(NamedTuple):
-    """The result of an LB step on rank 0.
+    """The placement that rank 0 computes in an LB step.
 
     Attributes
     ----------
@@ -95,11 +95,14 @@ class CentralStep(Generic[Part]):
     def _parts(
         self, placement: CentralPlacement, known: Known, db: Database, own: list[I32]
     ) -> dict[int, Part]:
-        """Make each rank's part; own: the new ranks of each rank's objects, in its order."""
+        """Return, by rank, the part of the placement that is sent to that rank.
+
+        own: for each rank, the new ranks of its objects, in the order of its `_part`.
+        """
         raise NotImplementedError
 
     def _stay(self, part: Part) -> None:
-        """Do what follows a placement in which no object moves; for `rehearse`.  Collective."""
+        """Do the collective steps of a migration that moves nothing; for `rehearse`."""
 
     def _gather_parts(self) -> list[tuple[Any, ...]]:
         """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
@@ -142,9 +145,9 @@ class CentralStep(Generic[Part]):
         return self.agreement.step(Step.COMMIT, self.iteration, cost=seconds)[0].cost_max
 
     def preview(self) -> float:
-        """Estimate the seconds per iteration that better estimates of the speeds would save.
+        """Estimate the seconds per iteration that a new placement would save.
 
-        Collective.
+        Collective; all ranks get the same number.
         """
         whole = self._gather_parts()
         gain = np.zeros(1)
@@ -173,6 +176,8 @@ def snapshot_of(
         Seconds of each object, sorted by key.
     rank : (n,) int32
         Rank of each object, sorted by key.
+    coords : (n, 3) float64, optional
+        Position of each object, sorted by key.
     facts : mapping, optional
         Properties of the ranks that the user has given, see `RankFacts`.
     """

@@ -84,7 +84,10 @@ def _each_file(
 
 
 def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> None:
-    """Raise StateError in the middle of an iteration, or if the options exclude checkpoints."""
+    """Raise StateError in the middle of an iteration, or if the options exclude checkpoints.
+
+    Between two loops, first apply the additions and removals of objects on this rank.
+    """
     objects, options = state.objects, state.options
     if options.mode == "shadow" or options.replay is not None:
         raise StateError(

@@ -10,7 +10,7 @@ from pylb.comm.cores import Cores
 
 
 def _processor_ticks() -> tuple[int, int]:
-    """Return the clock ticks given to other virtual machines, and all ticks (see proc(5))."""
+    """Return the clock ticks that other virtual machines used, and all ticks; see proc(5)."""
     try:
         with open("/proc/stat") as file:
             ticks = [int(word) for word in file.readline().split()[1:9]]
@@ -53,6 +53,6 @@ class CoreWaits:
         return stolen / every if every > 0 else 0.0
 
     def figures(self) -> dict[str, Any]:
-        """Return these values for reports and records; those that are 0 or empty are left out."""
+        """Return `cores` (in words), `waited` and `stolen`, unless they are 0 or empty."""
         out = {"cores": self.cores.words, "waited": self.waited, "stolen": self.stolen}
         return {name: value for name, value in out.items() if value}

@@ -13,7 +13,7 @@ from pylb.run.report import Report
 from pylb.virtual import VirtualCluster
 
 SLOW = (5e-6, 4e-9)  # seconds per message and per byte: a slow network, so LB steps have a cost
-GHOST = np.zeros(1024)  # message of 8 KiB to a neighbour in each iteration
+GHOST = np.zeros(1024)  # 8 KiB: message to each neighbour in each iteration
 
 
 class Cell:
@@ -24,7 +24,7 @@ class Cell:
         self.data = np.zeros(8192)
 
     def seconds(self, iteration: int, iterations: int) -> float:
-        """Return the seconds of this cell's next iteration."""
+        """Return the seconds of this cell in one iteration; iterations: their number in the run."""
         apart = abs((self.place - 1.5 * iteration / iterations + 0.5) % 1.0 - 0.5)
         return float(1e-3 * (1.0 + 8.0 * np.exp(-0.5 * (apart / 0.06) ** 2)))
 
@@ -63,8 +63,8 @@ def run(
 ) -> Report:
     """Run the program on `n_ranks` virtual ranks.
 
-    Virtual time passes only when the program declares it, so the loads are the same in every run.
-    The run time of strategies is measured.
+    Virtual time passes only when the program declares it, or when a message is sent.  So the loads
+    are the same in every run, and strategies take no time.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def _record(text: str) -> dict[str, Any]:
     if text in ("0", "1"):
         return {"record": text == "1"}
     if not text.endswith(SUFFIXES):
-        raise DomainError(f"expected a path with {' or '.join(SUFFIXES)}, or 0 or 1")
+        raise DomainError(f"expected a path that ends in {' or '.join(SUFFIXES)}, or 0 or 1")
     return {"record": text}
 
 

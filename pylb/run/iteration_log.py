@@ -9,12 +9,12 @@ import numpy as np
 
 from pylb.model.snapshot import F64, I64
 
-MOST = 1 << 17  # largest number of rows that are kept
-STAGE = 256  # number of new rows that are moved into a block at once
+MOST = 1 << 17  # an `IterationLog` keeps fewer rows than this
+STAGE = 256  # new iterations are moved into a block when there are this many, or more
 
 
 class Row(NamedTuple):
-    """Metrics of one iteration; `Iterations` explains them."""
+    """Metrics of one iteration (see `report.Iterations`), number of its messages, their bytes."""
 
     time: float
     max: float
@@ -104,7 +104,7 @@ class IterationLog:
         return np.arange(0, self._n, self.span)
 
     def _enter(self) -> None:
-        """Move all rows into a block."""
+        """Make a block of the rows that are in none; from `MOST` rows on, join rows in pairs."""
         self._blocks.append(self._folded(self._array(self._rows), self.span))
         self._entered += len(self._blocks[-1])
         self._rows = []

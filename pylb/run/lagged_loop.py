@@ -16,7 +16,7 @@ from pylb.run.options import no_messages
 from pylb.run.run_state import RunState
 
 TAKE = 1024  # number of iterations after which `iterate` records the statistics that have arrived
-PATIENCE = 10.0  # seconds after which a waiting rank prints a message
+PATIENCE = 10.0  # seconds after which a waiting rank logs a warning
 log = logging.getLogger("pylb")
 
 
@@ -27,7 +27,7 @@ class LaggedLoop(IterationLoop):
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        self._protocol: AtSyncProtocol | None = None  # for the present loop
+        self._protocol: AtSyncProtocol | None = None  # of the present loop; None: there is none
 
     # ---- objects at their own pace -----------------------------------------------------------
 
@@ -173,12 +173,12 @@ class LaggedLoop(IterationLoop):
 
     def take(self) -> None:
         if self._protocol is not None:
-            rows = self._protocol.core.rows()  # of the iterations since the previous call
+            rows = self._protocol.core.rows()  # rows that have arrived since the last call
             self._state.records.extend(rows)
             self._state.objects.store.count(len(rows), self._state.options.facts.background)
 
     def _join(self) -> None:
-        """Put into effect what the program asked for with `add` and `remove` on this rank."""
+        """Apply the additions and removals of objects on this rank, within the loop."""
         objects = self._state.objects
         objects.stale = False
         self._state.records.stop()
@@ -197,7 +197,7 @@ class LaggedLoop(IterationLoop):
         )
         if changed.n_changed:
             state.learn()
-        reason = protocol.core.why()[3]  # number of the decision that asked for this LB step
+        reason = protocol.core.why()[3]  # number of the trigger's reason, for `Decider.choose`
         self._mode.stand(reason)
         protocol.bind(state.objects.store)
         protocol.core.balanced()

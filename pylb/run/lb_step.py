@@ -34,9 +34,10 @@ class Placed(NamedTuple):
 
     Attributes
     ----------
-    figures, speed : float64
-        Metrics of the placement and speeds of the ranks, from `_core.Decider.place`; `speed` is
-        None if all ranks count as equally fast.
+    figures : float64
+        Metrics of the placement, in the order of `FIGURES`.
+    speed : Speeds
+        Speeds of the ranks; None: all ranks count as equally fast.
     moves : LeavingObjects
         The moves of this rank's objects.
     """
@@ -58,9 +59,9 @@ class LBStep(CentralStep[Placed]):
     objects: LocalObjects
 
     def run(self, reason: int = -1) -> Speeds:
-        """Rebalance, and return the speeds that the strategy used; None: all equal.  Collective.
+        """Rebalance, and return the ranks' speeds; None: all count as equal.  Collective.
 
-        reason: number of the decision that asked for the LB step; -1: the most recent one.
+        reason: number of the trigger's reason for the LB step, see `Decider.choose`.
 
         Raises
         ------
@@ -115,10 +116,10 @@ class LBStep(CentralStep[Placed]):
         return Placed(_figures(found, stats.time_max), speeds, moves)
 
     def _learn(self) -> F64 | None:
-        """Return the speed of each rank, (p,); None: they count as equal.  Collective.
+        """Return the speed of each rank, (p,); None: all count as equal.  Collective.
 
-        Rank 0 learns from about 32 objects of each rank, always the same ones.  With more than
-        8,192 ranks it takes fewer of each, so that it never has more than about 262,144 objects.
+        Rank 0 learns from about 32 objects of each rank, always the same ones; with more than
+        8,192 ranks, from fewer objects of each rank (about 262,144 objects in all).
         """
         if not self.decider.settings.learns:
             return None
@@ -146,7 +147,7 @@ class LBStep(CentralStep[Placed]):
         return speed
 
     def _say_memory(self, figures: F64) -> None:
-        """Say once, on rank 0, that a rank holds more than its memory limit."""
+        """Log once, on rank 0, that a rank holds more than its memory limit."""
         full = float(figures[FULL])
         if self.facts.is_news(full) and self.agreement.transport.rank == 0:
             log.warning(
@@ -215,7 +216,7 @@ def _figures(found: PlacedInRounds, seconds: float) -> F64:
     known = {
         "before": before.max_over_mean,
         "predicted": after.max_over_mean,
-        # No rank knows the messages of all objects, so these two are without messages, too.
+        # The next two are without messages, too: no rank knows the messages of all objects.
         "before_with_messages": before.max_over_mean,
         "predicted_with_messages": after.max_over_mean,
         "idle_mean": before.idle_mean,
@@ -231,6 +232,6 @@ def _figures(found: PlacedInRounds, seconds: float) -> F64:
 
 
 def _moves_of(r: int, rank: I32) -> LeavingObjects:
-    """Return which objects of rank r leave it; `rank` has the new rank of each of its objects."""
+    """Return which objects leave rank r; `rank` has the new rank of each object of rank r."""
     places = np.flatnonzero(rank != r)
     return LeavingObjects(places, rank[places])

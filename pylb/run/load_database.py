@@ -12,13 +12,13 @@ from pylb.model.snapshot import F64, I32, I64
 
 
 class Database(NamedTuple):
-    """The objects of all ranks, sorted by key; it does not depend on the number of ranks.
+    """The objects of all ranks, sorted by key; the same for any number of ranks.
 
     Attributes
     ----------
     order : (n,) int64 or slice
-        Index of each object in the concatenated parts of the ranks; a slice if these are already
-        sorted by key.
+        Index of each object in the parts of all ranks, one after the other; a slice if the parts
+        are already sorted by key.
     key, bytes : (n,) int64
     memory : (n,) int64 or None
         Bytes that the object occupies; negative: not known.
@@ -30,7 +30,7 @@ class Database(NamedTuple):
     edge_bytes, edge_messages : (m,) float64
         Bytes and messages per iteration.
     edge_multicast : (m,) int32
-        Number of the multicast that the edge is part of, see `Rows`.
+        Number of the multicast that the edge is part of; 0: none.  See `Rows`.
     """
 
     order: I64 | slice
@@ -101,11 +101,11 @@ def _edges(key: I64, edges: list[Any], passes: list[int]) -> Rows:
     src, dst = (places.places(ends[:, i]) for i in (0, 1))
     amounts = np.concatenate([part[:, 2:4] / k for part, k in zip(edges, passes, strict=True)])
     number = np.concatenate([part[:, 4] for part in edges])
-    if number.any():  # the multicasts of a sender stay in the order of sending
+    if number.any():  # each sender's multicasts stay in the order of sending
         by = np.lexsort((np.where(number > 0, 0, dst), src, number > 0))
     else:
         by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
-    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # the receiver may have been removed after the message
+    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # without objects that were removed
     which = _renumbered(src[by], number[by])
     return Rows(src[by], dst[by], amounts[by, 0], amounts[by, 1], which)
 

@@ -30,11 +30,13 @@ class LocalObjects:
     new : NewObjects
         Objects that were added here and are not in the store yet.
     in_loop : bool
+        Whether a loop is under way.
     stale : bool
-        Whether objects were added or removed within the loop, and a loop with a lag has not
-        included this change yet.
+        Whether objects were added or removed within the loop.  A loop with a lag sets this to
+        False when it has applied the change.
     join : callable, optional
-        Function that includes new objects at once; set while objects run at their own pace.
+        Function that applies additions and removals at once; set while each object runs at its own
+        pace.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class LocalObjects:
         self.sizes = SizeEstimator()
         self.new = NewObjects(self.rank)
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
-        self._lost = NO_KEYS  # removed from the store, but the other ranks do not know it yet
+        self._lost = NO_KEYS  # keys removed from the store, which the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
         self._births = 0  # number of calls of `learn`, the same on all ranks
         self.in_loop = self.stale = False
@@ -135,7 +137,7 @@ class LocalObjects:
         return self.store.values[self.store.place(key)]
 
     def arrange(self) -> None:
-        """Apply the changes on this rank; the other ranks do not know them yet."""
+        """Apply additions and removals on this rank; the other ranks do not know them yet."""
         if not len(self.new) and not self._gone:
             return
         gone, self._unregistered, self._lost = self._pending()
@@ -144,19 +146,19 @@ class LocalObjects:
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:
-        """Note that the objects are from a checkpoint, so the other ranks do not know them."""
+        """Note that the objects come from a checkpoint: other ranks do not know them yet."""
         self._unregistered = self.store.keys.copy()
         self.mailbox.rebind(self.store.places, NO_KEYS)
 
     def catches_up(self) -> bool:
-        """Apply the changes if no loop is under way; return whether any were applied."""
+        """Between two loops, apply additions and removals; return whether there were any."""
         if self.in_loop or not (len(self.new) or self._gone):
             return False
         self.arrange()
         return True
 
     def _pending(self) -> tuple[I64, I64, I64]:
-        """Return keys: to remove here; to announce as new; to announce as removed."""
+        """Return the keys to remove here, to announce as added, and to announce as removed."""
         if not self._gone:
             return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
@@ -198,8 +200,8 @@ class LocalObjects:
         Returns
         -------
         (keys, ranks, all keys)
-            Keys of receivers; for each, the rank that must know where it is; keys of all receivers
-            of messages from this rank's objects.
+            Keys of receivers; for each, a rank that must know where the receiver is; keys of all
+            receivers of messages from this rank's objects.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)

@@ -35,7 +35,7 @@ class IterationLoop:
         raise StateError("begin() with lag=0: expected a Balancer with lag=... above 0")
 
     def at_sync(self, key: int | None) -> AtSync:
-        """Answer an object that has ended its iteration."""
+        """Answer an object that has ended its iteration; key None: answer the rank."""
         raise StateError("at_sync(): no loop of begin() is under way")
 
     def balance(self) -> None:
@@ -56,7 +56,7 @@ class IterationLoop:
         """Add to the records the iterations whose statistics have arrived."""
 
     def settle(self) -> None:
-        """Complete a loop that this rank left early, on all ranks.  Collective."""
+        """Complete, on all ranks, a loop that this rank has left early.  Collective."""
 
     # ---- for both kinds ---------------------------------------------------------------------
 
@@ -78,8 +78,8 @@ class IterationLoop:
         if clock != objects.store.clock:
             objects.store.use(clock)
         self._mode.start(n)
-        # Deliver only now: an LB step that was due and has just been done by `start` must see the
-        # messages of the previous loop, not these.
+        # Deliver only now: if an LB step was due, `start` has just done it, with the messages of
+        # the previous loop; messages that were sent since then belong to the new loop.
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         state.records.write(lambda: self._mode.history)
@@ -94,9 +94,10 @@ class SynchronousLoop(IterationLoop):
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        self._idle = 0.0  # seconds that this rank waited in this iteration
-        self._resumed = 0.0  # the clock at the start of the iteration
-        self._sent = 0, 0  # messages and bytes delivered since the previous iteration ended
+        # Seconds that this rank waited at the end of the previous iteration, and in `exchange`.
+        self._idle = 0.0
+        self._resumed = 0.0  # clock time at the start of the iteration
+        self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -114,12 +115,12 @@ class SynchronousLoop(IterationLoop):
                 yield it
                 self._end_iteration(is_last=it == first + n - 1)
             self._mode.judge()
-            state.records.cut()  # now, because add() and remove() act at once between loops
+            state.records.cut()  # because add() and remove() act at once between loops
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
         finally:
-            state.records.cut()  # for a loop left by break: add() and remove() then act at once
+            state.records.cut()  # also after break: add() and remove() act at once between loops
             state.objects.in_loop = False
             state.records.seconds += _core.clock() - begin
 

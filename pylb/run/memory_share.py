@@ -12,7 +12,7 @@ from pylb.comm.agreement import Agreement
 from pylb.errors import DomainError
 from pylb.run.partners import ranks_with
 
-UNLIMITED = 1 << 60  # bytes; control groups of version 1 have about 2^63 if there is no limit
+UNLIMITED = 1 << 60  # bytes; larger limits count as none (version 1 of control groups has 2^63)
 
 
 class Bound(NamedTuple):
@@ -32,14 +32,14 @@ class Bound(NamedTuple):
 def share(agreement: Agreement, iteration: int, before: int) -> int:
     """Return the bytes that objects of this rank may occupy.  Collective.
 
-    They are the limit of the machine or of the control group, divided by the number of ranks that
-    share it, minus the memory that the process used before there were objects, divided by the
-    number of ranks in the process.
+    This is L / s - B / r.  L: limit of the machine or of the control group; s: number of ranks that
+    share this limit; B: memory that the process used before there were objects; r: number of ranks
+    in the process.
 
     Parameters
     ----------
     before : int
-        Bytes that the process used before there were objects; see `resident`.
+        B in bytes; see `resident`.
     """
     bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     sharing, in_process = (

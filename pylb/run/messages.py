@@ -34,7 +34,7 @@ class Mailbox:
         self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
 
     def rebind(self, places: _core.Keys, gone: I64) -> None:
-        """Adapt to a change of this rank's objects; drop the messages of the objects `gone`."""
+        """Adapt to a change of this rank's objects; drop the messages to the objects `gone`."""
         if len(gone):
             self.mail.forget(_core.Keys(np.unique(gone)))
         self.mail.bind(places)
@@ -42,7 +42,8 @@ class Mailbox:
     def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
         """Pack the messages of this iteration for other ranks.
 
-        Also returns the number of these messages, and how many of them need a second step.
+        Also returns the number of these messages, and the number of messages that need a second
+        step: a home rank must forward them, or restoring them may fail.
 
         Raises
         ------
@@ -100,8 +101,8 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        asks: some ranks sent messages to home ranks, because they did not know where the targets
-        are.  If this rank is the home rank of a target, it answers where the target is.
+        asks: True: some ranks may have sent messages to home ranks, because they did not know where
+        the targets are.  If this rank is the home rank of a target, it answers where the target is.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:
@@ -136,7 +137,7 @@ def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
 
 
 def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
-    """Make the parcel for each rank: addresses to tell it (`told`), and messages."""
+    """Make the parcel for each rank: addresses that answer its messages (`told`), and messages."""
     out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
     for rank, _, wire, others in packed:
         parts = out.setdefault(rank, [b""])

@@ -38,7 +38,7 @@ class MeasuringMode:
     """
 
     balances = False  # whether this mode moves objects
-    decides = False  # whether it makes decisions
+    decides = False  # whether this mode makes decisions
 
     def __init__(self, state: RunState) -> None:
         self._state = state
@@ -81,20 +81,20 @@ class MeasuringMode:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
-        # The decider counts the remaining iterations in the first loop only: after a second loop,
-        # any number of loops may follow.
+        # The decider counts the remaining iterations in the first loop only: a program with a
+        # second loop may have any number of loops.
         (cost, moving), pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, cost, *self._prices(), pace, moving))
         core.expect(n if state.done == 0 else None, cost, moving)
         self._started(n or 0)
 
     def _started(self, n: int) -> None:
-        """Prepare the first iteration, after the costs of the loop are known."""
+        """Do what the mode needs before the first iteration of a loop, after `_foresee`."""
 
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
 
-        Both are in seconds, and the same on every rank; nan: not needed, or not known.
+        Both are in seconds, and the same on every rank; nan: not needed, or not known.  Collective.
         """
         state, objects = self._state, self._state.objects
         needed = state.decider.settings.foresees and state.decider.core.foresees
@@ -107,7 +107,7 @@ class MeasuringMode:
         if not given:
             mine += transport.price(nbytes)
         most = state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
-        return most, most  # all of it depends on what moves: collective steps take almost no time
+        return most, most  # all of the cost is for moves: collective steps take almost no time
 
     def _prices(self) -> Prices:
         """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
@@ -116,14 +116,20 @@ class MeasuringMode:
         return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
 
     def all_prices(self) -> Prices:
-        """Measure the four costs of `_prices` now.  Collective."""
+        """Return the four costs of `_prices`, the same on all ranks.  Collective.
+
+        Costs that are not known yet are measured.
+        """
         state, handling = self._state, self._state.objects.sizes.handling
         rest = state.step().rehearse()
         most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:
-        """Return the loops; if there was no LB step, first measure its costs.  Collective."""
+        """Return the loops; if there was no LB step, first measure what one costs.  Collective.
+
+        With a lag, nothing is measured.
+        """
         loops = self._state.records.loops
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
@@ -139,11 +145,11 @@ class MeasuringMode:
     def stand(self, reason: int) -> None:
         """Rebalance if the decider agrees.  Call it when all objects have stopped.  Collective.
 
-        reason: number of the decision that asked for the LB step; -1: the most recent one.
+        reason: number of the trigger's reason for the LB step, see `Decider.choose`.
         """
 
     def judge(self) -> None:
-        """Write to the receipt of the most recent LB step what it has saved so far.  Collective."""
+        """Write the saving of the most recent LB step so far to its receipt.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
         """In shadow mode: make the decisions that are still pending.  Collective.
@@ -209,7 +215,7 @@ class BalancingMode(MeasuringMode):
             self._report_switching(was_off)
             ask = core.next(asked, may_preview)
         if ask == PREVIEW:
-            self._state.records.cut()  # so that the record has the objects as the preview sees them
+            self._state.records.cut()  # so that the record has the same objects as the preview
             ask = core.previewed(self._state.step().preview())
         return bool(ask == BALANCE)
 
@@ -226,7 +232,7 @@ class BalancingMode(MeasuringMode):
         sums, was = store.window, store.properties["was"]
         was = np.where(was < 0, me, was)
         guests = was != me
-        # An object that has left a slow rank would have taken longer there.
+        # Convert the sums to seconds on the old ranks, e.g. to more seconds on a slower rank.
         there = sums if speed is None else sums * (speed[me] / speed[was])
         sends: Sends = [
             (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
@@ -279,7 +285,7 @@ class ReplayingMode(BalancingMode):
         super().rebalance(reason)
 
     def _check_objects(self, ranks: bool = True) -> None:
-        """Check that the record has this program's objects; ranks=True: and on the same ranks."""
+        """Check that the record has this program's objects; ranks=True: also on the same ranks."""
         state = self._state
         with Attempt(DomainError) as tried:
             self._decider.check_objects(state.done, state.objects, ranks)

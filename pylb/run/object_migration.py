@@ -1,7 +1,7 @@
 """Move objects to other ranks: pack, announce, allocate, send, restore.
 
-After each part all ranks agree that it succeeded.  The objects stay where they are until the last
-of these agreements: an error before it is raised on all ranks, and no object is lost.
+After each of these parts, all ranks agree that it has succeeded.  The objects stay where they are
+until the last agreement.  So an earlier error is raised on all ranks, and no object is lost.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def migrate(
     moves: LeavingObjects,
     speed: Speeds,
 ) -> int:
-    """Send each leaving object directly to its new rank; return the bytes.  Collective.
+    """Send each leaving object directly to its new rank; return the bytes sent.  Collective.
 
     speed: speeds of the ranks, for converting estimates; None: all are equally fast.
 
     Raises
     ------
     SerializationError, MemoryError, ...
-        The error of one rank, on all ranks; nothing has moved.
+        One rank has failed; all ranks raise its error, and nothing has moved.
     """
     sends: Sends = []
     objects.store.properties.given.pop("was", None)
@@ -89,7 +89,7 @@ def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Send
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
-    """Pack objects as buffers: numbers of parts, properties, values, messages."""
+    """Pack objects as buffers: two numbers of buffers, then properties, values and messages."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(
@@ -104,7 +104,7 @@ def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
 
 
 def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> Items:
-    """Restore the objects that come from a rank; their messages have arrived."""
+    """Restore the objects that come from a rank, and pass their messages to the mailbox."""
     n_known, n_values = np.frombuffer(parts[0], np.int64).tolist()
     known, rest = parts[1 : 1 + n_known], parts[1 + n_known :]
     values, letters = rest[:n_values], rest[n_values:]

@@ -16,7 +16,7 @@ class SizeEstimator:
     """Estimates the bytes of objects whose size is not given, and the seconds to pack one.
 
     Some objects of each type, evenly spaced in order of keys, are packed; the other objects of the
-    type get the mean size.
+    type that have no given size get the mean size.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class SizeEstimator:
 
     @property
     def handling(self) -> float:
-        """Seconds to pack an object; 0 if none was packed."""
+        """Mean seconds to pack an object; 0 if none was packed."""
         return self._seconds / self._packed if self._packed else 0.0
 
     def measure(self, store: Store) -> None:

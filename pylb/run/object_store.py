@@ -12,15 +12,15 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 
-HERE = _core.ESTIMATE_HERE  # from this row on, estimates use only iterations on this rank
+HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
-# Properties of an object, with their defaults.  nbytes: bytes that a migration sends; memory: bytes
-# that it occupies, -1: not given; work: the user's estimate in any unit, 0: not given; coords:
-# its position, nan: not given; home: the rank where it was added; birth: a number that differs
-# between two objects that had the same key at different times; was: the rank from which the most
-# recent LB step moved it, -1: none.
+# Properties of an object, with their defaults.  nbytes: bytes that a migration sends, 0: not known;
+# memory: bytes that the object occupies, -1: not given; work: the user's estimate in any unit, 0:
+# not given; coords: its position, nan: not given; home: the rank where it was added (not the home
+# rank of the directory); birth: a number that differs between two objects that had the same key at
+# different times; was: the rank from which the most recent LB step moved it, -1: none.
 PROPERTIES: dict[str, tuple[Any, Any]] = {
     "nbytes": (np.int64, 0),
     "memory": (np.int64, -1),
@@ -69,7 +69,7 @@ class Properties:
         return {name: self.given[name] for name in OF_DATABASE if name in self.given}
 
     def update(self, places: Any, given: dict[str, Any]) -> None:
-        """Change properties of the objects with these indices, or with this index."""
+        """Change properties of some objects; places: their indices, or one index."""
         for name, one in given.items():
             array = self[name]
             array[places] = one
@@ -128,7 +128,7 @@ class NewObjects:
     def __init__(self, rank: int) -> None:
         self.rank, self.keys = rank, _core.Keys()
         self._values: list[Any] = []
-        self._given: dict[str, dict[int, Any]] = {}  # properties that are not default, by index
+        self._given: dict[str, dict[int, Any]] = {}  # name -> index -> value (not the default)
 
     def __len__(self) -> int:
         return len(self._values)
@@ -197,7 +197,7 @@ class Store:
     passes : int
         Number of iterations since the last LB step.
     other : float
-        Seconds of other work of this rank in these iterations.
+        Seconds of other work of this rank since the last LB step.
     """
 
     def __init__(self, clock: str, learns: bool) -> None:
@@ -209,7 +209,7 @@ class Store:
         return len(self.values)
 
     def place(self, key: int) -> int:
-        """Return the index of an object, or -1."""
+        """Return the index of an object; -1: it is not here."""
         return self.places.find(key)
 
     def items(self) -> Items:
@@ -271,7 +271,7 @@ class Store:
         return order
 
     def set(self, items: Items, window: F64) -> None:
-        """Replace all objects, and drop the loads of the present iteration."""
+        """Replace all objects and the window, and drop the loads of the present iteration."""
         self.keys, self.values, self.properties, self.estimates = items
         self.window = window
         self.places = _core.Keys(self.keys)
@@ -289,7 +289,7 @@ class Store:
         self.count(1, background)
 
     def count(self, n: int, background: float) -> None:
-        """Count n iterations, each with these seconds of other work."""
+        """Count n iterations; background: seconds of other work in each."""
         self.passes += n
         for _ in range(n):  # added one by one, as in a replay, so that the sum is bit for bit equal
             self.other += background
@@ -300,7 +300,7 @@ class Store:
         self.passes, self.other = 0, 0.0
 
     def drift(self) -> F64:
-        """Return the change of each load per iteration, (n,), by ``plb_estimate_drift``."""
+        """Return the change of each load in seconds per iteration, see ``plb_estimate_drift``."""
         error, spread = self.estimates[2:HERE]
         drift: F64 = np.zeros(len(self))
         np.divide(np.abs(error), spread, out=drift, where=spread > 0)
@@ -311,7 +311,8 @@ class Store:
     def facts(self) -> I64:
         """Return the integer properties of each object, (n, 5).
 
-        They are: key, bytes, memory, whether the object may migrate, and its home.
+        They are: key, bytes, memory, whether the object may migrate, and the rank where it was
+        added.
         """
         out = np.empty((len(self), 5), np.int64)
         out[:, 0] = self.keys
@@ -327,7 +328,10 @@ def picked(parts: list[NDArray[Any]], order: I64 | None) -> NDArray[Any]:
 
 
 def converted(estimates: F64, factor: float) -> F64:
-    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast."""
+    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
+
+    The rows from `HERE` on become 0, because the objects have run no iteration on that rank.
+    """
     out: F64 = estimates.copy()
     for row in (0, 2, 3):  # row 1 is the number of iterations
         out[row] /= factor

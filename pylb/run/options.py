@@ -23,8 +23,8 @@ from pylb.run.rank_facts import RankFacts
 class Options:
     """The checked arguments of a Balancer or an Advisor.
 
-    `settings` has those that the decider needs, `facts` the properties of the ranks (speed,
-    background, memory_limit).  The other fields have the names of the arguments.
+    `settings` has the arguments that the decider needs, and `facts` those about the ranks (speed,
+    background, memory_limit).  The other fields have the names of their arguments.
     """
 
     settings: Settings
@@ -93,7 +93,7 @@ def checked_lag(lag: Any) -> float:
 
 
 def checked_count(n: Any, lag: float) -> int:
-    """Check the number of iterations of `Balancer.iterate`, and return it."""
+    """Check the number of iterations of `iterate`, and return it."""
     count = checks.whole("n", n, 0, "a number of iterations")
     if math.isinf(lag):
         raise DomainError(

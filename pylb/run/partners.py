@@ -1,6 +1,6 @@
-"""What a rank knows of other ranks: which are on its node, and the speeds of some.
+"""What a rank knows of other ranks: which are on its node, and the speeds of its partners.
 
-These are its partners, the ranks with which it exchanges objects.
+The partners of a rank are the ranks with which it exchanges objects in an LB step.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from pylb.model.snapshot import F64, I32
 
 
 def own_node() -> str:
-    """Return the name of this rank's node: the host's, or ``PYLB_NODE``."""
+    """Return the name of this rank's node: the variable ``PYLB_NODE``, else the host's name."""
     return os.environ.get("PYLB_NODE") or socket.gethostname()
 
 
 def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
-    """Return the ranks that give the same text, ascending; empty: all ranks do.  Collective.
+    """Return the ranks that pass the same `text`, ascending; empty: all ranks do.  Collective.
 
-    The hash of a text selects a rank, which collects the list of the ranks that give this text, and
-    sends it to them.
+    The hash of a text selects a rank, which collects the list of the ranks that pass this text, and
+    sends the list to them.
     """
     me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
     code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
-    part = (code >> 11) / 2**53  # 53 bits of the hash: 1 - part is exact, too
+    part = (code >> 11) / 2**53  # a fraction with 53 bits, so that 1 - part is exact
     ends, _ = agreement.step(Step.PLACE, iteration, time=part, cost=1.0 - part)
-    if ends.time_max == 1.0 - ends.cost_max:  # maximum = minimum: all names are the same
+    if ends.time_max == 1.0 - ends.cost_max:  # largest = smallest: all texts are the same
         return np.zeros(0, np.int32)
     known: defaultdict[bytes, list[int]] = defaultdict(list)
     collector = code % size
@@ -55,7 +55,7 @@ def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
 
 
 class PartnerSpeeds:
-    """Speeds of this rank and of those with which it exchanges objects, indexed by rank."""
+    """Speeds of this rank and of its partners, indexed by rank."""
 
     def __init__(self, known: dict[int, float]) -> None:
         self._rank = np.array(sorted(known))
@@ -68,7 +68,10 @@ class PartnerSpeeds:
 
 
 def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
-    """Exchange speeds with the ranks that get objects from this rank.  Collective."""
+    """Exchange speeds with the partners of this rank in this LB step.  Collective.
+
+    own: speed of this rank; to: new ranks of the objects that leave this rank.
+    """
     me, speed = agreement.transport.rank, np.array([own])
     known, ranks = {me: own}, np.unique(to).tolist()
     for _ in ("tell", "answer"):

@@ -61,7 +61,7 @@ class ProgramObjects:
         nbytes : int
             Bytes that a migration sends.  0: pylb measures them by packing some of the objects.
         memory : int, optional
-            Bytes that the object occupies.
+            Bytes that the object occupies.  Default: the bytes that a migration sends.
         migratable : bool
             False: the object stays on this rank.
         work : float, optional
@@ -75,7 +75,7 @@ class ProgramObjects:
         ------
         DuplicateKeyError
             The key exists already.  If it was added on another rank, all ranks raise at the start
-            of the loop.
+            of the next loop, or at the end of the present iteration.
         """
         objects, key = self._objects, key_of(key)
         if objects.has(key):
@@ -100,7 +100,7 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            No such object on this rank.
+            There is no such object on this rank.
         """
         key = self._key_here(key)
         properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
@@ -109,7 +109,7 @@ class ProgramObjects:
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
 
-        Within ``iterate`` it is removed at the end of the iteration.
+        Within ``iterate``, the object is removed at the end of the iteration.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            No such object on this rank.
+            There is no such object on this rank.
         """
         key = self._key_here(key)
         return self._objects.remove(key)
@@ -148,7 +148,8 @@ class ProgramObjects:
 
         A rank knows its own objects, those to which it has sent messages, and those for which it
         has called `ranks_of`.  Migrations update this knowledge.  An LB step may delete what a rank
-        knows about an object to which it has sent no message since the previous LB step.
+        knows about an object if the rank has sent it no message since the previous LB step and has
+        not called `ranks_of` for it.
 
         Raises
         ------
@@ -181,8 +182,8 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            There is no such object; every rank raises.  Objects that were added on another rank are
-            known from the next loop on.
+            There is no such object; every rank raises.  An object that was added on another rank is
+            known only from the next loop or iteration on.
         """
         return self._objects.ranks_of(integers("keys", keys, np.int64))
 
@@ -274,7 +275,7 @@ class ProgramObjects:
         Raises
         ------
         UnknownKeyError
-            No such object on this rank.
+            There is no such object on this rank.
         """
         try:
             return self._mail.inbox(key)
@@ -315,7 +316,7 @@ def _position(coords: ArrayLike) -> F64:
 
 
 class NoMessages:
-    """Stands in place of the messages if the Balancer has a lag: all calls raise an error."""
+    """Takes the place of `_core.Mail` if the Balancer has a lag: all calls raise an error."""
 
     def __init__(self, lag: float) -> None:
         self._lag = lag

@@ -20,7 +20,7 @@ from pylb.run import memory_share
 from pylb.run.partners import own_node, ranks_with
 
 Own = dict[str, float | int]
-Answers = tuple[int, dict[str, list[float]]]  # see `RunFacts.answers`
+Answers = tuple[int, dict[str, list[float]]]  # see `run_record.RunFacts.answers`
 DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
 EXPECTED = {
     "speed": "a number above 0 (1e-30 to 1e30), one for each rank, a pylb.Machine or a function",
@@ -30,7 +30,7 @@ EXPECTED = {
 
 
 class RankFacts:
-    """The properties that the user gives of this rank.
+    """The properties of this rank that the user has given.
 
     Attributes
     ----------
@@ -56,11 +56,11 @@ class RankFacts:
         fixed = self._given.get("background", 0.0)
         self.background = 0.0 if callable(fixed) else fixed
         self._before = memory_share.resident() if "auto" in self.words.values() else 0
-        # Whether some properties are known only later: by calling a function, or from "auto".
+        # Whether some properties are found only when needed: by a function, or from "auto".
         self._later = any(callable(value) or value == "auto" for value in self._given.values())
         self._now: Own | None = None  # the most recent values
-        self._asked_after = 0  # number of iterations after which they were found
-        # Values that rank 0 does not have yet, and when they were found, see `RunFacts.answers`.
+        self._asked_after = 0  # number of iterations after which `_now` was found
+        # Values that rank 0 does not have yet, each with its moment (see `run_record.RunFacts`).
         self._answers: list[tuple[int, Own]] = []
         self._last: dict[int, Own] = {}  # on rank 0: the most recent values of each rank
         self._is_said = False  # whether `is_news` has returned True
@@ -87,13 +87,14 @@ class RankFacts:
     def own(self, done: int) -> Own:
         """Return the properties of this rank after `done` iterations, by name.
 
-        Collective if one of them is given by a function or "auto": it is then found again for each
-        new value of `done`.
+        Collective if a property is given by a function or "auto".  All properties are then found
+        again for each new value of `done`.
 
         Raises
         ------
         Exception
-            The user's function has failed on this rank; the other ranks raise RemoteError.
+            The user's function has failed on this rank.  The other ranks raise pylb's error of the
+            same class, or RemoteError if pylb has none.
         """
         if self._now is None or (self._later and self._asked_after != done):
             self._ask(done)
@@ -148,9 +149,9 @@ class RankFacts:
         return _checked(name, value()) if callable(value) else value
 
     def of_all(self, done: int) -> list[Answers]:
-        """Return the answers of all ranks since the previous call, on rank 0; [] elsewhere.
+        """Return, on rank 0, the properties of all ranks at each change since the previous call.
 
-        Collective.
+        Elsewhere return [].  Collective.
         """
         self.own(done)
         new, self._answers = self._answers, []
@@ -200,7 +201,7 @@ def _refused(name: str, value: Any) -> DomainError:
 
 
 def learns(unlike: bool | None, speed: Any) -> bool | None:
-    """Return `unlike`; False if the user gives speeds, because pylb then learns none."""
+    """Return `unlike`; but False if the user gives `speed`, because pylb then learns no speeds."""
     if unlike and speed is not None:
         raise DomainError("unlike is True and speed is given: expected only one of them")
     return unlike if speed is None else False

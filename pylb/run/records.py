@@ -28,17 +28,17 @@ from pylb.run.options import Options
 from pylb.run.rank_facts import Answers
 
 log = logging.getLogger("pylb")
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk
-KEEP = 64 << 20  # limit, in bytes, of the loads that a rank keeps in memory
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk is full, or a file would be too large
+KEEP = 64 << 20  # largest number of bytes of loads that a rank keeps in memory
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
-LATEST = 1.0  # seconds of iterations after which the file of a running program is extended
-EVERY = 64  # number of iterations after which it is extended in any case
+LATEST = 1.0  # seconds of iterations after which a running program extends its file
+EVERY = 64  # a running program extends its file after each multiple of this number of iterations
 
 
-# The objects of a rank whose loads are recorded.  The records use: n_objects, seconds, passes (the
-# number of iterations over which `edges` are summed), facts(), edges(), version (a number that
-# changes whenever facts() changes for the same objects), and more (those properties in
-# `object_store.FURTHER` that at least one object of this rank has).
+# The objects of a rank whose loads are recorded.  The records use: `n_objects`, `seconds`, `passes`
+# (the number of iterations over which `edges` are summed), `facts()`, `edges()`, `version` (a
+# number that changes whenever `facts()` changes for the same objects), and `more` (those properties
+# in `object_store.FURTHER` that at least one object of this rank has).
 RecordedObjects = LocalObjects | LocalCells
 
 
@@ -66,7 +66,8 @@ class LoadHistory:
     Attributes
     ----------
     full : bool
-        Whether the limit `KEEP` has been reached, so that no further iteration is kept.
+        Whether no further iteration is kept: the limit `KEEP` is reached, or `Records.stop` was
+        called.
     """
 
     def __init__(self, agreement: Agreement, objects: RecordedObjects) -> None:
@@ -74,16 +75,16 @@ class LoadHistory:
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects whose loads are kept
-        self._version = -1  # version of these properties
-        self._more: dict[str, Any] = {}  # present values of further properties
+        self._version = -1  # value of `RecordedObjects.version` for `_facts`
+        self._more: dict[str, Any] = {}  # `RecordedObjects.more` after the last iteration
         self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
-        self._first = self._rows_from = 0  # iteration of the first load, and of the first row
+        self._first = self._rows_from = 0  # first iteration of `_loads`, and of `_rows`
         self._kept = 0
-        self._changed = False  # on some rank, objects came or went since the previous iteration
+        self._changed = False  # whether objects came or went since the last iteration
         self.full = False
 
     def change(self) -> None:
-        """End a part, because objects were added or removed after the previous iteration.
+        """End a part (`KeptLoads`): objects were added or removed after the previous iteration.
 
         This may have happened on any rank.  At the start of a loop, an empty part records the old
         objects, because the decision after the previous iteration was made for them.
@@ -119,7 +120,7 @@ class LoadHistory:
             self.full = True
 
     def figures(self, rows: Sequence[Sequence[float]]) -> None:
-        """Keep the metrics of iterations whose loads are kept; rank 0 will need them."""
+        """On rank 0, keep the metrics of iterations whose loads are kept."""
         if self._agreement.transport.rank == 0:
             self._rows += rows[: max(self.until - self._rows_from - len(self._rows), 0)]
 
@@ -129,10 +130,10 @@ class LoadHistory:
         return self._first + len(self._loads)
 
     def cut(self) -> None:
-        """End a part of the record, because the objects or their ranks change now.
+        """End a part (`KeptLoads`), because the objects or their ranks change now.
 
-        If they have changed since the previous part and no iteration has followed, the part has no
-        loads, and lists the objects that exist now.
+        If objects have changed since the previous part and no iteration has followed, the part has
+        no loads, and lists the objects that exist now.
         """
         if self._loads or self._changed:
             now = (self._facts, self._more)
@@ -154,7 +155,8 @@ class LoadHistory:
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
         """Return, on rank 0, the loads that all ranks have kept; elsewhere nothing.  Collective.
 
-        They are returned as stretches, and the metrics of their iterations, (k, 8).
+        Returns stretches, which have the loads, and the metrics of their iterations, (k, 8).
+        forget: whether to delete the loads from the memory of all ranks.
         """
         if self._loads:  # a part without loads is ended only by an LB step or the end of a loop
             self.cut()
@@ -212,9 +214,9 @@ def _sorted(array: NDArray[Any], db: Database) -> NDArray[Any] | None:
 
 
 class RecordWriter:
-    """Writes a run record, after or during the run.  It is on all ranks; rank 0 has the file.
+    """Writes a run record, after or during the run.  All ranks call it; rank 0 has the file.
 
-    If the disk is full, the recording ends, but the run continues.
+    If the disk is full during the run, the recording ends, but the run continues.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -232,9 +234,9 @@ class RecordWriter:
         )
 
     def save(self, records: Records, history: History, loops: list[Loop]) -> int:
-        """Write all to a temporary file and rename it; return the number of iterations.
+        """Write all to a temporary file and rename it.  Collective.
 
-        Collective.
+        Returns the number of iterations in the file, on rank 0 (0 on the other ranks).
         """
         records.tell_ranks()
         kept = records.loads.gather(records.done, forget=False)
@@ -271,7 +273,7 @@ class RecordWriter:
 
 
 def _make_writer(records: Records, where: Any, **also: float) -> Any:
-    """Make a writer of HDF5 for a path or a file; `also`: further numbers of the run."""
+    """Make a writer of HDF5 for a path or a file; also: further parameters to record."""
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
@@ -302,7 +304,7 @@ class Records:
         Load of this rank in each iteration, (n, 1).
     loops : list of Loop
     loads : LoadHistory
-        For `Balancer.save` and reports.
+        The loads for `save` and `report`.
     keepers : list of LoadHistory
         All histories of loads: `loads`, unless ``record=False``, and that of shadow mode.
     writer : RecordWriter or None
@@ -311,7 +313,7 @@ class Records:
         Time in the loops on this rank.
     core_waits : CoreWaits
     answers : list
-        On rank 0: see `RunFacts.answers`.
+        On rank 0: see `run_record.RunFacts.answers`.
     restored : bool
         Whether the run goes on from a checkpoint.
     """

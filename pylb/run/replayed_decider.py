@@ -51,7 +51,7 @@ class ReplayedDecider(Decider):
         return self.run.at(self._iteration + 1).rank
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
-        """Convert a receipt of the C core; its reasons are those in the record."""
+        """Convert a receipt of the C core, and take its reasons from the record."""
         receipt = super().receipt(row)
         recorded = self._recorded[receipt.iteration]
         receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"
@@ -70,7 +70,8 @@ class ReplayedDecider(Decider):
         """Check that the recorded run had this rank's objects in that iteration.
 
         ranks=True: also check that each object was on this rank.  ranks=False: an LB step will now
-        move the objects to their ranks; check only that those that may not migrate were here.
+        move the objects to their recorded ranks; check only that the objects that may not migrate
+        were on this rank.
 
         Raises
         ------

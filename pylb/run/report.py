@@ -25,7 +25,7 @@ SUFFIXES = (".html", ".json", ".txt")
 class Iterations(NamedTuple):
     """Metrics of every iteration so far, the same on every rank.
 
-    A run of more than 131,072 iterations is thinned: a value is the mean of 2, 4, 8, ... iterations
+    A run of 131,072 iterations or more is thinned: a value is the mean of 2, 4, 8, ... iterations
     (of `utilization`: the lowest).
 
     Attributes
@@ -37,10 +37,12 @@ class Iterations(NamedTuple):
     max_over_mean : (n,) float64
         max / mean; 1 means perfect balance, or no load.
     idle : (n,) float64
-        Idle seconds, mean over the ranks: the wait at the end of the previous iteration; with a
-        lag, the time between two calls of `at_sync` in which no object was timed.
+        Idle seconds, mean over the ranks: the wait at the end of the previous iteration, and in
+        `exchange`; with a lag, the time between two calls of `at_sync` in which no object was
+        timed.  For an `Advisor`: the time of the step minus the rank's load.
     utilization : (n,) float64
-        The lowest load / (load + idle) of a rank, Menon 2012, eq. 3.2.
+        The lowest load / (load + idle) of a rank (Menon 2012, 3.4.3; its eq. 3.2 prints the
+        fraction of idle time under this name).
     min : (n,) float64
         Load of the least loaded rank in seconds.
     first : (n,) int64
@@ -74,12 +76,12 @@ class Iterations(NamedTuple):
 
     @property
     def idle_mean(self) -> F64:
-        """Seconds: max - mean."""
+        """Mean seconds that a rank waits for the most loaded one: max - mean."""
         return self.max - self.mean
 
     @property
     def idle_max(self) -> F64:
-        """Seconds: max - min."""
+        """Longest time that a rank waits for the most loaded one, in seconds: max - min."""
         return self.max - self.min
 
     @classmethod
@@ -106,7 +108,7 @@ class Report:
     iteration_seconds : float
         Sum of the times of the iterations.
     mean_max_over_mean : float
-        Sum of the maxima over the sum of the means of all iterations.
+        Sum of the maxima of all iterations, divided by the sum of their means.
     idle_mean, idle_max : float
         Seconds that a rank waited for the most loaded one, summed over all iterations: mean over
         the ranks, and longest wait (Dasgupta 2013, eq. 1 and 2).
@@ -120,14 +122,13 @@ class Report:
     stolen : float
         Fraction of the time of the cores of this rank's host that other virtual machines used.
     cores : str
-        A message about ranks that share cores; empty: no ranks share one.
+        E.g. "4 ranks share 2 cores"; empty if there is a core for each rank.
     would_save : float
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
     balancings : int
         Number of LB steps.
     span : int
-        Number of iterations that each value of `Balancer.iterations` is the mean of; it is more
-        than 1 in a very long run.
+        Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class TakenObjects(NamedTuple):
 
     items: Items
     window: F64
-    letters: list[tuple[int, int, Any]]  # target, source, data
+    letters: list[tuple[int, int, Any]]  # messages: target, source, data
 
 
 def restore(
@@ -112,7 +112,8 @@ def _sources(was: int, now: int, rank: int) -> range:
 def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
     """Return which objects of a former rank this rank takes.
 
-    The objects, sorted by key, are cut into consecutive pieces of nearly equal load.
+    The objects, sorted by key, are cut into consecutive pieces of nearly equal weight.  The weight
+    of an object is its load plus the mean load.
     """
     weight = load + load.mean() if load.any() else np.ones(len(load))
     middle = np.cumsum(weight) - 0.5 * weight
@@ -146,7 +147,7 @@ def _part(
 
 
 def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
-    """Return the properties that differ from their default for some object, and all homes."""
+    """Return the properties that differ from their default for some object, and always `home`."""
     out = {"home": found["home"][mine]}
     for name in SAVED:
         dtype, default = PROPERTIES[name]
@@ -161,8 +162,8 @@ def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
 def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) -> F64:
     """Check and return the estimates of a file.
 
-    same: the number of ranks has not changed.  If it has changed, the estimates that use only
-    iterations on the present rank are 0.
+    same: True: the number of ranks has not changed.  False: it has, so the estimates that use only
+    iterations on the present rank are set to 0.
     """
     keys, flat = found["key"], found["estimates"]
     columns = [found[c] for c in ("window", *SAVED)]
@@ -246,7 +247,11 @@ def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None
 
 
 def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: disk.Head) -> None:
-    """Continue the count of iterations, and let the decider observe the past iterations again."""
+    """Continue the count of iterations, and let the decider observe the past iterations again.
+
+    If the number of ranks has changed, or if the metrics are thinned, the decider gets only the
+    mean cost of the LB steps.
+    """
     width, done = len(Row._fields), head.iteration
     rows, loops = found["rows"].reshape(-1, width), found["loops"].reshape(-1, 3)
     span, passes = found["spans"].tolist()
@@ -275,7 +280,7 @@ def _seen_again(
         core.abandon()
         if i in begun:
             n, cost = begun[i]
-            core.expect(int(n) if i == 0 else None, cost, cost)  # like `MeasuringMode.start` does
+            core.expect(int(n) if i == 0 else None, cost, cost)  # as in `MeasuringMode.start`
         time, most, mean, _, utilization, least, messages, nbytes = row
         figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
         asked = core.observe(i, *figures)

@@ -33,13 +33,13 @@ from pylb.show.course import Course, of_stretches
 
 log = logging.getLogger("pylb")
 SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
-GATHER = 1 << 27  # largest number of loads that rank 0 gathers for a page: 1 GiB
+GATHER = 1 << 27  # rank 0 gathers at most this number of loads for a page (1 GiB)
 
 
 class RunResults:
     """The methods of `Balancer` and `Advisor` that return the results of the run so far.
 
-    The iterations are the steps of an `Advisor`, and the objects are its cells.
+    For an `Advisor`, the iterations are its steps, and the objects are its cells.
     """
 
     _state: RunState
@@ -79,7 +79,7 @@ class RunResults:
     @property
     def history(self) -> History:
         """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
-        trigger considered but did not do.
+        trigger considered but did not ask for.
 
         The receipt of an `Advisor`'s LB step appears after the next step, when its cost is known.
         """
@@ -95,7 +95,8 @@ class RunResults:
     def rank_loads(self) -> F64:
         """Return the load of every rank in every iteration, (iterations, p) float64.  Collective.
 
-        Raises StateError within a loop with a lag.
+        In a very long run, rows are means of several iterations, as in `iterations`.  Raises
+        StateError within a loop with a lag.
         """
         state, loop = self._state, self._loop
         if loop.running:
@@ -170,7 +171,8 @@ class RunResults:
     def _course(self, title: str, names: Mapping[int, str] | None) -> Course | None:
         """Return the data of a page on rank 0, None on the other ranks.  Collective.
 
-        The page shows migrations only if the loads of all objects were kept, and are not too many.
+        The page shows migrations only if the loads of all objects were kept; loads in memory are
+        sent only if there are fewer than `GATHER`.
         """
         state, records, stretches = self._state, self._state.records, list[Stretch]()
         if records.restored:
@@ -180,7 +182,8 @@ class RunResults:
         times = self.rank_loads()
         if state.done * times.shape[1] > GATHER:
             raise DomainError(
-                f"a page of {state.done} iterations is too large: expected .json or .txt"
+                f"a page of {state.done} iterations on {times.shape[1]} ranks is too large: "
+                "expected .json or .txt"
             )
         loads = state.done * state.objects.n_objects  # number of loads, the same on all ranks
         in_memory = state.options.record is True and not state.options.lag
@@ -222,6 +225,7 @@ class RunResults:
         ------
         StateError
             The argument ``record`` was False, or a path: then the file is written during the run.
+            Or ``lag`` is infinite.
         MissingPartError, OSError
             h5py is absent; the file cannot be written.
         """

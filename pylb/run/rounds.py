@@ -18,8 +18,8 @@ from pylb.run.local_objects import LocalObjects
 from pylb.run.rank_facts import Own
 
 # The agents' tally of six numbers (``plb_tally_t`` in csrc/place/kit/agent.h) is merged over all
-# ranks.  The record of a collective step has no fields for it, so it travels in fields that are
-# merged by the same rule: field of the `Contribution` -> field of the merged `Stats`.
+# ranks.  The record of a collective step has no fields for the tally, so each number uses a field
+# that is merged by the same rule: field of the `Contribution` -> field of the merged `Stats`.
 TALLY = {
     "loads": "load_sum",
     "idle": "idle_sum",
@@ -69,14 +69,15 @@ def place_in_rounds(
 ) -> PlacedInRounds:
     """Place the objects of this rank.  Collective.
 
-    own: the given properties of this rank; near: the ranks of its node, `RankFacts.near`; speed:
-    the speed of this rank.  An agent knows only its own objects, the messages of other agents, and
-    the tally of all ranks.
+    own: the given properties of this rank; near: the ranks on its node, see `RankFacts.near`;
+    speed: the speed of this rank.  An agent knows only its own objects, the messages of other
+    agents, and the tally of all ranks.
 
     Raises
     ------
     Exception
-        An agent has failed on this rank; the other ranks raise RemoteError.
+        An agent has failed on this rank.  The other ranks raise pylb's error of the same class, or
+        RemoteError if pylb has none.
     """
     agent: Any = None
     received: Sends = []

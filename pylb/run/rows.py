@@ -1,4 +1,4 @@
-"""Divide rows of arrays among ranks of different speeds such that all take equally long."""
+"""Divide rows of arrays among ranks of different speeds so that all ranks take equally long."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pylb.run.trigger_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
 # A predicted time counts as exact, up to noise, if the number of rows differs by at most this
-# fraction from one that was measured.
+# fraction from a number of rows whose time was measured.
 NEAR = 0.2
 
 
@@ -42,9 +42,10 @@ class Division(NamedTuple):
     spread : float
         (longest - shortest) / shortest time of the ranks with rows.
     moved : int
-        Number of rows that moved to another rank.  It is 0 if the spread was within the tolerance,
-        if no other division was better by more than the noise, or if the time of a rank was
-        unusual only in this call: it may have been a single delay.
+        Number of rows that moved to another rank.  It is 0 if no move was due (without a
+        `trigger`: if the spread was within the tolerance), if no other division was better by more
+        than the noise, or if the time of a rank was unusual only in this call, perhaps by a single
+        delay.
 
     Examples
     --------
@@ -76,7 +77,7 @@ class _When:
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the most recent move
         self._ratio = 1.0  # max/mean in the most recent call of `redistribute`
-        # Since that move: sum of the seconds of the slowest rank, and number of calls.
+        # Since the most recent move: seconds of the slowest rank, summed; number of calls.
         self._longest, self._calls = 0.0, 0
 
     @property
@@ -105,16 +106,17 @@ class _When:
         """Record a move of rows; cost: seconds on the slowest rank."""
         core = self._decider.core
         self._decider.choose()
-        ratios = [self._ratio, 1.0] * 2  # max/mean before the move, and after it (expected: 1)
-        figures = np.zeros(_core.PLACING)
-        figures[:5] = [*ratios, math.nan]
+        ratios = [self._ratio, 1.0] * 2  # max/mean before the move; expected after it: 1
+        figures = np.full(_core.PLACING, math.nan)
+        figures[:4] = ratios
+        figures[5:9] = 0.0  # idle times
         core.placed(figures, np.zeros(len(before)))
         core.balanced(rows, 0, cost, cost, True)
         self._before, self._longest, self._calls = before, 0.0, 0
 
 
 def _as_divided(snapshot: Any) -> Any:
-    """Return the present placement, because `RowPartition` places the rows, not a strategy."""
+    """Return the present placement: `RowPartition` places the rows, and no strategy does."""
     return snapshot.rank
 
 
@@ -122,25 +124,25 @@ class RowPartition:
     """Rows 0 to n - 1 of arrays, divided into a contiguous part for each rank, in order of rank.
 
     Each rank's part is timed while the program works on it; `redistribute` compares the times and
-    moves rows if they differ by more than `tol`.  Creating one is collective.
+    moves rows if the times differ by more than `tol`.  The constructor is collective.
 
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
         None: one rank.
     n : int
-        Number of rows, 0 or more.  At first each rank has n/p of them.
+        Number of rows, 0 or more.  Without `models`, each of the p ranks has n/p of them at first.
     model : {"fpm", "cpm", "power"}
         "fpm": a rank's speed is a function of its number of rows, fitted to all its timings (Clarke
-        2010).  It notices when a part becomes too large for a rank's memory.  "cpm": the speed is
+        2010), which notices when a part becomes too large for a rank's memory.  "cpm": the speed is
         that of the last measurement (the traditional algorithm of the same paper).  "power": the
         speed is that of the last measurement, too; the parts follow Dasgupta 2013, eq. 3 and 4,
         rounded by the largest remainder.
     tol : float
-        Clarke's epsilon: times count as balanced up to this relative difference.  Infinity: parts
-        are timed, but never changed.  "fpm" also keeps the parts if other parts would be better by
-        less than the measured noise.  If a rank might page with the other parts, "fpm" changes the
-        parts only for a gain of more than `tol`.
+        Clarke's epsilon: times count as balanced up to this relative difference.  Infinity
+        (without a `trigger`): parts are timed, but never changed.  "fpm" also keeps the parts if
+        new parts would be better by less than the measured noise.  If a rank might run out of
+        memory and page with the new parts, "fpm" takes them only for a gain of more than `tol`.
     trigger : str or callable, optional
         When to move rows, as for `Balancer`.  ``"auto"`` moves them when it pays, judged by the
         costs and savings of previous moves.  Default: whenever times differ by more than `tol`.
@@ -152,7 +154,7 @@ class RowPartition:
     counts : (p,) int64
         Rows of each rank.
     history : list of Division
-        One for each call of `redistribute`.
+        A record for each call of `redistribute`.
     models : SpeedModels
     decisions : History
         With a `trigger`, a receipt for each of its decisions.
@@ -189,7 +191,7 @@ class RowPartition:
         self.rank, self.size = transport.rank, transport.size
         with Attempt(DomainError) as tried:
             self._check(n, model, tol, models)
-        # The repr of a function has its address, which differs between ranks.
+        # The repr of a function has its memory address, which differs between ranks.
         when = "a function" if callable(trigger) else repr(trigger)
         words = f"n={n}, model={model!r}, tol={tol!r}, trigger={when}"
         known = () if models is None or tried.error else (models.start, models.rows, models.speed)
@@ -247,7 +249,7 @@ class RowPartition:
         return slice(*self.offsets[self.rank : self.rank + 2].tolist())
 
     def _arrange(self, counts: I64) -> I64:
-        """Return the box of each rank for these numbers of rows."""
+        """Return the parts of the ranks with these numbers of rows: first row and end, (p, 2)."""
         ends = np.cumsum(counts)
         return np.stack([ends - counts, ends], axis=1)
 
@@ -275,7 +277,7 @@ class RowPartition:
         same number of blocks.  A block that raises an error does not count.
         """
         if self._timing:
-            raise StateError("timed() inside of timed()")
+            raise StateError("timed() is called inside a timed() block: expected one at a time")
         self._timing, start = True, _core.load_clock(self._clock)
         try:
             yield
@@ -285,11 +287,12 @@ class RowPartition:
             self._timing = False
 
     def redistribute(self, *arrays: Any) -> Any:
-        """Compare the times, and move rows if they differ by more than `tol`.  Collective.
+        """Compare the ranks' times, and move rows if the times differ by more than `tol`.
 
-        This is the step of Clarke 2010: all ranks learn the times; if they differ by more than the
-        tolerance, the model makes new parts.  Only rows that change their rank are sent, directly
-        to their new rank.
+        Collective.  This is the step of Clarke 2010: all ranks learn the times; if the times differ
+        by more than the tolerance, the model makes new parts.  With a `trigger`, the trigger
+        decides when; "fpm" still keeps parts whose mean times differ by at most `tol`.  Only rows
+        that change their rank are sent, directly to their new rank.
 
         Parameters
         ----------
@@ -346,7 +349,7 @@ class RowPartition:
         if array.shape[0] != self.counts[self.rank]:
             raise DomainError(
                 f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, "
-                "those of this rank (all arrays go in one call)"
+                "those of this rank (pass all arrays in one call)"
             )
         form = array.format if sparse else "array"
         return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
@@ -365,7 +368,7 @@ class RowPartition:
         return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
 
     def _learn(self, seconds: F64) -> bool:
-        """Update the models by the times; return whether these are reliable enough to act on."""
+        """Update the models with the times; return whether the times are reliable."""
         busy = self.counts > 0
         if not busy.any():
             return False
@@ -388,7 +391,7 @@ class RowPartition:
         return self._boxes if self._spread(now) <= self.tol else self._functional(now.max())
 
     def _functional(self, now: float) -> I64:
-        """Return new parts by the functional models, or the present parts if these are as good.
+        """Return new parts by the functional models, or the present parts if they are as good.
 
         A part of a size that was never measured may exceed its rank's memory.  So parts of measured
         sizes are preferred if they are slower by at most `tol` (``csrc/measure/repeats.h``).
@@ -422,7 +425,7 @@ class RowPartition:
         )
 
     def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
-        """Cut this rank's part of all arrays into pieces; return these by their new rank."""
+        """Cut this rank's part of all arrays into pieces; return the pieces by their new rank."""
         meets = _sizes(_overlap(self._boxes[self.rank], new)) > 0
         forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
         to = np.flatnonzero(meets).tolist()
@@ -430,7 +433,7 @@ class RowPartition:
         return {rank: [array[at] for array in forms] for rank, at in zip(to, places, strict=True)}
 
 
-# Parts are boxes, given by first and end along each axis: (p, 2) for rows, (p, 4) for tiles.
+# Parts are boxes, given by first index and end along each axis: (p, 2) for rows, (p, 4) for tiles.
 
 
 def _overlap(box: I64, boxes: I64) -> I64:
@@ -450,7 +453,7 @@ def _sizes(boxes: I64) -> I64:
 
 
 def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
-    """Return the intersections as slices of an array that holds the whole box."""
+    """Return the intersections of `box` with `boxes`, as slices of an array that holds `box`."""
     common = _overlap(box, boxes)
     low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
     return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]

@@ -11,7 +11,7 @@ from pylb.run.options import Options
 from pylb.run.records import Records
 from pylb.run.replayed_decider import ReplayedDecider
 
-MANY = 10_000  # if more objects than this come or go, free memory is returned to the system
+MANY = 10_000  # if more objects than this come or go, unused memory goes back to the system
 KEEP = 4096  # largest number of receipts that are kept
 
 
@@ -36,7 +36,7 @@ class RunState:
     def clock(self) -> str:
         """Return the name of the clock that times objects.  Collective the first time.
 
-        With ``clock="auto"`` it depends on whether ranks share cores.
+        With ``clock="auto"``, it depends on whether a quota limits only this rank (`Cores.clock`).
         """
         self.records.core_waits.begin(self.agreement)
         return self.records.core_waits.cores.clock(self.options.clock)
@@ -57,5 +57,8 @@ class RunState:
         return LBStep(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects)
 
     def network(self) -> Network:
-        """Return the cost of messages, given by the user or measured once.  Collective."""
+        """Return the cost of messages, given by the user or measured once.
+
+        Collective the first time.
+        """
         return self.options.network or self.agreement.network()

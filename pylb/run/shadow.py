@@ -44,21 +44,21 @@ class ShadowMode(MeasuringMode):
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
-        self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 still lacks
+        self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 lacks
         state.records.keepers.append(self._loads)
-        # What the user sees, the same on all ranks: the iterations' metrics and the receipts of
-        # the replay, i.e. of a run in which the LB steps had taken place.
+        # What the user sees, the same on all ranks: the metrics of the iterations and the receipts
+        # that the replay computes, as if its LB steps had taken place.
         self._figures, self._history = IterationLog(), History()
-        # Rank 0 collects the metrics here; _share sends them to all ranks.
+        # Rank 0 collects the replayed metrics here; `_share` sends them to all ranks.
         self._log = IterationLog()
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._entities = NO_ENTITIES  # all objects so far, by index in the replay
         self._followed = 0  # number of iterations replayed
-        self._measured = 0.0  # seconds: sum of the replayed iterations' measured maxima
-        self._remaining: Any = None  # a trace with the objects after the most recent iteration
+        self._measured = 0.0  # seconds: measured largest load of each replayed iteration, summed
+        self._remaining: Any = None  # a trace: objects after the last iteration, if changed
         self._in_loop = False
-        self._lost = False  # some iterations were not kept, so later ones are not replayed
+        self._lost = False  # whether some iterations were not kept; then no later one is replayed
 
     @property
     def history(self) -> History:
@@ -84,7 +84,7 @@ class ShadowMode(MeasuringMode):
         return self._state.records.loops
 
     def _started(self, n: int) -> None:
-        """Set the costs of LB steps, in the first loop.  Collective."""
+        """Begin the loop in the replay, which rank 0 makes in the first loop.  Collective."""
         if self._in_loop:  # the program left the previous loop early
             self._catch_up(left_early=True)
         self._in_loop = True
@@ -112,7 +112,7 @@ class ShadowMode(MeasuringMode):
             self.catch_up(is_over=False)
 
     def catch_up(self, is_over: bool) -> None:
-        """Replay the iterations since the previous call."""
+        """Replay the iterations since the previous call.  is_over: the loop has ended."""
         self._catch_up()
         if is_over:
             self._in_loop = False
@@ -128,7 +128,7 @@ class ShadowMode(MeasuringMode):
         self._state.agreement.step(Step.RECORD, self._state.done, error=tried.error)
 
     def _check(self) -> None:
-        """Raise an error if an object cannot be packed: the computed savings would be wrong."""
+        """Raise an error if an object cannot be packed, because no LB step could move it."""
         refused = self._state.objects.sizes.refused
         if refused is not None:
             key, why = refused

@@ -65,7 +65,9 @@ class Stopwatch:
     def check_closed(self, what: str) -> None:
         """Raise StateError within a block."""
         if self.open:
-            raise StateError(f"{what} within {self.open}()")
+            raise StateError(
+                f"{what} is called inside a {self.open}() block: expected one at a time"
+            )
 
     def resume(self) -> None:
         """Begin to time a step."""

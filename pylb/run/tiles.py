@@ -15,7 +15,7 @@ from pylb.model.snapshot import I64
 from pylb.model.speed_models import SpeedModels
 from pylb.run.rows import RowPartition
 
-KEEP = 1.1  # the columns are kept while the perimeter is at most this times the shortest one
+KEEP = 1.1  # old columns stay if their borders are at most 1.1 times as long as the shortest
 
 
 def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None = None) -> I64:
@@ -77,6 +77,7 @@ class TilePartition(RowPartition):
     Parameters
     ----------
     comm : mpi4py communicator, VirtualComm or None
+        None: one rank.
     shape : (rows, columns) of int
     model, tol, trigger, models
         As in `RowPartition`.
@@ -86,7 +87,7 @@ class TilePartition(RowPartition):
     counts : (p,) int64
         Number of elements of each rank.
     boxes : (p, 4) int64
-        First row and end, first column and end.
+        First row, end of the rows, first column and end of the columns of each rank.
     history, models
         As those of `RowPartition`.
 
@@ -118,7 +119,7 @@ class TilePartition(RowPartition):
 
     @property
     def boxes(self) -> I64:
-        """First row and end, first column and end of each rank; (p, 4) int64."""
+        """First row, end of the rows, first column, end of the columns of each rank; (p, 4)."""
         return self._boxes
 
     @property
@@ -150,6 +151,6 @@ class TilePartition(RowPartition):
             what = getattr(array, "shape", type(array).__name__)
             raise DomainError(
                 f"array {index} is {what}: expected an ndarray with the rows and columns of this "
-                f"rank, {mine} (all arrays go in one call)"
+                f"rank, {mine} (pass all arrays in one call)"
             )
         return f"array of {array.dtype} (rows, columns, {', '.join(map(str, array.shape[2:]))})"

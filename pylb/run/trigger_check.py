@@ -23,7 +23,8 @@ def same_answer(
     DomainError
         The answers differ.
     Exception
-        The user's function has failed on this rank; the other ranks raise RemoteError.
+        The user's function has failed on this rank.  The other ranks raise pylb's error of the
+        same class, or RemoteError if pylb has none.
     """
     if not given.trigger.foreign:
         return ask()

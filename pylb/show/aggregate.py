@@ -28,8 +28,9 @@ def largest(data: F64, rows: int, columns: int) -> F64:
 def brightest(cells: F64) -> float:
     """Return the value that gets the brightest colour.
 
-    This is the maximum of the cells.  But if the maximum is more than twice the 95th percentile, it
-    is 1.25 times this percentile: otherwise one spike would make nearly all other cells dark.
+    This is the maximum of the cells.  But if the maximum is more than twice the 95th percentile,
+    and this percentile is positive, the value is 1.25 times the percentile.  So one spike does not
+    make nearly all other cells dark.
     """
     high, most = float(np.quantile(cells, 0.95)), float(cells.max())
     return 1.25 * high if 0 < 2.0 * high < most else most
@@ -107,7 +108,8 @@ def picture(
 
 
 def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, I64]:
-    """Count the objects that moved between groups of neighbouring ranks, over all `flows`.
+    """Count the objects that moved between groups of neighbouring ranks, over all `flows`, which
+    are the `Migrations` of LB steps.
 
     Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
     """

@@ -22,9 +22,9 @@ class Spent(NamedTuple):
     messages : float
         All other time of the whole run: messages, waits for a core, other code in the loops.
     balancing_seconds : float
-        Time of the LB steps alone.  That iterations after an LB step may be slower does not count.
+        Time of the LB steps, without the extra time of the first iterations after an LB step.
     seconds : float
-        Time of the whole run: in its loops, if that is known; else of its iterations and LB
+        Time of the whole run: of its loops, if that was measured; else of its iterations and LB
         steps.
 
     Examples

@@ -77,7 +77,7 @@ class Course:
     facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
-    recorded: F64 | None = None  # (m,) seconds of the slowest rank of the run that was replayed
+    recorded: F64 | None = None  # a replay: (m,) seconds of the slowest rank in the recorded run
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
@@ -99,7 +99,7 @@ class Course:
 
     @functools.cached_property
     def balancings(self) -> list[Receipt]:
-        """The LB steps that moved objects."""
+        """The LB steps that were carried out; in shadow mode there are none."""
         return [r for r in self.history if r.balanced and r.moved]
 
     @property
@@ -109,12 +109,15 @@ class Course:
 
     @functools.cached_property
     def costs(self) -> F64:
-        """Cost of the LB step after each iteration, (m,) seconds; with `seconds_warm_up`."""
+        """`Receipt.cost` of the LB step after each iteration, (m,): seconds, 0 without an LB step.
+
+        The first entry includes LB steps before the first iteration.
+        """
         return self._after_each("cost")
 
     @functools.cached_property
     def step_seconds(self) -> F64:
-        """Seconds of the LB step after each iteration, (m,); without `seconds_warm_up`."""
+        """`Receipt.step_seconds` of the LB step after each iteration, (m,), like `costs`."""
         return self._after_each("step_seconds")
 
     def _after_each(self, name: str) -> F64:
@@ -137,7 +140,7 @@ class Course:
 
 
 def saved(balancings: Iterable[Receipt], m: int) -> F64:
-    """Return what LB steps have saved so far, minus their cost, at the end of each iteration.
+    """Return the seconds that LB steps have saved so far, minus their cost, after each iteration.
 
     The gain of an LB step is divided equally among the iterations of the cycle after it.  An LB
     step whose gain is not known yet does not count.
@@ -217,7 +220,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # the parameters to show
+SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # arguments of the run to show
 
 
 # ---- a run record ---------------------------------------------------------------------------
@@ -249,7 +252,7 @@ def of_stretches(
     stretches = [s for s in stretches if s.iterations]
     m = min(len(times), len(figures[0]))  # a truncated record may have more loads than `figures`
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
-    # How long a rank waited at the end of an iteration is recorded in the next one.
+    # The wait at the end of an iteration is part of the `idle` of the next iteration.
     waited = np.append(idle[1:], 0.0)[:m]
     keys = [s.key for s in stretches]
     return Course(
@@ -313,8 +316,8 @@ def _heaviest(
 ) -> list[Heavy]:
     """Return the heaviest objects.
 
-    The arrays have an entry for each object in each part of the run.  The rank returned for an
-    object is that of its last entry.
+    The arrays have an entry for each object in each stretch (in a replay: in each phase).  The rank
+    returned for an object is that of its last entry.
     """
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)

@@ -76,7 +76,7 @@ def _region(course: Course, name: str, first: int, end: int) -> Region:
 
 
 def _ratio(part: float, whole: float) -> float:
-    """Return part / whole; 1 if both are 0, as no rank waits."""
+    """Return part / whole; 1 if `whole` is 0, because no rank waits then."""
     return part / whole if whole > 0 else 1.0
 
 

@@ -39,7 +39,7 @@ def explore(
     **settings
         Initial settings: `strategy`, `trigger` or `every`, `n_ranks`, `alpha`, `beta` (seconds
         per message and per byte), `cost` (seconds of an LB step; default: the mean of the recorded
-        LB steps, else the time of the strategy), `rank` and its `speed`.
+        LB steps, else as in `pylb.replay`), `rank` and `speed` (the factor on the speed of `rank`).
 
     Returns
     -------

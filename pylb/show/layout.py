@@ -11,7 +11,7 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I64
 
 COARSE = 600  # a graph of more objects is coarsened
-PIVOTS = 24  # number of objects to which all distances are computed
+PIVOTS = 24  # number of objects to which the distances of all objects are computed
 SMOOTHINGS = 12  # how often positions are smoothed on each finer graph
 ROUNDS = 2000  # largest distance that is computed, in edges
 ISOMETRIC = np.array([[0.87, -0.87, 0.0], [0.5, 0.5, 1.0]]).T
@@ -25,7 +25,8 @@ def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
     Raises
     ------
     DomainError
-        A key is missing, coordinates are not 1 ... 3 finite numbers, or their number differs.
+        A key is missing, coordinates are not 1 ... 3 finite numbers, or objects have different
+        numbers of coordinates.
     """
     missing = [k for k in key.tolist() if k not in given]
     if missing:
@@ -58,11 +59,11 @@ class Graph(NamedTuple):
         return cls(np.searchsorted(row, own), to)
 
     def least(self, values: Any) -> Any:
-        """Return the smallest value among each object and its neighbours, along the first axis."""
+        """Return for each object (first axis) the smallest value of itself and its neighbours."""
         return np.minimum.reduceat(values[self.to], self.start, axis=0)
 
     def means(self, values: F64) -> F64:
-        """Return the mean over each object and its neighbours, along the first axis."""
+        """Return for each object (first axis) the mean over itself and its neighbours."""
         degree = np.diff([*self.start, len(self.to)])
         return np.asarray(np.add.reduceat(values[self.to], self.start, axis=0) / degree[:, None])
 
@@ -94,7 +95,8 @@ def _positions(graph: Graph, random: Any) -> F64:
 def _merged(graph: Graph, random: Any) -> tuple[I64, int]:
     """Merge objects into parts, and return the part of each object, and the number of parts.
 
-    Each object gets a random number, and joins the part of the neighbour with the smallest number.
+    Each object gets a random number, and joins the part of the neighbour (or itself) that
+    has the smallest number.
     """
     number = random.permutation(len(graph.start))
     object_of = np.argsort(number)

@@ -67,12 +67,10 @@ def state(course: Course) -> dict[str, Any]:
 def expected(r: Receipt) -> float | None:
     """Return the seconds per iteration that the chosen strategy is expected to save.
 
-    If no strategy was chosen, or its gain is not known: the largest known gain.
+    If no strategy was chosen: the most that any strategy is expected to save.  None: not known.
     """
-    gains = [a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)]
-    chosen = [a.gain for a in r.alternatives if a.strategy and a.strategy == r.strategy]
-    known = chosen or gains
-    return max(known) if known else None
+    gains = {a.strategy: a.gain for a in r.alternatives if a.strategy and not math.isnan(a.gain)}
+    return gains.get(r.strategy) if r.strategy else max(gains.values(), default=None)
 
 
 def rows(now: dict[str, Any], ranks: int = MOST_RANKS, recent: int = RECENT) -> list[list[str]]:
@@ -117,7 +115,7 @@ def foot(now: dict[str, Any]) -> str:
 
 
 class View:
-    """Draws a `state` with the package rich, or as much of it as fits on the terminal."""
+    """Draws a `state` with the package rich, shortened to the size of the terminal."""
 
     SPENT = 4  # lines other than head, foot and ranks, including the cursor's line
 
@@ -166,7 +164,10 @@ class LiveRun(Protocol):
 
 
 def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
-    """Yield the `n` iterations of a loop, and show a bar on standard error; call it on one rank."""
+    """Yield the `n` iterations of a loop, and show a bar on standard error; call it on one rank.
+
+    Without the package rich or a terminal, print lines instead of the bar.
+    """
     columns = terminal() if find_spec("rich") else None
     bar = _Lines(n, sys.stderr) if columns is None else _Bar(n, columns)
     with closing(passes), closing(bar):  # type: ignore[type-var]
@@ -174,7 +175,8 @@ def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
             if done:
                 bar.update(done, lb)
             yield it
-        bar.update(n, lb)
+        if n:
+            bar.update(n, lb)
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
@@ -186,7 +188,8 @@ def terminal() -> int | None:
     """Return the width of the terminal to which standard error is connected, or None.
 
     An MPI launcher reads the standard error of its ranks through a pipe, and copies the text to its
-    own standard error.  So if the launcher runs on this host, its standard error is examined.
+    own standard error.  So if the launcher runs on this host, the standard error of
+    the launcher is examined.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:
         return None
@@ -252,7 +255,7 @@ class _Bar:
 
 
 class _Lines:
-    """Prints a line for each tenth of the iterations, at most one per second: for files, pipes."""
+    """Prints a line after each tenth of the iterations, at most one per second."""
 
     EVERY = 1.0
 

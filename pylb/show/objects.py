@@ -14,10 +14,10 @@ from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import Replay
 from pylb.show import aggregate, layout
 
-MOST_OBJECTS = 100_000  # if there are more objects, only each 2nd, 3rd ... one is shown
+MOST_OBJECTS = 100_000  # if there are more objects, only every second (third, ...) is shown
 MOST_CELLS = 200_000  # limit of the number of objects times the number of stored iterations
 MOST_EDGES = 4000  # largest number of lines between objects
-SAMPLED = 4  # number of iterations whose edges are used
+SAMPLED = 4  # number of iterations that give the edges and the highest load
 
 
 class Present(NamedTuple):
@@ -39,7 +39,7 @@ class Objects:
     at : callable
         ``at(iteration)`` returns the objects of an iteration, a `Present`.
     edges : callable
-        ``edges(iteration)`` returns the pairs of objects that communicate, two arrays of indices.
+        ``edges(iteration)`` returns two arrays of indices: the pairs of objects that communicate.
     """
 
     key: I64
@@ -138,7 +138,7 @@ class ObjectPicture:
         """Return the objects in an iteration, as bytes.
 
         ``rank`` is the rank of each object plus 1, uint32; 0: the object does not exist.  ``load``
-        is 255 times the square root of load / top.
+        is 255 times the square root of load / top, at most 255, uint8.
         """
         o, step = self._objects, self._step
         now = o.at(iteration)
@@ -152,8 +152,8 @@ class ObjectPicture:
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
         """Return the frames of some iterations, as many as a page may have.
 
-        Each `wanted` iteration and the iteration after it are preferred; the others are spread
-        evenly.
+        Each `wanted` iteration and the iteration after it are preferred; the other frames are
+        spread evenly.
         """
         m, n = self._objects.n_iterations, -(-len(self._objects.key) // self._step)
         room = max(2, MOST_CELLS // max(n, 1))

@@ -28,7 +28,7 @@ def write(course: Course, folder: str | os.PathLike[str]) -> Path:
     Raises
     ------
     DomainError
-        `folder` exists and is not empty.
+        `folder` is a file, or a folder that is not empty.
     MissingPartError
         otf2 is absent.
     """

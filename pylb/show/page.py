@@ -1,8 +1,9 @@
 """The report: one HTML page that needs no network and can be sent to a colleague.
 
 For safety, texts of the run are in the page only as JSON, and the script shows them only as text; a
-policy in the page forbids everything except its own script and style.  The constants below limit
-the cells, receipts and arrows of a page, so that the page of a long run is not too large.
+policy in the page forbids everything except its own script, its style and embedded pictures.  The
+constants below limit the cells, receipts and arrows of a page, so that the page of a long run is
+not too large.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pylb.show.objects import ObjectPicture
 
 STATIC = Path(__file__).with_name("static")
 SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "parts.js", "objects.js", "view.js")
-MOST_ROWS, MOST_COLUMNS = 200, 800  # cells of the heat map
+MOST_ROWS, MOST_COLUMNS = 200, 800  # largest numbers of rows and columns of the heat map
 MOST_RECEIPTS = 250
 MOST_FLOWS = 40  # largest number of pairs of ranks shown for one LB step
 MOST_GROUPS = 24  # largest number of groups of ranks in the picture of all migrations
@@ -43,8 +44,8 @@ FRAME = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<main id="report"><noscript>This page shows a run of a parallel program. It needs its script, \
-which may not run here.</noscript></main>
+<main id="report"><noscript>This page shows a run of a parallel program. It needs JavaScript, \
+which is blocked here.</noscript></main>
 <script type="application/json" id="run">{data}</script>
 <script>{script}</script>
 </body>
@@ -67,7 +68,7 @@ def html(course: Course) -> str:
 def framed(run: str, *scripts: str, also: str = "") -> str:
     """Return a page with the JSON `run` and these scripts.
 
-    also: more rules, which are added to its `POLICY`.
+    also: rules of the page's content security policy that are added to `POLICY`.
     """
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
@@ -141,8 +142,8 @@ def loads(course: Course) -> dict[str, Any]:
         saved=course.saved,
         recorded=course.recorded,
     )
-    width = picture["iteration_step"]  # LB steps in the same column are drawn as one
-    picture["balanced"] = sorted({i // width * width for i in course.balanced_after})
+    width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
+    picture["balanced"] = list({i // width: i for i in course.balanced_after}.values())
     return picture
 
 
@@ -169,7 +170,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
 
 
 def _chosen(course: Course) -> list[Receipt]:
-    """Return all decisions; if there are too many, first the LB steps that cost or saved most."""
+    """Return at most `MOST_RECEIPTS` decisions; LB steps of high cost or gain are preferred."""
     history = list(course.history)
     if len(history) <= MOST_RECEIPTS:
         return history

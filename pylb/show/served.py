@@ -1,9 +1,9 @@
 """Serve a page that shows a run while its program writes it: ``pylb watch --serve``.
 
 The server is only for this host.  Its address contains a secret, so that other users of the host
-cannot read the run.  The file is read only while a browser asks for it, and rarely if reading takes
-long.  If possible, the server runs with the policy SCHED_IDLE: it uses free time of the cores, and
-takes almost none from the ranks (its weight is 3, that of other processes 1024).
+cannot read the run.  The file is read only while a browser asks for it, and less often if reading
+takes long.  If possible, the server runs with the policy SCHED_IDLE: it uses free time of the
+cores, and takes almost none from the ranks (its weight is 3, that of other processes 1024).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pylb.errors import DomainError, FormatError
 from pylb.replay.run_record import RunRecord
 from pylb.show import course, live, page
 
-SHARE = {True: 0.05, False: 0.005}  # fraction of a core, with the policy SCHED_IDLE and without it
+SHARE = {True: 0.05, False: 0.005}  # fraction of a core for reading: with SCHED_IDLE, without it
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -52,7 +52,7 @@ class RunFile:
         """Return the data for a page.
 
         seen: the state of the file that the page shows already.  If the file has not changed since,
-        the data are only the line that describes the run.
+        the data are only `seen` and the line that describes the run.
         """
         with self._lock:
             if time.monotonic() >= self._due:
@@ -71,7 +71,7 @@ class RunFile:
                     self._now = new
                 self._tried = changed
         except (FileNotFoundError, DomainError, FormatError):
-            pass  # the file is being written, or has no complete iteration yet: keep the old state
+            pass  # the file is missing, being written or has no iteration yet: keep the old state
         used = time.thread_time() - begin
         self._due = time.monotonic() + max(self._interval, used / self._share)
 
@@ -139,7 +139,7 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOSTS[0]}:{self.server_port}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing if a browser closes the connection before it has the answer."""
+        """Print an error, unless a browser has closed the connection before the answer."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -30,9 +30,9 @@ class ExplorerSettings:
     n_ranks: int = 0  # 0: as many as recorded
     alpha: float = 0.0  # seconds per message
     beta: float = 0.0  # seconds per byte
-    cost: float | None = None  # seconds of an LB step; None: the run time of the strategy
+    cost: float | None = None  # seconds of an LB step; None: as in `pylb.replay`
     rank: int = 0  # the rank whose speed is changed
-    speed: float = 1.0  # speed of this rank; the other ranks have speed 1
+    speed: float = 1.0  # factor on the speed of this rank; the other ranks keep their speed
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
@@ -52,7 +52,7 @@ class ExplorerSettings:
                 raise DomainError(f"no setting {name}: expected one of {', '.join(known)}")
             try:
                 out[name] = _KINDS[str(known[name])](value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise DomainError(f"{name} is {value!r}: expected {known[name]}") from None
         return cls(**out)
 
@@ -61,8 +61,8 @@ class ExplorerSettings:
 
         Raises
         ------
-        DomainError, UnknownStrategyError
-            A setting is out of its domain.
+        DomainError, UnknownStrategyError, UnknownTriggerError
+            A setting is out of its domain, or the name of a strategy or trigger is unknown.
         """
         run = self.on(trace)
         when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
@@ -102,7 +102,7 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
     """Place the same objects on another number of ranks.
 
     The objects, in the order of the recorded ranks of their first tasks, are cut into equal parts,
-    one for each new rank; so neighbours stay neighbours.  Then no object migrates any more.  The
+    one for each new rank; so neighbours stay neighbours.  In the result, no object migrates.  The
     new ranks are equal: recorded speeds and background are not used.
 
     Raises
@@ -138,16 +138,16 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
 
 
 def _of_tasks(trace: Trace, where: I32) -> I32:
-    """Return the rank of each task from the rank of its entity."""
+    """Return the rank of each task; where: the rank of each entity."""
     same = trace._repeats is not None and trace._repeats[1:].all()
     if not same:
-        # All indices are valid, so "clip" changes none of them; it is the fastest mode.
+        # "clip" is the fastest mode of `take`; it changes no index, because all are valid.
         return where.take(trace.task_entity, mode="clip")
     return np.tile(where[trace.task_entity[: int(trace.task_ptr[1])]], len(trace))
 
 
 def _first_tasks(trace: Trace) -> I64:
-    """Return the first task of each entity; most are in the first phase."""
+    """Return the first task of each entity; most of these tasks are in the first phase."""
     out = np.full(trace.n_entities, -1)
     left = len(out)
     for begin, end in pairwise(trace.task_ptr.tolist()):
@@ -195,7 +195,7 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:
-    """Return the list of decisions, without their details; see `details`."""
+    """Return the first `MOST_DECISIONS` decisions, without their details; see `details`."""
     return [page.listed(r) for r in run.decisions[:MOST_DECISIONS]]
 
 

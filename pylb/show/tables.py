@@ -63,7 +63,7 @@ def _ratio(most: float, mean: float) -> float:
 
 
 def _cell(r: Receipt, name: str) -> Any:
-    """Format a cell: "" if its value is not known; quote text that looks like a formula."""
+    """Format a cell: "" if its value is not known; a ' before text that looks like a formula."""
     value = getattr(r, name)
     unknown = name == "bytes" and r.migrations > 0 and not r.bytes
     if unknown or (isinstance(value, float) and math.isnan(value)):

@@ -15,7 +15,7 @@ from pylb.show.course import Course
 
 # Process ids.  The ranks are threads of one process, which Perfetto can collapse.
 RANKS, FIGURES = 1, 2
-EIGHTH = 0.125  # microseconds; floating-point numbers represent multiples of it exactly
+EIGHTH = 0.125  # microseconds; floating-point numbers represent its multiples exactly
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:
@@ -33,8 +33,8 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
     """Yield the events: what each rank computes, LB steps, decisions, migrations and max/mean.
 
     An iteration begins on all ranks at the same time, after the previous one and its LB step.
-    Times are in microseconds, as the format requires.  They are rounded to eighths, because
-    Perfetto drops a slice that begins even slightly before the previous one ends.
+    Times are in microseconds, as the format requires.  They are rounded to multiples of 1/8,
+    because Perfetto drops a slice that begins even slightly before the previous one ends.
     """
     yield _name("process_name", RANKS, _thread(0), clip(f"pylb: {course.title}"))
     yield _name("process_name", FIGURES, _thread(0), "figures")
@@ -76,11 +76,11 @@ def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any])
 
 def begins(course: Course) -> Any:
     """Return when each iteration begins, and when the run ends: (m + 1,) seconds."""
-    early = sum(r.cost for r in course.balancings if r.iteration < 0)
-    costs = course.costs.copy()
-    if len(costs):
-        costs[0] -= early  # costs[0] includes LB steps before the first iteration
-    return early + np.concatenate([[0.0], np.cumsum(course.elapsed + costs)])
+    early = sum(r.step_seconds for r in course.balancings if r.iteration < 0)
+    steps = course.step_seconds.copy()
+    if len(steps):
+        steps[0] -= early  # steps[0] includes LB steps before the first iteration
+    return early + np.concatenate([[0.0], np.cumsum(course.elapsed + steps)])
 
 
 def _end_of(course: Course, begin: Any, iteration: int) -> float:
@@ -98,14 +98,14 @@ def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
         if r.balanced and r.moved:
             name = clip(f"balance: {r.strategy}")
             for rank in range(course.n_ranks):
-                yield _slice(name, rank, at, at + 1e6 * r.cost, {} if rank else args)
+                yield _slice(name, rank, at, at + 1e6 * r.step_seconds, {} if rank else args)
         else:
             where = {"s": "g", "pid": RANKS, "tid": _thread(0), "ts": _to_eighths(at)}
             yield {"name": r.choice, "ph": "i", **where, "args": args}
 
 
 def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
-    """Yield an arrow for each pair of ranks, from the beginning of the LB step to its end."""
+    """Yield an arrow from old to new rank, from the beginning of the LB step to its end."""
     flow = 0
     for moves in course.moves:
         start = _to_eighths(_end_of(course, begin, moves.iteration))

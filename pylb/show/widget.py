@@ -53,7 +53,7 @@ class Explorer(anywidget.AnyWidget):
     ) -> None:
         self.trace = trace.compared()
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # ranks and trace of the previous request
+        self._on_ranks = (trace.n_ranks, self.trace)  # of the last request: n_ranks, trace
         self._recorded: OrderedDict[ExplorerSettings, Replay] = OrderedDict()
         super().__init__(
             choices={
@@ -123,7 +123,7 @@ class Explorer(anywidget.AnyWidget):
                 self.send({"kind": "objects", **self._objects(message)})
             elif kind == "replay":
                 self.ask(ExplorerSettings.of(message["settings"]), int(message["number"]))
-        except (PylbError, KeyError, TypeError, ValueError) as why:
+        except (PylbError, KeyError, TypeError, ValueError, OverflowError) as why:
             self.send({"kind": "error", "said": str(why)})
 
     def _objects(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class Explorer(anywidget.AnyWidget):
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and its last picture with a note for viewers that cannot show it."""
+        """Return the widget, and its last picture with a note, for viewers without widgets."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None

@@ -16,7 +16,7 @@ from pylb.model.snapshot import F64
 from pylb.virtual.comm import VirtualComm, World
 from pylb.virtual.scheduler import Scheduler
 
-CLUSTER = Network(alpha=1e-6, beta=1e-10)  # typical of present clusters
+CLUSTER = Network(alpha=1e-6, beta=1e-10)  # seconds per message and per byte of a typical cluster
 CLOCKS = ("cpu", "wall", "none")
 MOST_RANKS = 10_000
 
@@ -38,8 +38,9 @@ class VirtualCluster:
     network : (alpha, beta)
         Seconds per message and per byte.  A message occupies its sender for
         alpha + beta * bytes seconds, and then arrives.  A collective call begins when the last rank
-        has called it, and takes the time of one message for each level of a binary tree of the
-        ranks.
+        has called it (bcast, scatter: the root), and takes the time of one message for each level
+        of a binary tree of the ranks.  Gather, reduce, allgather and scatter take alpha for each
+        level, and beta for each byte of all ranks.
     clock : {"cpu", "wall", "none"}
         How virtual time passes.  "cpu": by the rank's processor time, which excludes other
         processes and sleep; "wall": by the wall clock; "none": only by messages and by
@@ -114,7 +115,7 @@ class VirtualCluster:
         Raises
         ------
         Exception
-            The first error that a rank raised, with a note that names the rank.
+            The first error that a rank raised; from Python 3.11 on, a note names the rank.
         DeadlockError
             No rank could continue.
         """

@@ -34,14 +34,14 @@ class World:
     Attributes
     ----------
     rounds : int
-        Rounds of a collective call: the depth of a binary tree.
+        Number of rounds of a collective call: the depth of a binary tree of the ranks.
     """
 
     def __init__(self, scheduler: Scheduler, network: Network):
         self.scheduler, self.network = scheduler, network
         self.size = len(scheduler.ranks)
         self.rounds = (self.size - 1).bit_length()
-        self.meetings: dict[int, Meeting] = {}  # open collective calls, by their number
+        self.meetings: dict[int, Meeting] = {}  # calls that not all ranks have reached
         self.sent: dict[tuple[int, int, int], deque[tuple[bytes, float]]] = {}
         self.awaited: dict[tuple[int, int, int], Ticket] = {}
 
@@ -56,7 +56,7 @@ class World:
             Name of the call, the same on all ranks.
         finish : callable
             ``finish(values, times)`` is called when the last rank has come.  It returns what each
-            rank gets, and the virtual time when it gets it.
+            rank gets, and the virtual time at which the rank can continue.
         doing : str or callable
             Description of what the rank waits for; default: the call.
         """
@@ -80,7 +80,7 @@ class World:
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """Return the end of a collective call for each rank, if all wait for the last to arrive."""
+        """Return when a collective call ends on each rank, if all ranks wait for the last one."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
@@ -116,7 +116,7 @@ class VirtualComm:
     speed : float
         Speed of this rank.
     world : World
-        The data shared with other ranks.
+        The data that all ranks of the communicator share.
     attributes : dict
         Values that other code attaches to the communicator, like MPI's attributes.
 
@@ -175,7 +175,7 @@ class VirtualComm:
     # ---- point to point ----------------------------------------------------------------------
 
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
-        """Send an object; it does not wait for the receive."""
+        """Send an object, without waiting for the receive."""
         self.world.post(self.rank, self._rank(dest, "dest"), tag, _pickle(obj))
 
     def recv(self, source: int, tag: int = 0) -> Any:
@@ -223,7 +223,7 @@ class VirtualComm:
         return [pickle.loads(data) for data in values] if self.rank == root else None
 
     def _gather_to(self, call: str, data: bytes, to: Sequence[int]) -> list[bytes]:
-        """Return the bytes of all ranks on the ranks `to`; the other ranks do not wait."""
+        """Return the bytes of all ranks; only the ranks `to` wait for them in virtual time."""
 
         def finish(values: list[bytes], times: list[float]) -> Any:
             world = self.world

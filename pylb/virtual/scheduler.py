@@ -2,8 +2,8 @@
 
 A rank runs until it has to wait for another one.  The next one to run is the rank that has been
 ready for the longest time; in a tie, the lowest rank.  So the order is the same in every run.  The
-virtual time of a rank passes while it runs, divided by its speed.  After a wait, it is at least the
-time of the event for which the rank waited.
+virtual time of a rank passes while it runs, divided by its speed.  After a wait, the virtual time
+of the rank is at least the time of the event for which the rank waited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Doing = str | Callable[[], str]  # the call in which a rank waits, or a function
 
 
 class Ended(BaseException):
-    """Raised on a rank when another one has failed; ``except Exception`` does not catch it."""
+    """Raised to end a rank after an error elsewhere; ``except Exception`` does not catch it."""
 
 
 class Ticket:
@@ -63,7 +63,7 @@ class VirtualRank:
         self.doing: Doing = ""
         self.ended = False
         self.result: Any = None
-        self.life: Any = None  # its greenlet
+        self.life: Any = None  # the greenlet that runs this rank
 
 
 class Scheduler:
@@ -79,7 +79,7 @@ class Scheduler:
     Attributes
     ----------
     failure : BaseException or None
-        The first error of a rank, which ends all of them.
+        The first error of a rank, or a deadlock; it ends all ranks.
     """
 
     def __init__(self, paces: list[float], source: str):

@@ -33,12 +33,12 @@ DEFAULTS: dict[str, Any] = {
     "polling": 0.0,
     "response": 0.0,
 }
-"""The values of `Target` if neither the call nor the recording gives any: messages cost what they
-cost within a machine, and the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
+"""The values of `Target` that neither the call nor the recording gives.  The costs of a message are
+those within a machine; the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
 
 MOST_PROCESSORS = 1 << 20
 MOST_NODES = 1 << 12  # limit of the number of nodes, unless there are more processors
-MOST_TURNS = 1e10  # limit of the simulated time slices, which take almost an hour
+MOST_TURNS = 1e10  # largest number of simulated time slices; this many take almost an hour
 PERIOD = 0.005
 """Period of ``pylb lab`` in seconds."""
 
@@ -78,8 +78,8 @@ class Target:
         when its message arrives.  ``"yield"``: it lets other ranks run, and must wait for its turn.
         ``"spin"``: it uses its time slices like a rank that computes.
     polling : float
-        Cost of polling on a shared processor: processor seconds that each waiting rank uses (except
-        one that spins) per second in which another rank computes there.
+        Cost of polling on a shared processor: processor seconds that a waiting rank uses per second
+        in which another rank computes there.  It has no effect on ranks that spin.
     matching : {"arrival", "recorded"}
         Which message a receive from any source gets: the first to arrive, or the same as in the
         recorded run.
@@ -203,7 +203,7 @@ def whatif(
     ----------
     run : Recording or path
     steps : bool
-        Keep the times of each operation (40 bytes per operation).
+        Keep the times of each operation (32 bytes per operation).
     **where
         The target: ``placement``, ``speed``, ``node``, ``network``, ``share`` and the other
         arguments of `target`.
@@ -267,7 +267,8 @@ def target(
         Processor of each rank.  Default: each rank has its own.
     speed : float or (q,) array, optional
         Speed of each processor; 1: as fast as the recorded one.  The length of the array is the
-        number of processors.  Default: all 1, with as many processors as the placement uses.
+        number of processors.  Default: all 1, with as many processors as `share` or `node` has
+        entries, or else 1 + the largest number in the placement.
     node : (q,) array of int, optional
         Node of each processor.  Default: all are on one node.
     network : (alpha, beta), or a mapping, optional
@@ -288,7 +289,7 @@ def target(
             raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
     assumed = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
     if waiting not in (None, assumed["waiting"]):
-        assumed["polling"] = DEFAULTS["polling"]  # what was measured is for another way of waiting
+        assumed["polling"] = DEFAULTS["polling"]  # the measured cost is for another way of waiting
     given = {
         "overhead": overhead,
         "eager": eager,
@@ -348,7 +349,7 @@ def _processors(
     for name, array in (("share", shares), ("node", nodes)):
         if array.shape != speeds.shape:
             raise DomainError(
-                f"{name} has {array.size} entries: expected {len(speeds)}, as speed has"
+                f"{name} has {array.size} entries: expected {len(speeds)}, like speed"
             )
     return place.astype(np.int32), speeds, shares, nodes.astype(np.int32)
 
@@ -440,7 +441,7 @@ def _warnings_of(
     recording: Recording, ends: list[str], done: NDArray[Any], unread: NDArray[Any]
 ) -> list[str]:
     out = []
-    if all(end == "through" for end in ends):  # otherwise unread messages are no surprise
+    if all(end == "through" for end in ends):  # a cut or stuck rank leaves messages unread
         out += [
             f"rank {rank} never receives {count(unread[rank], 'message')} sent to it"
             for rank in np.flatnonzero(unread)

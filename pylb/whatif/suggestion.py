@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pylb.console import percent
+from pylb.console import count, percent
 from pylb.errors import PylbError
 from pylb.model import checks
 from pylb.model.snapshot import I32, Edges, Snapshot
@@ -23,7 +23,7 @@ from pylb.whatif.recorder.recording import Recording
 
 STRATEGIES = ("BestFitLB", "GreedyLB", "RefineCommLB", "CommAwareRefineLB", "ScotchLB", "MetisLB")
 NEAR = 1e-4  # predictions with a smaller relative difference count as equal
-TRIES, SIMULATED = 40, 10_000_000  # default limits of candidates, and of operations simulated
+TRIES, SIMULATED = 40, 10_000_000  # default limits of simulated changes and operations
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,8 @@ def suggest(
     The candidates are: placements by pylb's strategies (a rank is an object, its processor time the
     load, its messages the edges); placements in which ranks of the busiest processor are moved or
     swapped; and moves of each marked procedure to the rank at the other end of its messages.  Each
-    is simulated (`pylb.whatif`).  Eom and Hollingsworth (1998) leave such a search to future work.
+    placement is simulated (`pylb.whatif`); for a procedure, `pylb.procedures` computes the critical
+    path.  Eom and Hollingsworth (1998) leave such a search to future work.
 
     Parameters
     ----------
@@ -84,9 +85,9 @@ def suggest(
     best : int
         Largest number of suggestions; candidates that save nothing are left out.
     tries : int, optional
-        Number of moves and swaps to simulate, besides the strategies' placements.  Those that
-        cannot be faster are skipped.  Default: 40, or fewer if more than ten million operations
-        would be simulated.
+        Largest number of moves and swaps to simulate, besides the strategies' placements.  Moves
+        and swaps that cannot be faster are skipped.  Default: 40, or fewer if more than ten
+        million operations would be simulated.
     **target
         The machine, as for `pylb.whatif`: ``speed``, ``node``, ``network`` and so on.
 
@@ -112,6 +113,8 @@ def suggest(
         tries = min(TRIES, SIMULATED // max(recording.n_ops, 1))
     best, tries = checks.whole("best", best, 1), checks.whole("tries", tries, 0)
     search = _Search(recording, checks.array("placement", placement), target)
+    for text in search.now.warnings:
+        warnings.warn(text, stacklevel=2)
     for which, candidate in search.candidates():
         search.attempt(candidate, which)
     search.improve(tries)
@@ -127,8 +130,8 @@ class _Search:
     Attributes
     ----------
     tried : dict
-        The prediction of each simulated placement and where the placement comes from, by the bytes
-        of the placement.
+        By the bytes of each simulated placement: its prediction, and the words that tell how the
+        placement was found: the name of a strategy, or e.g. "step by step".
     now : Prediction
         The prediction of the present placement.
     """
@@ -142,7 +145,7 @@ class _Search:
 
     def simulate(self, candidate: NDArray[Any]) -> Prediction:
         with warnings.catch_warnings():
-            # The user has seen these warnings: they are those of the present placement.
+            # Each candidate would repeat the warnings that `suggest` shows once.
             warnings.simplefilter("ignore")
             return whatif(self.recording, placement=candidate, **self.target)
 
@@ -173,7 +176,7 @@ class _Search:
                 continue
 
     def improve(self, tries: int) -> None:
-        """Improve the fastest placement so far by moves and swaps of ranks, at most `tries`."""
+        """Improve the fastest placement: simulate at most `tries` moves and swaps of ranks."""
         if not self.tried:
             self.attempt(self.present, "unchanged")
         left = tries
@@ -182,7 +185,7 @@ class _Search:
             start = self.tried[top][0].time
             for candidate in self.neighbours(self.tried[top][0]):
                 left -= 1
-                if self.attempt(candidate, "moved") < start or left == 0:
+                if self.attempt(candidate, "step by step") < start or left == 0:
                     break
             else:
                 return
@@ -224,7 +227,7 @@ class _Search:
         moved = int(np.sum(found.target.placement != self.present))
         busy, was = found.processor_busy.max(), now.processor_busy.max()
         reason = (
-            f"{moved} ranks moved ({which}): the busiest processor computes {busy:.3g} s "
+            f"{count(moved, 'rank')} moved ({which}): the busiest processor computes {busy:.3g} s "
             f"instead of {was:.3g} s"
         )
         between = [self.between(one.target.placement) for one in (found, now)]

@@ -36,6 +36,13 @@ def test_codes_become_classes():
         _core.partition("nothing", 1, 1)
 
 
+def test_arguments_after_a_star_are_keyword_only():
+    with pytest.raises(TypeError, match="at most 3 positional arguments, not 4"):
+        _core.partition(None, 1, 1, 1, part=[0])
+    with pytest.raises(TypeError, match="missing argument: n_ranks"):
+        _core.Decider(1)
+
+
 def kinds():
     return [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, Exception)]
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from launch import launch
 
 TESTS = Path(__file__).parents[1]
 PROGRAM = TESTS / "mpi" / "no_malloc.py"
@@ -50,3 +51,12 @@ def test_every_allocation_fails_once(preload, group):
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     assert "0 blocks were lost" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_an_allocation_fails_on_one_of_several_ranks(preload, mpiexec, ranks):
+    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": "pylb/_mpi"}
+    code, out, said = launch(mpiexec, ranks, TESTS / "mpi" / "no_malloc_ranks.py", **switch)
+    assert code == 0, said
+    assert out.count("done") == ranks

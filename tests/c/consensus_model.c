@@ -12,8 +12,8 @@ static int n_objects(const model_t *m)
     return m->ranks * m->objects;
 }
 
-/* Return the last iteration of a rank and so of its objects, which do not migrate if ranks end at
- * different iterations. */
+/* Return the last iteration of a rank, which is also that of its objects: they do not migrate if
+ * ranks end at different iterations. */
 static int64_t last_of(const model_t *m, int rank)
 {
     return m->iterations - (rank == 0 ? m->early : 0);
@@ -133,7 +133,7 @@ static bool maximum_complete(const model_t *m, const system_t *s, int64_t round)
 
 /* Whether a rank had ended when it contributed to an iteration.  Two kinds of ranks have
  * contributed to their last iteration as running ranks: those that fail, and those that learn only
- * there that it is the last one. */
+ * in this iteration that it is their last one. */
 static bool had_ended(const model_t *m, const system_t *s, int r, int64_t iteration)
 {
     return iteration > s->failed[r] || iteration >= last_of(m, r) + !m->known_end;
@@ -301,7 +301,7 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
 
 /* ---- taking a step ---- */
 
-/* Check that all objects on all ranks are at the iteration at which a rank balances. */
+/* Check that all objects on all ranks are at the iteration at which a rank does its LB step. */
 static int check_balance(const model_t *m, const system_t *s, int r, int64_t at, plb_err_t *err)
 {
     for (int g = 0; g < n_objects(m) && !m->hangs; g++) {
@@ -397,7 +397,7 @@ static before_t before(const model_t *m, const system_t *s, int r)
 }
 
 /* Carry out the actions of an event, and check them. arrived: the object that has reached AtSync
- * in this event (-1: none), which asks without being told to. */
+ * in this event (-1: none); it asks without being told to. */
 static int perform(const model_t *m, system_t *s, int r, before_t was, int arrived,
                    const plb_actions_t *out, FILE *say, plb_err_t *err)
 {

@@ -9,8 +9,8 @@
  *
  * There are two kinds of program.  In one, pylb does all waiting, so a rank always serves.  The
  * other has blocking receives of its own (`blocked`): a rank begins the iteration of all its
- * objects, sends their messages, then receives for one object after the other and ends it; it
- * serves only at AtSync.
+ * objects, sends their messages, then receives for one object after the other and ends its
+ * iteration; the rank serves only at AtSync.
  */
 #ifndef CONSENSUS_MODEL_H
 #define CONSENSUS_MODEL_H
@@ -23,7 +23,7 @@
 enum {
     ABLATE_PAUSE = 1, /* no pause state: objects go on while the final iteration is unknown */
     ABLATE_HOLD = 2,  /* statistics are taken while a round is open */
-    ABLATE_EQUAL = 4, /* the iteration of the statistics is compared with the final one by = */
+    ABLATE_EQUAL = 4, /* the iteration of the statistics is compared with the final one by == */
     ABLATE_ENDED = 8, /* an LB step may take place at the end of the run or after it */
 };
 extern unsigned model_ablated;
@@ -62,7 +62,7 @@ typedef struct system {
     int64_t top[2];            /* maximum contributed to round n, at n % 2 */
     uint64_t posted;           /* one_comm: bit n: whether the n-th reduction is one of maxima */
     int changes, churn, fails; /* how many may still come */
-    int64_t failed[MAX_RANKS]; /* statistics that the rank posted before it failed */
+    int64_t failed[MAX_RANKS]; /* number of statistics posted before the rank failed */
     int n_log, read[MAX_RANKS];
     plb_ruling_t log[MAX_LOG];
     bool of_stats[MAX_LOG]; /* true: statistics led to this ruling; false: a maximum */
@@ -101,7 +101,7 @@ void system_copy(system_t *to, const system_t *from);
 /** List all possible steps; return their number. */
 int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS]);
 
-/** Take a step, and print it to `say` (NULL: do not).  If the result is not PLB_OK, the step has
+/** Take a step, and print it to `say` (may be NULL).  If the result is not PLB_OK, the step has
  * violated a promise of the protocol, which `err` describes. */
 int system_take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err);
 

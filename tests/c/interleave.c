@@ -1,5 +1,5 @@
 /* Explores every interleaving of a small system, or random runs of a larger one.  The exploration
- * is breadth first, so that no shorter run leads to a violation than the first one found.  Usage:
+ * is breadth first, so the first violation found has a shortest run.  Usage:
  * interleave [name=value ...], see OPTIONS.
  *
  * The last line of the output is
@@ -347,7 +347,7 @@ static int wander(const settings_t *set)
     X("all", set->all, 0, 0, 1, "continue after the first violation or deadlock")                 \
     X("one_comm", set->m.one_comm, 0, 0, 1, "both kinds of reduction on one communicator")        \
     X("ablate", model_ablated, 0, 0, 15,                                                          \
-      "rules to leave out, a sum: 1 pause, 2 hold, 4 comparison, 8 ended")                        \
+      "sum of rules to leave out: 1 pause, 2 hold, 4 comparison, 8 ended")                        \
     X("runs", set->runs, 0, 0, INT64_MAX, "number of random runs; 0: explore every interleaving") \
     X("vary", set->vary, 0, 0, 1, "1: draw all sizes again for each random run")                  \
     X("seed", set->seed, 1, 0, INT64_MAX, "seed of the random runs")                              \

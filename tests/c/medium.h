@@ -28,7 +28,7 @@ struct medium {
     int p;
     bool (*late)(void *arg); /* whether a complete result is still kept back */
     void *arg;
-    medium_reduction_t *at; /* [most] */
+    medium_reduction_t *at; /* [most]: the n-th reduction of each kind */
     int most;
     medium_rank_t rank[MEDIUM_RANKS];
     plb_reduction_t face[MEDIUM_RANKS];

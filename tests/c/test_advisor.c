@@ -1,5 +1,5 @@
-/* Room decide, the advisor and its steps: bad input, LB steps that no rank carries out, gains
- * computed by hand; ranks that fail or leave at any moment, in random order.
+/* Tests of csrc/decide, the advisor and its steps: bad input, LB steps that no rank carries out,
+ * gains computed by hand; ranks that fail or leave at any moment, in random order.
  * tests/run/test_advisor.py and tests/lib run the same code under MPI. */
 #include <math.h>
 #include <setjmp.h>
@@ -277,7 +277,7 @@ static int test_stats(void *self, plb_stats_t *all, bool *done, plb_err_t *err)
 typedef struct program {
     plb_steps_t steps;
     int64_t step;
-    bool leaves, ended, knew; /* knew: it learned that another rank has left or failed */
+    bool leaves, ended, knew; /* knew: the rank learned that another has left or failed */
 } program_t;
 
 enum { N_STEPS = 12 };
@@ -420,6 +420,13 @@ static void one_rank_alone(void **state)
     OK(plb_steps_leave(&s, NULL, -1, NULL, NULL, &done, &err));
     assert_true(done && plb_steps_broken(&s));
     assert_int_equal(plb_steps_begin(&s, &failed, &err), PLB_ERR_STATE);
+    assert_non_null(strstr(err.text, "has failed or left, or the ranks were in different steps"));
+    for (int i = 0; i < 4; i++) {
+        OK(alone.begin_stats(alone.self, &failed, &err));
+    }
+    assert_int_equal(alone.begin_stats(alone.self, &failed, &err), PLB_ERR_STATE);
+    assert_string_equal(err.text,
+                        "4 reductions are under way: expected fewer before another one begins");
     plb_reduction_alone_free(&alone);
 }
 

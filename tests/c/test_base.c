@@ -1,4 +1,4 @@
-/* Room base: sort, heap, compressed rows, random numbers, memory. */
+/* Tests of csrc/base: sort, heap, compressed rows, random numbers, memory. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,6 +16,39 @@
 #include "plb.h"
 
 static plb_err_t err;
+
+/* ---- errors ----------------------------------------------------------------------------------
+ */
+
+/* Return what is printed on standard error if a call fails that got `to` for its error. */
+static char *printed(const char *trace, plb_err_t *to)
+{
+    FILE *usual = stderr;
+    char *text = NULL;
+    size_t size = 0;
+    setenv("PLB_TRACE", trace, 1);
+    stderr = open_memstream(&text, &size);
+    assert_int_equal(PLB_FAIL(to, PLB_ERR_VALUE, "n is %d", 7), PLB_ERR_VALUE);
+    fclose(stderr);
+    stderr = usual;
+    unsetenv("PLB_TRACE");
+    return text;
+}
+
+static void each_failure_is_traced_if_asked_for(void **state)
+{
+    (void)state;
+    plb_err_t *const readers[] = {&err, NULL};
+    for (int i = 0; i < 2; i++) {
+        char *on = printed("1", readers[i]), *off = printed("0", readers[i]);
+        assert_non_null(strstr(on, "test_base.c:"));
+        assert_non_null(strstr(on, ": n is 7\n"));
+        assert_string_equal(off, "");
+        free(on);
+        free(off);
+    }
+    assert_string_equal(err.text, "n is 7");
+}
 
 /* ---- sort ------------------------------------------------------------------------------------
  */
@@ -354,7 +389,7 @@ static int signalled_at_the_end(void *arg)
     return PLB_ERR_INTERRUPTED;
 }
 
-/* A signal is never lost, though the call ends while the signals are checked. */
+/* A signal is never lost, even if the call ends while the signals are checked. */
 static void a_signal_at_the_end_of_a_call(void **state)
 {
     (void)state;
@@ -390,11 +425,15 @@ static void all_arrays_are_copied_or_none(void **state)
     const char **copy = plb_aside_words(word, 3);
     assert_true(copy != NULL && copy[0] != word[0] && strcmp(copy[2], "7") == 0);
     plb_free(copy);
+    plb_mem_fail_at(0);
+    assert_null(plb_aside_words(word, 3));
+    plb_mem_fail_at(-1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_failure_is_traced_if_asked_for),
         cmocka_unit_test(sort_orders_any_distribution),
         cmocka_unit_test(sort_keeps_equal_values_by_index),
         cmocka_unit_test(heap_pops_in_order_with_ties_by_id),

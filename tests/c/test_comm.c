@@ -1,4 +1,4 @@
-/* Room comm: routes and tables under failing allocations, and an almost full table. */
+/* Tests of csrc/comm: routes and tables under failing allocations, and an almost full table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -141,7 +141,15 @@ static void test_final_below_a_begun_iteration_is_refused(void **state)
                  PLB_ERR_STATE, "iteration 3 has begun, but the final iteration is 2");
     assert_fails(
         plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
-        PLB_ERR_STATE, "an LB step at iteration 3");
+        PLB_ERR_STATE,
+        "an LB step at iteration 3, but no final iteration is known, all objects of this rank "
+        "have "
+        "finished iteration 3, and");
+    plb_consensus_t empty = rank_with(0, 0);
+    assert_fails(
+        plb_consensus_maximum(&empty, &(plb_ruling_t){PLB_RULING_BALANCE, 0, 3}, &out, &err),
+        PLB_ERR_STATE, "but no final iteration is known, this rank has no objects, and");
+    plb_consensus_free(&empty);
     assert_fails(
         plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_TENTATIVE, 2, 9}, &out, &err),
         PLB_ERR_STATE, "round 2 opens while round 0 is closed");

@@ -1,5 +1,5 @@
-/* Room decide: line fits compared with their closed form, the period, triggers when memory runs
- * out. */
+/* Tests of csrc/decide: line fits compared with their closed form, the period, triggers when
+ * memory runs out. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Room place: the communication graph of a snapshot, from edges in any form. */
+/* Tests of csrc/place: the communication graph of a snapshot, from edges in any form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,7 @@ static void test_rows_are_those_of_the_dense_matrix(void **state)
         fill(&f, form);
         assert_int_equal(graph_of(&f, &parts, &err), PLB_OK);
         const plb_question_t *q = &parts.question;
-        assert_true((q->to == f.dst) == (form == IN_ORDER)); /* borrowed */
+        assert_true((q->to == f.dst) == (form == IN_ORDER)); /* no copy in this form */
         for (int32_t v = 0; v < N; v++) {
             int32_t at = q->start[v];
             for (int32_t w = 0; w < N; w++) {

@@ -1,10 +1,11 @@
-/* Room decide, the ledger: failing allocations, bad input; the states on, off and trial, computed
- * by hand. tests/decide/test_ledger.py compares the ledger with a plain twin. */
+/* Tests of csrc/decide, the ledger: failing allocations, bad input; the states on, off and trial,
+ * computed by hand. tests/decide/test_ledger.py compares the ledger with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,16 @@ static void no_strategy_is_free(void **state)
     assert_true(plb_ledger_theta(&s, 1) == 6.0);
     assert_int_equal(plb_ledger_balanced(&s, 3, 1, &whole, &err), PLB_OK);
     assert_true(plb_ledger_theta(&s, 1) == 5.5); /* the mean of 6 and 5 */
+    static const char *const names[] = {"statistics", "strategy", "migration", "LB step"};
+    for (int i = 0; i < 4; i++) {
+        char words[64];
+        double cost[4] = {1.0, 1.0, 1.0, 1.0};
+        cost[i] = -1.0;
+        const plb_costs_t bad = {cost[0], cost[1], cost[2], cost[3], false};
+        assert_int_equal(plb_ledger_balanced(&s, 4, 1, &bad, &err), PLB_ERR_VALUE);
+        snprintf(words, sizeof words, "cost of the %s is -1", names[i]);
+        assert_non_null(strstr(err.text, words));
+    }
     plb_ledger_free(&s);
 }
 

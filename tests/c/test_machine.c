@@ -1,5 +1,5 @@
-/* Room model: performance models, and parts computed from them. tests/run/test_rows.py compares
- * them with plain twins. */
+/* Tests of csrc/model: performance models, and parts computed from them. tests/run/test_rows.py
+ * compares them with plain twins. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "plb.h"
 
-/* Rank 0: 100 rows in 1 s, 300 in 6 s, as memory runs short.  Rank 1: 50 rows per second. */
+/* Rank 0: 100 rows in 1 s, 300 in 6 s, because memory runs short.  Rank 1: 50 rows per second. */
 static const int64_t start[] = {0, 2, 3};
 static const double rows[] = {100.0, 300.0, 10.0}, speed[] = {100.0, 50.0, 50.0};
 static const plb_fpm_t two = {2, start, rows, speed};
@@ -147,8 +147,8 @@ static void rectangles_of_five(void **state)
 static void speeds_and_stragglers(void **state)
 {
     (void)state;
-    /* 60 objects were on both ranks; rank 1 is half as fast.  Two of them were interrupted
-     * there. */
+    /* 60 objects were on both ranks; rank 1 is half as fast.  Two objects were interrupted on
+     * rank 1. */
     int64_t begin[61];
     int32_t rank[120];
     double seconds[120], fitted[2], error[2];

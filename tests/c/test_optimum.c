@@ -1,7 +1,7 @@
-/* Room replay, optimum: comparison with all schedules, for one or several strategies, also such
- * that use the present placement; every allocation that fails; runs with equal and with different
- * phases; and every trigger on generated programs, in memory of exactly their size.
- */
+/* Tests of csrc/replay, optimum: comparison with all schedules, for one or several strategies,
+ * also for strategies that use the present placement; every allocation that fails; runs with
+ * equal and with different phases; and every trigger on generated programs, in memory of exactly
+ * their size. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Room partition: questions, hypergraphs, pylb's own partitioner. */
+/* Tests of csrc/partition: questions, hypergraphs, pylb's own partitioner. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void pylbs_partitioner_balances_and_keeps_fixed_vertices(void **state)
         assert_int_equal(plb_partition_run(&plb_builtin, &f.in, f.part, &f.err), PLB_OK);
         assert_balanced(&f, 1.05);
         assert_true(!(variant & 1) || (f.part[0] == 3 && f.part[N - 1] == 0));
-        /* four squares have about 140, a random partition 400 */
+        /* the sum of connectivity - 1: about 140 for four squares, 400 for a random partition */
         assert_true(connectivity(&f) < 160);
     }
 }
@@ -168,6 +168,40 @@ static void contraction_keeps_connectivity(void **state)
     assert_int_equal(plb_hypergraph_connectivity(&fine, f.part, K, &before, &f.err), PLB_OK);
     assert_int_equal(plb_hypergraph_connectivity(&coarse, coarse_part, K, &after, &f.err), PLB_OK);
     assert_int_equal(before, after);
+    plb_hypergraph_free(&fine);
+    plb_hypergraph_free(&coarse);
+}
+
+/* The weights of nets, of edges and of old parts are below 2^31 each, but not together. */
+static void weights_of_merged_nets_do_not_overflow(void **state)
+{
+    (void)state;
+    const int32_t net_start[] = {0, 2}, pin[] = {0, 1}, net_weight[] = {INT32_MAX};
+    const int32_t start[] = {0, 1, 2}, to[] = {1, 0},
+                  edge_weight[] = {INT32_MAX / 2, INT32_MAX / 2};
+    const int32_t old[] = {0, 1}, old_cost[] = {INT32_MAX - 1, 1}, cluster[] = {0, 1, 1, 1};
+    const plb_question_t in = {.n_vertices = 2,
+                               .n_parts = 2,
+                               .n_weights = 1,
+                               .start = start,
+                               .to = to,
+                               .edge_weight = edge_weight,
+                               .n_nets = 1,
+                               .net_start = net_start,
+                               .pin = pin,
+                               .net_weight = net_weight,
+                               .old = old,
+                               .old_cost = old_cost,
+                               .imbalance = 1.03};
+    plb_hypergraph_t fine, coarse;
+    plb_err_t err;
+    int64_t after;
+    assert_int_equal(plb_partition_check(&in, &err), PLB_OK);
+    assert_int_equal(plb_hypergraph_init(&fine, &in, &err), PLB_OK);
+    assert_int_equal(plb_hypergraph_contract(&fine, cluster, 2, &coarse, &err), PLB_OK);
+    assert_int_equal(coarse.n_nets, 1);
+    assert_int_equal(plb_hypergraph_connectivity(&coarse, cluster, 2, &after, &err), PLB_OK);
+    assert_int_equal(after, (int64_t)INT32_MAX + INT32_MAX / 2 + INT32_MAX - 1);
     plb_hypergraph_free(&fine);
     plb_hypergraph_free(&coarse);
 }
@@ -247,7 +281,7 @@ static void bad_answers_are_errors_or_corrected(void **state)
     fill(&f);
     for (answer = -1; answer <= K; answer += K + 1) {
         assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_ERR_LIBRARY);
-        assert_non_null(strstr(f.err.text, "bad lost vertex 0"));
+        assert_non_null(strstr(f.err.text, "bad put vertex 0"));
     }
     answer = 1; /* parts 0, 2 and 3 are empty: each gets one of the lightest vertices */
     assert_int_equal(plb_partition_run(&bad, &f.in, f.part, &f.err), PLB_OK);
@@ -320,7 +354,8 @@ static void moves_are_packed_by_part(void **state)
 
 enum { MOST = 6 };
 
-/* Find the best of all numberings of n parts: most data stay in their part, then on their rank. */
+/* Raise best[0] to the most data that stay in their part, best[1] to the most that stay on their
+ * rank, over all ways to continue the numbering name[0 ... n - 1] of the parts. */
 static void best_of_all(const plb_new_names_t *in, int32_t *name, int n, double best[2])
 {
     const int k = in->n_parts;
@@ -479,6 +514,7 @@ int main(void)
         cmocka_unit_test(improving_never_raises_connectivity),
         cmocka_unit_test(overfull_parts_are_emptied),
         cmocka_unit_test(contraction_keeps_connectivity),
+        cmocka_unit_test(weights_of_merged_nets_do_not_overflow),
         cmocka_unit_test(failed_allocations_are_survived),
         cmocka_unit_test(no_failed_allocation_is_forgotten),
         cmocka_unit_test(bad_answers_are_errors_or_corrected),

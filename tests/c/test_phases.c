@@ -1,6 +1,6 @@
-/* Room replay, phases: random traces in memory of exactly their size, traces in parts compared
- * with the whole, exact sums, every allocation that fails, and the rounding of sums of several
- * phases at once. */
+/* Tests of csrc/replay, phases: random traces in memory of exactly their size, traces in parts
+ * compared with the whole, exact sums, every allocation that fails, and the rounding of sums of
+ * several phases at once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static int64_t *rebased(owned_t *o, const int64_t *ptr, int64_t begin, int64_t e
     return p;
 }
 
-/* Return the phases begin ... end - 1, with the entities that they need. */
+/* Return the phases begin ... end - 1, with all entities of the trace. */
 static owned_t part_of(const plb_trace_t *t, int64_t begin, int64_t end)
 {
     owned_t o = {0};

@@ -1,4 +1,5 @@
-/* Room place: every strategy of the table under failing allocations, interrupts and limits. */
+/* Tests of csrc/place: every strategy of the table under failing allocations, interrupts and
+ * limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "place/kit/restarts.h"
 #include "place/kit/rounds.h"
 #include "plb.h"
 
@@ -166,6 +168,31 @@ static void packing_undoes_wrong_choices(void **state)
     plb_problem_free(&problem);
 }
 
+/* Even if the limit is missed, there is nothing to change. */
+static void a_search_without_movable_objects_changes_nothing(void **state)
+{
+    (void)state;
+    const double load[] = {2, 1};
+    const int32_t rank[] = {0, 0};
+    const uint8_t migratable[] = {0, 0};
+    int32_t out[] = {0, 0};
+    plb_err_t err;
+    const plb_opts_t opts = {0};
+    const plb_snapshot_t in = {.n_objects = 2,
+                               .n_ranks = 2,
+                               .n_components = 1,
+                               .load = load,
+                               .rank = rank,
+                               .migratable = migratable};
+    plb_problem_t problem;
+    plb_refined_t reached = {.limit = 1.5, .before = 3.0, .after = 3.0};
+    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
+    assert_int_equal(plb_restarts(&problem, 1.5, out, &reached, &opts, &err), PLB_OK);
+    assert_memory_equal(out, rank, sizeof rank);
+    assert_true(reached.after == 3.0);
+    plb_problem_free(&problem);
+}
+
 static int interrupt(void *arg)
 {
     ++*(int *)arg;
@@ -240,6 +267,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
         cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
         cmocka_unit_test(packing_undoes_wrong_choices),
+        cmocka_unit_test(a_search_without_movable_objects_changes_nothing),
         cmocka_unit_test(gossip_ends_where_nothing_can_move),
         cmocka_unit_test(a_signal_ends_a_long_run),
     };

@@ -1,4 +1,4 @@
-/* Room replay: the calendar queue, the simulation of the protocol. */
+/* Tests of csrc/replay: the calendar queue, the simulation of the protocol. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void a_calendar_gives_events_bucket_by_bucket(void **state)
             assert_true(floor(e[i].time / 0.3) == b);
             assert_int_equal(seen[e[i].owner]++, 0);
             taken++;
-            /* one of them may be in the present bucket */
+            /* one of the two new events may be in the present bucket */
             for (int k = 0; k < 2 && given < N; k++) {
                 const double t = e[i].time + plb_rng_uniform(&rng) * (k == 0 ? 0.1 : 9.0);
                 assert_int_equal(plb_calendar_push(&c, t, given++, &err), PLB_OK);

@@ -1,5 +1,5 @@
-/* Room replay, replay: every allocation that fails, random and broken traces in memory of exactly
- * their size, so that a sanitizer finds every access beyond it. */
+/* Tests of csrc/replay, replay: every allocation that fails, random and broken traces in memory of
+ * exactly their size, so that a sanitizer finds every access beyond it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,7 +161,7 @@ static int decider_of(setting_t *s, const plb_strategy_t *strategy, bool learns,
     return ret != PLB_OK ? ret : plb_decider_init(&s->decider, &opt, &s->trigger, err);
 }
 
-/* Replay the trace, in one part or in two. strategy is NULL: as recorded. */
+/* Replay the trace, in one part or in two (from phase `cut` on). strategy NULL: as recorded. */
 static int run_with(setting_t *s, const owned_t *o, const plb_strategy_t *strategy,
                     plb_replay_opts_t opts, int64_t cut, plb_err_t *err)
 {

@@ -1,4 +1,5 @@
-/* Room run: the order of messages, and the communication graph, compared with plain loops. */
+/* Tests of csrc/run: the order of messages, and the communication graph, compared with plain
+ * loops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* Room decide, strategy selection: failing allocations, all strategies of the table as candidates,
- * the rules about numbers of LB steps. tests/decide/test_selection.py compares the selection with
- * a plain twin. */
+/* Tests of csrc/decide, strategy selection: failing allocations, all strategies of the table as
+ * candidates, the rules about numbers of LB steps. tests/decide/test_selection.py compares the
+ * selection with a plain twin. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Room model: parts on a torus and a tree under failing allocations. */
+/* Tests of csrc/model: parts on a torus and a tree under failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

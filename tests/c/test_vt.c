@@ -1,4 +1,4 @@
-/* Room io: LBDatafile: every allocation that fails, every prefix, and mutated text, in
+/* Tests of csrc/io, LBDatafiles: every allocation that fails, every prefix, and mutated text, in
  * memory of exactly the text's size, so that a sanitizer finds every access beyond it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +128,7 @@ static void test_every_allocation_fails(void **state)
     assert_true(n > 40);
 }
 
-/* Copy the text into memory of exactly its size and scan it; the result must be PLB_OK or
+/* Copy the text into memory of exactly its size and process it; the result must be PLB_OK or
  * PLB_ERR_FORMAT. */
 static int alone(const char *text, size_t size)
 {

@@ -1,4 +1,4 @@
-/* Room whatif: cases computed by hand, failing allocations. */
+/* Tests of csrc/whatif: cases computed by hand, failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

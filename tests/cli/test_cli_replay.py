@@ -82,7 +82,9 @@ def test_the_table_has_the_same_rows(folder, capsys):
     assert set(rule) == {"-", " "}
     assert greedy.split()[:3] == ["GreedyLB", "every", "5"]
     assert none.startswith("as recorded ")
-    assert "LBs: number of LB steps" in " ".join(notes)
+    assert head.split()[-1] == "migrations"
+    for note in ("LBs: number of LB steps", "migrations: how often an object changed its rank"):
+        assert note in " ".join(notes)
 
 
 def test_default_is_every_phase_and_a_trigger_replaces_it(folder, capsys):

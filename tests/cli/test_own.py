@@ -9,6 +9,7 @@ import pytest
 
 import pylb
 from pylb.cli import main as cli
+from pylb.cli import own
 
 MINE = """
 '''A module of strategies.'''
@@ -57,6 +58,26 @@ def test_functions_of_a_module_are_strategies_and_triggers(capsys):
     assert answer(capsys, "triggers", "run.h5", *one, "--trigger", "often")["rows"]
     assert answer(capsys, "report", "run.h5", *one[:4])["Application"]
     assert not Path("ran").exists()
+
+
+BOUND = {
+    "f: Callable = lambda s: s.rank": True,
+    "if sys:\n    f = lambda s: s.rank\nelse:\n    pass": True,
+    "if not sys:\n    pass\nelif sys:\n    def f(s): return s.rank": True,
+    "try:\n    import absent_package\nexcept ImportError:\n    f = lambda s: s.rank": True,
+    "try:\n    pass\nfinally:\n    def f(s): return s.rank": True,
+    "f: Callable": False,
+    "if __name__ == '__main__':\n    f = lambda s: s.rank": False,
+}
+
+
+@pytest.mark.parametrize("text", BOUND)
+def test_names_are_found_where_python_binds_them(text):
+    Path("mine.py").write_text(f"import sys\nfrom typing import Callable\n{text}\n")
+    assert ("f" in own.names_of(Path("mine.py"))) == BOUND[text]
+    if BOUND[text]:
+        words = ["replay", "run.h5", "--import", "mine.py", "--strategy", "f"]
+        assert cli.main(words) == 0
 
 
 def test_a_note_says_that_a_file_is_executed(capsys):

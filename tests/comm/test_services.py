@@ -11,7 +11,7 @@ from launch import every_case_is_done
 
 import pylb
 from pylb import _core
-from pylb.errors import OutOfRangeError
+from pylb.errors import DomainError, OutOfRangeError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import service_cases
@@ -40,6 +40,21 @@ def test_cases_on_one_rank(case):
             real = getattr(pylb, name)
             patch.setattr(pylb, name, lambda comm, *a, real=real, **k: real(None, *a, **k))
         case(Alone())
+
+
+def test_a_lane_works_after_an_exchange_that_could_not_begin():
+    world = pytest.importorskip("mpi4py.MPI").COMM_SELF
+    exchanger = pytest.importorskip("pylb._mpi").Exchanger(world)
+    mine = (np.zeros(1, np.int32), np.array([0, 2]), None, None)
+    nothing = (np.zeros(0, np.int32), np.array([0]), None, None)
+    rows = np.zeros(2)
+    lane = sys.modules["pylb._mpi"].Lane(exchanger, (mine, 2, nothing, 0), rows, 2)
+    held = sys.getrefcount(rows)
+    for _ in range(2):
+        with pytest.raises(DomainError, match="sends 2 rows to itself, but receives 0: expected"):
+            lane.begin(rows, None)
+    assert sys.getrefcount(rows) == held
+    exchanger.free()
 
 
 # ---- the C core against plain twins ----------------------------------------------------------

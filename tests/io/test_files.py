@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from pylb import files
-from pylb.errors import FormatError, MissingFileError
+from pylb.errors import DomainError, FormatError, MissingFileError
 
 
 def test_only_regular_files_are_read(tmp_path):
@@ -24,6 +24,9 @@ def test_only_regular_files_are_read(tmp_path):
     for none in ("none", "pipe/none", "a\0b"):
         with pytest.raises(MissingFileError, match=r"no such file|null"):
             files.reading(f"{tmp_path}/{none}")
+    for read in (files.reading, files.text, files.json_of):
+        with pytest.raises(DomainError, match="path is 3: expected a path"):
+            read(3)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pylb.errors import NotAllowedError
-from pylb.lab import Lab, state
+from pylb.errors import DomainError, NotAllowedError
+from pylb.lab import Change, Lab, run, state
 from pylb.lab.run import METRONOME
 
 pytestmark = pytest.mark.lab
@@ -147,7 +147,7 @@ def test_several_shares_need_mpiexec(where):
     lab = pylb_lab("--share", "1,0.5", "--", "true")
     out, err = lab.communicate(timeout=60)
     assert (lab.returncode, out) == (2, "")
-    assert err.startswith("pylb: 2 shares for 'true'")
+    assert err.startswith("pylb: 2 limits for 'true'")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -198,6 +198,30 @@ def test_what_the_program_leaves_behind_is_killed(where):
     out, err = lab.communicate(timeout=30)
     assert (lab.returncode, err) == (0, "")
     assert not alive(int(out))
+
+
+def test_an_error_of_the_lab_leaves_nothing(where, monkeypatch):
+    def fails(child, wake):
+        children.append(child)
+        raise OSError("no more descriptors")
+
+    children = []
+    monkeypatch.setattr(run, "_wait", fails)
+    start = time.monotonic()
+    with Lab([1.0]) as lab, pytest.raises(OSError, match="no more descriptors"):
+        lab.run([sys.executable, "-c", "import time; time.sleep(60)"])
+    assert not alive(children[0].pid)
+    assert time.monotonic() - start < 30
+
+
+def test_limits_can_change_before_the_command(where):
+    with Lab([1.0]) as lab:
+        lab.change(Change(values={"share": 0.5}))
+        assert lab.run(["true"]) == 0
+        assert lab.usage()[0].limit.share == 0.5
+        with pytest.raises(DomainError, match="share is 0"):
+            lab.change(Change(values={"share": 0.0}))
+        assert lab.plan.profiles[0].share == 0.5
 
 
 WAITS = "import time, os; print(os.getpid(), flush=True); time.sleep(60)"

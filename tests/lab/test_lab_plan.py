@@ -1,5 +1,7 @@
 """Plans of labs: quantities, caps, the YAML file, changes; no limit is enforced here."""
 
+import time
+
 import pytest
 
 from pylb.errors import DomainError, FormatError, MissingFileError
@@ -11,6 +13,7 @@ from pylb.lab import (
     Link,
     Profile,
     caps,
+    schedule,
     units,
 )
 
@@ -88,6 +91,8 @@ def test_a_file(tmp_path):
         Change(None, "half", None, None, {"share": 0.25}),
     )
     assert [str(c) for c in plan.changes] == ["rank 1: cap 24 W", "all: share 0.25"]
+    ended = Change(at=3.0, values={"share": None, "memory": None})
+    assert str(ended) == "all: share an equal part, memory no limit"
     # The second of the nodes is the slowest under a cap: 1/2 (1 - 0.4).
     assert plan.limits(2)[:2] == [Limit(5000, 10_000, 2**26), Limit(3000, 10_000)]
     assert plan.needs_memory
@@ -131,6 +136,22 @@ def test_changes_of_some_ranks_take_a_profile_for_each():
     assert [p.share for p in wide.profiles] == [0.5, 0.25, 0.5, 0.25]
     assert [p.share for p in wide.after(plan.changes[0]).profiles] == [0.5, 0.25, 1.0, 0.25]
     assert [p.share for p in plan.profiles] == [0.5, 0.25]
+
+
+def test_a_change_that_fails_is_reported(tmp_path):
+    plan = LabPlan((Profile(0.5),), period_us=2000)
+
+    def apply(change):
+        plan.after(change).limits(8, cores=2)
+
+    changes = [Change(at=0.0, values={"share": share}) for share in (None, 0.6)]
+    with schedule.running(changes, tmp_path / "moments", apply) as done:
+        deadline = time.monotonic() + 30
+        while len(done) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    first, second = (one.failed for one in done)
+    assert first.startswith("period is 2 ms: a share of 0.25 needs at least 4 ms")
+    assert second == ""
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ typedef struct cells {
 
 static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, double slower)
 {
+    static pylb_plan *earlier = NULL;
     pylb_cells told;
     pylb_plan *plan;
     pylb_cells_init(&told);
@@ -54,6 +55,11 @@ static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, double
         c->n = n;
         c->load = realloc(c->load, (size_t)(n + 1) * sizeof *c->load);
         TRY(pylb_rebalanced(lb, 2e-3));
+        earlier = plan;
+    } else if (pylb_plan_n(earlier) != 0 || pylb_plan_rank(earlier) != NULL ||
+               pylb_plan_migrations(earlier) != 0) {
+        fprintf(stderr, "a plan of an earlier step has cells\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Programs with a mistake: one rank calls, answers or passes something else than the others.  Each
  * rank prints the error that it gets.
- *   faults CASE */
+ *   faults CASE [LAG [RECORD]] */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +42,26 @@ static int with_keys(pylb_advisor *lb, int rank, int64_t key, double load)
     return say(rank, pylb_advise_cells(lb, &cells, &plan));
 }
 
-/* Cells that migrate; rank 1 has no array for them. */
-static int without_array(pylb_advisor *lb, int rank)
+/* Move one item of each cell; the last rank says that it receives one item less from itself. */
+static int with_offsets(pylb_plan *plan, int rank, int n, const double *from, double *to)
+{
+    int n_ranks;
+    int64_t offset[5], new_offset[33];
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    for (int i = 0; i <= n; i++) {
+        offset[i] = i;
+    }
+    const int code = say(rank, pylb_plan_offsets(plan, offset, new_offset));
+    if (code == PYLB_OK && rank == n_ranks - 1) {
+        new_offset[pylb_plan_n(plan)]--;
+    }
+    return code != PYLB_OK ? code
+                           : say(rank, pylb_plan_migrate_sized(plan, from, offset, sizeof *from,
+                                                               to, new_offset));
+}
+
+/* Cells that migrate; a rank has no array for them, or wrong offsets. */
+static int without_array(pylb_advisor *lb, int rank, const char *what)
 {
     enum { CELLS = 4 };
     int64_t key[CELLS];
@@ -59,8 +77,9 @@ static int without_array(pylb_advisor *lb, int rank)
         load[i] = rank == 1 ? 5.0 : 1.0;
     }
     const int code = say(rank, pylb_advise_cells(lb, &cells, &plan));
-    return code != PYLB_OK || plan == NULL
-               ? code
+    return code != PYLB_OK || plan == NULL ? code
+           : strcmp(what, "offsets") == 0
+               ? with_offsets(plan, rank, CELLS, load, to)
                : say(rank, pylb_plan_migrate(plan, rank == 1 ? NULL : load, sizeof *load, to));
 }
 
@@ -71,7 +90,8 @@ static int run(const char *what, pylb_advisor *lb, int rank)
     }
     for (int i = 0; i < STEPS; i++) {
         int code;
-        if (strcmp(what, "leaves") == 0 && rank == 1 && i == 5) {
+        if ((strcmp(what, "leaves") == 0 || strcmp(what, "own leaves") == 0) && rank == 1 &&
+            i == 5) {
             return PYLB_OK;
         }
         if (strcmp(what, "mixed") == 0) {
@@ -80,8 +100,8 @@ static int run(const char *what, pylb_advisor *lb, int rank)
             code = with_keys(lb, rank, rank, rank == 1 && i == 4 ? -1.0 : 1.0);
         } else if (strcmp(what, "asked cells") == 0) {
             code = with_keys(lb, rank, rank, 1.0 + rank);
-        } else if (strcmp(what, "array") == 0) {
-            code = without_array(lb, rank);
+        } else if (strcmp(what, "array") == 0 || strcmp(what, "offsets") == 0) {
+            code = without_array(lb, rank, what);
         } else if (strcmp(what, "twice") == 0) {
             code = with_keys(lb, rank, 7, 1.0 + rank);
         } else if (strcmp(what, "open") == 0 && rank == 1 && i == 3) {
@@ -94,6 +114,19 @@ static int run(const char *what, pylb_advisor *lb, int rank)
         }
     }
     return PYLB_OK;
+}
+
+/* Two advisors.  Rank 1 ends without closing them, between a step of one and a step of the other.
+ */
+static void two(pylb_advisor *lb, int rank)
+{
+    pylb_advisor *other = NULL;
+    say(rank, pylb_advisor_create_mpi(MPI_COMM_WORLD, &other));
+    for (int i = 0; i < STEPS; i++) {
+        if (advise(lb, rank, 1.0) || (rank == 1 && i == 5) || advise(other, rank, 1.0)) {
+            return;
+        }
+    }
 }
 
 int main(int argc, char **argv)
@@ -116,17 +149,26 @@ int main(int argc, char **argv)
     if (strcmp(what, "lags") == 0 && rank == 1) {
         say(rank, pylb_advisor_set(lb, "lag", "5"));
     }
-    if (strcmp(what, "twice") == 0 || strcmp(what, "array") == 0) {
+    if (strcmp(what, "twice") == 0 || strcmp(what, "array") == 0 || strcmp(what, "offsets") == 0) {
         say(rank, pylb_advisor_set(lb, "every", "1"));
     }
     int odd = rank == 1 ? (strcmp(what, "failing") == 0 ? 7 : 1) : 0;
     if (strcmp(what, "asked") == 0 || strcmp(what, "asked cells") == 0 ||
-        strcmp(what, "failing") == 0) {
+        strcmp(what, "own leaves") == 0 || strcmp(what, "failing") == 0) {
+        odd = strcmp(what, "own leaves") == 0 ? 0 : odd;
         say(rank, pylb_trigger_register("odd", odd_trigger, &odd));
         say(rank, pylb_advisor_set(lb, "trigger", "odd"));
     }
-    run(what, lb, rank);
-    if (strcmp(what, "open end") != 0) {
+    if (strcmp(what, "recorded") == 0) {
+        say(rank, pylb_advisor_set(lb, "record", argv[3]));
+    }
+    if (strcmp(what, "two") == 0) {
+        two(lb, rank);
+    } else {
+        run(what, lb, rank);
+    }
+    if (strcmp(what, "open end") != 0 && (strcmp(what, "recorded") != 0 || rank == 1) &&
+        strcmp(what, "two") != 0) {
         say(rank, pylb_advisor_close(&lb));
     }
     MPI_Finalize();

@@ -18,7 +18,7 @@ def program(prefix, tmp_path_factory):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_every_call_and_its_errors(mpiexec, program, ranks):
-    assert run([*mpiexec, "-n", str(ranks), str(program)]) == "0 failures\n"
+    assert run([*mpiexec, "-n", str(ranks), str(program)], timeout=60) == "0 failures\n"
 
 
 def test_the_module_has_every_function_that_a_program_calls(prefix):

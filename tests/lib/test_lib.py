@@ -64,6 +64,45 @@ def test_the_same_under_valgrind_and_static(prefix, tmp_path):
     assert run([*check, str(tmp_path / "use")]) == "0 failures\n"
 
 
+NO_STREAM = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "pylb.h"
+
+FILE *fdopen(int fd, const char *mode)
+{
+    (void)fd;
+    (void)mode;
+    errno = ENOMEM;
+    return NULL;
+}
+
+int main(int n, char **words)
+{
+    pylb_advisor *lb;
+    const int before = dup(0);
+    int rebalance, good = n == 2 && pylb_advisor_create(&lb) == PYLB_OK;
+    good = good && pylb_advisor_set(lb, "record", words[1]) == PYLB_OK;
+    good = good && pylb_advise(lb, &rebalance) == PYLB_OK;
+    good = good && pylb_advisor_close(&lb) == PYLB_ERR_FORMAT;
+    puts(pylb_error());
+    return !(good && dup(0) == before + 1);
+}
+"""
+
+
+def test_a_record_without_a_stream_leaves_nothing_behind(prefix, tmp_path):
+    (tmp_path / "use.c").write_text(NO_STREAM)
+    (tmp_path / "out").mkdir()
+    words = ["cc", "-D_GNU_SOURCE", str(tmp_path / "use.c"), *flags(prefix, "pylb")]
+    run([*words, "-o", str(tmp_path / "use")])
+    said = run([str(tmp_path / "use"), str(tmp_path / "out" / "run.json")])
+    assert "cannot be written: Cannot allocate memory" in said
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_a_code_that_is_ignored_is_a_warning(prefix, tmp_path):
     (tmp_path / "ignore.c").write_text(
         '#include "pylb.h"\nvoid f(pylb_advisor *lb) { pylb_start(lb); }\n'
@@ -150,9 +189,11 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
     ("case", "words"),
     [
         ("leaves", "closed their advisor"),
+        ("own leaves", "closed their advisor"),
         ("closes", "closed their advisor before step 0"),
         ("lags", "different options"),
         ("array", "from is NULL"),
+        ("offsets", "items to itself, but receives"),
         ("mixed", "different steps"),
         ("words", "different options"),
         ("nan", "loads[0] is -1"),
@@ -208,6 +249,22 @@ def test_a_rank_dies_at_a_call_of_mpi(mpi_program, mpiexec, loop, how, ranks):
 
 def test_an_advisor_that_is_left_open_ends_with_mpi(mpi_program, mpiexec):
     assert faults(mpi_program, mpiexec, 2, "open end") == ["rank 0 ends", "rank 1 ends"]
+
+
+@pytest.mark.parametrize("lag", ["0", "3"])
+def test_one_rank_closes_its_advisor_and_the_other_ends_with_mpi(
+    mpi_program, mpiexec, tmp_path, lag
+):
+    path = tmp_path / "run.json"
+    said = faults(mpi_program, mpiexec, 2, "recorded", lag, str(path))
+    assert said == ["rank 0 ends", "rank 1 ends"]
+    assert len(json.loads(path.read_text())["figures"]) == 10
+
+
+def test_a_rank_with_two_advisors_ends_and_no_other_rank_waits_for_it(mpi_program, mpiexec):
+    said = faults(mpi_program, mpiexec, 2, "two")
+    assert said[::2] == ["rank 0 ends", "rank 1 ends"]
+    assert "1 of 2 ranks closed their advisor before step 5" in said[1]
 
 
 def test_without_mpi_init(mpi_program):
@@ -269,6 +326,6 @@ def test_allocations_fail(mpi_program, mpiexec, tmp_path, ranks, step):
     switch = ["env", f"LD_PRELOAD={preload}", "NO_MALLOC_IN=libpylb"]
     said = run([*mpiexec, "-n", str(ranks), *switch, str(program), record, str(step)], timeout=100)
     lines = [line for line in said.splitlines() if line.startswith("session")]
-    assert len(lines) == 5 * ranks, said
+    assert len(lines) == 6 * ranks, said
     for line in lines:
         assert re.fullmatch(r"session \d: codes 0 0, \d+ failed, 0 lost", line), said

@@ -1,5 +1,6 @@
 /* Calls every function of pylb.h that needs no MPI, also with wrong arguments.  This file is valid
  * C11 and C++17. */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,10 @@ static void placement(void)
     FAILS(PYLB_ERR_KEY, "GreedLB", pylb_place(&s, "GreedLB", NULL, 0, placed));
     FAILS(PYLB_ERR_KEY, "nothing", pylb_place(&s, "RefineLB", "nothing=1", 0, placed));
     FAILS(PYLB_ERR_VALUE, "overload", pylb_place(&s, "RefineLB", "overload=-1", 0, placed));
+    EXPECT(pylb_place(&s, "auto", "imbalance=1.2 beta=1e-9", 0, placed) == PYLB_OK);
+    EXPECT(pylb_rank_times(&s, placed, time) == PYLB_OK && time[0] == 18.0 && time[1] == 18.0);
+    FAILS(PYLB_ERR_KEY, "auto has no", pylb_place(&s, "auto", "overload=1", 0, placed));
+    FAILS(PYLB_ERR_VALUE, "beta", pylb_place(&s, "auto", "beta=-1", 0, placed));
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_place(&s, NULL, NULL, 0, placed));
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_place(NULL, "GreedyLB", NULL, 0, placed));
     FAILS(PYLB_ERR_MISSING, "distributed", pylb_place(&s, "GossipLB", NULL, 0, placed));
@@ -74,6 +79,7 @@ static void placement(void)
     EXPECT(pylb_strategy_register("ToLast", to_last, &code) == PYLB_OK);
     FAILS(PYLB_ERR_KEY, "already", pylb_strategy_register("ToLast", to_last, &code));
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_strategy_register("X", NULL, NULL));
+    FAILS(PYLB_ERR_KEY, "auto", pylb_strategy_register("auto", to_last, &code));
     EXPECT(pylb_place(&s, "ToLast", NULL, 0, placed) == PYLB_OK && placed[5] == P - 1);
     code = 3;
     FAILS(PYLB_ERR_CALLBACK, "returned 3", pylb_place(&s, "ToLast", NULL, 0, placed));
@@ -153,6 +159,54 @@ static void words(void)
     EXPECT(pylb_advisor_close(&lb) == PYLB_OK && pylb_advisor_close(NULL) == PYLB_OK);
 }
 
+static void options_end_with_the_first_measurement(void)
+{
+    for (int i = 0; i < 3; i++) {
+        pylb_advisor *lb = NULL;
+        EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
+        EXPECT((i == 0   ? pylb_work(lb, 0.5)
+                : i == 1 ? pylb_rebalanced(lb, 0.5)
+                         : pylb_rebalance_begin(lb)) == PYLB_OK);
+        FAILS(PYLB_ERR_STATE, "first step", pylb_advisor_set(lb, "lag", "1"));
+        EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
+    }
+}
+
+/* A strategy or trigger from the environment has its default parameters. */
+static void environment(void)
+{
+    pylb_advisor *lb = NULL;
+    pylb_cells cells;
+    pylb_plan *plan = NULL;
+    pylb_receipt receipt;
+    int64_t decisions = 0;
+    double load = 1.0;
+    pylb_cells_init(&cells);
+    cells.n = 1;
+    cells.load = &load;
+    setenv("PYLB_STRATEGY", "GreedyLB", 1);
+    setenv("PYLB_TRIGGER", "2", 1);
+    EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "trigger", "periodic") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "trigger.every", "3") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "strategy", "RefineLB") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "strategy.overload", "1.01") == PYLB_OK);
+    EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK);
+    EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK);
+    EXPECT(pylb_advisor_counts(lb, &decisions, NULL) == PYLB_OK && decisions == 1);
+    EXPECT(pylb_advisor_receipt(lb, 0, &receipt) == PYLB_OK && receipt.iteration == 1);
+    EXPECT(strcmp(receipt.strategy, "GreedyLB") == 0);
+    EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
+
+    setenv("PYLB_STRATEGY", "Greedy", 1);
+    EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
+    FAILS(PYLB_ERR_KEY, "Greedy", pylb_work(lb, 1.0));
+    FAILS(PYLB_ERR_KEY, "Greedy", pylb_advise_cells(lb, &cells, &plan));
+    EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
+    unsetenv("PYLB_STRATEGY");
+    unsetenv("PYLB_TRIGGER");
+}
+
 static void steps(void)
 {
     pylb_advisor *lb = NULL;
@@ -204,12 +258,30 @@ static void steps(void)
     EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
 }
 
+/* Records that are under way at the end are observed in `close`. */
+static void an_own_trigger_that_is_off(void)
+{
+    pylb_advisor *lb = NULL;
+    int rebalance = 0;
+    EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "trigger", "when") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "mode", "off") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "lag", "2") == PYLB_OK);
+    for (int i = 0; i < 4; i++) {
+        EXPECT(pylb_advise(lb, &rebalance) == PYLB_OK && rebalance == 0);
+    }
+    EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
+}
+
 int main(void)
 {
     placement();
     triggers();
     words();
+    options_end_with_the_first_measurement();
+    environment();
     steps();
+    an_own_trigger_that_is_off();
     EXPECT(strcmp(pylb_version(), PYLB_VERSION) == 0);
     EXPECT(strcmp(pylb_error_name(PYLB_ERR_STATE), pylb_error_name(PYLB_ERR_KEY)) != 0);
     printf("%d failures\n", failures);

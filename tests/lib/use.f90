@@ -12,6 +12,7 @@ program use_pylb
    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
    call MPI_Comm_size(MPI_COMM_WORLD, n_ranks)
    call errors()
+   call one_rank_has_a_wrong_length()
    call when_only()
    call when_and_where()
    call MPI_Allreduce(MPI_IN_PLACE, failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
@@ -57,6 +58,8 @@ contains
       call check(ierr == pylb_err_value, "negative seconds")
       call lb%advise([1.0_real64, 2.0_real64], plan, key=[1_int64], ierr=ierr)
       call refused(ierr, pylb_err_value, "length")
+      call lb%close()
+      call lb%create()
       call lb%work(1.0_real64)
       call lb%advise(rebalance)
       call check(.not. rebalance, "one rank")
@@ -69,6 +72,21 @@ contains
       call lb%advise(rebalance, ierr)
       call check(ierr < 0 .and. .not. rebalance, "a handle that was closed")
    end subroutine errors
+
+   ! The other ranks get an error, too, instead of waiting.
+   subroutine one_rank_has_a_wrong_length()
+      type(pylb_advisor) :: lb
+      type(pylb_plan) :: plan
+      integer(int64), allocatable :: key(:)
+      integer :: ierr
+      call lb%create(MPI_COMM_WORLD%MPI_VAL)
+      key = [2_int64*rank, 2_int64*rank + 1]
+      if (rank == 0) key = [0_int64]
+      call lb%advise([1.0_real64, 2.0_real64], plan, key=key, ierr=ierr)
+      call check(ierr < 0 .and. .not. plan%rebalance, "one rank has another number of keys")
+      if (rank == 0) call refused(ierr, pylb_err_value, "length")
+      call lb%close()
+   end subroutine one_rank_has_a_wrong_length
 
    subroutine when_only()
       type(pylb_advisor) :: lb
@@ -132,12 +150,13 @@ contains
          call check(size(plan%rank) == size(cell), "rank of each cell")
          call plan%counts(send, receive)
          call check(sum(send) == size(cell) .and. sum(receive) == plan%n, "counts")
-         if (size(cell) > 0) then ! local: it is refused before anything is sent
-            other = [1.0_real64]
-            other = [other, x]
-            call plan%migrate(other, ierr=ierr)
-            call refused(ierr, pylb_err_value, "each cell")
-         end if
+         other = x
+         if (rank == 0) other = [other, 1.0_real64] ! all ranks get an error before any item is sent
+         call plan%migrate(other, ierr=ierr)
+         call check(ierr == pylb_err_value, "one rank has another number of items")
+         if (rank == 0) call refused(ierr, pylb_err_value, "each cell")
+         call plan%migrate(other, count=spread(1, 1, size(cell)), ierr=ierr)
+         call check(ierr == pylb_err_value, "one rank has another sum of counts")
          call lb%rebalance_begin()
          call plan%migrate(x)
          call plan%migrate(y)

@@ -95,7 +95,7 @@ def test_bad_input():
     for rank in (-1, 2):
         with pytest.raises(OutOfRangeError, match=rf"rank\[1\] is {rank}: expected 0 ... 1"):
             SpeedLearner(2).observe([1, 2], [0, rank], [1.0, 2.0])
-    with pytest.raises(DomainError, match="key has 7 twice"):
+    with pytest.raises(DomainError, match="key 7 is given twice"):
         SpeedLearner(2).observe([7, 7], [0, 1], [1.0, 2.0])
     with pytest.raises(DomainError, match="seconds"):
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, np.inf])

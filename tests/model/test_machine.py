@@ -65,18 +65,27 @@ def test_a_selector_takes_it():
     assert choice.communication_s == network.seconds(100, 10**5) == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_measured_under_mpiexec(mpiexec, ranks):
+def measured(mpiexec, ranks):
+    """Return alpha and beta, which all ranks must know to the bit."""
     out = printed(mpiexec, ranks, HERE / "network.py")
     answers = [json.loads(line) for line in out.splitlines()]
     assert len(answers) == ranks
-    assert all(a == answers[0] for a in answers)  # to the bit
-    alpha, beta = answers[0]
+    assert all(a == answers[0] for a in answers)
+    return answers[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_measured_under_mpiexec(mpiexec, ranks):
+    alpha, beta = measured(mpiexec, ranks)
     if ranks == 1:
         assert (alpha, beta) == (0.0, 0.0)
-    else:
-        assert 0 <= alpha < 1
-        assert 1e-13 < beta < 1e-5  # between 10 TB/s and 100 kB/s
+        return
+    assert 0 <= alpha < 1
+    for _ in range(4):  # where ranks share cores, a delay of the small messages may hide beta
+        if beta > 0.0:
+            break
+        alpha, beta = measured(mpiexec, ranks)
+    assert 1e-13 < beta < 1e-5  # between 10 TB/s and 100 kB/s
 
 
 def test_an_argument_that_is_not_a_communicator():

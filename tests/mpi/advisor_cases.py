@@ -152,6 +152,31 @@ def different_forms(comm):
         assert why is None or "arguments differ" in str(why)
 
 
+def a_wrong_migration(comm):
+    odd = comm.rank == comm.size - 1
+    right = [np.ones(8)], np.arange(0, 9, 2)
+
+    def move(values, offset):
+        lb = pylb.Advisor(comm, every=1, strategy=lambda s: (s.rank + 1) % s.n_ranks)
+        if plan := lb.advise(loads=np.ones(4), keys=4 * comm.rank + np.arange(4)):
+            plan.migrate(*values, offset=offset)
+
+    for values, offset, says in [
+        ([], None, "expected at least one array"),
+        (right[0], [0, 1], "offset has shape (2,): expected (5,)"),
+        (right[0], [0, 2, 1, 4, 8], "offset[2] is 1: expected a whole number, not less than"),
+        (right[0], [1, 2, 4, 6, 8], "offset[0] is 1: expected 0"),
+        (right[0], ["a"] * 5, "offset: expected 5 numbers"),
+        ([np.ones(4)], None, "arguments differ"),
+    ]:
+        why = raised(
+            lambda values=values, offset=offset: move(*((values, offset) if odd else right))
+        )
+        assert (why is None) == (comm.size == 1), why
+        assert why is None or (type(why) is errors.DomainError and says in str(why)), why
+    assert raised(lambda: move(*right)) is None  # the ranks can continue
+
+
 def freed(comm):
     mine = comm.Dup()
     lb = pylb.Advisor(mine)
@@ -170,6 +195,7 @@ CASES = [
     errors_reach_all,
     a_rank_that_leaves,
     different_forms,
+    a_wrong_migration,
     freed,
 ]
 

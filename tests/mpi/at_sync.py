@@ -50,7 +50,7 @@ def same_everywhere(comm, lb, n):
 
 
 def blocking_halo_exchange(comm):
-    """Run with random delays, and with several periods of LB steps; objects count iterations."""
+    """Run with random delays and many LB steps; objects count iterations."""
     rng = random.Random(comm.rank)
     n = LONG if comm.size > 1 else 100
     lb = fill(pylb.Balancer(comm, lag=3, every=30, load=lambda key, block: 1.0 + key % 5))
@@ -134,7 +134,7 @@ def imbalance_is_found(comm):
 
 
 def loops_go_on(comm):
-    lb = fill(pylb.Balancer(comm, lag=2, every=1000))  # after the end of the run
+    lb = fill(pylb.Balancer(comm, lag=2, every=1000))  # 1000: after the end of the run
     assert list(lb.iterate(5)) == [0, 1, 2, 3, 4]
     assert list(lb.iterate(0)) == []
     for it in lb.iterate(100):
@@ -304,7 +304,7 @@ class Ring:
 
 
 def objects_at_their_own_pace(comm):
-    """Some objects of a rank are ahead of others, without a lag (as in the thesis) and with one."""
+    """Some objects of a rank are ahead of others, with an unlimited and with a limited lag."""
     n, steps = 10, 40
     spread = 0
     for lag in (math.inf, 1, 4):

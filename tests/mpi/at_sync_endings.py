@@ -69,7 +69,7 @@ def misbehave(it):
         with subprocess.Popen(["sh", "-c", again]):
             os.kill(os.getpid(), signal.SIGSTOP)
     if case in ("pause", "caught pause") and it == 7:
-        alarm(0.3)  # while it waits for the statistics of the final iteration
+        alarm(0.3)  # while the rank waits for the statistics of the final iteration
     if case == "slow" and it == 5:
         time.sleep(1)
 

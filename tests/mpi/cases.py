@@ -1,7 +1,8 @@
 """Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
 
-Each case runs on COMM_SELF, COMM_WORLD and a duplicate; tests/virtual/test_virtual.py runs it on
-virtual ranks. Rank 0 prints what must not depend on the number of ranks, as JSON.
+Each case runs on COMM_WORLD, or on COMM_SELF and a duplicate of COMM_WORLD;
+tests/virtual/test_virtual.py runs it on virtual ranks. Rank 0 prints what must
+not depend on the number of ranks, as JSON.
 """
 
 import dataclasses
@@ -92,7 +93,7 @@ def realised_gain(comm):
     assert first.iterations == 3
     assert np.isclose(first.gain, 30.0 * sum(factors[3:6]) - most[3:6].sum())
     assert second.iterations == 2
-    assert np.isclose(second.gain, 0.0)  # GreedyLB leaves an imbalance that cannot be removed
+    assert np.isclose(second.gain, 0.0)  # no placement removes the imbalance that is left
     assert first.before == comm.size
     return None
 

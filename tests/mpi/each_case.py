@@ -36,10 +36,10 @@ def told_clock():
 
 
 def each_case(cases):
-    """Run each case on COMM_WORLD, or on a duplicate of it and on one rank; return {name: answer}.
+    """Run half of the cases on COMM_WORLD, the others on one rank and a duplicate of COMM_WORLD.
 
-    The cases take turns; with other numbers of ranks, a case runs on the other communicators.  Its
-    answer must not depend on them.  Rank 0 prints the name of the case that runs.
+    Which half depends on the number of ranks.  Return {name: answer}; the answer of a case must
+    not depend on the communicator.  Rank 0 prints the name of the case that runs.
     """
     from mpi4py import MPI
 

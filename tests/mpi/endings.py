@@ -16,7 +16,7 @@ import pylb
 comm = MPI.COMM_WORLD
 case = sys.argv[1]
 odd_one = comm.size - 1
-others = [pylb.Balancer(comm.Dup()) for _ in range(2)]  # on these, no other rank waits
+others = [pylb.Balancer(comm.Dup()) for _ in range(2)]  # no rank waits on these communicators
 lb = pylb.Balancer(comm, strategy=(lambda s: s.rank), every=2)
 for key in range(3 * comm.size):
     if key % comm.size == comm.rank:

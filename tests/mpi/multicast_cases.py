@@ -138,7 +138,7 @@ def once_to_each_rank(comm):
 
 
 def messages_of_exchanges(comm):
-    """The figures of an iteration count all messages since the one before."""
+    """The figures of an iteration count all messages since the previous iteration."""
     lb = pylb.Balancer(comm, mode="off")
     lb.add(comm.rank, None)
     everybody = range(comm.size)
@@ -159,7 +159,7 @@ def messages_of_exchanges(comm):
 def shared(comm):
     """With copy=False, the receivers on a rank share the data, also after they have moved.
 
-    In the first iteration, homes forward messages."""
+    In the first iteration, home ranks forward messages."""
     lb = pylb.Balancer(comm, strategy=lambda snapshot: (snapshot.rank + 1) % comm.size, every=2)
     for key in range(2 * comm.size):
         if key // 2 == comm.rank:

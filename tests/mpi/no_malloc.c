@@ -3,8 +3,8 @@
  *
  *   NO_MALLOC_IN=text   environment variable: watch the libraries whose path contains this text
  *   no_malloc_at(n)     let the n-th allocation from now fail (0: the next); -1: none
- *   no_malloc_failed()  return whether it has failed since
- *   no_malloc_live()    return the number of blocks
+ *   no_malloc_failed()  return whether that allocation has failed
+ *   no_malloc_live()    return the number of blocks that were not freed yet
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -209,7 +209,7 @@ def vt():
 
 
 def your_code():
-    """Only the blocks "before"; the other blocks are lines of the examples, tested in
+    """Names for the blocks "before"; the other blocks are lines of the examples, tested in
     tests/examples.
     """
     sys.path.insert(0, str(ROOT / "examples" / "own_loop"))

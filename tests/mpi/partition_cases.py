@@ -194,7 +194,7 @@ def names(comm):
         out = pylb.partition(old=turned, approach="partition", sizes=WEIGHT[ids], **given)
         worth(comm, ids, out, 5, np.ones(N))
         assert out.migrations == out.migration_volume == 0
-        old = (ids * 7 + ids // 9) % 5  # a part that no object has
+        old = (ids * 7 + ids // 9) % 5  # old parts that do not follow the coordinates
         out = pylb.partition(old=old, approach="partition", sizes=WEIGHT[ids], **given)
         before, after = whole(comm, ids, old), whole(comm, ids, out.part)
         kept = np.zeros((5, 5))

@@ -58,7 +58,7 @@ RECORD = np.dtype([("a", "i4"), ("b", "f8", (3,)), ("name", "S5")])
 
 
 def payload(rng):
-    """Return a message of a random type and size; empty, small, larger than a message header."""
+    """Return a message of a random type and size: empty, small or larger than a message header."""
     sizes = [0, 1, 7, 300, 3000, 20000, 150000]
     n = int(rng.choice(sizes, p=[0.2, 0.2, 0.2, 0.2, 0.1, 0.06, 0.04]))
     kind = rng.integers(14)
@@ -93,7 +93,7 @@ def payload(rng):
 
 
 def digest(state, received):
-    """Return an object's state after it received this, which depends on every bit of both."""
+    """Return the next state of an object that received these data; every bit of them counts."""
     h = hashlib.blake2b(str(state).encode(), digest_size=7)
     for source, data in received:
         h.update(str(source).encode())

@@ -13,7 +13,7 @@ from pylb.run import rows as module
 
 
 def take(comm, part, seconds):
-    """Time a block as exactly these seconds, however busy the machine is."""
+    """Let a block count as exactly these seconds, however busy the machine is."""
     with part.timed():
         pass
     part._seconds += seconds
@@ -127,7 +127,7 @@ def wrong_use(comm):
     x = np.zeros(4)
     raised(errors.StateError, "without a timed() block", lambda: part.redistribute(x))
     with part.timed():
-        raised(errors.StateError, "inside", lambda: part.timed().__enter__())
+        raised(errors.StateError, "inside a timed() block", lambda: part.timed().__enter__())
     last = comm.rank == comm.size - 1
     raised(
         errors.DomainError,
@@ -159,7 +159,7 @@ def timed(comm):
 
 
 def speeds_learned(comm):
-    """All ranks learn the speeds from objects that move; estimates are those on the new rank."""
+    """All ranks learn the speeds from objects that move; load estimates are for the new rank."""
 
     def wander(snapshot):
         # Different objects move each time: if the same objects came back, their work could seem

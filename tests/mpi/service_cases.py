@@ -247,6 +247,11 @@ def wrong_use(comm):
         "array 0 has 2 rows: expected 1",
         lambda: pylb.migrate(comm, np.zeros(1 + (me == last)), to=[0]),
     )
+    raised(
+        errors.DomainError,
+        "have: expected an array of numbers",
+        lambda: pylb.migrate(comm, np.zeros(1), have=["a", [2]] if me == last else [me], want=[me]),
+    )
     if comm.size > 1:
         item, text = [lambda: 0], "cannot be pickled"
         raised(errors.SerializationError, text, lambda: pylb.migrate(comm, item, to=[last - me]))
@@ -256,7 +261,7 @@ def wrong_use(comm):
 
 
 def fails(text, call):
-    """Check that a call raises a PylbError: over MPI on the partners, else on all virtual ranks."""
+    """Check that a call raises a PylbError of any class, with this text."""
     try:
         call()
     except errors.PylbError as why:

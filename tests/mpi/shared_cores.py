@@ -12,7 +12,7 @@ import pylb
 
 os.sched_setaffinity(0, {MPI.COMM_WORLD.bcast(min(os.sched_getaffinity(0)))})
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
-for _ in range(2):  # the log says this only once
+for _ in range(2):  # the log tells only once that cores are shared
     lb = pylb.Balancer(MPI.COMM_WORLD, mode="off")
     lb.add(lb.rank, None)
     for _ in lb.iterate(2):

@@ -74,7 +74,8 @@ def with_a_lag(comm):
 
 def with_objects_at_their_own_pace(comm):
     for lag in (2, math.inf):
-        lb = balancer(comm.Dup(), trigger=differs(comm), lag=lag)  # a loop that stays open
+        # The loop stays open, so it gets its own communicator.
+        lb = balancer(comm.Dup(), trigger=differs(comm), lag=lag)
         if comm.size == 1:
             own_pace(lb)
         else:

@@ -251,6 +251,11 @@ def test_a_refinement_leaves_no_part_empty():
         ({"NITER": 3}, DomainError, "method 'hypergraph' has no parameter 'NITER'"),
         ({"graph": None}, DomainError, "graph and nets are missing"),
         ({"graph": ([0, 1], [7])}, OutOfRangeError, r"graph.indices\[0\] is 7"),
+        (
+            {"graph": ([0, 2, 1, 4], [1, 0, 2, 1])},
+            DomainError,
+            r"graph.start\[2\] is 1: expected 2 or more",
+        ),
         ({"method": "rcb"}, DomainError, "coords are missing"),
         ({"coordinates": [0.0, 1.0, 2.0]}, DomainError, "no parameter 'coordinates'.*mean coords"),
         ({"graph": None, "method": "block"}, DomainError, "ids are missing"),
@@ -403,7 +408,7 @@ def test_levels_of_a_machine():
     shares = [4, 1, 1, 2]
     out = pylb.partition(A, shares=shares, method="metis", machine=pylb.model.Tree((2, 2)))
     assert out.max_over_mean <= 1.06
-    with pytest.raises(DomainError, match="machine has 4 leaves"):
+    with pytest.raises(DomainError, match="expected 4, one for each leaf of machine"):
         pylb.partition(A, 3, method="metis", machine=pylb.model.Tree((2, 2)))
 
 

@@ -100,6 +100,35 @@ def test_fixed_vertices_stay(library):
     assert np.bincount(part, minlength=3).max() <= 1.06 * 256 / 3
 
 
+@pytest.mark.parametrize("share", [(1, 0), (1, 1, 0), (3, 1, 0, 0), (0, 0, 1)])
+def test_a_part_without_a_share_keeps_its_fixed_vertices_only(library, share):
+    only(library, "Scotch", "Zoltan", "pylb", "mtkahypar")
+    start, to = grid(16, 16)
+    fixed, weight = np.full(256, -1, np.int32), np.ones(256, np.int32)
+    fixed[200], weight[200] = share.index(0), 20
+    for question in ({}, {"old": (np.arange(256) % len(share)).astype(np.int32)}):
+        if question and library == "mtkahypar":
+            continue
+        part = _core.partition(
+            library, 256, len(share), start=start, to=to, fixed=fixed, weight=weight,
+            share=np.array(share, float), **question,
+        )  # fmt: skip
+        load = np.bincount(part, weight, len(share))
+        assert np.array_equal(load == 20, np.arange(len(share)) == share.index(0))
+        mean = np.array(share) * 275 / sum(share)
+        assert np.all(load[mean == 0] % 20 == 0)
+        assert np.all(load[mean > 0] <= 1.06 * mean[mean > 0] + 1)
+
+
+def test_all_vertices_are_fixed_in_parts_without_a_share(library):
+    only(library, "Scotch", "Zoltan", "pylb", "mtkahypar")
+    start, to = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32)
+    fixed = np.array([1, 0], np.int32)
+    share = np.array([0.0, 0.0, 1.0])
+    part = _core.partition(library, 2, 3, start=start, to=to, fixed=fixed, share=share)
+    assert part.tolist() == [1, 0]
+
+
 def test_repartitioning_moves_less_the_more_it_costs(library):
     only(library, "Scotch", "Zoltan", "pylb")
     start, to = grid(32, 32)
@@ -179,6 +208,17 @@ def test_without_edges_without_weights_without_vertices(library):
     zeros = np.zeros(64, np.int32)
     part = _core.partition(library, 64, 4, start=start, to=to, weight=zeros)
     assert len(np.unique(part)) == 4
+
+
+@pytest.mark.parametrize("weight", [[100, 1], [1, 100]])
+def test_without_edges_each_of_several_weights_counts_relative_to_its_sum(weight):
+    if not libraries.available("METIS"):
+        pytest.skip("pylb was built without METIS")
+    libraries.load("METIS")
+    none, start = np.zeros(0, np.int32), np.zeros(11, np.int32)
+    several = np.tile(np.array(weight, np.int32), 10)
+    part = _core.partition("METIS", 10, 5, start=start, to=none, weight=several, n_weights=2)
+    assert np.bincount(part).tolist() == [2] * 5
 
 
 def test_disconnected_graphs_and_vertices_without_weight(library):

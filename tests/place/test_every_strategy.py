@@ -144,6 +144,17 @@ def arrays(snapshot):
     return [part.copy() for part in flat if isinstance(part, np.ndarray)]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_table_says_whether_bytes_change_the_placement(name):
+    rng = np.random.default_rng(9)
+    found = set()
+    for _ in range(4):
+        sizes = rng.integers(1, 10**6, size=800)
+        snapshot = dataclasses.replace(few_ranks(), bytes=sizes)
+        found.add(tuple(place(snapshot, name, seed=5).rank.tolist()))
+    assert (len(found) > 1) == ("bytes" in pylb.strategies()[name].looks_at)
+
+
 @pytest.mark.parametrize("make", HARD, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_placement_is_valid_repeatable_and_leaves_the_snapshot_alone(name, make):

@@ -288,3 +288,14 @@ def test_nothing_moves_for_a_gain_of_nothing(name):
     n, p = 360, 300
     s = pylb.Snapshot(np.where(np.arange(n) % 2, 1.0, 1.0 + 1e-9), np.arange(n) * p // n)
     assert pylb.place(s, name).migrations == 0
+
+
+@pytest.mark.parametrize(("seed", "heavy"), [(9, 16.0), (10, 16.0), (11, 11.0), (13, 11.0)])
+def test_two_sizes_on_unequal_ranks_are_not_placed_from_scratch(seed, heavy):
+    rng = np.random.default_rng(seed)
+    load = np.where(rng.random(2330) < 0.4, heavy, 1.0)
+    speed = rng.uniform(0.5, 2.0, 100)
+    s = pylb.Snapshot(load, np.arange(2330) * 100 // 2330, n_ranks=100, speed=speed)
+    plan = pylb.place(s, "BestFitLB")
+    assert plan.after.max_over_mean < 1.008
+    assert plan.migrations < 1100

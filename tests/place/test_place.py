@@ -222,6 +222,28 @@ def test_refine_moves_few_where_the_imbalance_is_moderate():
     assert refined.after.max_over_mean <= 1.003
 
 
+@pytest.mark.parametrize("name", ["RefineLB", "RefineSwapLB", "BestFitLB"])
+def test_the_heaviest_object_goes_rather_than_all_others(name):
+    """A rank with most of the load, and an object as heavy as several ranks."""
+    rng = np.random.default_rng(138)
+    load = rng.pareto(1.4, 1200)
+    load[5] = 4.0 * load.sum() / 50
+    rank = np.where(rng.random(1200) < 0.7, 0, np.arange(1200) // 24)
+    s = pylb.Snapshot(load, rank, n_ranks=50)
+    plan = pylb.place(s, name)
+    assert plan.after.max == load[5]
+    assert plan.migrations < (rank == 0).sum() / 2
+
+
+@pytest.mark.parametrize("seed", [53, 64, 194])
+def test_refine_takes_the_placement_of_best_fit_if_that_moves_fewer_objects(seed):
+    load = np.where(np.random.default_rng(seed).random(1600) < 0.2, 5.0, 1.0)
+    s = pylb.Snapshot(load, np.arange(1600) * 90 // 1600, n_ranks=90)
+    refined, best = pylb.place(s, "RefineLB"), pylb.place(s, "BestFitLB")
+    assert refined.after.max == best.after.max
+    assert refined.migrations <= best.migrations
+
+
 def test_refine_leaves_alone_what_is_balanced():
     plan = pylb.place(pylb.Snapshot([1.0, 1.0], [0, 1]), "RefineLB")
     assert plan.migrations == 0
@@ -323,6 +345,16 @@ def test_comm_aware_refine_with_limits_agrees_with_the_twin_where_they_are_kept(
     plan = pylb.place(s, "CommAwareRefineLB", exchanges=0)
     assert plan.rank.tolist() == twins.refine_comm(s)
     keeps_its_word(s, plan)
+
+
+@pytest.mark.parametrize("name", ["CommAwareRefineLB", "RefineCommLB"])
+def test_without_messages_heavy_objects_go_first(name):
+    rng = np.random.default_rng(98)
+    n, p = 12_000, 370
+    s = pylb.Snapshot(rng.exponential(1.0, n), np.arange(n) * p // n, n_ranks=p)
+    plan, refined = pylb.place(s, name), pylb.place(s, "RefineLB")
+    assert plan.after.max_over_mean <= 1.0031
+    assert plan.migrations < 2 * refined.migrations
 
 
 @st.composite

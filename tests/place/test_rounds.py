@@ -23,7 +23,9 @@ NAMES = [s.name for s in pylb.strategies().values() if s.distributed]
 def is_the_twin(plain, s, name, **params):
     """Check that the placement is the twin's, or that both find none that keeps the limits."""
     if plain is None:
-        with pytest.raises(InfeasibleError, match=r"\d ranks still exceed memory_limit"):
+        with pytest.raises(
+            InfeasibleError, match=r"\b(1 rank still exceeds|\d+ ranks still exceed) memory_limit"
+        ):
             pylb.place(s, name, **params)
     else:
         assert pylb.place(s, name, **params).rank.tolist() == plain
@@ -408,3 +410,31 @@ def test_an_agent_reads_and_writes_notes():
 def test_an_agent_refuses(change, message):
     with pytest.raises(ValueError, match=message):
         agent(**change)
+
+
+@pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
+def test_few_objects_migrate_if_the_first_limit_cannot_be_reached(name):
+    # 20.6 equal objects per rank: some ranks have 21, 1.7 % above the average; the limit is 1 %
+    rng = np.random.default_rng(5)
+    n, p = 10_695, 518
+    load, rank = rng.normal(1.0, 1e-4, n), in_blocks(n, p).astype(np.int32)
+    rank[rng.integers(n, size=200)] = rng.integers(p, size=200)
+    s = pylb.Snapshot(load, rank, n_ranks=p)
+    plan, central = pylb.place(s, name), pylb.place(s, "RefineSwapLB")
+    assert plan.after.max_over_mean < 1.002 * central.after.max_over_mean
+    assert plan.migrations < 1.2 * central.migrations
+
+
+@pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
+def test_objects_stay_if_nothing_better_can_be_reached(name):
+    s = pylb.Snapshot(np.ones(3838), in_blocks(3838, 1298), n_ranks=1298)
+    assert pylb.place(s, name).migrations == 0
+
+
+def test_few_overloaded_ranks_send_few_bytes():
+    # one rank is above the limit, and no placement is within the limit
+    load = np.full(4000, 1.0)
+    load[:4] = 1.25
+    s = pylb.Snapshot(load, in_blocks(4000, 1000), n_ranks=1000)
+    seen = pylb.traffic(s, "GossipLB", iterations=20)
+    assert seen.bytes.sum() / seen.rounds / 1000 < 100

@@ -30,6 +30,8 @@ from pylb.errors import (
     UnknownStrategyError,
     UnknownTriggerError,
 )
+from pylb.io.run_record import RunFacts
+from pylb.replay.step_prices import Prices
 from pylb.replay.synthetic import hotspot
 
 
@@ -927,7 +929,7 @@ def test_keys_that_occur_twice():
     twice = replace(trace, entity_key=trace.entity_key // 2)
     run = twice.replay("GreedyLB", every=2)
     assert run.rank.tolist() == trace.replay("GreedyLB", every=2).rank.tolist()
-    with pytest.raises(DomainError, match="key has 0 twice: expected each object once"):
+    with pytest.raises(DomainError, match="key 0 is given twice: expected each object once"):
         twice.replay("GreedyLB", every=2, unlike=True)
 
 
@@ -1027,6 +1029,24 @@ def test_what_an_lb_step_has_saved(foresight, network):
         mean = run.metrics["mean"][phases].sum()
         assert d.realised == pytest.approx(run.metrics["max"][phases].sum() / mean)
     assert max(d.gain for d in run.balancings) > 0
+
+
+def test_the_price_of_an_lb_step_is_that_of_the_steps_that_moved():
+    def step(moved, statistics):
+        return pylb.Receipt(
+            *(0, "balance", "", "auto"),
+            moved=moved,
+            seconds=4.0,
+            seconds_statistics=statistics,
+            seconds_strategy=1.0,
+            seconds_migration=1.0,
+        )
+
+    trace = hotspot(n_ranks=2, n_objects=4, n_phases=2)
+    history = pylb.History([step(False, 50.0), step(True, 0.5)])
+    facts = RunFacts(parameters={}, history=history, loops=[])
+    prices = Prices(replace(trace, recorded=facts), None, True, (0.0, 1e-9), (0.0, 0.0))
+    assert prices.model()[2] == 2.0
 
 
 def test_receipts_of_a_replay_are_those_of_a_run():

@@ -443,9 +443,16 @@ def test_an_edge_to_no_cell():
 
 def test_blocks_are_not_nested():
     lb = pylb.Advisor()
-    with lb.timed(), pytest.raises(StateError, match=r"timed\(\) within timed\(\)"), lb.timed():
+    with (
+        lb.timed(),
+        pytest.raises(StateError, match=r"timed\(\) is called inside a timed\(\) block"),
+        lb.timed(),
+    ):
         pass
-    with lb.timed(), pytest.raises(StateError, match=r"advise\(\) within timed\(\)"):
+    with (
+        lb.timed(),
+        pytest.raises(StateError, match=r"advise\(\) is called inside a timed\(\) block"),
+    ):
         lb.advise()
     with pytest.raises(StateError, match="has not advised"), lb.rebalancing():
         pass
@@ -560,6 +567,21 @@ def test_a_plan_ends_with_the_next_step():
         assert "a later step has ended" in str(why)
 
 
+@pytest.mark.parametrize("sized", [False, True])
+def test_a_wrong_number_of_rows_raises_on_every_rank(sized):
+    """Rank 2 exchanges no cells."""
+
+    def program(comm):
+        lb = pylb.Advisor(comm, every=1, strategy=lambda s: np.maximum(s.rank, 1))
+        plan = lb.advise(loads=np.ones(3))
+        offset = np.arange(4) if sized else None
+        plan.migrate(np.ones(3 + (comm.rank == 0)), offset=offset)
+
+    for rank, why in enumerate(raised(program, 3)):
+        assert type(why) is DomainError, rank
+        assert "array 0 has 4 rows: expected 3" in str(why)
+
+
 def test_when_only_has_no_arrays():
     def program(comm):
         plan = pylb.Advisor(comm, every=1).advise(seconds=1.0 + comm.rank)
@@ -645,6 +667,19 @@ def test_cells_that_come_and_go(tmp_path):
     sums = np.concatenate([s.load.sum(axis=1) for s in run.stretches])
     assert np.array_equal(sums, loads.sum(axis=1))
     assert len(run.trace.replay("none").metrics["max"]) == 30
+
+
+def test_keys_that_are_no_longer_given_are_forgotten():
+    """Without keys, a key is made of the rank and the index, also if an earlier step had others."""
+
+    def program(comm):
+        lb = pylb.Advisor(comm, every=2, strategy=lambda s: (s.rank + 1) % s.n_ranks)
+        lb.advise(loads=np.ones(3), keys=7 * comm.rank + np.arange(3))
+        return {r: k.tolist() for r, k in lb.advise(loads=np.ones(3)).imports.items()}
+
+    first, second = on(2, program)
+    assert first == {1: [1 << 32, (1 << 32) + 1, (1 << 32) + 2]}
+    assert second == {0: [0, 1, 2]}
 
 
 @given(seed=st.integers(0, 10**6), ranks=st.integers(1, 5), n=st.integers(0, 40))

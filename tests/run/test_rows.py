@@ -100,6 +100,31 @@ def test_no_other_parts_end_sooner(models, n):
         assert exact <= longest * (1 + 1.0 / n)  # `exact` is right to a quarter of a row
 
 
+@st.composite
+def flat_models(draw):
+    """Models in which much more rows take hardly more time."""
+    out = []
+    for _ in range(draw(st.integers(1, 5))):
+        d, t, model = 1.0, 1.0, []
+        for _ in range(draw(st.integers(1, 4))):
+            model.append((d, d / t))
+            d *= 10.0 ** draw(st.integers(1, 6))
+            t *= 1.0 + 10.0 ** draw(st.integers(-8, -1))
+        out.append(model)
+    return out
+
+
+@given(flat_models(), st.integers(0, 10**9))
+@example([[(1.0, 1.0), (1e6, 1e6 / 1.0000001)]] * 2, 600_000)
+@example([[(1.0, 1.0), (1e10, 1e10 / 1.00000001)], [(1.0, 1.0)]], 9 * 10**9)
+def test_parts_add_up_where_times_hardly_rise(models, n):
+    part, exact = _core.fpm_split(*arrays(models), n)
+    assert part.sum() == n
+    assert part.min() >= 0
+    longest = max(seconds_of(m, d) for m, d in zip(models, part.tolist(), strict=True))
+    assert longest <= exact * (1 + 1e-9) + 1.0 / max(m[0][1] for m in models)
+
+
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 500))
 def test_largest_remainder(share, n):
     if sum(share) == 0:

@@ -186,6 +186,17 @@ def test_a_doubled_key_changes_nothing():
     assert where.n_objects == 3
 
 
+def test_the_addresses_that_were_asked_for_are_counted_unless_there_is_no_such_object():
+    where, keys = Addresses(Agreement(Serial())), np.arange(1000)
+    where.learn(np.stack([keys, np.zeros(1000, np.int64)], axis=1))
+    before = where.nbytes
+    with pytest.raises(UnknownKeyError, match="key 2000: no such object"):
+        where.ask(np.array([7, 2000]))
+    assert where.nbytes == before
+    where.ask(keys)
+    assert where.nbytes == before + keys.nbytes
+
+
 def test_messages_reach_the_next_pass_in_order():
     lb = pylb.Balancer(every=2)
     for key in (5, 1, 3):

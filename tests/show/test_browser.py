@@ -443,6 +443,7 @@ def test_the_keyboard_reaches_everything(tab, explorer):
     tab.keyboard.press("ArrowRight")
     tab.wait_for_selector(".pylb[data-number='1']")
     assert explorer.replay.trace.n_ranks == 9
+    assert tab.get_by_label("Rank whose speed is changed").get_attribute("max") == "8"
     assert tab.evaluate("leave(), true")
     assert tab.said == []
 

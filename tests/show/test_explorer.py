@@ -52,6 +52,9 @@ def test_it_tells_a_receipt(explorer):
     [
         {"kind": "replay", "number": 1, "settings": {"strategy": "<script>"}},
         {"kind": "replay", "number": 1, "settings": {"n_ranks": 10**9}},
+        {"kind": "replay", "number": 1, "settings": {"n_ranks": float("inf")}},
+        {"kind": "replay", "number": float("inf"), "settings": {}},
+        {"kind": "objects", "iteration": float("inf")},
         {"kind": "replay", "number": 1, "settings": 5},
         {"kind": "replay"},
         {"kind": "receipt", "index": 99},

@@ -159,6 +159,19 @@ def test_the_page_has_the_right_numbers_and_needs_no_network(folder, record):
     assert "the most loaded rank worked for" in first["said"]
 
 
+def test_a_column_of_a_long_run_shows_one_lb_step_at_its_place():
+    run = pylb.replay.hotspot(n_ranks=2, n_objects=4, n_phases=1700).replay(
+        "GreedyLB", every=1, foresight=True
+    )
+    picture = page.loads(course.of(run))
+    width = picture["iteration_step"]
+    assert width > 2
+    shown = picture["balanced"]
+    assert shown[0] == -1  # before the first iteration
+    assert set(shown) <= set(run.balanced_after)
+    assert [i // width for i in shown] == sorted({i // width for i in run.balanced_after})
+
+
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_data_and_nothing_else(name, record):
     key = int(record.stretches[0].key[-1])
@@ -379,6 +392,17 @@ def test_the_timeline_is_a_chrome_trace(kind, record, trace, tmp_path):
     assert len(balanced) == c.n_ranks * len(c.balanced_after)
 
 
+def test_slower_first_iterations_count_once_on_the_timeline(trace):
+    c = course.of(trace.replay("GreedyLB", every=7, cost=1 / 3000))
+    slower = [dataclasses.replace(r, cost=r.cost + 0.1, seconds_warm_up=0.1) for r in c.history]
+    slower.append(dataclasses.replace(c.balancings[0], iteration=-1))
+    c = dataclasses.replace(c, history=History(slower))
+    assert timeline.begins(c)[-1] == pytest.approx(c.seconds)
+    steps = [e for e in timeline.events(c) if e["name"].startswith("balance: ") and e["tid"] == 1]
+    seconds = [r.step_seconds for r in c.balancings]
+    np.testing.assert_allclose([1e-6 * e["dur"] for e in steps], seconds, atol=1e-6)
+
+
 def test_an_archive_of_otf2_has_every_iteration_and_migration(trace, tmp_path):
     otf2 = pytest.importorskip("otf2")
     run = trace.replay("GreedyLB", every=7, cost=1 / 3000)
@@ -514,6 +538,18 @@ def test_how_a_run_stands(record):
     assert live.spark([0.0, 0.5, 1.0], 1.0) == "▁▅█"
 
 
+@pytest.mark.parametrize(
+    ("strategy", "gain"), [("", 0.25), ("RefineLB", 0.125), ("GreedyLB", None), ("MetisLB", 0.25)]
+)
+def test_the_expected_gain_is_that_of_the_chosen_strategy(record, strategy, gain):
+    gains = {"GreedyLB": math.nan, "RefineLB": 0.125, "MetisLB": 0.25}
+    known = tuple(pylb.Alternative(name, x, 1.0) for name, x in {"": 0.0, **gains}.items())
+    last = dataclasses.replace(record.history[-1], strategy=strategy, alternatives=known)
+    now = live.state(dataclasses.replace(course.of(record), history=History([last])))
+    assert now["expected_gain"] == gain
+    assert live.foot(now).startswith("Expected gain: " if gain else "After iteration")
+
+
 def test_progress_on_one_rank_says_how_far_it_is(capsys, monkeypatch):
     monkeypatch.setattr(live._Lines, "EVERY", 0.0)
     lb = pylb.Balancer(every=4)
@@ -527,6 +563,12 @@ def test_progress_on_one_rank_says_how_far_it_is(capsys, monkeypatch):
     assert seen == list(range(20))
     assert len(said) == 10
     assert said[-1].startswith("pylb: iteration 20 of 20, max/mean 1.00, ")
+
+
+def test_progress_of_a_loop_without_iterations(capsys):
+    lb = pylb.Balancer()
+    assert list(lb.iterate(0, progress=True)) == []
+    assert capsys.readouterr().err == ""
 
 
 # ---- reprs ----

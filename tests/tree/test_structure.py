@@ -231,6 +231,23 @@ def test_a_room_that_is_also_a_function_is_both(name):
     assert pickle.loads(pickle.dumps(room)) is room
 
 
+def test_make_clean_removes_what_git_ignores_in_the_package():
+    ignored = re.findall(r"^/(pylb/.*)", (ROOT / ".gitignore").read_text(), re.M)
+    (recipe,) = re.findall(r"^clean:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert ignored
+    assert set(ignored) <= set(recipe.split())
+
+
+def test_every_alias_of_a_stub_is_used():
+    unused = [
+        f"{path.name}: {name}"
+        for path in (ROOT / "pylb").glob("*.pyi")
+        for name in re.findall(r"^(\w+): TypeAlias", path.read_text(), re.M)
+        if len(re.findall(rf"\b{name}\b", path.read_text())) == 1
+    ]
+    assert unused == []
+
+
 def test_c_rooms_have_a_readme():
     assert [
         n for n in sorted(rooms("csrc", "*.c")) if not (ROOT / "csrc" / n / "README.md").exists()

@@ -18,7 +18,7 @@ from pylb import _core
 from pylb.measure.learner import SpeedLearner
 from pylb.model.snapshot import Snapshot
 
-ROWS, HERE = 9, 4  # rows of the table in csrc/measure/estimate.h
+ROWS, HERE = 9, 4  # rows of the estimator's table, and the row HERE (csrc/measure/estimate.h)
 
 
 class Program(NamedTuple):
@@ -29,12 +29,12 @@ class Program(NamedTuple):
     loads: np.ndarray  # (iterations, n) seconds
     cold: float  # factor by which an object's first iteration after a move is longer
     strategy: str
-    every: int  # iterations from one LB step to the next; 0: one when max/mean exceeds `ratio`
+    every: int  # iterations between LB steps; 0: LB step when max/mean exceeds `ratio`
     ratio: float
 
 
 class Seen(NamedTuple):
-    """The input of a learner, and the speeds that it then used (None: equal speeds)."""
+    """The input of a learner, and the speeds that it then returned (None: equal speeds)."""
 
     iteration: int
     rank: np.ndarray
@@ -146,7 +146,7 @@ def draw(seed: int) -> Program:
 def draw_unlike(seed: int) -> tuple[Program, np.ndarray]:
     """Return a random program with noisy loads, and the speeds of its ranks.
 
-    One rank, half of the ranks, or each rank by its own factor, is up to 1.5, 2 or 4 times slower.
+    One or half of the ranks are 1.5, 2 or 4 times slower, or each by its own factor up to this.
     """
     rng = np.random.default_rng([seed, 777])
     p, each = int(rng.choice([2, 3, 4, 4, 6, 8, 16, 32])), int(rng.choice([8, 16, 32, 64]))

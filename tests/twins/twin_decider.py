@@ -1,8 +1,8 @@
 """The decider of csrc/decide/decider.h in plain Python.
 
-It combines parts that have twins of their own: the trigger (test_decide.py), the ledger
-(twin_ledger.py), the selection (test_selection.py) and the learner of speeds (test_speeds.py). This
-file combines them, and writes the receipts.
+Its parts have twins of their own: the trigger (test_decide.py), the ledger (twin_ledger.py), the
+selection (test_selection.py) and the learner of speeds (twin_speeds.py). This file combines them,
+and writes the receipts.
 """
 
 import math
@@ -19,7 +19,7 @@ NAN = math.nan
 NOTHING, JUDGE, PREVIEW, BALANCE = range(4)
 LEDGER = [row[1] for row in _core.ledger()]
 WARMED_UP = 6  # iterations after an LB step until the ledger knows what the first ones cost
-FIGURES = (  # the figures of a placement, in order; the last two are measured in seconds
+FIGURES = (  # the figures of a placement, in order; the last two are measured times
     "before",
     "predicted",
     "before_with_messages",
@@ -50,7 +50,10 @@ FIGURES = (  # the figures of a placement, in order; the last two are measured i
 
 
 def heaviest(s):
-    """Return the two heaviest loads over the time of all work on all ranks, and the first's key."""
+    """Return the times of the two heaviest objects on the fastest rank, over the time in balance.
+
+    The third value is the key of the heaviest object.
+    """
     if not s.load.any():
         return [NAN] * 3
     loads = s.load.tolist()
@@ -67,7 +70,7 @@ def heaviest(s):
 
 
 class Promise:
-    """When to find out why iterations take longer than the last LB step predicted (promise.h)."""
+    """Says when to ask why iterations take longer than the last LB step predicted (promise.h)."""
 
     def __init__(self):
         self.predicted, self.price = math.inf, 0.0
@@ -128,13 +131,14 @@ class Twin:
         self.learner = _core.SpeedLearner(n_ranks) if given.learns else None
         self.names = [s.name for s in given.strategies]
         self.params = {}  # the parameters of each strategy that are not the defaults
-        self.left = dict.fromkeys(self.names, NAN)  # max/mean that each left the last time
+        # max/mean that each strategy left after its last LB step
+        self.left = dict.fromkeys(self.names, NAN)
         self.network(*network)
         self.end, self.foreseen = None, (NAN, NAN)
         self.seen = None
         self.history = []
         self.last = None  # receipt of the last LB step
-        self.since = []  # (max, mean, min) of the iterations since then
+        self.since = []  # (max, mean, min) of the iterations since the last LB step
         self.held = {}  # receipts of decisions to wait in this cycle
         self.jumps = Jumps()
         self.found = NAN
@@ -180,7 +184,7 @@ class Twin:
             self.trigger.expect(self.end, self.ledger.theta(self.last["strategy"]))
         cost, moving = self.foreseen
         if self.last is None and self.jumps.n > 1 and moving > 0 and most > 0:
-            stays = 1 - max(most - mean, 0.0) / most  # of the slowest rank's load
+            stays = 1 - max(most - mean, 0.0) / most  # fraction of the slowest rank's load
             self.trigger.expect(self.end, cost - moving * stays)
         asked = self.trigger.observe(iteration, most, mean)
         if self.trigger.considered:
@@ -243,7 +247,7 @@ class Twin:
         return self.chosen, self.instead
 
     def stand_in(self, choice):
-        """Return the first refinement of a kind, if no comprehensive strategy was tried yet."""
+        """Return the first refinement of the same kind if `choice` was not tried yet."""
         if choice.family == "comprehensive" and not self.selector.history()[choice.strategy].n:
             for i, s in enumerate(self.given.strategies):
                 talks = "communication" in s.looks_at
@@ -291,7 +295,7 @@ class Twin:
         return out + (self.prices.alpha * messages + self.prices.beta * nbytes)
 
     def place(self, snapshot, here, work):
-        """Return (figures, speed, rank); the seconds of the figures are nan."""
+        """Return (figures, speed, rank); the strategy's time is nan."""
         looks_at = self.given.strategies[self.chosen].looks_at
         told, speed = self.tell(snapshot, here, work, looks_at)
         first = best = self.run(self.chosen, told)
@@ -329,7 +333,7 @@ class Twin:
         if stands_in:
             name = self.names[self.instead]
             r["strategy"] = self.instead
-            r["why"] += f", but {name} leaves no more imbalance than {chosen} "
+            r["why"] += f", but {name} balances about as well as {chosen} "
             r["why"] += "and moves fewer objects"
         r |= {"migrations": migrations, "bytes": nbytes, "moved": moved, "seconds": cost}
         r["seconds_migration"] = seconds_migration
@@ -362,7 +366,7 @@ class Twin:
     # ---- receipts ----
 
     def hold(self, kind, reason):
-        """Write the receipt for a decision to wait; each reason has only one in a cycle."""
+        """Write a receipt for the decision to wait; a cycle has one for each reason."""
         held = self.held.get((kind, reason))
         if held is None:
             held = self.held[kind, reason] = self.receipt(kind, self.trigger.reason)

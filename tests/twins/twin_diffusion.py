@@ -18,6 +18,8 @@ class Link:
 
 
 class Diffusion(twin_gossip.Gossip):
+    from_home = False
+
     def __init__(self, s, seed, overload, neighbours):
         super().__init__(s, seed, overload, fan_out=4, rounds=3, iterations=100)
         none = [], [], []

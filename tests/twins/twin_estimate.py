@@ -8,7 +8,10 @@ MEAN, PASSES, ERROR, SPREAD = range(4)
 
 
 def follow(row, load):
-    """Update the estimate with a load in seconds; gain of Trigg and Leach, one iteration late."""
+    """Update the estimate with a load in seconds.
+
+    The gain is that of Trigg and Leach, one iteration late.
+    """
     row[PASSES] += 1
     if row[PASSES] <= 2:  # the first iteration is a warm-up
         row[MEAN] = load

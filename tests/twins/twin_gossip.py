@@ -7,7 +7,8 @@ import math
 import twin_place as twins
 from twin_random import MASK, Random
 
-SLACK, IDLE, FEW, CLOSE, PATIENCE, KNOWN, MOST = 1e-9, 0.9, 0.02, 0.002, 5, 8, 512
+SLACK, IDLE, FEW, CLOSE, KNOWN, MOST = 1e-9, 0.9, 0.02, 0.002, 8, 512
+PATIENCE, ASK_BELOW, MOST_ASKED = 6, 0.25, 64
 UNLIMITED = 2**63 - 1
 
 
@@ -60,6 +61,8 @@ class Rank:
 
 
 class Gossip:
+    from_home = True  # whether a second search begins from the placement before the LB step
+
     def __init__(self, s, seed, overload, fan_out, rounds, iterations, by_node=False):
         self.q = q = twins.Plain(s)
         q.limited = s.memory is not None and s.memory_limit is not None
@@ -78,6 +81,7 @@ class Gossip:
         several = by_node and s.node is not None and len(set(s.node.tolist())) > 1
         node = s.node.tolist() if several else None
         self.within = node is not None
+        self.by_node, self.asking, self.best = self.within, False, None
         for a in self.ranks:
             a.node = [] if node is None else [r for r in range(q.p) if node[r] == node[a.r]]
 
@@ -99,26 +103,38 @@ class Gossip:
 
     # ---- an iteration ------------------------------------------------------------------------
 
-    def spread(self, a, post):
-        usual = sum(o[2] for o in a.has) // len(a.has) if a.has and not self.swapping else 0
-        room = 0.0 if a.memory() < usual else a.allowed(self.limit) - a.load
-        if room <= 0 and not a.known:
-            return
+    def draw(self, a, wanted):
         members = a.node if self.within else range(self.q.p)
-        if len(members) - 1 <= self.fan_out:
-            to = [r for r in members if r != a.r]
-        else:
-            to = []
-            while len(to) < self.fan_out:
-                r = members[a.random.below(len(members))]
-                if r != a.r and r not in to:
-                    to.append(r)
+        if len(members) - 1 <= wanted:
+            return [r for r in members if r != a.r]
+        to = []
+        while len(to) < wanted:
+            r = members[a.random.below(len(members))]
+            if r != a.r and r not in to:
+                to.append(r)
+        return to
+
+    def free(self, a):
+        usual = sum(o[2] for o in a.has) // len(a.has) if a.has and not self.swapping else 0
+        return 0.0 if a.memory() < usual else a.allowed(self.limit) - a.load
+
+    def tell(self, a, to, post):
+        room = self.free(a)
         for r in to:
             if room > 0:
                 post(r, (a.r, room, a.memory()))
             for k in a.known[: MOST // self.fan_out]:
                 if k[0] != r:
                     post(r, tuple(k[:3]))
+
+    def spread(self, a, post):
+        if self.free(a) > 0 or a.known:
+            self.tell(a, self.draw(a, self.fan_out), post)
+
+    def ask(self, a, post):
+        if a.overloaded(self.limit):
+            for r in self.draw(a, min(self.most_known // (self.fan_out + 1), MOST_ASKED)):
+                post(r, None)
 
     def remember(self, a, note):
         if note[0] == a.r or any(k[0] == note[0] for k in a.known):
@@ -253,8 +269,43 @@ class Gossip:
             for _, note in mail[a.r]:
                 self.remember(a, note)
 
-    def run(self):
-        before = self.q.times(self.q.rank)
+    def talk(self, mail):
+        """Do the rounds between the first one and the offers."""
+        if self.asking:
+            self.hear(mail)
+            mail = self.exchange(self.ask)
+            return self.exchange(
+                lambda a, post, mail=mail: [self.tell(a, [r], post) for r, _ in mail[a.r]]
+            )
+        for _ in range(self.rounds - 1):
+            self.hear(mail)
+            mail = self.exchange(self.spread)
+        return mail
+
+    def next_limit(self, n_overloaded, longest):
+        """Return the next limit; None: the search is over."""
+        self.failed = self.failed if n_overloaded == 0 else self.limit
+        crowded = self.crowded and self.failed <= len(self.ranks) * self.average()
+        more = 1.1 * self.failed  # equals `failed` if all loads are zero
+        if crowded and n_overloaded and longest <= self.failed < more:
+            return more
+        if self.failed == 0.0 or longest - self.failed <= CLOSE * self.failed:
+            return None
+        limit = 0.5 * (self.failed + longest)
+        return None if n_overloaded == 0 and limit >= self.limit else limit
+
+    def away(self):
+        return sum(self.q.rank[o[0]] != a.r for a in self.ranks for o in a.has)
+
+    def begin_again(self, longest):
+        self.best = self.away(), [(list(a.has), a.load) for a in self.ranks]
+        for a in self.ranks:
+            a.has, a.load = list(a.home), a.home_load
+        self.swapping, self.within = False, self.by_node
+        self.limit = (1.0 + CLOSE) * longest
+
+    def search(self):
+        """Run iterations until the search is over; return (number overloaded, longest time)."""
         stalled, iteration, last, mail = 0, 0, 0, None
         while True:
             for a in self.ranks:
@@ -277,31 +328,35 @@ class Gossip:
                 self.within, stalled = False, 0
             self.swapping = self.swapping or stalled > 0
             if iteration == self.iterations:
-                break
+                return n_overloaded, longest
             if n_overloaded == 0 or stalled == PATIENCE:
-                self.failed = self.failed if n_overloaded == 0 else self.limit
-                crowded = self.crowded and self.failed <= len(self.ranks) * self.average()
-                more = 1.1 * self.failed  # no more than that if all loads are zero
-                if crowded and n_overloaded and longest <= self.failed < more:
-                    self.limit = more
-                    stalled, mail = 0, None
-                    iteration += 1
-                    continue
-                if self.failed == 0.0 or longest - self.failed <= CLOSE * self.failed:
-                    break
-                self.limit = 0.5 * (self.failed + longest)
+                limit = None if self.best else self.next_limit(n_overloaded, longest)
+                if limit is None:
+                    return n_overloaded, longest
+                self.limit = limit
                 stalled, mail = 0, None
                 iteration += 1
                 continue
-            for _ in range(self.rounds - 1):
-                self.hear(mail)
-                mail = self.exchange(self.spread)
-            self.hear(mail)
+            few = n_overloaded <= ASK_BELOW * self.q.p
+            self.asking = self.rounds >= 3 and not self.within and few
+            self.hear(self.talk(mail))
             offered = self.exchange(self.offers)
             mail = self.exchange(
                 lambda a, post, offered=offered: self.answers(a, offered[a.r], post)
             )
             iteration += 1
+
+    def run(self):
+        before = self.q.times(self.q.rank)
+        for a in self.ranks:
+            a.home, a.home_load = list(a.has), a.load
+        _, longest = self.search()
+        if self.from_home and self.failed > 0 and self.away() > 0:
+            self.begin_again(longest)
+            n_overloaded, _ = self.search()
+            if n_overloaded > 0 or self.away() >= self.best[0]:
+                for a, (has, load) in zip(self.ranks, self.best[1], strict=True):
+                    a.has, a.load = has, load
         rank = list(self.q.rank)
         for a in self.ranks:
             for o in a.has:

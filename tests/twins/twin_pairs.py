@@ -29,7 +29,7 @@ def pieces(q):
 class Pairs:
     """The exchanges between pairs of ranks; they change the lists `rank`, `loads` and `room`.
 
-    q: the snapshot, a twin_place.Plain.  moves: the search ends if it needs more migrations.
+    q: the snapshot, a twin_place.Plain.  moves: the largest number of migrations.
     """
 
     def __init__(self, q, rank, loads, room, moves=float("inf")):
@@ -114,7 +114,7 @@ class Pairs:
             self.room[r] -= sign * self.q.memory[i]
 
     def sets(self, r, most):
-        """Return (load, cost, objects) of all sets of the first objects, by load."""
+        """Return (load, migrations, objects) of all sets of the first `most` objects, by load."""
         out = [(0.0, 0, ())]
         for i in self.on[r][:most]:
             here = self.q.rank[i] == r
@@ -144,7 +144,7 @@ class Pairs:
         return best
 
     def near(self, give, load, donor, to):
-        """Return at most four sets of `give` that fit in exchange for `load`, and the next ones."""
+        """Return the last set of `give` below the range for `load`, and up to four after it."""
         excess, gap = -self.gap(donor), self.gap(to)
         middle = 0.5 * (excess + gap)
         low, high = (excess, gap) if excess < gap else (middle, middle)

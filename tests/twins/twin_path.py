@@ -13,13 +13,16 @@ class Twin:
     Ranks advance in turns, each as far as it can, until none can continue.
     """
 
-    def __init__(self, run, change=NOTHING, procedure=-1, source=-1, target=-1, kept=False):
+    def __init__(
+        self, run, change=NOTHING, procedure=-1, source=-1, target=-1, kept=False, alpha=0, beta=0
+    ):
         self.ops = [
             [dict(zip(o.dtype.names, o.tolist(), strict=True)) for o in rank] for rank in run.ops
         ]
         self.comms = [c.tolist() for c in run.comms]
         self.change, self.procedure = change, procedure
         self.source, self.target, self.kept = source, target, kept
+        self.alpha, self.beta = alpha, beta
         p = len(self.ops)
         self.longest, self.work, self.gain = [0] * p, [0] * p, [0] * p
         self.depth, self.at, self.begun = [0] * p, [0] * p, [False] * p
@@ -99,7 +102,8 @@ class Twin:
         self.sent[channel] += 1
         moves = self.change == MOVED and self.target in (-1, op["peer"])
         gone = (self.work[r], self.gain[r]) if moves else (0, 0)
-        self.mail[channel][self.sent[channel]] = (self.longest[r], *gone)
+        transfer = round(1e9 * (self.alpha + self.beta * op["bytes"]))
+        self.mail[channel][self.sent[channel]] = (self.longest[r] + transfer, *gone)
         if moves:
             self.longest[r] -= self.gain[r]
         if moves or not self.kept:

@@ -8,6 +8,8 @@ import operator
 
 from twin_pairs import Pairs, Restarts, pieces
 
+import pylb
+
 
 class Plain:
     """A snapshot as lists, with every default filled in."""
@@ -79,7 +81,7 @@ def threshold(q, overload, loads):
 
 
 def bound(q, loads, grain=0.0):
-    """Return the seconds that the most loaded rank takes in any placement."""
+    """Return the seconds that the slowest rank takes at least, in any placement."""
     fixed = q.sums(q.rank, [not m for m in q.movable])
     floors = [b + f / v for b, f, v in zip(q.background, fixed, q.speed, strict=True)]
     heaviest = max((w for w, m in zip(q.load, q.movable, strict=True) if m), default=0.0)
@@ -95,8 +97,8 @@ def bound(q, loads, grain=0.0):
 def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
     """Place like RefineLB: overloaded ranks give objects to ranks with room, within the limits.
 
-    No rank is overloaded that takes at most `least` seconds.  Give up after more than this number
-    of moves.  Return the placement, the seconds of the slowest rank, the limit, whether pairs of
+    A rank that takes at most `least` seconds is not overloaded.  Give up after more than `moves`
+    moves.  Return the placement, the seconds of the slowest rank, the limit, whether pairs of
     ranks have exchanged sets, and whether the limit was raised.
     """
     q = Plain(s)
@@ -186,7 +188,7 @@ def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
 
 
 def raise_limit(s, q, limit):
-    """Return a limit just above the bound by counting, if it is missed in all placements."""
+    """Return the limit and whether it was raised: to just above the bound by counting."""
     counted = pieces(q) if alike(s, q) and q.p < q.n <= 64 * q.p else 0.0
     return (1.0045 * counted, True) if counted > limit else (limit, False)
 
@@ -288,11 +290,12 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
     for d in sorted(donors, key=lambda r: (-seconds(r), r)) if receivers else []:
         while seconds(d) > limit * (1 + 1e-9):
             ways = [(way_of(i), i) for _, i in sorted_objects(q, rank, d)]
-            ways = [(-way[0], i, way[1]) for way, i in ways if way]
+            ways = [(-way[0], -q.load[i], -i, way[1]) for way, i in ways if way]
             if not ways:
                 limit = seconds(d)
                 break
-            _, i, to = min(ways)
+            _, _, i, to = min(ways)
+            i = -i
             loads[d] -= q.load[i]
             loads[to] += q.load[i]
             room[d] += q.memory[i]
@@ -317,17 +320,47 @@ def refined(s, overload=1.003, swaps=False):
         rank = fit.go_home(rank, most)
     if raised or most > (1 + 1e-9) * limit:
         rank = fewer(s, rank, most)
+    if has_needless(s, q, rank):
+        other = BestFit(s, max(overload / (1 + 2e-4) - 1, 0.0)).place()
+        close = longest(q, other) <= (1 + 1e-9) * max(longest(q, rank), limit)
+        rank = other if close and migrations(s, other) < migrations(s, rank) else rank
     return unless_gained(q, rank)
+
+
+def migrations(s, rank):
+    """Return the number of objects that have moved."""
+    return sum(map(operator.ne, rank, s.rank.tolist()))
+
+
+def has_needless(s, q, rank):
+    """Return whether rank moves more than twice of what must leave for its slowest rank's time."""
+    most, loads, leaving = longest(q, rank), q.sums(q.rank), 0
+    for r, load in enumerate(loads):
+        allowed = (most - q.background[r]) * q.speed[r]
+        for weight, _ in reversed(sorted_objects(q, q.rank, r)):
+            if load <= allowed:
+                break
+            load -= weight
+            leaving += 1
+    return migrations(s, rank) > 2 * leaving
 
 
 def fewer(s, rank, most):
     """Return a placement with less than half of the migrations that is nearly as good, or rank."""
-    many = sum(map(operator.ne, rank, s.rank.tolist()))
+    many = migrations(s, rank)
     if not many:
         return rank
-    other, reached, *_ = refine(s, 0.0, least=1.001 * most, moves=(many - 1) // 2)
-    moves = sum(map(operator.ne, other, s.rank.tolist()))
-    return other if reached <= 1.002 * most and moves < 0.5 * many else rank
+    q = Plain(s)
+
+    def is_better(other):
+        few = migrations(s, other) <= (many - 1) // 2
+        return few and longest(q, other) <= 1.002 * most
+
+    other, *_ = refine(s, 0.0, least=1.001 * most, moves=(many - 1) // 2)
+    if not is_better(other) and 2 * many > sum(q.movable) and has_needless(s, q, rank):
+        overload = 1.001 * most / threshold(q, 1.0, q.sums(q.rank))
+        other = pylb.place(s, "CommAwareRefineLB", overload=overload).rank.tolist()
+    return other if is_better(other) else rank
 
 
 def longest(q, rank):

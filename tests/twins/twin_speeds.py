@@ -28,18 +28,18 @@ EXPLAINED, STILL, ERRORS, UNLIKE = 0.25, 0.05, 4.0, 0.05
 # Speeds are used if the gain of their predictions is PROVEN, or if they explain the fraction CLEAR
 # of all changes in the last interval. Half of each also suffices.
 PROVEN, CLEAR = 8.5, 0.75
-FEW_OBJECTS = 4.0  # changes of so few objects explain nothing
+FEW_OBJECTS = 4.0  # changes of this number of objects, or of fewer, explain nothing
 MOST = 3.0  # largest gain, and largest loss, of one observation and of one interval
 FREEDOM = 3.0  # degrees of freedom of Student's t
 FLOOR = 0.02  # smallest noise; changes below it give no gain
-ENOUGH_MOVED = 4.0  # the mean of more objects counts as exactly as that of so many
-PRIOR_RANK = 4.0  # objects of the mean rank that are added to the control group of each rank
+ENOUGH_MOVED = 4.0  # the mean over more objects counts as exactly as the mean over this number
+PRIOR_RANK = 4.0  # objects with the mean spread, added to the control group of each rank
 INTERVALS = 7  # number of intervals that are remembered
 WARY = 1.5  # factor for the observed unsteadiness of ranks, since observations are few
-DOUBTS = 2  # after so many fits in a row without a difference, the ranks count as equal again
+DOUBTS = 2  # after this many fits in a row without a difference, the ranks count as equal again
 ENOUGH = 250  # objects per rank; of more than twice as many, only a sample is used
 FEW = 50  # if fewer than one in FEW objects moved, nothing is learned
-BETTER = 0.05  # changing work must explain so much more of the variance than constant work
+BETTER = 0.05  # changing work must explain this much more of the variance than constant work
 
 
 class Observation(NamedTuple):
@@ -80,20 +80,21 @@ class Fit(NamedTuple):
 
 
 class SpeedLearner:
-    """`pylb.measure.learner.SpeedLearner`, for input that it takes."""
+    """The twin of `pylb.measure.learner.SpeedLearner`, without checks of its input."""
 
     def __init__(self, n_ranks: int) -> None:
         self.n_ranks = n_ranks
         self.speed: F64 | None = None
         self.error: F64 = np.full(n_ranks, np.inf)
         self.sigma, self.explained = 0.0, 0.0
-        self._who: I32 = np.arange(n_ranks, dtype=np.int32)  # each rank, as it is now
-        # Number of ranks, where a rank that has changed counts as a new one; one more for the user.
+        # Number of each rank; a rank that has changed gets a new number.
+        self._who: I32 = np.arange(n_ranks, dtype=np.int32)
+        # Number of ranks, where a rank that has changed counts as new; plus one for the user.
         self._count = n_ranks + 1
         self._seen: list[Observation] = []
         self._shifts: deque[float] = deque(maxlen=PLACEMENTS * n_ranks)
         self._doubts = 0
-        self.has_changed = False  # whether a rank has changed since the placement before
+        self.has_changed = False  # whether a rank has changed since the previous placement
         self._guess: F64 = np.zeros(n_ranks)
         self._gains: deque[F64] = deque(maxlen=INTERVALS)
 

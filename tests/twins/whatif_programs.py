@@ -21,7 +21,7 @@ def program(seed, ranks=4, steps=40, wildcards=True):
         rng.shuffle(groups[1])
 
     def add(rank, kind, **fields):
-        # Avoids times that differ by rounding only.
+        # The random factor avoids times that differ by rounding only.
         work = rng.choice([0, 0, 1000, 300_000, 2_000_000]) * rng.uniform(0.9, 1.1)
         fields.setdefault("compute", int(work))
         ops[rank].append({"kind": kind, **fields})
@@ -41,22 +41,23 @@ def program(seed, ranks=4, steps=40, wildcards=True):
         comm = int(rng.integers(len(groups)))
         comm = comm if {a, b} <= set(groups[comm]) else 0
         flags = int(rng.choice([0, 0, Flag.SYNCHRONOUS, Flag.BUFFERED]))
-        where = {"tag": tag, "bytes": nbytes, "comm": comm}
+        where = {"tag": tag, "comm": comm}
+        sent = {"bytes": nbytes, "flags": flags, **where}
         way = rng.integers(4)
         got = 0
         if wildcards and rng.random() < 0.2:
             got = int(Flag.ANY_TAG)
         if way == 0:
-            add(a, "SEND", peer=b, flags=flags, **where)
+            add(a, "SEND", peer=b, **sent)
             add(b, "RECV", peer=a, flags=got, **where)
         elif way == 1:
             number = request(b)
             add(b, "IRECV", peer=a, request=number, **where)
-            add(a, "SEND", peer=b, flags=flags, **where)
+            add(a, "SEND", peer=b, **sent)
             wait(b, number)
         elif way == 2:
             number = request(a)
-            add(a, "ISEND", peer=b, request=number, flags=flags, **where)
+            add(a, "ISEND", peer=b, request=number, **sent)
             add(b, "PROBE", peer=a, flags=got, **where)
             add(b, "RECV", peer=a, flags=got, **where)
             if rng.random() < 0.5:
@@ -64,7 +65,7 @@ def program(seed, ranks=4, steps=40, wildcards=True):
         else:
             mine, its = request(a), request(b)
             add(b, "IRECV", peer=a, request=its, **where)
-            add(a, "ISEND", peer=b, request=mine, flags=flags, **where)
+            add(a, "ISEND", peer=b, request=mine, **sent)
             add(b, "WAIT", request=its, compute=0)
             open_requests[b].remove(its)
 
@@ -104,7 +105,7 @@ def program(seed, ranks=4, steps=40, wildcards=True):
 
 
 def server(seed, clients=3, requests=5):
-    """Return a server that takes requests as they arrive; each request has its own work."""
+    """Return a server that takes requests as they arrive; its work depends on the client."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(np.repeat(np.arange(1, clients + 1), requests))
     ops = [[] for _ in range(clients + 1)]

@@ -9,7 +9,7 @@ import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
 from pylb.whatif.prediction import comm_arrays
-from pylb.whatif.recorder.layout import OP, OpKind
+from pylb.whatif.recorder.layout import OP, Collective, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 S = 1_000_000_000
@@ -45,11 +45,12 @@ def marked(run, seed):
 def test_agrees_with_the_twin(ranks):
     for seed in range(15):
         run = marked(program(seed, ranks), seed)
-        queries = [(*change, 0.0, 0.0) for change in CHANGES]
+        network = [(0.0, 0.0), (1e-6, 1e-9)][seed % 2]
+        queries = [(*change, *network) for change in CHANGES]
         lengths, stuck = _core.path_lengths(run.ops, *comm_arrays(run.comms), queries)
-        for change, got, waits in zip(CHANGES, lengths, stuck, strict=True):
-            expected, twin_waits = Twin(run, *change).run()
-            assert got.tolist() == expected, (seed, change)
+        for query, got, waits in zip(queries, lengths, stuck, strict=True):
+            expected, twin_waits = Twin(run, *query).run()
+            assert got.tolist() == expected, (seed, query)
             assert waits == twin_waits == 0
 
 
@@ -76,6 +77,19 @@ def test_a_network_makes_the_path_longer():
     short, long = pylb.critical_path(run), pylb.critical_path(run, network=(1e-3, 1e-8))
     assert long.time > short.time
     assert long.stretches["ns"].sum() * 1e-9 < long.time
+
+
+@pytest.mark.parametrize("received", [0, 5])
+def test_a_message_takes_the_time_for_the_bytes_that_were_sent(received):
+    # The recorder stores the bytes of a message only at its send.
+    nonblocking = [
+        {"kind": "IRECV", "peer": 0, "request": 0, "bytes": received},
+        {"kind": "WAIT", "request": 0, "bytes": received},
+    ]
+    for receive in ([{"kind": "RECV", "peer": 0, "bytes": received}], nonblocking):
+        send = {"kind": "SEND", "peer": 1, "bytes": 1_000_000}
+        run = Recording.of([[send, {"kind": "END"}], [*receive, {"kind": "END"}]])
+        assert pylb.critical_path(run, network=(1.0, 1e-6)).time == 2.0
 
 
 def test_a_server_that_is_the_bottleneck():
@@ -187,15 +201,19 @@ def test_bad_input():
     with pytest.raises(UnknownKeyError, match="serve"):
         pylb.procedures(run)["server"]
     for wrong, text in [
-        ({"kind": "SEND", "peer": 7}, "peer is 7"),
-        ({"kind": "COLL", "comm": 3}, "communicator is 3"),
-        ({"kind": "COLL", "tag": 2}, "own rank in the communicator is 2"),
-        ({"kind": "WAIT", "request": -1}, "request is -1"),
+        ({"kind": "SEND", "peer": 7}, r"peer is 7: expected 0 \.\.\. 0"),
+        ({"kind": "COLL", "comm": 3}, r"communicator is 3: expected 0 \.\.\. 0"),
+        ({"kind": "COLL", "tag": 2}, r"own rank in the communicator is 2: expected 0 \.\.\. 0"),
+        ({"kind": "WAIT", "request": -1}, r"request is -1: expected 0 \.\.\. 16777215"),
     ]:
         with pytest.raises(ValueError, match=text):
             pylb.critical_path(Recording.of([[wrong]]))
+    meet = {"kind": "COLL", "what": Collective.BARRIER, "tag": 1}
+    with pytest.raises(ValueError, match="is 1, a number of rank 1: expected that of rank 0"):
+        pylb.critical_path(Recording.of([[meet], [meet]]))
     bad = Recording.of([[{"kind": "ENTER", "tag": 3}, {"kind": "END"}]])
-    with pytest.raises(ValueError, match="enters procedure 3 of 0"):
+    said = "operation 0 of rank 0 enters procedure 3: expected one of the 0 procedures"
+    with pytest.raises(ValueError, match=said):
         pylb.critical_path(bad)
     with pytest.raises(ValueError, match="records of 48 bytes"):
         _core.path_lengths([np.zeros(3)], [0], [], [])

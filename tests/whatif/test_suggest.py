@@ -8,6 +8,7 @@ from whatif_programs import spa
 
 import pylb
 from pylb.errors import DomainError
+from pylb.whatif import suggestion
 from pylb.whatif.recorder.layout import Collective
 from pylb.whatif.recorder.recording import Recording
 
@@ -50,6 +51,14 @@ def test_as_good_as_the_best_there_is(speed):
         assert "the busiest processor computes" in one.reason
 
 
+def test_the_reason_says_how_the_placement_was_found(monkeypatch):
+    run = steps([5, 5])
+    for strategies, how in (["GreedyLB"], "GreedyLB"), ([], "step by step"):
+        monkeypatch.setattr(suggestion, "STRATEGIES", strategies)
+        found = pylb.suggest(run, placement=[0, 0], speed=[1.0, 1.0], best=1, **FREE)
+        assert found[0].reason.startswith(f"1 rank moved ({how}): the busiest processor")
+
+
 def test_nothing_to_save():
     assert pylb.suggest(steps([5, 5]), placement=[0, 1], speed=[1.0, 1.0], **FREE) == []
 
@@ -78,6 +87,14 @@ def test_a_procedure_that_should_move():
     assert found[0].procedure == "servBusy2"
     assert found[0].placement is None
     assert str(found[0]).startswith("20.")
+
+
+def test_the_warnings_of_the_present_placement_are_shown_once():
+    run = steps([5, 5])
+    run.warnings.append("not simulated: MPI_Fetch")
+    with pytest.warns(UserWarning, match="not simulated") as said:
+        pylb.suggest(run, placement=[0, 0], speed=[1.0, 1.0], **FREE)
+    assert [(one.filename, str(one.message)) for one in said] == [(__file__, run.warnings[0])]
 
 
 def test_a_thousand_ranks():

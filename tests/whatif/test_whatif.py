@@ -1,6 +1,7 @@
 """The simulation of a recorded program: against its twin, cases worked by hand, bad input."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -471,3 +472,10 @@ def test_a_quantum_for_which_the_simulation_would_not_end():
     run = Recording.of([[{**computing, "tag": r}, {"kind": "END"}] for r in range(2)])
     with pytest.raises(DomainError, match="quantum is 1e-300 s: expected 0, or at least 2e-10 s"):
         whatif(run, placement=[0, 0], quantum=1e-300)
+
+
+def test_a_program_without_ranks():
+    empty = np.zeros(0, np.int32)
+    to = target(program(0, 2))
+    with pytest.raises(DomainError, match="a program of 0 ranks: expected at least 1"):
+        replace(to, placement=empty).simulation([])

@@ -3,9 +3,9 @@
  *
  * u is the imbalance of an iteration (max - mean, seconds), U its sum since the last LB step,
  * theta the cost of an LB step in seconds, and tau the number of iterations since the last LB
- * step.  A cycle is the time from one LB step to the next.  By renewal reward theory an LB step is
- * best when u exceeds the lowest average cost per iteration that can be reached, the rate (optimal
- * for a rising u).
+ * step.  A cycle is the time from one LB step to the next.  The rate is the lowest average cost
+ * per iteration that can be reached.  By renewal reward theory an LB step is best when u exceeds
+ * the rate (optimal for a rising u).
  *
  * Example: theta = 100 ms, and u = 2, 4, 6, ... ms.  After 10 iterations U = 110 ms, and the
  * average cost is (100 + 110) / 10 = 21 ms; u = 20 ms is less.  After 11 iterations the average is
@@ -16,11 +16,11 @@
  *     is the trigger boulmier;
  *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of the
  *     imbalance the average of the present cycle alone may stay above u forever;
- *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut it in
- *     two at the best moment.  After a sudden rise shortly after an LB step, boulmier would wait
- *     forever; with the cut, auto waits no longer than in the ski rental problem.  (If u grows
- *     linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: with cut >= 1.5 there
- *     is no LB step before tau = sqrt(2 theta / m).)
+ *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut the
+ *     cycle in two at the best moment.  After a sudden rise shortly after an LB step, boulmier
+ *     would wait forever; with the cut, auto waits no longer than in the ski rental problem.  (If
+ *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then there is
+ *     no LB step before tau = sqrt(2 theta / m) if cut >= 1.5.)
  *
  * The rate is not compared with u itself, but with the imbalance that is expected to persist: the
  * lower of
@@ -47,11 +47,11 @@
  * LB step is tried at once if it would save trial * theta.
  *
  * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short run
- * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
- * imbalance of the first iteration counts as one that no LB step can remove.  If there is one, a
- * first LB step is tried when the imbalance has cost the time that plb_trigger_trial allows, as in
- * the ski rental problem.  A small imbalance may belong to the program itself, so it counts in
- * proportion to its size.
+ * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the steady
+ * part of the imbalance (the lowest so far, without spikes) counts as one that no LB step can
+ * remove.  But when this part has cost the time that plb_trigger_trial allows, a first LB step is
+ * tried, as in the ski rental problem.  A small imbalance may belong to the program itself, so it
+ * counts in proportion to its size.
  *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
@@ -86,6 +86,8 @@ typedef struct state {
     double before;       /* mean load in the iteration before the last one */
     double rate;         /* the last result of best_rate: lowest average cost per iteration */
     double steady;       /* the smallest `level` since the last LB step */
+    /* seconds that imagined LB steps would have gained in each horizon (replay): gained: in fact;
+     * hoped: if the imbalance had persisted */
     double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* weighted sums of u in the first, and in the second, iteration after LB
                         steps */
@@ -93,8 +95,8 @@ typedef struct state {
                         after it */
     double paid, iterations; /* sums of theta + U and of tau over past cycles; older cycles count
                                 less */
-    int64_t lb_steps, seen;
-    int at_once; /* how many LB steps in a row came after a cycle of one iteration */
+    int64_t lb_steps, seen;  /* number of LB steps, and of iterations, since the start */
+    int at_once;             /* how many LB steps in a row came after a cycle of one iteration */
 } state_t;
 
 /* Index of the n-th iteration in a ring; unsigned, so that it is one instruction. */
@@ -138,8 +140,8 @@ static double excess(const state_t *s, double u)
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before the first LB step, assume that an LB step cannot remove the steady part of the imbalance.
- */
+/* Before the first LB step, while its cost is unknown, assume that an LB step cannot remove the
+ * steady part of the imbalance. */
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
@@ -182,7 +184,7 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
     s->steady = n == 1 ? low : plb_lesser(s->steady, low);
-    /* compare the prediction with what was measured */
+    /* measure the residual that the last LB step has left */
     if (s->lb_steps > 0 && o->mean > 0.0 && !self->misled) {
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual =
@@ -190,9 +192,10 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     }
 }
 
-/* For each horizon of SHORTEST << i iterations, imagine an LB step at its start: sum the seconds
- * that such LB steps would have gained, and the seconds that were to be expected.  Only imbalances
- * near the rate count, because smaller ones would not have led to an LB step. */
+/* For each horizon of SHORTEST << i iterations, imagine an LB step at its start.  Add the seconds
+ * that it would have gained to `gained`, and the seconds that it would have gained if the
+ * imbalance had persisted to `hoped`.  Imbalances far below the rate do not count, because they
+ * would not have led to an LB step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
@@ -268,13 +271,13 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
 }
 
-/* best_rate tries to cut the cycle this many iterations ago. */
+/* The numbers of iterations ago at which best_rate tries to cut the cycle. */
 static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
 
-/* A cut can only pay if the iterations since the earliest one have cost as much as the cut; the
- * margin is far beyond rounding. */
+/* Whether a cut may pay: only if the iterations since the earliest possible cut have lost as much
+ * as the cut costs in addition.  The factor 0.999 allows for rounding. */
 static bool may_cut(const plb_trigger_t *self, int64_t n, double theta)
 {
     const state_t *s = self->state;
@@ -325,9 +328,10 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
  *   - Without one: in the second iteration of a cycle, its u; in the first one, the mean u of past
  *     second iterations.
  * After k cycles of one iteration in a row, the difference is divided by 2^k, because there was no
- * new second iteration.  If there never was one, the estimate is DRIFT times the part of u that
- * the last LB step did not predict; this may lead to one LB step only.  Returns -INFINITY if
- * nothing is known, and from the third iteration of a cycle on, when other criteria decide. */
+ * new second iteration.  If no cycle ever had a second iteration, the estimate is DRIFT times the
+ * part of u that the last LB step did not predict; this may lead to one LB step only.  Returns
+ * -INFINITY if nothing is known, and from the third iteration of a cycle on, when other criteria
+ * decide. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -342,8 +346,8 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
     return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
 }
 
-/* Whether the program is still starting up, before the first LB step.  Then its loads do not
- * count. */
+/* Whether the program is still starting up, before the first LB step.  Then auto does not
+ * rebalance (PLB_REASON_FEW). */
 static bool starts_up(const state_t *s)
 {
     return s->lb_steps == 0 &&
@@ -424,7 +428,7 @@ static const plb_param_t params[N_PARAMS] = {
                "assumed cost of an LB step while it is unknown, in balanced iterations; less in a "
                "short run",
                20, 0, 1e9},
-    [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the first LB step", 4, 0,
+    [UNSURE] = {"unsure", "", "factor on patience, doubt and trial until the cost is known", 4, 0,
                 1e6},
     [AHEAD] =
         {"ahead", "iterations",

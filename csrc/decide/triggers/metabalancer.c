@@ -1,22 +1,23 @@
 /* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
  *
- * The period is plb_period_tau (decide/period.h), computed again at each iteration.  If the
+ * The period tau is plb_period_tau (decide/period.h), from m, the growth of the imbalance per
+ * iteration, and theta, the cost of an LB step.  It is computed again at each iteration.  If the
  * imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
- * quadratic growth it has cost theta / 2.)  If it has cost less than half of theta, the slope was
- * noise, and the period continues.
+ * quadratic growth it has cost 2 theta / 3.)  If it has cost less than half of theta, the slope
+ * was noise, and the period continues.
  *
  * The dynamic trigger fires when max/mean is above `threshold`.  Noise, or an imbalance that
  * cannot be removed, could make it fire again and again.  It could also overrule a long period
  * fitted to a slow growth.  The thesis does not say how to prevent this.  Here the dynamic trigger
  * is
- *   - relative to the mean load that the last LB step could reach (3.5.3): max > threshold *
- *     residual * mean;
+ *   - relative to the lowest maximum that an LB step can reach, residual * mean (3.5.3):
+ *     max > threshold * residual * mean;
  *   - confirmed by `patience` iterations in a row (1: the thesis), because one iteration may have
  *     been disturbed; unconfirmed iterations are not fitted;
  *   - limited, once the cost of an LB step is known: the imbalance must have cost as much as an LB
- *     step already; or it must be far above the line fitted to ten or more iterations, relative to
- *     the line itself and to the spread around it.  (After ten iterations, a parabola stays within
- *     four spreads of the line.)
+ *     step already; or the maximum load must have jumped: it exceeds the line fitted to the maxima
+ *     of ten or more iterations by the factor `threshold` and by four spreads.  (After ten
+ *     iterations, a parabola stays within four spreads of the line.)
  * While the cost is unknown, the first LB step comes when the imbalance has cost what
  * plb_trigger_trial allows; the thesis rebalances at once above the threshold.
  *
@@ -35,12 +36,12 @@ static const double PAID = 0.5;
 
 typedef struct metabalancer {
     plb_period_t period;
-    double promised; /* max/mean that the strategy predicted at the last LB step */
-    double ratio[FIRST_RATIOS];
-    double sum_max, sum_mean; /* seconds: sums since the last LB step */
-    int64_t n;                /* observations since the last LB step */
-    int64_t beyond; /* number of iterations in a row, up to the last one, that are above the
-                       threshold */
+    double promised;            /* max/mean that the strategy predicted at the last LB step */
+    double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after the LB step */
+    double sum_max, sum_mean;   /* seconds: sums since the last LB step */
+    int64_t n;                  /* observations since the last LB step */
+    int64_t beyond; /* number of iterations in a row, up to the last one, in which dynamic() gave
+                       a reason for an LB step */
     bool tried;     /* true: there was an LB step */
 } metabalancer_t;
 
@@ -68,8 +69,9 @@ static double left_over(const double *r)
     return fmin(plb_median3(r), at_zero);
 }
 
-/* Return the residual: before the first LB step it is 1; then, until it can be measured, it is the
- * one that the strategy predicted. */
+/* Return the residual: before the first LB step it is 1; then it is the one that the strategy
+ * predicted or, as soon as it can be measured, the larger of the predicted and the measured
+ * one. */
 static double residual(const metabalancer_t *s)
 {
     return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
@@ -136,7 +138,8 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
                                                                              : PLB_REASON_EARLY;
 }
 
-/* Return the reason of the verdict, once there are enough iterations. */
+/* Return the reason of the verdict, once there are enough iterations.  sudden: the answer of
+ * dynamic(). */
 static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t *o,
                               plb_reason_t sudden, const plb_verdict_t *v)
 {

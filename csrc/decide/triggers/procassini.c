@@ -1,6 +1,6 @@
 /* procassini: rebalance when T e / e_lb + C < speedup T.  T is the time of `batch` iterations
- * like this one, e their efficiency mean/max, e_lb the mean efficiency right after the LB steps
- * so far, and C the cost of an LB step.  So the left side is the time of an LB step and of
+ * like this one, e their efficiency mean/max, e_lb the mean efficiency that the LB steps so far
+ * have predicted, and C the cost of an LB step.  So the left side is the time of an LB step and of
  * `batch` iterations after it.  Before the first LB step e_lb is 1.  If the cost is not known, it
  * is learned from a first LB step (plb_trigger_first). */
 #include "decide/trigger.h"
@@ -8,8 +8,8 @@
 enum { SPEEDUP, BATCH, N_PARAMS };
 
 typedef struct procassini {
-    double efficiency; /* sum of mean/max right after each LB step */
-    int64_t n;
+    double efficiency; /* sum of the mean/max that each LB step has predicted */
+    int64_t n;         /* number of LB steps */
 } procassini_t;
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -7,7 +7,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
 }
 
 static const plb_param_t params[] = {
-    {"threshold", "", "max/mean of an iteration above which it rebalances", 1.1, 1, 1e6},
+    {"threshold", "", "max/mean of an iteration above which an LB step is due", 1.1, 1, 1e6},
 };
 
 const plb_trigger_kind_t plb_trigger_threshold = {

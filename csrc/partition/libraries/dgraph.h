@@ -35,9 +35,9 @@ typedef struct plb_blocks {
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
 
-/** Like the two functions above, but on one rank, a large call runs in a thread of its own, so
- * that a signal can end the wait for it (base/aside.h). left: number of running calls whose
- * callers were interrupted by a signal. */
+/** Like plb_zoltan_color and plb_ptscotch_order; but if there is only one rank, a large call runs
+ * in a thread of its own, so that a signal can end the wait (base/aside.h). left: number of
+ * running calls whose callers were interrupted by a signal. */
 int plb_dgraph_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      atomic_int *left, plb_err_t *err);
 int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,

@@ -8,12 +8,12 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/dgraph.h"
 
-/* number of vertices and edges; with fewer, a call takes some milliseconds */
+/* sum of the numbers of vertices and edges; below this, a call takes only some milliseconds */
 enum { SMALL = 4096 };
 
 typedef struct asked {
     MPI_Comm comm;
-    plb_dgraph_t graph; /* its arrays are in `arrays` */
+    plb_dgraph_t graph; /* a copy of the graph; its arrays are in `arrays` */
     void *arrays;
     int32_t number; /* argument of the call: distance, or total */
     int32_t *out;

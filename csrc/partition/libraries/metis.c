@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");
 
-/* METIS uses the process's rand().  So only one call at a time is made: then a seed determines the
+/* METIS uses the process's rand().  Only one call runs at a time, so that the seed determines the
  * result. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,7 +52,7 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
             return PLB_OK;
         }
         return PLB_FAIL(err, PLB_ERR_VALUE, "METIS: %s is '%s': expected %s%s%s", name, value,
-                        OPTIONS[i].word[0] ? OPTIONS[i].word[0] : "a number, zero or more",
+                        OPTIONS[i].word[0] ? OPTIONS[i].word[0] : "an integer, 0 ... 1000000",
                         OPTIONS[i].word[0] ? " or " : "",
                         OPTIONS[i].word[0] ? OPTIONS[i].word[1] : "");
     }
@@ -65,10 +65,10 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
 
 /* ---- output of METIS -------------------------------------------------------------------------
  *
- * A bisection may leave a half without vertices: if there are few vertices, if one is heavier
- * than a half, or if many have no weight.  METIS then prints these lines and goes on; the empty
- * parts are filled later.  METIS prints to `stdout`.  So during a call, `stdout` is a stream that
- * drops these lines and passes on the output of other threads. */
+ * A bisection may leave a half without vertices: if there are few vertices, if one is heavier than
+ * a half, or if many have weight 0.  METIS then prints the lines in COMPLAINT and goes on; the
+ * empty parts are filled later.  METIS prints to `stdout`.  So during a call, `stdout` is a stream
+ * that drops these lines and passes on the output of other threads. */
 #ifdef __GLIBC__ /* other C libraries need not have `stdout` as a variable */
 static FILE *real_stdout;
 
@@ -133,9 +133,9 @@ static void unmute(void)
 
 /* ---- signals --------------------------------------------------------------------------------
  *
- * During a call, METIS handles SIGTERM: it raises this signal itself after an error, and jumps
- * back to its caller.  In another thread this jump would be undefined; there, the handler from
- * before the call takes the signal.
+ * During a call, METIS handles SIGTERM: it raises this signal itself after an error, and its
+ * handler jumps back to METIS's caller.  In another thread, this jump would be undefined.  So if
+ * another thread gets the signal, the handler from before the call handles it.
  */
 extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's own handler of signals */
 
@@ -158,7 +158,8 @@ static void (*present(void))(int)
     return sigaction(SIGTERM, NULL, &now) == 0 ? now.sa_handler : SIG_DFL;
 }
 
-/* Called by the thread that waits for METIS. */
+/* Let `direct` handle SIGTERM instead of METIS's own handler.  Called by the thread that waits for
+ * METIS. */
 static void watch(void)
 {
     if (gk_sigthrow != NULL && present() == gk_sigthrow) {
@@ -185,7 +186,7 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
     return ret;
 }
 
-/* Set tpwgts[n_parts * ncon], the shares that METIS wants: their sum is 1. */
+/* Set target[n_parts * ncon], the shares as METIS takes them: for each weight, their sum is 1. */
 static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
 {
     double total = 0.0;

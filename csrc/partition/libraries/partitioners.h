@@ -10,4 +10,4 @@
 
 extern const plb_partitioner_t plb_metis;
 extern const plb_partitioner_t plb_scotch;
-const plb_partitioner_t *plb_zoltan(void); /* call it when MPI has been initialised */
+const plb_partitioner_t *plb_zoltan(void); /* call this after MPI has been initialised */

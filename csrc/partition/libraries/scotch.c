@@ -89,7 +89,7 @@ static int set_parts(SCOTCH_Arch *arch, const plb_question_t *in, plb_err_t *err
     int ret = PLB_OK;
     SCOTCH_Num *weight = NULL;
     double total = 0.0;
-    /* Scotch's maps are best if it knows that all parts are equal */
+    /* Scotch maps best if it knows that all parts are equal */
     if (plb_all_equal(in->share, in->n_parts)) {
         return SCOTCH_archCmplt(arch, in->n_parts) == 0 ? PLB_OK : failed("SCOTCH_archCmplt", err);
     }

@@ -1,7 +1,8 @@
 /* Zoltan over a communicator: each rank passes its own objects, in arrays that are not copied.
  *
  * Objects are numbered over all ranks: rank r has dist[r] ... dist[r + 1] - 1, in the order of
- * its arrays.  Neighbours and pins are such numbers.  zoltan.h includes mpi.h.
+ * its arrays.  Neighbours and pins are such numbers.  Zoltan's own header, <zoltan.h>,
+ * includes mpi.h.
  */
 #pragma once
 
@@ -20,11 +21,11 @@ typedef struct plb_zoltan {
     int32_t n, n_parts;  /* number of this rank's objects; number of parts on all ranks */
     int64_t first;       /* number of this rank's first object, dist[rank] */
 
-    int32_t n_weights; /* number of weights of each object; 0: all objects have weight 1 */
-    const double *weight;
-    /* factor: Zoltan gets weight * scale, rounded; 0: it gets the weights unchanged */
+    int32_t n_weights;    /* number of weights of each object; 0: all objects have weight 1 */
+    const double *weight; /* [n * n_weights] weights, object by object */
+    /* Zoltan gets weight * scale, rounded to integers; 0: Zoltan gets the weights unchanged */
     double scale;
-    const double *share; /* [n_parts] shares with the sum 1; NULL: equal shares */
+    const double *share; /* [n_parts] shares, in any unit; NULL: equal shares */
     int32_t n_dims;
     const double *coords;
 
@@ -40,10 +41,10 @@ typedef struct plb_zoltan {
     const int32_t *old;   /* [n] present part of each object; NULL: all are in `home` */
     int32_t home;         /* present part of all objects of this rank, if `old` is NULL */
     const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
-    const int32_t *size;  /* [n] cost of an object's migration; NULL: 1 */
+    const int32_t *size;  /* [n] cost of an object's migration; NULL: all are 1 */
 
     bool imports; /* true: Zoltan's method finds the objects that arrive on a rank, and pylb tells
-                     their owners where they go (this is cheaper than to let Zoltan tell them);
+                     their owners where they go (this is cheaper than letting Zoltan do it);
                      false: Zoltan's method finds the objects that leave a rank */
 
     int n_options; /* Zoltan's parameters: name, value, ... */
@@ -65,8 +66,8 @@ int plb_zoltan_has_mpi(plb_err_t *err);
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
-/** Call plb_zoltan_run, and capture what it writes to `stderr` in *said, which the caller frees
- * with plb_free.  If this process is alone in comm, a large call runs in a thread of its own
+/** Call plb_zoltan_run, and capture what Zoltan writes to `stderr` in *said, which the caller
+ * frees with plb_free.  If this process is alone in comm, a large call runs in a thread of its own
  * (base/aside.h). */
 int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                     char **said, plb_err_t *err);
@@ -74,8 +75,8 @@ int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan
 /* Number of running calls of Zoltan and PT-Scotch whose callers were interrupted by a signal. */
 extern atomic_int plb_zoltan_left;
 
-/** Return as bits which of a communicator's Zoltan structures are unused on this rank.  A call can
- * only take a structure that is unused on all ranks.  Local. */
+/** Return which of a communicator's Zoltan structures are unused on this rank: bit i is set for
+ * structure i.  A call can only take a structure that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
 void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give a structure back.  Local. */
 
@@ -98,7 +99,7 @@ int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_pa
                      const int32_t *name, int64_t n, const double *lo, const double *hi,
                      int64_t *start, int32_t **part, plb_err_t *err);
 
-/** Find the region of each part under RCB: lo, hi [n_parts * n_dims].  Where a region is
- * unbounded, they are -DBL_MAX and DBL_MAX.  Local. */
+/** Find the region of each part after a partition by RCB: lo, hi [n_parts * n_dims].  Where a
+ * region is unbounded, lo is -DBL_MAX or hi is DBL_MAX.  Local. */
 int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err);

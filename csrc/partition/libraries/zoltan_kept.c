@@ -6,8 +6,8 @@
 
 #define PLACES 8
 
-/* The structures that are kept with a communicator.  For a call, all of its ranks use the
- * structure with the same index. */
+/* The structures that are kept with a communicator.  In a call, all ranks of the communicator use
+ * the structure with the same index. */
 typedef struct places {
     plb_zoltan_kept_t *at[PLACES];
 } places_t;
@@ -18,7 +18,7 @@ static void destroy(plb_zoltan_kept_t *self)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended) { /* this frees the structure's communicator: in Open MPI, a local call */
+    if (!ended) { /* Zoltan_Destroy frees a communicator; in Open MPI, this is local */
         Zoltan_Destroy(&self->zz);
     }
     PLB_FREE(self->params, self);
@@ -43,7 +43,7 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Return the structures of a communicator; NULL: none were made for it yet. */
+/* Return the structures of a communicator; NULL: there are none yet. */
 static places_t *places_of(MPI_Comm comm)
 {
     places_t *self = NULL;

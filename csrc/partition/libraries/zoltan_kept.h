@@ -16,8 +16,8 @@ typedef struct plb_zoltan_kept {
 } plb_zoltan_kept_t;
 
 /** Take a structure with these parameters.  If there is none, make a new one, whose `params` are
- * NULL. The caller must call plb_zoltan_leave.  spare: bit i is set if structure i is unused on
- * every rank (plb_zoltan_spare); ignored with one rank.  Collective; only one call at a time in a
- * process. */
+ * NULL.  The caller must give the structure back by plb_zoltan_leave.  spare: bit i is set if
+ * structure i is unused on every rank (plb_zoltan_spare); with one rank, this argument is ignored.
+ * Collective; a process must not make two calls at the same time. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);

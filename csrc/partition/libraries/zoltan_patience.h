@@ -1,6 +1,6 @@
 /* If Zoltan fails on one rank only, the other ranks may wait inside Zoltan, where no message
- * reaches them.  If they do not return within PYLB_ABORT_AFTER seconds, this rank aborts the job
- * and prints its error. */
+ * reaches them.  If they do not return within PYLB_ABORT_AFTER seconds, the rank that failed
+ * prints its error and aborts the job. */
 #pragma once
 
 #include <pthread.h>
@@ -20,6 +20,6 @@ typedef struct plb_patience {
 } plb_patience_t;
 
 /** Call plb_patience_begin before the exchange with the other ranks, and plb_patience_end after
- * it. why: the error of this rank; NULL: it has not failed, and both functions do nothing. */
+ * it.  why: the error of this rank; NULL: this rank has not failed, and no wait is limited. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);

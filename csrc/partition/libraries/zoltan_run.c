@@ -126,7 +126,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* Zoltan returns one list: objects that are not in it do not move */
+    /* Zoltan returns a list of the objects that move; all other objects stay */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {

@@ -7,13 +7,14 @@
 #include "base/mem.h"
 #include "partition/quality.h"
 
-/* A row of numbers for each rank: whether it has failed; and for each part the number of the
- * rank's objects in it, the sums of their weights and, if given, of their sizes. */
+/* A row of numbers for each rank: for each part the number of the rank's objects in it, the sums
+ * of their weights and, if given, of their sizes. */
 typedef struct rows {
     int64_t width;
     int n_ranks;
     double *own, *total; /* [width] own: the row of this rank; total: the sums over all ranks */
-    double *all;         /* [n_ranks][width] the rows of all ranks; NULL: too many numbers */
+    double *all;         /* [n_ranks][width] the rows of all ranks; NULL: there are too many
+                            numbers (MOST_NUMBERS) */
 } rows_t;
 
 /* If all rows together have more numbers than this, each rank gets only the sums.  Then the new
@@ -57,29 +58,24 @@ out:
     return ret;
 }
 
+static int fill_own(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
+{
+    PLB_PASS_NEW_EACH(rows->width, rows->own, rows->total);
+    if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
+        PLB_PASS_NEW(rows->all, rows->width * rows->n_ranks);
+    }
+    return count(in, rows->own, err);
+}
+
 /* Sum the numbers of all ranks. */
 static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
 {
-    int ret = PLB_OK;
     MPI_Comm_size(in->comm, &rows->n_ranks);
-    rows->width = 1 + (int64_t)(1 + in->n_weights + (in->size != NULL)) * in->parts.n_parts;
+    rows->width = (int64_t)(1 + in->n_weights + (in->size != NULL)) * in->parts.n_parts;
     PLB_FAIL_IF(rows->width > INT_MAX, err, PLB_ERR_VALUE,
-                "%d parts are too many: they have 2^31 sums or more", in->parts.n_parts);
-    PLB_NEW_EACH(rows->width, rows->own, rows->total);
-    if (rows->width * rows->n_ranks <= MOST_NUMBERS) {
-        PLB_NEW(rows->all, rows->width * rows->n_ranks);
-    }
-    const int counted = count(in, rows->own + 1, err);
-    rows->own[0] = counted != PLB_OK;
-    ret = exchange(in, rows, err);
-    if (ret == PLB_OK && rows->total[0] > 0.0) {
-        ret = counted != PLB_OK
-                  ? counted
-                  : PLB_FAIL(err, PLB_ERR_LIBRARY, "the partitioner failed on %g other ranks",
-                             rows->total[0]);
-    }
-out:
-    return ret;
+                "%d parts are too many: expected fewer than 2^31 sums", in->parts.n_parts);
+    PLB_PASS(plb_agree(in->comm, fill_own(in, rows, err), err));
+    return exchange(in, rows, err);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -95,7 +91,7 @@ static int rename_parts(const plb_settle_t *in, const rows_t *rows, int32_t *nam
     double *on_rank = NULL;
     *changed = false;
     if (rows->all != NULL) {
-        const int64_t at = in->size == NULL ? 1 : 1 + (int64_t)(1 + in->n_weights) * k;
+        const int64_t at = in->size == NULL ? 0 : (int64_t)(1 + in->n_weights) * k;
         PLB_NEW(on_rank, (int64_t)rows->n_ranks * k);
         for (int r = 0; r < rows->n_ranks; r++) {
             memcpy(on_rank + (int64_t)r * k, rows->all + r * rows->width + at,
@@ -125,7 +121,7 @@ static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out,
     for (int32_t c = 0; c <= in->n_weights; c++) {
         for (int32_t q = 0; q < k; q++) {
             const int32_t named = out->name == NULL ? q : out->name[q];
-            out->sums[(int64_t)c * k + named] = rows->total[1 + (int64_t)c * k + q];
+            out->sums[(int64_t)c * k + named] = rows->total[(int64_t)c * k + q];
         }
     }
     return PLB_OK;
@@ -153,15 +149,16 @@ out:
 
 typedef struct lists {
     int32_t first, own; /* first: first part on this rank; own: number of parts on this rank */
-    /* [n_ranks] number of objects to and from each rank, and where these begin in the lists */
+    /* [n_ranks] number of objects to and from each rank, and where these objects begin in `gone`
+     * and `came`; before, announce() uses these arrays for `counts` and `come` */
     int *send, *receive, *send_at, *receive_at;
-    /* [n_ranks][own + 2] from each rank: the number of objects for each part of this rank; and, if
-     * the ranks exchange this, number and size of all objects that the other rank moves */
+    /* [n_ranks][own + 2] from each rank: the number of objects for each part of this rank; then,
+     * if announce() was called, number and size of all objects that the sending rank moves */
     double *come;
     double *counts;    /* [n_parts + 2 n_ranks] the numbers that this rank sends to the other
                           ranks, which become their `come` */
-    void *gone, *came; /* gone[out.n], came[n_in]: rows or ids of the objects that leave and that
-                          arrive, sorted by part */
+    void *gone, *came; /* rows or ids: gone[out.n] of the objects that leave, sorted by part;
+                          came[n_in] of those that arrive, by sending rank, then by part */
 } lists_t;
 
 static int32_t parts_on(int rank, int n_ranks, int32_t k)
@@ -169,8 +166,8 @@ static int32_t parts_on(int rank, int n_ranks, int32_t k)
     return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
 }
 
-/* Tell each rank how many objects come from this rank to each of its parts, and how many objects
- * this rank moves in total. */
+/* Tell each rank how many objects come from this rank to each of that rank's parts, and the number
+ * and size of all objects that this rank moves. */
 static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                     plb_err_t *err)
 {
@@ -209,7 +206,7 @@ static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *o
 {
     const int32_t k = in->parts.n_parts;
     for (int r = 0; r < rows->n_ranks; r++) {
-        const double *objects = rows->all + r * rows->width + 1;
+        const double *objects = rows->all + r * rows->width;
         const double *size =
             in->size == NULL ? objects : objects + (int64_t)(1 + in->n_weights) * k;
         const int32_t home = plb_own_part(r, rows->n_ranks, k);
@@ -241,26 +238,33 @@ static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
     out->n_in = plb_displacements(l->receive, n_ranks, l->receive_at);
 }
 
-/* Exchange the rows of the moving objects, as 32-bit numbers, or their ids if there are any.
- * Their parts are not sent: both ranks know how many objects belong to each part. */
+/* Allocate memory for the objects that arrive, and list those that leave. */
+static int make_room(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
+                     plb_err_t *err)
+{
+    const int64_t *ids = in->parts.ids;
+    const size_t size = ids == NULL ? sizeof(int32_t) : sizeof(int64_t);
+    count_words(out, in->parts.n_parts, n_ranks, l);
+    PLB_PASS_NEW_EACH(out->n_in, out->id, out->rank, out->new_part);
+    l->came = plb_malloc((size_t)out->n_in, size);
+    l->gone = ids == NULL ? out->out.packed : plb_malloc((size_t)out->out.n, size);
+    PLB_FAIL_IF(l->came == NULL || l->gone == NULL, err, PLB_ERR_NOMEM,
+                "out of memory: %lld objects arrive, %lld leave", (long long)out->n_in,
+                (long long)out->out.n);
+    for (int64_t i = 0; ids != NULL && i < out->out.n; i++) {
+        ((int64_t *)l->gone)[i] = ids[out->out.packed[i]];
+    }
+    return PLB_OK;
+}
+
+/* Exchange the rows of the moving objects as 32-bit numbers; if the objects have ids, the ids.
+ * Their parts are not sent: both ranks know how many objects go to each part. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t *ids = in->parts.ids;
-    const size_t size = ids == NULL ? sizeof(int32_t) : sizeof(int64_t);
     const MPI_Datatype type = ids == NULL ? MPI_INT32_T : MPI_INT64_T;
-    count_words(out, in->parts.n_parts, n_ranks, l);
-    PLB_NEW_EACH(out->n_in, out->id, out->rank, out->new_part);
-    l->came = plb_malloc((size_t)out->n_in, size);
-    l->gone = ids == NULL ? out->out.packed : plb_malloc((size_t)out->out.n, size);
-    if (l->came == NULL || l->gone == NULL) {
-        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
-        goto out;
-    }
-    for (int64_t i = 0; ids != NULL && i < out->out.n; i++) {
-        ((int64_t *)l->gone)[i] = ids[out->out.packed[i]];
-    }
     PLB_MPI(MPI_Alltoallv(l->gone, l->send, l->send_at, type, l->came, l->receive, l->receive_at,
                           type, in->comm));
     int64_t i = 0;
@@ -279,29 +283,42 @@ out:
     return ret;
 }
 
-static int list(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
+/* Find the objects that leave. */
+static int begin_lists(const plb_settle_t *in, int n_ranks, plb_settled_t *out, lists_t *l,
+                       plb_err_t *err)
 {
-    int ret = PLB_OK, rank;
-    const int n_ranks = rows->n_ranks;
     const int32_t k = in->parts.n_parts;
-    lists_t l = {0};
+    int rank;
     plb_new_parts_t parts = in->parts;
     parts.part = out->part;
     MPI_Comm_rank(in->comm, &rank);
-    l.first = plb_first_on(rank, n_ranks, k);
-    l.own = parts_on(rank, n_ranks, k);
-    PLB_NEW(l.send, 4 * n_ranks);
-    PLB_NEW(l.come, (int64_t)n_ranks * (l.own + 2));
-    PLB_NEW(l.counts, k + 2 * (int64_t)n_ranks);
-    l.receive = l.send + n_ranks, l.send_at = l.receive + n_ranks;
-    l.receive_at = l.send_at + n_ranks;
-    ret = plb_moves_init(&out->out, &parts, err);
-    if (ret == PLB_OK && in->parts.old == NULL && rows->all != NULL) {
-        foresee(in, rows, out, &l);
+    l->first = plb_first_on(rank, n_ranks, k);
+    l->own = parts_on(rank, n_ranks, k);
+    PLB_PASS_NEW(l->send, 4 * n_ranks);
+    PLB_PASS_NEW(l->come, (int64_t)n_ranks * (l->own + 2));
+    PLB_PASS_NEW(l->counts, k + 2 * (int64_t)n_ranks);
+    l->receive = l->send + n_ranks, l->send_at = l->receive + n_ranks;
+    l->receive_at = l->send_at + n_ranks;
+    return plb_moves_init(&out->out, &parts, err);
+}
+
+/* List the objects that leave and those that arrive.  failed: this rank's error since the last
+ * collective call, or PLB_OK. */
+static int list(const plb_settle_t *in, const rows_t *rows, int failed, plb_settled_t *out,
+                plb_err_t *err)
+{
+    int ret = failed;
+    lists_t l = {0};
+    PLB_THEN(begin_lists(in, rows->n_ranks, out, &l, err));
+    if (in->parts.old != NULL || rows->all == NULL) {
+        PLB_TRY(plb_agree(in->comm, ret, err));
+        ret = announce(in, out, rows->n_ranks, &l, err);
     } else if (ret == PLB_OK) {
-        ret = announce(in, out, n_ranks, &l, err);
+        foresee(in, rows, out, &l);
     }
-    PLB_THEN(receive(in, out, n_ranks, &l, err));
+    PLB_THEN(make_room(in, out, rows->n_ranks, &l, err));
+    PLB_TRY(plb_agree(in->comm, ret, err));
+    ret = receive(in, out, rows->n_ranks, &l, err);
 out:
     PLB_FREE(l.send, l.come, l.counts, l.came);
     if (l.gone != out->out.packed) {
@@ -317,8 +334,7 @@ int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
     rows_t rows = {0};
     *out = (plb_settled_t){0};
     int ret = gather(in, &rows, err);
-    PLB_THEN(name_parts(in, &rows, out, err));
-    PLB_THEN(list(in, &rows, out, err));
+    PLB_THEN(list(in, &rows, name_parts(in, &rows, out, err), out, err));
     PLB_FREE(rows.own, rows.total, rows.all);
     if (ret != PLB_OK) {
         plb_settled_free(out);

@@ -6,19 +6,18 @@
 
 typedef struct plb_affinity {
     int64_t *start; /* [n_objects + 1] the entries of object i are start[i] ... start[i + 1] - 1 */
-    int32_t *other; /* [entries] the object at the other end */
-    double *sent, *received; /* [entries] cost of the messages to the other object, and of those
-                                from it */
+    int32_t *other; /* [entries] the communication partner of object i */
+    double *sent, *received; /* [entries] cost of the messages that object i sends to this partner,
+                                and of those that it receives from this partner */
 } plb_affinity_t;
 
-/** Make the rows of the objects on the ranks r with wanted[r] != 0; the other rows are empty.  A
- * message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
+/** Make the rows of the objects i whose rank has wanted[rank[i]] != 0; the other rows are empty.
+ * A message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
  * from an object to itself are left out.  Free `self` also after a failure. */
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err);
 void plb_affinity_free(plb_affinity_t *self);
 
-/** Add to comm[p] the cost of each rank's messages to other ranks, if the objects are on rank[].
- */
+/** Add to comm[p] the cost of each rank's messages to other ranks, if object i is on rank[i]. */
 void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
                            double beta, double *comm);

@@ -17,7 +17,7 @@ enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
  */
 enum {
     SUM_WORK = 0,       /* TELL_WORK: total load, including the background */
-    SUM_SPEED = 1,      /* TELL_WORK */
+    SUM_SPEED = 1,      /* TELL_WORK: sum of the ranks' speeds */
     MAX_TIME = 0,       /* TELL_WORK and end of WORK: seconds of the slowest rank */
     MAX_SPEED = 1,      /* TELL_WORK: speed of the fastest rank */
     MAX_BOUND = 0,      /* TELL_BOUND: seconds that no placement can beat */
@@ -37,6 +37,7 @@ static int add_entry(plb_agent_t *self, plb_entry_t entry, plb_err_t *err)
 {
     PLB_PASS_GROW(self->entry, self->room, self->n + 1);
     self->entry[self->n++] = entry;
+    self->n_away += entry.home != self->share->rank;
     self->load += entry.load;
     self->memory += entry.memory;
     return PLB_OK;
@@ -48,6 +49,7 @@ int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_e
     const int ret = PLB_POST(self, err, .peer = to, .kind = kind, .rank = e.home, .id = e.id,
                              .load = e.load, .memory = e.memory);
     if (ret == PLB_OK) {
+        self->n_away -= e.home != self->share->rank;
         self->load -= e.load;
         self->memory -= e.memory;
         self->entry[k] = self->entry[--self->n];
@@ -64,7 +66,7 @@ int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err)
         err);
 }
 
-/* Sort entry[n] by key(entry); ties keep their order. */
+/* Sort the entries by key(entry), ascending; ties keep their order. */
 static int sort_by(plb_agent_t *self, double (*key)(const plb_entry_t *), plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -136,23 +138,44 @@ static int check(const plb_share_t *share, double load, plb_err_t *err)
     return PLB_OK;
 }
 
-static int fill(plb_agent_t *self, plb_err_t *err)
+int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err)
 {
     const plb_share_t *share = self->share;
-    self->room = share->n > 0 ? share->n : 1;
-    PLB_PASS_NEW_EACH(self->room, self->entry, self->answer);
+    *out = (plb_holding_t){.n = share->n, .room = share->n > 0 ? share->n : 1};
+    PLB_PASS_NEW(out->entry, out->room);
     for (int64_t i = 0; i < share->n; i++) {
-        self->entry[i] =
+        out->entry[i] =
             (plb_entry_t){.id = share->id[i],
                           .load = share->load[i],
                           .memory = share->memory == NULL ? 0 : share->memory[i],
                           .home = share->rank,
                           .pinned = share->migratable != NULL && !share->migratable[i]};
-        self->load += self->entry[i].load;
-        self->memory += self->entry[i].memory;
+        out->load += out->entry[i].load;
+        out->memory += out->entry[i].memory;
     }
-    self->n = share->n;
-    return check(share, self->load, err);
+    return PLB_OK;
+}
+
+void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other)
+{
+    const plb_holding_t here = {self->entry,  self->n,    self->room,
+                                self->n_away, self->load, self->memory};
+    self->entry = other->entry;
+    self->n = other->n;
+    self->room = other->room;
+    self->n_away = other->n_away;
+    self->load = other->load;
+    self->memory = other->memory;
+    *other = here;
+}
+
+static int fill(plb_agent_t *self, plb_err_t *err)
+{
+    plb_holding_t home;
+    PLB_PASS_NEW(self->answer, self->share->n > 0 ? self->share->n : 1);
+    PLB_PASS(plb_agent_home(self, &home, err));
+    plb_agent_exchange(self, &home);
+    return check(self->share, self->load, err);
 }
 
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
@@ -192,8 +215,9 @@ static void tell_work(plb_agent_t *self)
     self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
 }
 
-/* Contribute the lower bound of this rank.  It is the longer of two times: that of its longest
- * movable object, alone on the fastest rank, and that of its fixed objects. */
+/* Contribute the lower bound of this rank.  It is the longer of two times: the time of this rank's
+ * heaviest movable object, alone on the fastest rank; and the time of its fixed objects, with its
+ * background. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
@@ -229,16 +253,18 @@ static int tell_time(plb_agent_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Set answer[].  If an iteration would take longer than in the present placement, all objects
- * stay on their present ranks, unless some ranks exceed their memory limits there. */
+/* Set answer[].  If an iteration would take longer than in the present placement, and the present
+ * placement keeps all memory limits, all objects stay on their present ranks. */
 static int decide(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                   plb_err_t *err)
 {
     const bool longer = all->max[MAX_TIME] > self->before && !self->crowded;
-    PLB_FAIL_IF(all->count[COUNT_OVERFULL] > 0 && !self->share->lenient, err, PLB_ERR_INFEASIBLE,
-                "%lld ranks still exceed memory_limit: no rank with enough free memory was found "
-                "for their objects (RefineLB, which sees all ranks, may find one)",
-                (long long)all->count[COUNT_OVERFULL]);
+    PLB_FAIL_IF(
+        all->count[COUNT_OVERFULL] > 0 && !self->share->lenient, err, PLB_ERR_INFEASIBLE,
+        "%lld rank%s still exceed%s memory_limit: no rank with enough free memory was found "
+        "for their objects (RefineLB, which sees all ranks, may find one)",
+        (long long)all->count[COUNT_OVERFULL], all->count[COUNT_OVERFULL] == 1 ? "" : "s",
+        all->count[COUNT_OVERFULL] == 1 ? "s" : "");
     for (int64_t i = 0; i < self->share->n; i++) {
         self->answer[i] = self->share->rank;
     }
@@ -296,7 +322,7 @@ int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const
     default:
         ret = decide(self, in, n_in, all, err);
     }
-    /* exact sums take no larger numbers (base/exact.h) */
+    /* plb_exact_add takes numbers up to PLB_EXACT_MOST (base/exact.h) */
     for (int k = 0; k < PLB_TALLY_SUMS; k++) {
         self->mine.sum[k] = fmin(self->mine.sum[k], PLB_EXACT_MOST);
     }

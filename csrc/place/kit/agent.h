@@ -2,10 +2,10 @@
  *
  * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
  * (short messages) that other agents wrote to it in the previous round, in order of their ranks,
- * and the tally, a few sums and maxima over all ranks.  It may take objects or give objects away,
- * and it writes notes.  A driver transports the notes: plb_rounds_run between virtual ranks in
- * this process, the runtime between MPI ranks.  Agents exchange nothing else, so both drivers give
- * exactly the same placement. */
+ * and the tally (a few sums, maxima and counts over all ranks).  The agent may take objects or
+ * give objects away, and it writes notes.  A driver transports the notes: plb_rounds_run between
+ * virtual ranks in this process, the runtime between MPI ranks.  Agents exchange nothing else, so
+ * both drivers give exactly the same placement. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,8 @@
 
 #include "place/strategy.h"
 
-/* The input of an agent: its rank and objects.  The caller keeps it as long as the agent. */
+/* The input of an agent: its rank and objects.  The caller keeps this input as long as the
+ * agent. */
 typedef struct plb_share {
     int32_t rank, n_ranks;
     /* [n_neighbours] ranks of the same node, ascending, including this rank */
@@ -23,15 +24,17 @@ typedef struct plb_share {
     int64_t memory_limit; /* bytes; negative: no limit */
     bool lenient; /* true: ranks may end above their memory limits; false: this is an error */
 
-    int64_t n;         /* number of objects */
-    const int64_t *id; /* [n] indices of these objects among the objects of all ranks, ascending */
-    const double *load;        /* [n] */
-    const int64_t *memory;     /* [n] or NULL */
-    const uint8_t *migratable; /* [n] or NULL */
+    int64_t n;             /* number of objects */
+    const int64_t *id;     /* [n] index of each object among the objects of all ranks, ascending */
+    const double *load;    /* [n] load of each object */
+    const int64_t *memory; /* [n] bytes of each object; NULL: memory does not count */
+    const uint8_t *migratable; /* [n] whether each object may migrate; NULL: all may */
 
-    int64_t n_edges;               /* number of edges on which these objects send messages */
+    int64_t n_edges;               /* number of edges on which the objects of this rank send
+                                      messages */
     const int32_t *edge_object;    /* [n_edges] the sending object, 0 ... n-1 */
-    const int64_t *edge_peer_id;   /* [n_edges] the receiving object */
+    const int64_t *edge_peer_id;   /* [n_edges] index of the receiving object among the objects of
+                                      all ranks */
     const int32_t *edge_peer_rank; /* [n_edges] rank of the receiving object */
     const double *edge_bytes;      /* [n_edges] bytes sent */
 } plb_share_t;
@@ -44,7 +47,7 @@ typedef struct plb_note {
                        about */
     int32_t unused; /* padding; always 0, because notes are sent as bytes */
     int64_t id;
-    union { /* of the object, or of the rank; the kind of the note says which */
+    union { /* values of the object or of the rank that the note is about; its kind says which */
         double load, bytes, residual, seconds;
     };
     union {
@@ -72,13 +75,23 @@ typedef struct plb_entry {
     int32_t pinned;
 } plb_entry_t;
 
-/* The state of every agent; the state of a strategy's agent begins with it. */
+/* The objects on a rank in one placement. */
+typedef struct plb_holding {
+    plb_entry_t *entry; /* [n] the objects, in any order */
+    int64_t n, room;    /* room: number of entries for which memory is allocated */
+    int64_t n_away;     /* number of entries that are not on their home rank */
+    double load;
+    int64_t memory; /* bytes of the objects */
+} plb_holding_t;
+
+/* The state of every agent; the state of a strategy's agent begins with a plb_agent_t. */
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    plb_entry_t *entry; /* [number of objects] the objects on this rank at present, in any order;
-                           pinned objects stay */
+    plb_entry_t *entry; /* [n] the objects on this rank at present, in any order; pinned objects
+                           stay */
     int64_t n, room;
+    int64_t n_away; /* number of objects on this rank that are not at home */
     double load;    /* load of the objects that are on this rank now */
     int64_t memory; /* bytes of the objects that are on this rank now */
 
@@ -86,7 +99,8 @@ typedef struct plb_agent {
     double average; /* seconds of an iteration if all ranks ended together */
     double mean_speed;
     double least; /* lower bound of the slowest rank's seconds: the largest of the average, the
-                     time of the longest object, and the times of the ranks' fixed objects */
+                     time of the heaviest movable object on the fastest rank, and the times of the
+                     ranks' fixed objects */
 
     plb_note_t *note; /* [n_notes] notes written in this round */
     int64_t n_notes, notes_room;
@@ -115,8 +129,8 @@ typedef struct plb_agent_type {
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;
 
-/** Make the agent of one rank; NULL with an error.  Keep `share` and opts->params as long as the
- * agent. */
+/** Make the agent of one rank; NULL: there was an error.  The caller keeps `share` and
+ * opts->params as long as the agent, which it destroys by plb_agent_destroy. */
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
                            const plb_opts_t *opts, plb_err_t *err);
 void plb_agent_destroy(plb_agent_t *self);
@@ -151,15 +165,23 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give entry k to rank `to`, with a note of this kind.  The last entry moves to index k. */
+/** Give the object of entry k to rank `to`, by a note of kind `kind`.  The last entry moves to
+ * index k. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
 /** Take the object of a note that has arrived: add it to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
+/** Exchange the objects that are on this rank now with those of `other`.  If all agents do this in
+ * the same round, when no object is under way, all objects change to the other placement. */
+void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other);
+
+/** Set out to the objects that were on this rank before the LB step.  Free out->entry. */
+int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err);
+
 /** Whether this rank exceeds its memory limit and has an object with memory that may migrate. */
 bool plb_agent_crowded(const plb_agent_t *self);
 
-/** Sort the entries by load; equal loads keep their order, pinned entries come last.  *n_movable:
- * number of entries that are not pinned. */
+/** Sort the entries, the lightest first; equal loads keep their order, pinned entries come last.
+ * *n_movable: number of entries that are not pinned. */
 int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);

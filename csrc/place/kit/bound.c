@@ -32,24 +32,25 @@ double plb_bound(const plb_ranks_t *ranks, double grain)
 /* The objects, cut into equal pieces. */
 typedef struct pieces {
     double *count;    /* [n] number of pieces of each object */
-    double *scratch;  /* [n] */
-    plb_loads_t size; /* of the pieces of each object, the lightest first; sorted part by part */
+    double *scratch;  /* [n] scratch memory */
+    plb_loads_t size; /* load of one piece of each object, the lightest first; sorted part by
+                         part */
     int64_t total;
 } pieces_t;
 
 enum {
-    SAMPLE = 4096,  /* the median is that of this many objects */
+    SAMPLE = 4096,  /* the median is taken of this many objects at most */
     PART = 4096,    /* number of objects that are sorted at a time */
     COUNTABLE = 64, /* with more objects per rank, a limit is not raised */
 };
 
-/* A limit this factor above the bound can usually be met. */
+/* A limit of this factor times the bound can usually be met. */
 static const double ABOVE = 1.0045;
 
 /* An object is cut into this many pieces at most. */
 static const double MOST_PIECES = 1 << 20;
 
-/* Return the median of a sample; all objects may migrate. */
+/* Return the median load of a sample of the objects, all of which may migrate. */
 static double median(const pieces_t *self, const plb_problem_t *problem)
 {
     const int64_t n = problem->n, m = n < SAMPLE ? n : SAMPLE;
@@ -59,8 +60,8 @@ static double median(const pieces_t *self, const plb_problem_t *problem)
     return plb_nth(self->scratch, m, m / 2);
 }
 
-/* Cut each object into equal pieces, about as heavy as the median of the objects.  If this is 0,
- * each object is one piece. */
+/* Cut each object into equal pieces, about as heavy as the median object.  If the median load is
+ * 0, each object is one piece. */
 static int cut(pieces_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
     PLB_PASS_NEW_EACH(problem->n, self->scratch, self->count);

@@ -1,18 +1,20 @@
-/* Lower bounds: under any placement, the slowest rank takes at least this many seconds. */
+/* Lower bounds: under any placement, the slowest rank takes at least as many seconds as a bound
+ * says. */
 #pragma once
 
 #include "place/kit/ranks.h"
 
 /** Return the longest of three times: the average; the time of the most loaded rank with only its
- * fixed objects; the time of the heaviest object on its best rank.  grain > 0: all ranks are
- * equal, and all loads are multiples of `grain`; then the average is rounded up to the next time
- * that a rank can have. */
+ * fixed objects; the time of the heaviest object on its best rank, with the background and fixed
+ * objects of this rank.  grain > 0: all ranks are equal, and all loads are multiples of `grain`;
+ * then the average is rounded up to the next time that a rank can have with a multiple of
+ * `grain`. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
 /** Compute a bound by the pigeonhole principle; 0 unless all ranks are alike
  * (plb_problem_all_alike).  Of the k p + 1 heaviest objects, one of the p ranks has at least k +
  * 1, and so at least the load of the k + 1 lightest of them.  The result is the largest such bound
- * over all k. */
+ * over all k up to p. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 /** Compute a bound by counting pieces; 0 if the ranks are not equal, or if there is no such bound.
@@ -23,7 +25,7 @@ int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
  * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
 int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
 
-/** If plb_bound_pieces shows that no placement meets the limit, raise it to one just above the
- * bound, which a search can usually meet, and set *raised.  Where ranks have many objects, the
- * limit stays: their number hardly limits the balance. */
+/** If plb_bound_pieces shows that no placement meets *limit, raise *limit to just above the bound,
+ * where a search can usually meet it.  *raised: whether this was done.  If there are more than 64
+ * objects per rank, neither is changed: the number of objects then hardly limits the balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-static const double CLOSE = 1e-6;  /* the best time is found to within this fraction of it */
+static const double CLOSE = 1e-6;  /* the best time is found to within this fraction */
 static const double SLACK = 1e-12; /* largest relative rounding error of sums */
 /* largest number of steps of the search, enough even if the loads are tiny */
 enum { DOUBLINGS = 64, HALVINGS = 64 };
@@ -15,7 +15,8 @@ typedef struct chain {
     int64_t n;
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
-    plb_loads_t order; /* the ranks along the row: the k-th is item[k].id */
+    plb_loads_t order; /* the ranks along the row: the k-th is item[k].id; present[] and least[]
+                          have the same order */
     int64_t *present;  /* [p + 1] index of each rank's first object in the row, if every rank kept
                           its present number of objects */
     int64_t *least;    /* [p + 1] smallest index at which each rank may begin: all objects from
@@ -89,8 +90,8 @@ static bool feasible(const chain_t *self, double time)
     return at == self->n;
 }
 
-/* Return the shortest time of the slowest rank that any cuts give, to within CLOSE; INFINITY: no
- * cuts keep the memory limits. */
+/* Return the time of the slowest rank with the best cuts, to within CLOSE; INFINITY: no cuts keep
+ * the memory limits. */
 static double best_time(const chain_t *self, double average)
 {
     double low = 0.0, high = average > 0.0 ? average : 1.0;
@@ -123,7 +124,8 @@ static double average_time(const plb_problem_t *problem, double load)
 }
 
 /* Sort the ranks by the mean position of their objects in the row.  A rank without objects gets
- * the position that it would have if all ranks had the same number of objects. */
+ * the position that it would have if the ranks came in order of their numbers, each with the same
+ * number of objects. */
 static int order_ranks(chain_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

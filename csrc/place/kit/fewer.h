@@ -1,10 +1,23 @@
-/* Replaces a placement by one that is nearly as balanced and needs less than half of the
- * migrations. */
+/* Finds placements with needless migrations, and replaces a placement by one that is nearly as
+ * balanced and needs less than half of the migrations. */
 #pragma once
 
 #include "place/kit/problem.h"
 
 /** If RefineLB (refine.h) gets from the present placement to nearly *max seconds with less than
- * half of the migrations of rank[n_objects], replace rank[] and *max by its result.  *max: the
- * seconds of the slowest rank under rank[]. */
+ * half of the migrations of rank[n_objects], replace rank[] and *max by this result.  If not, and
+ * if most objects migrate, try the same with CommAwareRefineLB.  *max: seconds of the slowest rank
+ * under rank[]. */
 int plb_fewer(const plb_problem_t *problem, int32_t *rank, double *max, plb_err_t *err);
+
+/** Replace rank[n_objects] by other[n_objects] if the slowest rank then takes at most `longest`
+ * seconds, and if fewer than 1 / divisor as many objects migrate.  *taken: whether it was
+ * replaced; then *max is set to the seconds of the slowest rank. */
+int plb_fewer_take(const plb_problem_t *problem, int32_t *other, double longest, int64_t divisor,
+                   int32_t *rank, double *max, bool *taken, plb_err_t *err);
+
+/** Compute whether rank[n_objects] moves more than twice as many objects as every placement in
+ * which the slowest rank takes `max` seconds.  In such a placement, each rank that takes longer at
+ * present must give objects away; the heaviest ones are the fewest. */
+int plb_has_needless(const plb_problem_t *problem, const int32_t *rank, double max, bool *out,
+                     plb_err_t *err);

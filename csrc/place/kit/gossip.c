@@ -15,25 +15,30 @@
  *   load on few of many ranks spreads in a number of iterations that is logarithmic, not linear,
  *   in the number of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
+ * - In an iteration with few overloaded ranks, these ask random ranks what they and the ranks that
+ *   they know of can take.  This takes fewer notes than gossip to all ranks.
+ * - Ranks exchange many objects for little while they aim at a limit that cannot be reached.  So
+ *   if the first limit was not reached, the search begins again from the placement before the LB
+ *   step, with a limit that was reached.
  *
  * The limit is max(overload x average, lower bound for any placement).  The paper calls it
  * target_max_load. */
 #include "place/kit/gossip.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/hash.h"
 #include "base/ints.h"
 #include "base/mem.h"
-#include "place/kit/rounds.h"
+#include "place/kit/receivers.h"
 
 enum {
-    /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
-    KNOWN = 8,
-    MOST = 512,   /* a rank passes on at most this many notes in a round of gossip */
-    PATIENCE = 5, /* after this many iterations in a row without progress, the limit is given up */
+    PATIENCE = 6, /* after this many iterations in a row without progress, the search gives up the
+                     limit */
+    ASK_ROUNDS = 3, /* rounds of an iteration in which ranks ask: tell, ask, reply */
 };
+
+/* Ranks ask if at most this fraction of all ranks is overloaded. */
+static const double ASK_BELOW = 0.25;
 
 /* An excess below this fraction of the limit may be due to the rounding of sums. */
 static const double SLACK = 1e-9;
@@ -43,32 +48,33 @@ static const double SLACK = 1e-9;
 static const double IDLE = 0.9;
 
 /* An iteration makes no progress if the number of objects that found a new rank is below this
- * fraction of the number of overloaded ranks.  Among very many ranks, a few objects always find
- * one by chance. */
+ * fraction of the number of overloaded ranks.  Among very many ranks, a few objects always find a
+ * new rank by chance. */
 static const double FEW = 0.02;
 
 /* The search for the lowest limit that can be reached ends when the limit is known to within this
  * fraction. */
 static const double CLOSE = 0.002;
 
-/* If only memory limits keep the ranks from reaching the limit, it is raised by this factor. */
+/* If all ranks keep the limit on their time, but some exceed their memory limits, the limit on the
+ * time is raised by this factor. */
 static const double MORE = 1.1;
 
 enum kind {
-    NOTE_ROOM,    /* `rank` can take `load` and `memory` */
-    NOTE_CEILING, /* you may take objects of mine until your time is `seconds` */
-    NOTE_SLACK,   /* an object that you return for one of mine may need `memory` bytes more than
-                     mine */
-    NOTE_OFFER,   /* an object that I offer you */
-    NOTE_SWAP,    /* an object that I offer you in exchange for a smaller one */
-    NOTE_RETURN,  /* an object of yours that did not fit, or one in exchange for it */
+    NOTE_CEILING = PLB_NOTE_NEXT, /* you may take objects of mine until your time is `seconds` */
+    NOTE_SLACK,  /* an object that you return in exchange may need `memory` bytes more than the
+                    object that I offer */
+    NOTE_OFFER,  /* an object that I offer you */
+    NOTE_SWAP,   /* an object that I offer you in exchange for a smaller one */
+    NOTE_RETURN, /* your object, which does not fit here, or an object in exchange for it */
 };
 
 /* Indices into the tally. */
 enum {
     COUNT_OVERLOADED = 0, /* number of overloaded ranks */
-    COUNT_TAKEN = 1,      /* number of objects that were taken in the previous iteration */
+    COUNT_TAKEN = 1,      /* number of objects that ranks took in the previous iteration */
     MAX_TIME = 0,         /* seconds of the slowest rank */
+    SUM_AWAY = 0,         /* number of objects that are not on their home rank */
 };
 
 static bool overloaded(const plb_gossip_t *self)
@@ -79,128 +85,10 @@ static bool overloaded(const plb_gossip_t *self)
     return self->agent.load > self->allowed + SLACK * self->limit * self->agent.share->speed;
 }
 
-/* ---- gossip --------------------------------------------------------------------------------- */
-
-/* Return the number of ranks to which this rank may write, including itself. */
-static int32_t n_members(const plb_gossip_t *self)
-{
-    const plb_share_t *share = self->agent.share;
-    return self->within_node && share->n_neighbours > 0 ? share->n_neighbours : share->n_ranks;
-}
-
-static int32_t member(const plb_gossip_t *self, int32_t k)
-{
-    const plb_share_t *share = self->agent.share;
-    return self->within_node && share->n_neighbours > 0 ? share->neighbour[k] : k;
-}
-
-/* Write up to fan_out different random ranks, except this one, to to[fan_out]; return how many. */
-static int draw(plb_gossip_t *self, int32_t *to)
-{
-    const int32_t n = n_members(self);
-    int drawn = 0;
-    if (n - 1 <= self->fan_out) {
-        for (int32_t k = 0; k < n; k++) {
-            if (member(self, k) != self->agent.share->rank) {
-                to[drawn++] = member(self, k);
-            }
-        }
-        return drawn;
-    }
-    while (drawn < self->fan_out) {
-        const int32_t r = member(self, (int32_t)plb_rng_below(&self->rng, (uint64_t)n));
-        bool again = r == self->agent.share->rank;
-        for (int k = 0; k < drawn; k++) {
-            again = again || to[k] == r;
-        }
-        if (!again) {
-            to[drawn++] = r;
-        }
-    }
-    return drawn;
-}
-
-/* Whether this rank remembers `rank`.  The list is searched only if the bit of `rank` is set in
- * heard_of; it rarely is.  Sets this bit. */
-static bool is_known(plb_gossip_t *self, int32_t rank)
-{
-    const uint32_t bit = (uint32_t)plb_mix64((uint64_t)rank) % (64 * PLB_GOSSIP_WORDS);
-    uint64_t *word = &self->heard_of[bit / 64];
-    const uint64_t mask = (uint64_t)1 << bit % 64;
-    const bool maybe = (*word & mask) != 0;
-    *word |= mask;
-    for (int32_t k = 0; maybe && k < self->n_known; k++) {
-        if (self->known[k].rank == rank) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Remember a rank that can take load.  If the list is full, the rank replaces a random entry, so
- * that all ranks of which this rank has heard stay in the list with the same probability. */
-static void remember(plb_gossip_t *self, const plb_note_t *note)
-{
-    if (note->rank == self->agent.share->rank) {
-        return;
-    }
-    if (is_known(self, note->rank)) {
-        return;
-    }
-    const plb_receiver_t r = {note->rank, false, note->load, note->memory};
-    self->n_heard++;
-    if (self->n_known < self->most_known) {
-        self->known[self->n_known++] = r;
-        return;
-    }
-    const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)self->n_heard);
-    if (k < self->most_known) {
-        self->known[k] = r;
-    }
-}
-
-static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
-{
-    return PLB_POST(&self->agent, err, .peer = to, .kind = NOTE_ROOM, .rank = r.rank,
-                    .load = r.room, .memory = r.memory);
-}
-
-/* Return the load that this rank offers to take.  It is 0 if no further object of the mean size
- * fits into the rank's memory, because the rank would have to return it.  During swaps memory does
- * not count, because each object replaces another one. */
-static double free_load(const plb_gossip_t *self)
-{
-    const plb_agent_t *agent = &self->agent;
-    const int64_t usual = agent->n > 0 && !self->swapping ? agent->memory / agent->n : 0;
-    return plb_agent_room(agent) < usual ? 0.0 : self->allowed - agent->load;
-}
-
-/* Tell random other ranks about this rank, if it can take load, and about the other ranks that it
- * knows. */
-static int spread(plb_gossip_t *self, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
-    const plb_agent_t *agent = &self->agent;
-    const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
-    if (me.room <= 0.0 && self->n_known == 0) {
-        return PLB_OK;
-    }
-    const int n = draw(self, to);
-    const int32_t n_told =
-        self->n_known < MOST / self->fan_out ? self->n_known : MOST / self->fan_out;
-    for (int k = 0; ret == PLB_OK && k < n; k++) {
-        ret = me.room > 0.0 ? tell(self, to[k], me, err) : PLB_OK;
-        for (int32_t j = 0; ret == PLB_OK && j < n_told; j++) {
-            ret = self->known[j].rank == to[k] ? PLB_OK : tell(self, to[k], self->known[j], err);
-        }
-    }
-    return ret;
-}
-
 /* ---- offers --------------------------------------------------------------------------------- */
 
-/* Return the load that a rank could take in objects like this one; 0: it cannot take this one. */
+/* Return the load that a rank could take in objects like this one; 0: the rank cannot take this
+ * object. */
 static double chance(const plb_receiver_t *r, const plb_entry_t *e)
 {
     if (r->room < e->load || r->memory < e->memory) {
@@ -256,8 +144,8 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
 }
 
 /* If the known ranks cannot take the whole excess, keep an equal share of it, 1 / (n_known + 1),
- * and let them take the rest, in proportion to their `room`.  Returns the time up to which they
- * may take objects: the limit or, in this case, a later time. */
+ * and let them take the rest, in proportion to their `room`.  Returns the time up to which the
+ * known ranks may take objects: the limit or, in this case, a later time. */
 static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
@@ -499,29 +387,33 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* Set the next limit, after one was reached or given up: halfway between the highest limit that
- * was not reached and the time of the slowest rank.  Returns false if these two are close: the
- * search is over. */
+/* Set the next limit, after a limit was reached or given up: halfway between the highest limit
+ * that was not reached and the time of the slowest rank.  Returns false if the search is over,
+ * because each limit was reached or because these two are close. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
-    /* seconds that one rank would take for all work */
+    /* seconds that one rank of mean speed would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = MORE * self->failed; /* equal to `failed` if this is 0 */
+    const double more = MORE * self->failed; /* equal to `failed` if `failed` is 0 */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
-        set_limit(self, more); /* only the memory limits are exceeded: allow more time */
+        set_limit(self, more); /* all ranks keep the limit, and only memory limits are exceeded:
+                                  allow more time */
         return true;
     }
-    if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed) {
+    const double next = 0.5 * (self->failed + longest);
+    /* if times are below 1e-290 s, rounding may leave no limit between these two */
+    const bool stuck = next <= self->failed || (reached && next >= self->limit);
+    if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed || stuck) {
         return false;
     }
-    set_limit(self, 0.5 * (self->failed + longest));
+    set_limit(self, next);
     return true;
 }
 
-/* Whether the strategy ends.  All ranks get the same answer, because it depends only on the
- * tally. */
+/* Whether the search is over.  All ranks get the same answer, because the answer depends only on
+ * the tally. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
@@ -540,24 +432,70 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
         return true;
     }
     return (n_overloaded == 0 || self->stalled == PATIENCE) &&
-           !next_limit(self, n_overloaded == 0, all->max[MAX_TIME]);
+           (self->again || !next_limit(self, n_overloaded == 0, all->max[MAX_TIME]));
+}
+
+/* Begin again from the placement before the LB step, with a limit just above the time that was
+ * reached. */
+static int begin_again(plb_gossip_t *self, const plb_tally_t *all, plb_err_t *err)
+{
+    PLB_PASS(plb_agent_home(&self->agent, &self->best, err));
+    plb_agent_exchange(&self->agent, &self->best);
+    self->again = true;
+    self->n_away = all->sum[SUM_AWAY];
+    self->swapping = false;
+    self->within_node = self->by_node;
+    self->iteration = -1;
+    set_limit(self, (1.0 + CLOSE) * all->max[MAX_TIME]);
+    return PLB_OK;
+}
+
+/* Called when the search is over.  If the first limit was not reached, a second search begins.  At
+ * its end, choose the second placement if it keeps its limit and has fewer migrations, else the
+ * first one. */
+static int conclude(plb_gossip_t *self, const plb_tally_t *all, bool *settled, plb_err_t *err)
+{
+    const bool missed = self->failed > 0.0 && all->sum[SUM_AWAY] > 0.0;
+    *settled = self->again || !self->from_home || !missed;
+    if (!*settled) {
+        return begin_again(self, all, err);
+    }
+    if (self->again && (all->count[COUNT_OVERLOADED] > 0 || all->sum[SUM_AWAY] >= self->n_away)) {
+        plb_agent_exchange(&self->agent, &self->best);
+    }
+    return PLB_OK;
 }
 
 static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     plb_agent_t *agent = &self->agent;
-    if (self->iteration == 0) {
+    if (self->iteration == 0 && !self->again) {
         set_limit(self, fmax(self->overload * agent->average, agent->least));
     }
     const int ret = take_back(self, in, n_in, err);
-    self->n_known = 0;
-    self->n_heard = 0;
-    memset(self->heard_of, 0, sizeof self->heard_of);
+    plb_receivers_forget(self);
     agent->mine.count[COUNT_OVERLOADED] = overloaded(self);
     agent->mine.count[COUNT_TAKEN] = self->taken;
     agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->load);
+    agent->mine.sum[SUM_AWAY] = (double)agent->n_away;
     self->taken = 0;
-    return ret == PLB_OK ? spread(self, err) : ret;
+    return ret == PLB_OK ? plb_receivers_spread(self, err) : ret;
+}
+
+/* Do a round before the answers: gossip or questions, and at last offers. */
+static int talk(plb_gossip_t *self, int step, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+{
+    plb_receivers_hear(self, in, n_in);
+    if (step == (self->asking ? ASK_ROUNDS : self->n_rounds)) {
+        return offer_excess(self, err);
+    }
+    if (!self->asking) {
+        return plb_receivers_spread(self, err);
+    }
+    if (step > 1) {
+        return plb_receivers_reply(self, in, n_in, err);
+    }
+    return overloaded(self) ? plb_receivers_ask(self, err) : PLB_OK;
 }
 
 int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
@@ -570,25 +508,28 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
     }
     if (step == 1) {
         const double limit = self->limit;
-        *settled = is_over(self, all);
-        if (*settled) {
-            return PLB_OK;
+        const bool over = is_over(self, all);
+        if (over) {
+            const int ret = conclude(self, all, settled, err);
+            if (ret != PLB_OK || *settled) {
+                return ret;
+            }
         }
-        if (self->limit != limit) { /* what ranks have reported holds for the old limit */
+        if (over || self->limit != limit) { /* what ranks have reported about their room holds only
+                                               for the old limit */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);
         }
+        self->asking = self->n_rounds >= ASK_ROUNDS && !self->within_node &&
+                       (double)all->count[COUNT_OVERLOADED] <= ASK_BELOW * agent->share->n_ranks;
     }
-    if (step > self->n_rounds) {
+    if (step > (self->asking ? ASK_ROUNDS : self->n_rounds)) {
         self->step = 0;
         self->iteration++;
         return answer(self, in, n_in, err);
     }
-    for (int64_t k = 0; k < n_in; k++) {
-        remember(self, &in[k]);
-    }
-    return step < self->n_rounds ? spread(self, err) : offer_excess(self, err);
+    return talk(self, step, in, n_in, err);
 }
 
 /* ---- the agents ----------------------------------------------------------------------------- */
@@ -600,27 +541,20 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->overload = opts->params[PLB_GOSSIP_OVERLOAD];
     self->fan_out = (int)opts->params[PLB_GOSSIP_FAN_OUT];
     self->n_iterations = (int)opts->params[PLB_GOSSIP_ITERATIONS];
-    /* in this many rounds, news can reach all ranks; more are useless */
-    double reached = self->fan_out;
-    for (self->n_rounds = 1;
-         self->n_rounds < (int)opts->params[PLB_GOSSIP_ROUNDS] && reached < share->n_ranks - 1;
-         self->n_rounds++) {
-        reached *= self->fan_out;
-    }
-    const int32_t most = KNOWN * self->fan_out * self->n_rounds;
-    self->most_known = most < MOST ? most : MOST;
+    self->within_node = self->by_node;
     plb_rng_init(&self->rng, opts->seed);
     plb_rng_init(&self->rng, plb_rng_next(&self->rng) + (uint64_t)share->rank);
-    PLB_PASS_NEW(self->known, self->most_known);
-    return PLB_OK;
+    return plb_receivers_init(self, (int)opts->params[PLB_GOSSIP_ROUNDS], err);
 }
 
 int64_t plb_gossip_known(const plb_agent_t *agent)
 {
-    return ((const plb_gossip_t *)agent)->n_known;
+    const plb_gossip_t *self = (const plb_gossip_t *)agent;
+    return self->n_known + self->best.n;
 }
 
 void plb_gossip_stop(plb_agent_t *agent)
 {
-    plb_free(((plb_gossip_t *)agent)->known);
+    plb_gossip_t *self = (plb_gossip_t *)agent;
+    PLB_FREE(self->known, self->best.entry);
 }

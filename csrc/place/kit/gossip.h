@@ -14,21 +14,22 @@ enum {
     PLB_GOSSIP_ITERATIONS,
     PLB_GOSSIP_N_PARAMS
 };
-#define PLB_GOSSIP_PARAMS                                                                         \
-    {"overload", "x average", "a rank above this multiple of the average gives away objects",     \
-     1.01,       1.0,         1e6},                                                               \
-        {"fan_out",                                                                               \
-         "",                                                                                      \
-         "number of ranks that a rank informs, in each round, about ranks "                       \
-         "that can take load",                                                                    \
-         4,                                                                                       \
-         1,                                                                                       \
-         PLB_GOSSIP_MOST_FAN_OUT},                                                                \
-        {"rounds", "", "number of rounds of gossip before objects are offered", 3, 1, 64},        \
-    {                                                                                             \
-        "iterations", "",                                                                         \
-            "largest number of iterations: rounds of gossip, then one round of offers", 100, 1,   \
-            1e6                                                                                   \
+#define PLB_GOSSIP_PARAMS                                                                          \
+    {"overload", "x average", "a rank above this multiple of the average gives away objects",      \
+     1.01,       1.0,         1e6},                                                                \
+        {"fan_out",                                                                                \
+         "",                                                                                       \
+         "number of ranks that a rank informs, in each round, about ranks "                        \
+         "that can take load",                                                                     \
+         4,                                                                                        \
+         1,                                                                                        \
+         PLB_GOSSIP_MOST_FAN_OUT},                                                                 \
+        {"rounds", "", "largest number of rounds of gossip before objects are offered", 3, 1, 64}, \
+    {                                                                                              \
+        "iterations", "",                                                                          \
+            "largest number of iterations (an iteration is some rounds of gossip, then a round "   \
+            "of offers); the same number again if a second search looks for fewer migrations",     \
+            100, 1, 1e6                                                                            \
     }
 
 /* What this rank knows of a rank that can take load. */
@@ -44,17 +45,28 @@ typedef struct plb_gossip {
     plb_rng_t rng;
     double overload;     /* the parameter `overload` */
     double limit;        /* seconds that no rank should exceed */
-    double allowed;      /* load with which this rank takes `limit` seconds */
+    double allowed;      /* load with which this rank would take `limit` seconds */
     double n_overloaded; /* number of overloaded ranks one iteration ago */
-    double failed;       /* the highest limit that could not be reached; 0: none so far */
+    double failed;       /* the highest limit that could not be reached; 0: each limit so far was
+                            reached */
     int fan_out, n_rounds, n_iterations;
     /* within_node: true: gossip and offers stay within each node; false: they go among all ranks.
      * swapping: true: objects are also offered in exchange for smaller ones; false: they are only
      * given. */
     bool within_node, swapping;
+    bool asking; /* in this iteration, overloaded ranks ask random ranks what they can take */
+    /* by_node: within_node is true at first.  from_home: if the first limit was not reached, the
+     * strategy begins again from the placement before the LB step (begin_again in gossip.c). */
+    bool by_node, from_home;
+    bool again;         /* whether the strategy has begun again: a second search is under way */
+    plb_holding_t best; /* if `again`: the objects on this rank in the placement that the first
+                           search found */
+    double n_away;      /* if `again`: number of objects on all ranks that migrate in that
+                           placement */
     int step, iteration, stalled; /* step: the round within the iteration: first the rounds of
                                      gossip, then the offers, then the answers */
-    int64_t taken;                /* number of objects taken in this iteration */
+    int64_t taken;                /* number of objects that this rank has taken in this
+                                     iteration */
     plb_receiver_t *known;        /* [n_known] ranks that can take load */
     int32_t n_known, most_known;
     int64_t n_heard; /* number of ranks that can take load of which this rank has heard in this

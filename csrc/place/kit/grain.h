@@ -4,11 +4,11 @@
 #include "place/kit/problem.h"
 
 /** Return the greatest common divisor of the loads of all objects that may migrate, up to
- * rounding; 0 if it is below 2^-16 of the largest load.  E.g. loads that are counts have a common
- * divisor. */
+ * rounding; 0 if it is below 2^-16 of the largest load.  For example, loads that are whole numbers
+ * have a common divisor. */
 double plb_grain_common(const plb_problem_t *problem);
 
-/** Estimate the load of the p-th lightest object, among those with a load above 0, from a sample
- * of `sample` objects.  When GreedyLB has only the last p objects left to place, the ranks' loads
- * differ by about this load.  scratch[sample] is scratch memory. */
+/** Estimate the load of the p-th lightest object, for p ranks, among the objects with a load above
+ * 0, from a sample of `sample` objects.  When GreedyLB has only the last p objects left to place,
+ * the ranks' loads differ by about this load.  scratch[sample] is scratch memory. */
 double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sample);

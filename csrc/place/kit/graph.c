@@ -9,10 +9,10 @@
 
 /* ---- edges that are sorted by their senders already ----------------------------------------- */
 
-enum { LONG_ROW = 64 }; /* a row with more entries is too long for insertion sort */
+enum { LONG_ROW = 64 }; /* longest row that sort_rows sorts, because its time is quadratic */
 
-/* Compute start[n + 1], the first edge of each sender; false: the edges are not sorted by sender.
- */
+/* Compute start[n + 1], the first edge of each sender; return false if the edges are not sorted by
+ * sender. */
 static bool find_rows(const plb_snapshot_t *in, int32_t *start)
 {
     int32_t v = -1;
@@ -45,8 +45,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Sort each row; false: a row is too long.  Each entry's new index is the number of smaller
- * entries: this avoids the unpredictable branches of comparing and swapping. */
+/* Sort each row; return false if a row is too long.  Each entry's new index is the number of
+ * smaller entries: this avoids the unpredictable branches of comparing and swapping. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {
@@ -72,9 +72,10 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
     return true;
 }
 
-/* Set bytes[] of each edge to the sum over both directions; false: an edge has no reverse edge.
- * In a symmetric graph, row w begins with all v < w that have an edge to w, in ascending order. So
- * if the rows v are visited in this order, the reverse edge (w, v) is always entry next[w]. */
+/* Set bytes[] of each edge to the sum over both directions; return false if an edge has no reverse
+ * edge, or if there is a loop or a double edge.  In a symmetric graph, row w begins with all v < w
+ * that have an edge to w, in ascending order. So if the rows v are visited in this order, the
+ * reverse edge (w, v) is always entry next[w]. */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
@@ -109,8 +110,8 @@ static int set_edge_weights(plb_parts_t *self, const double *bytes, plb_err_t *e
     return PLB_OK;
 }
 
-/* Set the edges: the snapshot's own edges if they are sorted, else a sorted copy.  False: neither
- * is possible. */
+/* Set the edges: the snapshot's own edges if they are sorted, else a sorted copy.  Return false if
+ * neither is possible. */
 static bool order_edges(plb_parts_t *self, double *bytes)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -157,11 +158,12 @@ out:
 
 /* ---- any edges and multicasts --------------------------------------------------------------- */
 
-/* A function that is called as fn(arg, a, b, bytes) for each pair of different vertices that
- * communicate. */
+/* A function that is called for each edge from vertex a to another vertex b, and for each receiver
+ * b of each multicast of a. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
 
-/* Call fn for a pair of objects; vertex NULL: objects and vertices have the same numbers. */
+/* Call fn for a pair of objects, if both are vertices and they are different; vertex NULL: objects
+ * and vertices have the same numbers. */
 static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double bytes, pair_fn fn,
                          void *arg)
 {
@@ -193,7 +195,7 @@ typedef struct entry {
 
 /* The entries of row v are start[v] ... end[v] - 1. */
 typedef struct rows {
-    /* [n_vertices] begin and end of each vertex's row */
+    /* start[n_vertices + 1], end[n_vertices + 1] */
     int64_t *start, *end;
     entry_t *entry;
 } rows_t;
@@ -238,8 +240,9 @@ static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Transpose the rows: put each entry into the row of its other vertex.  The entries of a new row
- * come in ascending order, so entries of the same vertex follow each other and are merged. */
+/* Transpose the rows: put each entry of row v into the row of its vertex `to`.  The entries of a
+ * new row come in ascending order, so entries of the same vertex follow each other and are
+ * merged. */
 static void transpose(const rows_t *from, int32_t n, rows_t *out)
 {
     memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);
@@ -303,7 +306,7 @@ static int merge_pairs(plb_parts_t *self, plb_err_t *err)
     const int64_t most = 2 * both.sent.start[n];
     if (most > INT32_MAX) {
         ret = PLB_FAIL(err, PLB_ERR_VALUE,
-                       "%lld ends of edges between objects: expected fewer than 2^31",
+                       "the edges between objects have %lld ends: expected fewer than 2^31",
                        (long long)most);
         goto out;
     }

@@ -8,11 +8,12 @@ typedef struct plb_migration {
                            */
 } plb_migration_t;
 
-/* All zeros: empty.  The owner frees `entry`. */
+/* A journal that is set to {0} is empty.  The owner frees `entry`. */
 typedef struct plb_journal {
     plb_migration_t *entry; /* [n] in the order of the migrations */
     int64_t n, room;
-    double before; /* the value that the migrations should reduce, before the first of them */
+    double before; /* the value that the migrations should reduce (e.g. the maximum), before the
+                      first entry */
 } plb_journal_t;
 
 /* A reduction of the maximum by less than this fraction is not worth its migrations. */
@@ -26,8 +27,8 @@ static inline int plb_journal_add(plb_journal_t *self, int32_t object, int32_t f
     return PLB_OK;
 }
 
-/** If the migrations have reduced the value to this fraction of `before`, forget them, so that
- * they stay.  now: the value now. */
+/** If the value is now at most `fraction` of `before`, forget the migrations: they can no longer
+ * be undone.  now: the present value. */
 static inline void plb_journal_keep(plb_journal_t *self, double now, double fraction)
 {
     if (now <= fraction * self->before) {

@@ -57,7 +57,7 @@ void plb_memory_add(plb_memory_t *self, int64_t i, int32_t r)
     }
     self->left[r] -= plb_memory_cost(self, i, r);
     if (shares(self, i) && plb_keys_add(&self->pairs, pair_of(self, i, r), &k, NULL) == PLB_OK) {
-        self->uses[k]++; /* cannot fail: there is space for all pairs */
+        self->uses[k]++; /* plb_keys_add cannot fail: there is space for all pairs */
     }
 }
 

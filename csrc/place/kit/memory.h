@@ -10,7 +10,8 @@
 
 typedef struct plb_memory {
     const plb_snapshot_t *in;
-    int64_t *left;    /* [p] bytes, negative if a limit is exceeded; NULL: there are no limits */
+    int64_t *left;    /* [p] free bytes of each rank, negative if its limit is exceeded; NULL:
+                         there are no limits */
     plb_keys_t pairs; /* pairs of a rank and a block; the key is rank * n_blocks + block */
     int32_t *uses;    /* for each pair: number of objects on its rank that use its block */
 } plb_memory_t;
@@ -20,7 +21,7 @@ typedef struct plb_memory {
 int plb_memory_init(plb_memory_t *self, const plb_snapshot_t *in, int64_t pairs, plb_err_t *err);
 void plb_memory_free(plb_memory_t *self);
 
-/** Return the bytes that object i would need on rank r, if it is not there yet. */
+/** Return the bytes that object i, which is not on rank r, would need there. */
 int64_t plb_memory_cost(const plb_memory_t *self, int64_t i, int32_t r);
 
 static inline bool plb_memory_fits(const plb_memory_t *self, int64_t i, int32_t r)

@@ -16,8 +16,8 @@ static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t
     return at;
 }
 
-/* Make a net of the pins from the end of the previous net up to index `at`, if they are two or
- * more. */
+/* Make a net of the pins from the end of the previous net up to index `at`, if there are at least
+ * two. */
 static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
 {
     if (at - self->net_start[*n_nets] > 1) {
@@ -55,7 +55,8 @@ int plb_parts_nets(plb_parts_t *self, plb_err_t *err)
     const int64_t nets = in->n_multicasts + in->n_edges;
     const int64_t pins = in->n_multicasts + in->n_pins + 2 * in->n_edges;
     PLB_FAIL_IF(pins > INT32_MAX - 1, err, PLB_ERR_VALUE,
-                "%lld pins: expected fewer than 2^31 - 1", (long long)pins);
+                "the edges and multicasts have %lld pins: expected fewer than 2^31 - 1",
+                (long long)pins);
     PLB_NEW(self->net_start, nets + 1);
     PLB_NEW(self->pin, pins);
     PLB_NEW_EACH(nets, self->net_weight, weight);

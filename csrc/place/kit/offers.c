@@ -7,7 +7,8 @@
 #include "base/sort.h"
 
 /* Sort objects by rank without unpredictable branches: each object is written to the next place of
- * its rank, but this place advances only if the object may be given away. */
+ * its rank, but this place advances only if the object may be given away.  Objects of ranks that
+ * give nothing away are all written to item[behind]. */
 static void list(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives, double most,
                  int64_t behind)
 {

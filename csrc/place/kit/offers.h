@@ -12,19 +12,20 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] begin and end of each rank's entries */
     plb_item_t *item;     /* [entries] load and number of each object */
     uint8_t *sorted;      /* [p] whether the rank's list is sorted */
-    int32_t *next, *prev; /* [entries] if entry k was taken, the search for the nearest one that
-                             was not taken continues at next[k] upwards, at prev[k] downwards */
+    int32_t *next, *prev; /* [entries] if entry k was taken, the search for the nearest entry
+                             that was not taken continues at next[k] upwards, at prev[k]
+                             downwards; if not, both are k */
     plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
 
 /** List the objects that may migrate, have a load above 0 and at most `most`, and are on a rank r
- * with gives[r].  Borrows nothing.  Free `self` also after a failure. */
+ * whose gives[r] is not 0.  Borrows nothing.  Free `self` also after a failure. */
 int plb_offers_init(plb_offers_t *self, const plb_ranks_t *ranks, const uint8_t *gives,
                     double most, plb_err_t *err);
 void plb_offers_free(plb_offers_t *self);
 
-/** Sort the entries of rank r, unless they are sorted.  Call it before the functions below. */
+/** Sort the entries of rank r, unless they are sorted.  Call this before the functions below. */
 void plb_offers_sort(plb_offers_t *self, int32_t r);
 
 /** Return the first entry of rank r, taken or not, with at least this load; end[r]: there is none.

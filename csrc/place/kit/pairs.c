@@ -1,14 +1,14 @@
 /* Pairs of ranks exchange sets of objects.
  *
  * The most loaded rank, the donor, exchanges a set of its objects for a set of objects of another
- * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those with the
- * most room first:
+ * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those that can
+ * take the most load first:
  *   - If a partner can take the donor's whole excess and stay within the limit, the search ends.
  *     Of the exchanges with this partner that do this, the one with the fewest migrations is made.
  *   - If not, an exchange is made that leaves some excess on one of the two ranks: of all that
  *     were found, the one that leaves least.  The more partners were tried, the more it may leave.
  *
- * So an excess shrinks as it goes from rank to rank, until it meets a set that fits.
+ * So an excess shrinks as it goes from rank to rank, until a set of objects removes it.
  *
  * If no exchange reduces the excess, the limit cannot be met.  Then bisection finds a higher
  * limit, as in the multifit method for bins (Coffman, Garey, Johnson 1978).
@@ -16,9 +16,9 @@
  * For each rank, the subsets of a few of its objects are listed by load.  One pass through two
  * such lists finds the pairs of subsets that fit.
  *
- * Ties: the partner with the most room, then the lowest rank; then the lightest set of the
- * partner, then the lightest set of the donor, then the set without the object that came to its
- * rank first. */
+ * Ties: the partner that can take the most load, then the lowest rank; then the lightest set of
+ * the partner, then the lightest set of the donor, then the set without the object that came to
+ * its rank first. */
 #include "place/kit/pairs.h"
 
 #include <math.h>
@@ -31,14 +31,16 @@
 #include "place/kit/members.h"
 
 enum {
-    EASY = 8,    /* with the first EASY partners, only FEW objects of each rank take part */
-    FEW = 5,     /* at most this many objects of a rank take part in such an exchange */
-    MOST = 8,    /* ... and in an exchange with a later partner */
-    TRIES = 256, /* for one donor, at most this many partners are tried */
+    EASY = 8,    /* number of partners that are tried with at most FEW objects of each rank */
+    FEW = 5,     /* largest number of objects of a rank in an exchange with one of the first EASY
+                    partners */
+    MOST = 8,    /* largest number of objects of a rank in an exchange with a later partner */
+    TRIES = 256, /* largest number of partners that are tried for one donor */
     /* for each set of the partner, at most this many fitting sets of the donor are compared */
     SCAN = 4,
-    KNOWN = 8, /* after this part of the migrations, their number can be foreseen */
-    CHEAP = 2, /* an exchange with at most this many migrations is made at once */
+    KNOWN = 8, /* after 1 / KNOWN of the allowed migrations, the total number can be estimated */
+    CHEAP = 2, /* if an exchange removes the excess with at most this many migrations, the search
+                  for a better one ends */
 };
 /* After an exchange, at most this fraction of the excess may remain. */
 static const double PART = 0.9;
@@ -64,8 +66,8 @@ typedef struct thing {
 
 typedef struct set {
     double load;
-    int32_t mask;
-    int32_t cost; /* number of objects in the set that have not left the snapshot's rank yet */
+    int32_t mask; /* bit k: whether the set contains thing[k] of its side */
+    int32_t cost; /* number of objects in the set that are still on their rank in the snapshot */
 } set_t;
 
 /* Some objects of a rank, and all subsets of them, sorted by load.  A set that is heavier than any
@@ -73,7 +75,7 @@ typedef struct set {
 typedef struct side {
     int32_t r;
     int32_t n_things, n_sets;
-    int32_t after; /* the thing after the last one, on the same rank; -1: none */
+    int32_t after; /* the rank's next thing, which is not in thing[] yet; -1: none */
     int32_t thing[MOST];
     set_t set[(1 << MOST) + 1];
 } side_t;
@@ -86,25 +88,26 @@ typedef struct partner {
 
 typedef struct pairs {
     plb_ranks_t *ranks;
-    thing_t *thing;     /* [problem->n] */
+    thing_t *thing;     /* [problem->n] all objects that may migrate, rank by rank */
     plb_members_t on;   /* the things on each rank, without those of load 0 */
-    plb_heap_t donor;   /* key: -seconds above the limit */
-    plb_heap_t partner; /* key: -gap, the load that the rank can still take */
+    plb_heap_t donor;   /* ranks above the limit; key: -seconds above the limit */
+    plb_heap_t partner; /* the other ranks; key: -gap (load that the rank can take) */
     partner_t *front;   /* [n_front <= TRIES] partners that were taken from the heap, in the same
                            order: most donors try the same ones */
     int32_t n_front;
-    side_t *side;       /* [TRIES, or p if that is less] */
-    side_t **free_side; /* [n_free] those that no partner in `front` has */
+    side_t *side;       /* [TRIES, or p if that is less] storage for the sides of the partners in
+                           `front` */
+    side_t **free_side; /* [n_free] entries of side[] that no partner in `front` uses */
     int32_t n_free;
-    plb_journal_t journal; /* migrations since the maximum was last reduced by more than NEAR */
+    plb_journal_t journal; /* migrations since the maximum was last reduced by much */
     double work;           /* number of sets that may still be examined */
-    int64_t away;          /* objects that are not on the snapshot's rank */
-    int64_t most_away;     /* with more of them, the search ends */
+    int64_t away;          /* number of objects that are not on their rank in the snapshot */
+    int64_t most_away;     /* the search ends if `away` is larger than this */
     double excess;         /* seconds above the limit, sum of all donors */
     int64_t away_before;   /* `away` and `excess` when the search for this limit began */
     double excess_before;
     double check, goal; /* when `work` has fallen to `check`, `excess` must be at most `goal` */
-    side_t from;        /* the donor */
+    side_t from;        /* the sets of the donor */
 } pairs_t;
 
 /* The exchange to make: `give` and `back` are bit masks over the things of the donor and of the
@@ -158,7 +161,7 @@ static void list_nothing(const pairs_t *self, side_t *side, int32_t r)
     side->set[0] = (set_t){0.0, 0, 0};
 }
 
-/* Ask for the first objects of a rank, which the processor needs soon. */
+/* Load the first objects of a rank into the cache, because they are needed soon. */
 static void prefetch(const pairs_t *self, int32_t r)
 {
     int32_t i = self->on.head[r];
@@ -250,7 +253,7 @@ static void look(pairs_t *self, int32_t at, exchange_t *best)
         }
         const double too_light = of.excess - ((end - 1)->load - back->load);
         if (give == end && too_light * of.slow_from > found.over) {
-            break; /* the other sets of the partner are even heavier */
+            break; /* the partner's next sets are even heavier */
         }
         if (give > from->set) {
             consider(self, to, &of, give - 1, back, &found);
@@ -376,7 +379,7 @@ static void undo(pairs_t *self)
     }
 }
 
-/* Return the seconds of the slowest rank. */
+/* Return the seconds of the slowest rank, or the limit if no rank exceeds it. */
 static double longest(const pairs_t *self)
 {
     return self->ranks->limit - (self->donor.n > 0 ? self->donor.item[0].key : 0.0);
@@ -404,7 +407,8 @@ static int relieve(pairs_t *self, bool *helps, plb_err_t *err)
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-/* Whether it is time for a check, and the excesses have hardly fallen since the last one. */
+/* Whether it is time for a check, and the sum of the excesses has hardly fallen since the last
+ * check. */
 static bool stalls(pairs_t *self)
 {
     if (self->work > self->check) {
@@ -416,8 +420,9 @@ static bool stalls(pairs_t *self)
     return hardly;
 }
 
-/* Whether too many objects will migrate: each donor has yet to give one away, and the last part of
- * the excess needs more migrations than the first. */
+/* Whether too many objects will migrate.  Each donor must still give at least one object away, and
+ * the rest of the excess is assumed to need as many migrations per second as the part that was
+ * removed. */
 static bool too_many(const pairs_t *self)
 {
     const int64_t moves = self->away - self->away_before;
@@ -465,7 +470,8 @@ static int meet(pairs_t *self, double limit, double enough, bool *met, plb_err_t
     return ret;
 }
 
-/* Meet the limit; if that is impossible, the lowest limit that can be met. */
+/* Meet the limit; if that fails, search by bisection for the lowest limit that can be met, until
+ * `work` is used up.  If even aim->useless cannot be met, end at once. */
 static int search(pairs_t *self, const plb_pairs_aim_t *aim, plb_err_t *err)
 {
     bool met = true;
@@ -484,8 +490,8 @@ static int search(pairs_t *self, const plb_pairs_aim_t *aim, plb_err_t *err)
     }
     while (ret == PLB_OK && self->work > 0.0) {
         const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
-        /* the search ends if it could gain too little, or, due to rounding, if a step does not
-         * shorten the interval low ... most */
+        /* the search ends if it could gain too little, or if a step does not shorten the interval
+         * low ... most, due to rounding */
         if (most - low <= 2.0 * PLB_JOURNAL_NEAR * limit || !(most - low < before)) {
             break;
         }

@@ -21,8 +21,7 @@ void plb_parts_free(plb_parts_t *self)
 /* ---- vertices and shares -------------------------------------------------------------------- */
 
 /* Compute each rank's share of the load that may migrate, such that all ranks end at the same
- * time.  A rank that takes longer with its background and fixed objects alone gets a share of 0.
- */
+ * time.  A rank whose background and fixed objects alone take longer gets a share of 0. */
 static void fill_shares(plb_parts_t *self, double movable)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -78,8 +77,8 @@ out:
     return ret;
 }
 
-/* Set vertex[], the vertex of each object; anchors: whether each rank has a vertex, too, for its
- * fixed objects. */
+/* Set vertex[], the vertex of each object, and fixed[].  anchors: whether each rank has an
+ * additional vertex for its fixed objects. */
 static void number_objects(plb_parts_t *self, bool anchors)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -142,8 +141,8 @@ out:
 
 /* ---- migration cost ------------------------------------------------------------------------- */
 
-/* Return the assumed size of an object without `bytes`: the mean number of bytes that an object
- * communicates in an iteration. */
+/* Return the assumed size of an object if the snapshot has no `bytes`: the mean number of bytes
+ * that an object sends in an iteration. */
 static double bytes_of_unknown(const plb_snapshot_t *in)
 {
     double total = 0.0;
@@ -172,7 +171,8 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         total += cost[v];
     }
     const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
-    for (int32_t v = 0; v < n; v++) { /* at least 1 for an object, so that it stays in a tie */
+    for (int32_t v = 0; v < n; v++) { /* at least 1 for an object, so that in a tie the object
+                                         stays */
         self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;

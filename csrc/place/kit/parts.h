@@ -1,11 +1,11 @@
 /* What strategies that use a partitioner have in common: objects of a snapshot become vertices,
  * ranks become parts.
  *
- * A vertex is an object that may migrate.  In addition, the objects of a rank that may not migrate
- * are together one vertex.  It has no weight, is fixed in the rank's part, and attracts the
- * objects that communicate with it.  This vertex is left out if the partitioner takes no fixed
- * vertices.  A part's share follows from the load of the rank's fixed objects, its background and
- * its speed. */
+ * A vertex is an object that may migrate.  If some objects may not migrate, each rank has an
+ * additional vertex, which stands for its fixed objects together.  This vertex has no weight, is
+ * fixed in the rank's part, and attracts the objects that communicate with it.  These vertices are
+ * left out if the partitioner takes no fixed vertices.  A part's share follows from the load of
+ * the rank's fixed objects, its background and its speed. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,9 +16,11 @@
 typedef struct plb_parts {
     plb_problem_t problem;
     plb_question_t question;
-    int32_t n;       /* number of vertices that are objects; the fixed vertices follow */
-    double per_byte; /* edge or net weight of a byte that is sent in an iteration */
+    int32_t n;       /* number of vertices that are objects; the vertices of the ranks' fixed
+                        objects follow */
+    double per_byte; /* edge or net weight for each byte that is sent in an iteration */
     int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
+    /* arrays that `question` borrows */
     int32_t *weight, *fixed, *old, *old_cost;
     double *share;
     int32_t *start, *to, *edge_weight;
@@ -30,26 +32,28 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
                    uint64_t seed, plb_err_t *err);
 void plb_parts_free(plb_parts_t *self);
 
-/** Add the edges between vertices.  Their weight is the sum of the bytes in both directions; a
- * multicast is an edge to each receiver.  The neighbours of a vertex are ascending; if the
- * snapshot's edges already have this order, `self` borrows them. */
+/** Add the edges between vertices.  The weight of an edge is the sum of the bytes in both
+ * directions; a multicast is an edge to each receiver.  The neighbours of a vertex are ascending;
+ * if the snapshot's edges already have this order, `self` borrows them. */
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 
-/** Add a net for each multicast (sender and receivers) and for each edge.  Its weight is the
- * number of bytes that are sent in an iteration. */
+/** Add a net for each multicast (sender and receivers) and for each edge.  The weight of a net is
+ * the number of bytes that are sent in an iteration. */
 int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
 
-/** Add the cost of migrations.  Call it after plb_parts_graph or plb_parts_nets.  An object that
- * leaves its rank costs its bytes once, and communication costs its bytes `iterations` times.  An
- * object without `bytes` costs the mean bytes that an object communicates in one iteration. */
+/** Add the cost of migrations.  Call this after plb_parts_graph or plb_parts_nets.  An object that
+ * leaves its rank costs its bytes once, and communication costs its bytes `iterations` times.  If
+ * the snapshot has no `bytes`, each object costs the mean bytes that an object sends in one
+ * iteration. */
 int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
 
-/** Return the cut of a graph plus the cost of migrations, in the same units. */
+/** Return the cut of the graph plus the cost of migrations, in units of the edge weights.  Call
+ * this after plb_parts_graph and plb_parts_keep. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Renumber parts that have equal shares such that few bytes move (relabel.h); an object of
- * unknown size counts as one byte.  Does nothing if there are fixed vertices, which determine the
- * numbers. */
+/** Renumber parts that have equal shares such that few bytes move (relabel.h); an object counts as
+ * its `bytes` plus 1, or as 1 byte if the snapshot has no `bytes`.  Does nothing if there are
+ * fixed vertices, which determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 
 /** Let a library, given by name, compute part[].  PLB_ERR_MISSING: the library was not loaded. */
@@ -82,5 +86,5 @@ int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, cons
     }
 #define PLB_PARAM_CYCLES                                                                          \
     {                                                                                             \
-        "cycles", "", "number of V-cycles that refine the answer", 3.0, 0.0, 1000.0               \
+        "cycles", "", "number of V-cycles that refine the partition", 3.0, 0.0, 1000.0            \
     }

@@ -230,8 +230,9 @@ static int bins_init(bins_t *self, const int64_t *room, int32_t n, plb_err_t *er
     return PLB_OK;
 }
 
-/* Return the next bin to try for an object that was taken out of bin `last`; -1: it was in no bin.
- * Bins with as much free memory as `last` are skipped, because they would fail in the same way. */
+/* Return the next bin to try for an object that was taken out of bin `last` (-1: the object was in
+ * no bin); -1: there is none.  Bins with as much free memory as `last` are skipped, because they
+ * would fail in the same way. */
 static int32_t next_bin(const bins_t *bins, int32_t last, int64_t need)
 {
     int32_t r = bins_find(bins, last + 1, need);
@@ -251,7 +252,7 @@ static int does_not_fit(const plb_problem_t *self, int32_t object, int64_t most,
         key_of(self->in, object), (long long)need, (long long)(need - most));
 }
 
-/* Take the present placement if it keeps the limits; *kept: whether it does. */
+/* Write the present placement to rank[]; *kept: whether it keeps the memory limits. */
 static int stay(const plb_problem_t *self, int32_t *rank, bool *kept, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -317,8 +318,9 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
     return ret;
 }
 
-/* Move the largest objects of ranks above their limits to the front of order[], until the other
- * objects keep the limits; return the number of moved objects. */
+/* Copy the largest objects of ranks above their limits to the front of order[], until the other
+ * objects keep the limits; return the number of copied objects.  Before the call, order[] has the
+ * objects that may migrate, the largest first. */
 static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room,
                      plb_item_t *order)
 {
@@ -333,7 +335,8 @@ static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *ro
     return out;
 }
 
-/* Place each object on the rank with the most free memory; false if one does not fit. */
+/* Place each object on the rank with the most free memory; return false if an object does not
+ * fit. */
 static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t n, int64_t *room,
                    plb_heap_t *heap, int32_t *rank)
 {

@@ -13,14 +13,16 @@ typedef struct plb_problem {
     int32_t *object; /* [n] indices of these objects, ascending; NULL: all objects may migrate */
     double *fixed;   /* [p] load of the objects that may not migrate */
     int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
-    int64_t least;   /* smallest memory of an object that may migrate */
+    int64_t least;   /* bytes: smallest memory of an object that may migrate; not set if there are
+                        no limits */
 } plb_problem_t;
 
 /** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads, or
  * there are both shared blocks and memory limits. */
 int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
 
-/** Check that the objects have positions, which this strategy needs; PLB_ERR_VALUE if not. */
+/** Check that the objects have positions (`coords`), which the strategy needs; PLB_ERR_VALUE if
+ * not. */
 int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
                              plb_err_t *err);
 
@@ -35,7 +37,7 @@ void plb_problem_free(plb_problem_t *self);
  * they leave free on rank r, is negative for some r.  left is NULL: there are no limits. */
 int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
 
-/** Return the i-th object that may migrate. */
+/** Return object i, 0 ... n - 1, of those that may migrate. */
 static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
 {
     return self->object == NULL ? (int32_t)i : self->object[i];
@@ -50,19 +52,19 @@ static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_
 /** Whether all ranks have the same speed and background, and all objects may go to any rank. */
 bool plb_problem_all_alike(const plb_problem_t *self);
 
-/** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids are
- * indices among these objects. */
+/** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids in *out
+ * are indices among these objects; plb_loads_free frees its arrays. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
-/** Place by memory alone, into rank[n_objects]: each object goes to the first rank where it fits,
- * largest objects first, with backtracking for a bounded number of steps.  If this fails, take the
- * present placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too.  Fixed
- * objects stay. */
+/** Place by memory alone; there must be memory limits.  Writes the rank of each object that may
+ * migrate to rank[n_objects].  Each object goes to the first rank where it fits, largest objects
+ * first, with backtracking for a bounded number of steps.  If this fails, take the present
+ * placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Repair a placement that exceeds memory limits.  Ranks above their limits give their largest
- * objects to the ranks with the most free memory.  If these do not fit there, plb_problem_pack
- * places all objects. */
+ * objects to the ranks with the most free memory.  If the objects do not fit there,
+ * plb_problem_pack places all objects. */
 int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
 
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */

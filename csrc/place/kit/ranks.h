@@ -18,13 +18,13 @@ typedef struct plb_ranks {
     double heaviest; /* largest load of one object that may migrate */
 } plb_ranks_t;
 
-/** Sum the loads of the ranks, with the objects on rank[], which the caller owns.  Free `self`
- * also after a failure. */
+/** Sum the loads of the ranks, if object i is on rank[i]; the caller owns rank[].  `limit` and
+ * allowed[] are not set (plb_ranks_allow).  Free `self` also after a failure. */
 int plb_ranks_init(plb_ranks_t *self, const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 void plb_ranks_free(plb_ranks_t *self);
 
-/** Return the seconds of an iteration if all ranks ended together; with equal speeds, their mean
- * time. */
+/** Return the seconds of an iteration if all ranks ended at the same time; with equal speeds, this
+ * is the mean of the ranks' times. */
 double plb_ranks_average(const plb_ranks_t *self);
 
 /** Set `limit`, and compute `allowed` from it. */

@@ -54,9 +54,9 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     return ret;
 }
 
-/* Compute cost[k], the smallest sum of half perimeters of columns for the k largest shares, and
- * from[k], the index of the first share in the last of these columns.  above[k]: the sum of the k
- * largest shares. */
+/* Divide the processors with the k largest shares into columns such that the sum of the half
+ * perimeters of their rectangles, cost[k], is smallest.  from[k]: index of the first share in the
+ * last of these columns.  above[k]: the sum of the k largest shares. */
 static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
                 int32_t *from)
 {
@@ -103,7 +103,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     PLB_NEW0(of, p);
     PLB_TRY(plb_loads_sorted(&order, share, p, PLB_DESCENDING, err));
     above[0] = 0.0;
-    /* processors without a share stay in column 0, which has the largest share */
+    /* processors without a share stay in column 0, that of the largest share */
     for (; n < p && share[order.item[n].id] > 0.0; n++) {
         above[n + 1] = above[n] + share[order.item[n].id];
     }

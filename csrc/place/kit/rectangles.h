@@ -4,7 +4,7 @@
  * The method is column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on
  * heterogeneous platforms", IEEE TPDS 12, 2001): the grid is cut into columns, and each column
  * into the rectangles of its processors.  The sum of half perimeters (width + height) measures the
- * communication between neighbours.  The sum is smallest if the processors of a column have
+ * communication between neighbours.  This sum is smallest if the processors of a column have
  * similar shares; dynamic programming finds the best columns. */
 #pragma once
 
@@ -15,7 +15,7 @@
 /** Find column[i], the column of processor i with share[i] >= 0, for a grid of rows x cols;
  * columns are numbered in the order of their lowest processors.  *perimeter: the sum of the half
  * perimeters, in grid cells.  Ties: the column with the smallest shares gets the most processors.
- * O(p^2). */
+ * Time: O(p^2). */
 int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
                            int32_t *column, double *perimeter, plb_err_t *err);
 

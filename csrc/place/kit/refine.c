@@ -11,18 +11,19 @@
  *
  * The most loaded donor (ties: the lowest rank) gives an object to the receiver that can take the
  * most load (ties: the lowest rank).  It gives the lightest object that removes its excess in one
- * move or, if that does not fit, the heaviest object that fits (ties: the lowest index first).  A
- * donor that has come below the threshold becomes a receiver.  If no object of the most loaded
- * donor fits anywhere, further moves cannot shorten the iteration.  Then pairs of ranks exchange
- * sets of objects (pairs.c), down to the lowest threshold that they can meet.  If a bound
- * (plb_bound_pieces) shows that no placement meets the threshold, they begin with a threshold just
- * above the bound: each threshold that is missed costs much time, most of all if it is missed by
- * little.
+ * move (ties: the lowest index) or, if that does not fit, the heaviest object that fits (ties: the
+ * highest index).  A donor that has come below the threshold becomes a receiver.  If no object of
+ * the most loaded donor fits anywhere, further moves cannot shorten the iteration.  Then pairs of
+ * ranks exchange sets of objects (pairs.c), down to the lowest threshold that they can meet.  If a
+ * bound (plb_bound_pieces) shows that no placement meets the threshold, these exchanges begin with
+ * a threshold just above the bound: each threshold that is missed costs much time, most of all if
+ * it is missed by little.
  *
- * RefineSwapLB (Menon 2.3.1) first "swaps chares between processors in order to reduce the load on
- * the overloaded processor without overloading the other".  The donor's partner is the first rank
- * with which a swap is possible, among the 256 ranks that can take the most load.  The difference
- * of the two objects' loads removes the excess, or else is as large as the partner can take. */
+ * Before these exchanges of sets, RefineSwapLB (Menon 2.3.1) "swaps chares between processors in
+ * order to reduce the load on the overloaded processor without overloading the other".  The
+ * donor's partner is the first rank with which a swap is possible, among the 256 ranks that can
+ * take the most load.  The difference of the two objects' loads removes the excess, or else is as
+ * large as the partner can take. */
 #include "place/kit/refine.h"
 
 #include <math.h>
@@ -38,7 +39,7 @@
 #include "place/kit/pairs.h"
 
 enum {
-    TRIES = 256, /* ranks that are tried for a swap */
+    TRIES = 256, /* number of ranks that are tried for a swap */
 };
 
 /* An excess below this fraction of the threshold is due to rounding, and not a reason to move. */
@@ -53,15 +54,17 @@ typedef struct refiner {
     plb_offers_t offers; /* objects of the donors */
     plb_offers_t others; /* objects of the other ranks; listed when the first swap is tried */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* key: -(allowed - load), the negated load that the rank can still take
-                          */
+    plb_heap_t receiver; /* ranks below the limit; key: -(allowed - load), the negated load that
+                            the rank can still take */
     plb_heap_t full;     /* like `receiver`, but ranks without memory for any object, which can
                             still swap objects */
-    plb_item_t *aside;   /* [n_aside] receivers without enough memory for the current object */
+    plb_item_t *aside;   /* [n_aside] receivers without enough memory for the current object, or
+                            without a possible swap */
     int32_t n_aside;
     uint8_t *gives;            /* [p] whether the rank is a donor */
     uint8_t *returns;          /* [p] whether the rank is no donor */
-    int64_t moves, most_moves; /* with more moves, the refinement gives up */
+    int64_t moves, most_moves; /* moves: number so far; if it exceeds most_moves, the refinement
+                                  gives up */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -184,7 +187,8 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* Find a swap of the donor with rank r that is worth two migrations; a sum of 0: there is none. */
+/* Find a swap of the donor with rank r that is worth two migrations; if there is none, the sum of
+ * the result is 0. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
@@ -336,7 +340,8 @@ static int refine(const plb_problem_t *problem, double overload, double least, b
     plb_refined_t reached = {.before = plb_ranks_max(&self.ranks)};
     reached.limit =
         fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
-    if (swaps && reached.before > reached.limit) { /* else nearly equal objects are swapped */
+    if (swaps && reached.before > reached.limit) { /* below the bound, nearly equal objects would
+                                                      be swapped */
         PLB_TRY(raise_limit(&self, &reached, err));
     }
     plb_ranks_allow(&self.ranks, reached.limit);

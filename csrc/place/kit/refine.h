@@ -11,7 +11,7 @@
 typedef struct plb_refined {
     double limit, before, after;
     bool exchanged; /* whether pairs of ranks have exchanged sets of objects (pairs.h) */
-    bool raised;    /* whether the threshold is higher than it should be, because of a bound */
+    bool raised;    /* whether plb_bound_raise (bound.h) has raised the threshold */
 } plb_refined_t;
 
 /* A refinement of rank[n_objects].  The memory limits must hold before the call, and they hold
@@ -24,8 +24,8 @@ typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int3
 int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
                plb_err_t *err);
 
-/** Like plb_refine, but a rank is overloaded if it takes more than `limit` seconds.  Gives up
- * after more than `most_moves` migrations. */
+/** Like plb_refine, but a rank is overloaded if it takes more than `limit` seconds.  Gives up if
+ * more than `most_moves` migrations are needed. */
 int plb_refine_to(const plb_problem_t *problem, double limit, int64_t most_moves, int32_t *rank,
                   plb_refined_t *out, plb_err_t *err);
 
@@ -34,9 +34,9 @@ int plb_refine_to(const plb_problem_t *problem, double limit, int64_t most_moves
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     plb_refined_t *out, plb_err_t *err);
 
-/** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges:
- * whether to exchange pairs of objects if no object fits, for up to a tenth of a second. cost[2]:
- * seconds per message and per byte, which count as part of the sender's time (RefineCommLB); NULL:
- * messages do not count. */
+/** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
+ * excess is left, exchange pairs of objects (for about a tenth of a second at most), then go on as
+ * in RefineSwapLB.  cost[2]: seconds per message and per byte; the sender's time includes these
+ * (RefineCommLB).  NULL: messages take no time. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);

@@ -11,14 +11,17 @@
  * communication (or the largest saving) per second of load: removing an excess is a knapsack
  * problem, and this is its greedy rule.  With
  *     gain(i, r) = bytes that i exchanges with rank r - bytes that it exchanges with its own rank
- * the object with the largest gain(i, r) / load[i] goes (ties: the lowest index), to the rank r
- * with the largest gain (ties: the lowest) of those that then stay below the threshold.  For
- * RefineCommLB the gain is the time that the two ranks together save by sending less.
+ * the object with the largest gain(i, r) / load[i] goes (ties: the heaviest, so that few objects
+ * migrate; then the highest index), to the rank r with the largest gain (ties: the lowest) of
+ * those that then stay below the threshold.  Of the ranks with which object i does not
+ * communicate, only the one that can take the most load is considered.  For RefineCommLB the gain
+ * is the time that the two ranks together save by sending less.
  *
  * The most loaded rank (ties: the lowest) gives away its excess first, then the next most loaded
  * one, and so on.  If a rank cannot get below the threshold, its time becomes the threshold for
- * the ranks after it, since the iteration takes that long anyway.  If an excess is left, exchanges
- * (swaps.h) reduce it; if the loads alone are still above the threshold, RefineSwapLB follows. */
+ * the ranks after it, since the iteration takes that long anyway.  If an excess is left and
+ * exchanges are wanted, these reduce it (swaps.h); if the loads alone are still above the
+ * threshold, RefineSwapLB follows. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -38,15 +41,17 @@ static const double SLACK = 1e-9;
 typedef struct mover {
     plb_ranks_t ranks;
     plb_affinity_t affinity;
-    plb_offers_t offers; /* objects of the donors, in lists that are not sorted */
+    plb_offers_t offers; /* objects of the donors */
     double *comm; /* [p] seconds that each rank spends on sending; NULL: messages do not count */
     double limit; /* seconds: the threshold */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* key: -gap; the gap is the load that the rank can still take.  A key
                             that is too low is corrected when it is on top */
-    plb_heap_t object;   /* objects of the current donor, key: -value; an entry counts only if its
-                            key is still the object's -value */
+    plb_heap_t object;   /* objects of the current donor by their turns, key: -value; an entry
+                            counts only if its key is still the object's -value */
     double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
+    int32_t *turn;       /* [n_objects] number of an object of the current donor, counted from the
+                            heaviest one */
     double *sent;        /* [p] cost of the current object's messages to each rank */
     double *received;    /* [p] cost of the current object's messages from each rank */
     int32_t *touched;    /* [n_touched] ranks for which `sent` or `received` is not 0 */
@@ -55,7 +60,7 @@ typedef struct mover {
 } mover_t;
 
 typedef struct way {
-    int32_t to; /* rank to which the object should go; -1: there is none */
+    int32_t to; /* rank to which the object should go; -1: no rank can take it */
     double gain;
 } way_t;
 
@@ -77,7 +82,8 @@ static double gap(const mover_t *self, int32_t r)
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-/* Fill sent[], received[] and touched[] for object i; return the cost of all that it sends. */
+/* Fill sent[], received[] and touched[] for object i; return the cost of all messages that object
+ * i sends. */
 static double fill_messages(mover_t *self, int32_t i)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -176,7 +182,7 @@ static void offer(mover_t *self, int32_t i, double value)
 {
     self->value[i] = value;
     if (value > -INFINITY) {
-        plb_heap_push(&self->object, (plb_item_t){-value, i});
+        plb_heap_push(&self->object, (plb_item_t){-value, self->turn[i]});
     }
 }
 
@@ -210,12 +216,12 @@ static void update_partners(mover_t *self, int32_t i, int32_t donor)
 
 /* ---- one rank ------------------------------------------------------------------------------- */
 
-/* Return the donor's next object, with its target and an up-to-date gain. */
+/* Set *object to the donor's next object, and return its target and its gain, both up to date. */
 static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
 {
     while (self->object.n > 0) {
         const plb_item_t top = plb_heap_pop(&self->object);
-        const int32_t i = *object = top.id;
+        const int32_t i = *object = self->offers.item[self->offers.end[donor] - 1 - top.id].id;
         if (self->ranks.rank[i] != donor || -top.key != self->value[i]) {
             continue;
         }
@@ -240,10 +246,13 @@ static void sort_receivers(mover_t *self)
 
 static void offer_all(mover_t *self, int32_t donor)
 {
-    const plb_offers_t *offers = &self->offers;
+    plb_offers_t *offers = &self->offers;
+    plb_offers_sort(offers, donor);
     self->object.n = 0;
-    for (int64_t k = offers->start[donor]; k < offers->end[donor]; k++) {
+    int32_t turn = 0;
+    for (int64_t k = offers->end[donor]; k-- > offers->start[donor];) {
         const int32_t i = offers->item[k].id;
+        self->turn[i] = turn++;
         if (self->ranks.rank[i] == donor) {
             offer(self, i, value_of(self, i, way_of(self, i)));
         }
@@ -311,8 +320,8 @@ static void find_ranks(mover_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Return the largest possible size of a donor's heap: an entry for each of its objects, and one
- * more for each move of a partner. */
+/* Return the largest possible size of a donor's heap `object`: an entry for each of its objects,
+ * and one more for each move of one of their partners. */
 static int64_t largest_heap(const mover_t *self)
 {
     int64_t most = 0;
@@ -330,7 +339,7 @@ static int64_t largest_heap(const mover_t *self)
 static void mover_free(mover_t *self)
 {
     PLB_FREE(self->comm, self->donor.item, self->receiver.item, self->object.item, self->value,
-             self->sent, self->received, self->touched, self->gives);
+             self->turn, self->sent, self->received, self->touched, self->gives);
     plb_affinity_free(&self->affinity);
     plb_offers_free(&self->offers);
     plb_ranks_free(&self->ranks);
@@ -369,9 +378,8 @@ out:
     return ret;
 }
 
-/* If loads alone are still above the limit, go on as in RefineSwapLB, and keep the result if it
- * makes the slowest rank faster.  (Objects without communication have left in the order of their
- * indices, so the remaining ones may fit nowhere.) */
+/* If the loads alone, without messages, are still above the limit, go on as in RefineSwapLB, and
+ * keep the result if the slowest rank becomes faster. */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, plb_err_t *err)
 {
@@ -384,7 +392,7 @@ static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, dou
         fastest = fmax(fastest, plb_speed(problem->in, r));
     }
     if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
-        return ret; /* the heaviest object alone takes as long: no gain is possible */
+        return ret; /* the limit is met, or the heaviest object alone takes as long */
     }
     PLB_NEW(other, problem->in->n_objects);
     memcpy(other, ranks->rank, size);
@@ -416,7 +424,7 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
         plb_affinity_of_ranks(in, rank, alpha, beta, self.comm);
     }
     self.limit = overload * (plb_ranks_average(&self.ranks) + mean_comm(&self));
-    if (exchanges) { /* the thesis does not raise its limit */
+    if (exchanges) { /* without exchanges, the limit is that of Menon's thesis */
         bool raised;
         self.limit = fmax(self.limit, plb_bound(&self.ranks, 0.0));
         PLB_TRY(plb_bound_raise(problem, &self.limit, &raised, err));
@@ -434,6 +442,7 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
     }
     PLB_NEW(self.object.item, largest_heap(&self));
     PLB_NEW(self.value, in->n_objects);
+    PLB_NEW(self.turn, in->n_objects);
     PLB_NEW(self.touched, p);
     PLB_NEW0_EACH(p, self.sent, self.received);
     const double limit = self.limit;

@@ -18,8 +18,8 @@ enum {
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* A placement made from scratch is worth its migrations only if it reduces the maximum by more
- * than this factor. */
+/* GreedyLB's placement, made from scratch, is worth its migrations only if the old maximum is more
+ * than this factor times the new one. */
 static const double WORTH = 1.005;
 
 /* The search: its limit, and the best placement so far. */
@@ -27,8 +27,8 @@ typedef struct search {
     const plb_problem_t *problem;
     const plb_opts_t *opts;
     double limit;         /* seconds that no rank should exceed */
-    int32_t *best, *rank; /* [n_objects] best: the best placement so far; rank: the placement from
-                             which the search starts */
+    int32_t *best, *rank; /* [n_objects] best: the best placement so far; rank: the placement that
+                             the search starts from and changes */
     double max;           /* seconds of the slowest rank under `best` */
 } search_t;
 
@@ -37,7 +37,7 @@ static bool is_done(const search_t *self)
     return self->max <= self->limit * (1.0 + ROUNDING);
 }
 
-/* Search from self->rank, and keep the result if it is better by more than this factor. */
+/* Search from self->rank, and keep the result if its maximum is lower by more than `factor`. */
 static int search_from(search_t *self, double factor, plb_err_t *err)
 {
     const double useless = factor > 1.0 ? fmax(self->max / factor, self->limit) : INFINITY;
@@ -108,7 +108,7 @@ int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, plb_
     if (self.max > WORTH * self.limit) {
         PLB_TRY(from_greedy(&self, err));
     }
-    if (problem->room == NULL) {
+    if (problem->room == NULL && problem->n > 0) {
         PLB_TRY(from_changes(&self, err));
     }
     reached->after = self.max;

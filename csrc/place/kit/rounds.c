@@ -110,7 +110,7 @@ out:
     return ret;
 }
 
-/* Return the share of rank r (agent.h), from the arrays above. */
+/* Return the share of rank r (agent.h); it points to the arrays of `self`. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool lenient,
                             int32_t r)
 {
@@ -141,8 +141,8 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool
     return out;
 }
 
-/* Group the ranks by node, if there are several nodes.  Nodes may have any numbers, so they get
- * new ones, from 0. */
+/* Group the ranks by node, if there are several nodes.  The snapshot's nodes may have any numbers,
+ * so they are numbered again from 0. */
 static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     plb_keys_t nodes = {0};

@@ -3,7 +3,7 @@
 
 #include "place/kit/agent.h"
 
-/* The traffic of a placement in rounds: arrays [n_ranks], owned by the caller. */
+/* The traffic of a placement in rounds: arrays [n_ranks] of the caller, all zero at first. */
 typedef struct plb_traffic {
     int64_t rounds;
     int64_t *messages, *bytes; /* number of messages and bytes that each rank has sent */
@@ -11,8 +11,8 @@ typedef struct plb_traffic {
                                   at the same time */
 } plb_traffic_t;
 
-/** Run the agents until the placement is known; `traffic` may be NULL.  The number of threads does
- * not affect the result. */
+/** Run the agents until the placement is known, and write the placement to out[n_objects].
+ * `traffic` may be NULL.  The number of threads does not affect the result. */
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
 

@@ -9,8 +9,8 @@
 
 #include "model/snapshot.h"
 
-/** Whether scattering is possible: all objects may go to any rank, and all ranks are equally fast.
- */
+/** Whether scattering is possible: all objects may migrate, and the snapshot has neither speeds
+ * nor memory limits. */
 bool plb_may_scatter(const plb_snapshot_t *in);
 
 /** Write the new rank of each object to rank[n_objects]. */

@@ -9,9 +9,13 @@
 #include "place/kit/journal.h"
 #include "place/kit/members.h"
 
+/* A step examines at most MOST_NEAR other ranks, among them the ROOMY ranks with the shortest
+ * times.  BLOCK: number of objects whose exchanges are examined together.  NOBODY: no object or
+ * rank. */
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
-/* Largest number of pairs and entries that are examined, which takes about a tenth of a second. */
+/* Largest number of pairs of objects and entries of `affinity` that are examined; this takes about
+ * a tenth of a second. */
 static const double WORK = 2e7;
 
 /* A gain below this fraction of a time is due to rounding. */
@@ -24,15 +28,15 @@ typedef struct swaps {
     plb_affinity_t affinity;
     plb_journal_t journal; /* migrations since the maximum was last reduced by much */
     plb_members_t on;      /* objects of each rank that may migrate */
-    double *talk;   /* [n_objects] cost of the messages between each object and the object of the
-                       last set_talk */
+    double *talk;   /* [n_objects] cost of the messages between each object and object j of the
+                       last call of set_talk */
     int32_t *near;  /* [p] the other ranks that are examined in this step */
-    int32_t *stamp; /* [p] the last step in which each rank was put into `near` */
+    int32_t *stamp; /* [p] the last step in which each rank was considered for `near` */
     int32_t n_near;
 } swaps_t;
 
-/* An object that may change its rank: its load, the cost of all its messages, and the cost of its
- * messages to and from objects on its own rank [0] and on the other rank [1]. */
+/* An object that may change its rank: its load, the cost of all messages that it sends, and the
+ * cost of its messages to and from objects on its own rank [0] and on the other rank [1]. */
 typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
@@ -40,7 +44,8 @@ typedef struct view {
 /* A step: object i moves from rank `from` to rank `to`; object j moves back, unless j is -1. */
 typedef struct step {
     int32_t i, j, from, to;
-    double over, gain; /* seconds above the limit that remain; cost of messages that is saved */
+    double over, gain; /* over: seconds above the limit that remain; gain: cost of messages that is
+                          saved */
 } step_t;
 
 static double seconds(const swaps_t *self, int32_t r)
@@ -184,7 +189,8 @@ static void add_near(swaps_t *self, int32_t r, int32_t stamp)
     }
 }
 
-/* Find the ranks with most room, and some ranks with which objects of rank r communicate. */
+/* Find the ranks with the shortest times, and some ranks with which objects of rank r communicate.
+ * Only ranks below the limit count. */
 static void find_near(swaps_t *self, int32_t r, int32_t stamp)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -279,8 +285,8 @@ static int look_at_near(swaps_t *self, int32_t r, step_t *best)
     return PLB_OK;
 }
 
-/* Make steps until the limit is met, or until none helps the slowest rank.  In the second case,
- * undo the last ones, which have hardly reduced the maximum. */
+/* Make steps until the limit is met, until no step helps the slowest rank, or until the work is
+ * used up.  Unless the limit is met, undo the last steps, which hardly reduced the maximum. */
 static int all_steps(swaps_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

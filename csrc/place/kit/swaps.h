@@ -4,14 +4,15 @@
 #include "place/kit/ranks.h"
 
 /** While the slowest rank takes more than `limit` seconds, move one of its objects to another
- * rank, or exchange it for an object there.  Candidates for the other rank are the ranks with
- * which these objects communicate, and the few ranks that can take the most load.  Of all such
- * steps, take the one after which the slower of the two ranks is fastest.  If several steps reach
- * the limit, take the one of these that saves the most communication.
+ * rank, or exchange the object for one of the other rank.  Candidates for the other rank are the
+ * few ranks with the shortest times, and some of the ranks with which the slowest rank's objects
+ * communicate.  Of all such steps, take the one after which the slower of the two ranks is
+ * fastest.  If several steps reach the limit, take the one of these that saves the most
+ * communication.
  *
- * comm[p]: seconds that each rank spends on sending; NULL: messages are not part of the ranks'
- * times.  alpha, beta: costs of messages as in plb_affinity_init.  Ties: the lowest number of the
- * object, then of the other rank, then of the object there.  Ends if no step helps the slowest
- * rank, or after a bounded amount of work. */
+ * comm[p]: seconds that each rank spends on sending, updated by each step; NULL: messages are not
+ * part of the ranks' times.  alpha, beta: costs of messages as in plb_affinity_init.  Ties: the
+ * lowest number of the object, then of the other rank, then of that rank's object.  The search
+ * also ends if no step helps the slowest rank, and after a bounded amount of work. */
 int plb_swaps(plb_ranks_t *ranks, double *comm, double alpha, double beta, double limit,
               plb_err_t *err);

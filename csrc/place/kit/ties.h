@@ -20,10 +20,11 @@ typedef struct plb_tied {
 
 typedef struct plb_ties {
     plb_keys_t ids;
-    plb_tied_t *object; /* [ids.n] by number */
+    plb_tied_t *object; /* [ids.n] what is known of each object, by number */
     int64_t room;
-    plb_tie_t *tie; /* linked lists: the ties of each object; the unused entries, from `free` on */
-    int64_t n_ties, n_used, ties_room;
+    plb_tie_t *tie; /* linked lists: the ties of each object, from its `first` on; the unused
+                       entries, from `free` on */
+    int64_t n_ties, n_used, ties_room; /* entries of tie[]; those of them in use; capacity */
     int32_t free;
 } plb_ties_t;
 

@@ -2,14 +2,15 @@
  * GreedyLB, with few migrations.
  *
  * The limit, in seconds per iteration, is a lower bound for any placement: the largest of the
- * average, the time of a rank's fixed objects, and the heaviest object on its best rank.  A rank
- * above the limit is a donor, and its load above the limit is its excess.  A rank below the limit
- * is a receiver, and the load that it can take up to the limit is its gap.  As in a transportation
+ * average, the time of a rank's fixed objects, and the heaviest object on its best rank.  With few
+ * objects per rank, the limit is at least a little longer than the average (ROOM).  A rank above
+ * the limit is a donor, and its load above the limit is its excess.  A rank below the limit is a
+ * receiver, and the load that it can take up to the limit is its gap.  As in a transportation
  * problem, the donor with the largest excess gives to the receiver with the largest gap, until the
- * donor has no excess or the receiver no gap.  It gives few objects: first the heaviest ones until
- * little excess is left.  Then comes a last transfer of one object, of two objects, or of one in
- * exchange for another, whose load equals the rest to within the tolerance.  So only the objects
- * of donors are sorted.
+ * donor has no excess or the receiver no gap.  The donor gives few objects: first its heaviest
+ * ones, until little excess is left.  Then comes a last transfer of one object, of two objects, or
+ * of one object in exchange for another, whose load equals the rest to within the tolerance.  So
+ * usually only the objects of donors are sorted.
  *
  * If the limit is missed, the last transfers that have hardly reduced the total excess are undone:
  * objects of nearly equal loads are not exchanged for nothing.
@@ -18,11 +19,14 @@
  * If one heavy object sets the limit, the ranks have spare room: each rank may then also end below
  * the limit, by its share of the spare room.
  *
- * If there are fewer than SCARCE objects per rank, the limit is reached as in RefineLB
- * (kit/refine.h).  If it is missed, pairs of ranks exchange sets of objects (kit/restarts.h). They
- * start from the present placement, from GreedyLB's, and from random changes of the best one.
- * Then objects return to their present ranks if this does not raise the maximum.  At the end,
- * RefineLB's result is taken if it is nearly as good with far fewer migrations (kit/fewer.h).
+ * If there are fewer than SCARCE objects per rank, and GreedyLB would miss the limit, the search
+ * for the limit is that of RefineLB (kit/refine.h).
+ *
+ * If the limit is missed, pairs of ranks exchange sets of objects (kit/restarts.h).  These
+ * exchanges start from the placement reached so far, from GreedyLB's placement, and from random
+ * changes of the best placement.  Then objects return to their ranks in the snapshot if this does
+ * not raise the maximum.  At the end, the placement of RefineLB or of CommAwareRefineLB is taken
+ * if it is nearly as balanced with far fewer migrations (kit/fewer.h).
  *
  * Ties: the lowest rank, the lightest object, the lowest index. */
 #include <math.h>
@@ -41,21 +45,22 @@
 #include "place/kit/restarts.h"
 
 enum {
-    PROBES = 64, /* for a pair or an exchange, at most this many entries are tried */
-    TRIES = 16,  /* after this many receivers were tried, a donor counts as stuck */
-    SCARCE = 16, /* with fewer objects per rank, one or two of them seldom fit */
-    SAMPLE = 1 << 16,
+    PROBES = 64,      /* a search for entries or an exchange tries at most this many entries */
+    TRIES = 16,       /* after this many receivers were tried, a donor counts as stuck */
+    SCARCE = 16,      /* with fewer objects per rank, one or two objects seldom fit */
+    SAMPLE = 1 << 16, /* the tolerance is estimated from this many objects */
 };
 
-/* A maximum that exceeds the limit by at most this fraction of it counts as having reached it. */
+/* If the slowest rank exceeds the limit by at most this fraction, the limit counts as met. */
 static const double CLOSE = 1e-4;
 
 /* The tolerance of a rank's load is the larger of two loads: OF_GREEDY times the load of the p-th
  * lightest object, and OF_SQUARE (ranks / objects)^2 times the average load.  If all loads have a
- * common divisor, it is OF_GRAIN times the greatest one. */
+ * common divisor, the tolerance is OF_GRAIN times the greatest common divisor.  The tolerance is
+ * at most CLOSE times the average load. */
 static const double OF_GREEDY = 0.03, OF_SQUARE = 0.05, OF_GRAIN = 1e-3;
 
-/* If there are few objects per rank, the limit is raised by this fraction of it. */
+/* With few objects per rank (aim_t.few), the limit is at least 1 + ROOM times the average. */
 static const double ROOM = 0.003;
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
@@ -78,12 +83,12 @@ typedef struct fitter {
     plb_heap_t donor;      /* ranks above the limit; key: -excess, so that the largest is on top */
     plb_heap_t receiver;   /* ranks below the limit; key: -gap, so that the largest is on top */
     plb_offers_t gives;    /* objects of the ranks that were donors when the transfers began */
-    plb_offers_t returns;  /* objects of the other ranks; listed for the first exchange */
+    plb_offers_t returns;  /* objects of the other ranks; listed when they are first needed */
     uint8_t *is_donor;     /* [p] whether the rank was a donor when the transfers began */
     uint8_t *is_other;     /* [p] whether the rank was no donor when the transfers began */
-    double excess;         /* sum over all ranks */
-    plb_journal_t journal; /* migrations that have reduced the total excess by little */
-    int64_t n_pushes;      /* how many objects push() may still move */
+    double excess;         /* load above the limit, sum over all ranks */
+    plb_journal_t journal; /* migrations since the total excess was last reduced by much */
+    int64_t n_pushes;      /* number of objects that push() may still move */
 } fitter_t;
 
 /* A transfer of load from one rank to another. */
@@ -91,7 +96,7 @@ typedef struct transfer {
     int32_t from, to;
     bool ends_donor;  /* true: the transfer removes the donor's excess; false: it fills the
                          receiver's gap */
-    double low, high; /* window in which the transferred load should be */
+    double low, high; /* window: the transferred load should be in low ... high */
 } transfer_t;
 
 static double tolerance_of(const fitter_t *self, int32_t r)
@@ -130,8 +135,9 @@ static double key(const plb_offers_t *offers, int64_t k)
 
 /* What is given in one step: one object; or two objects; or one object in exchange for another. */
 typedef struct parcel {
-    int64_t give, also, back; /* indices into the offers of their ranks; -1: none */
-    double sum;               /* load that the receiver gains; 0: nothing found */
+    int64_t give, also, back; /* entries of their ranks' lists (offers.h): the object that is
+                                 given, a second one, and one that comes back; -1: none */
+    double sum;               /* load that the receiver gains; 0: no parcel was found */
 } parcel_t;
 
 static const parcel_t NOTHING = {-1, -1, -1, 0.0};
@@ -149,7 +155,7 @@ static bool has_room(const fitter_t *self, const transfer_t *t, int32_t a, int32
            ranks->room[t->to] - (b < 0 ? 0 : ranks->in->memory[b]) >= ranks->in->memory[a];
 }
 
-/* Return the heaviest entry of at most `load`; -1: there is none. */
+/* Return the heaviest entry of at most `load` for which the receiver has memory; -1: none. */
 static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
 {
     plb_offers_t *offers = list_of(self, t->from);
@@ -163,7 +169,7 @@ static int64_t at_most(fitter_t *self, const transfer_t *t, double load)
     return -1;
 }
 
-/* Return the lightest entry in [low, high]; -1: there is none. */
+/* Return the lightest entry in [low, high] for which the receiver has memory; -1: none. */
 static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double high)
 {
     plb_offers_t *offers = list_of(self, t->from);
@@ -181,8 +187,8 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
 }
 
 /* Find two entries whose sum is in the window; if there are none, the pair with the largest sum of
- * at most t->high.  Index a goes up from the first entry with half of t->high; for each a, b is
- * the heaviest entry that keeps the sum within t->high. */
+ * at most t->high.  Index a goes up from the first entry with at least half of t->high; for each
+ * a, b is the heaviest entry that keeps the sum within t->high. */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -283,8 +289,8 @@ static int list_others(fitter_t *self, plb_err_t *err)
                : plb_offers_init(&self->returns, &self->ranks, self->is_other, INFINITY, err);
 }
 
-/* Choose the parcel that completes the transfer; if there is none, the parcel that comes
- * nearest. */
+/* Choose the parcel that completes the transfer; if there is none, the parcel that comes nearest
+ * to this; NOTHING if the nearest one has too little load (WORTH_PARCEL). */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
     *best = one(self, t, t->ends_donor ? at_least(self, t, t->low, t->high) : -1);
@@ -370,7 +376,8 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
                : -1;
 }
 
-/* If nothing fits, let the receiver take an object that is too heavy.  *given: whether it has. */
+/* If nothing fits, let the receiver take an object that is too heavy.  *given: whether the
+ * receiver has taken one. */
 static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     const transfer_t t = {.from = from, .to = to};
@@ -412,14 +419,13 @@ static void sort_in(fitter_t *self, int32_t r)
     }
 }
 
-/* Let the most loaded rank give to the rank with the largest gap; if that fails, to the ranks
- * after it. */
+/* Let the most loaded rank give to the rank with the largest gap; if that fails, to the ranks with
+ * the next largest gaps. */
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    int ret = self->is_donor[from]
-                  ? PLB_OK
-                  : list_others(self, err); /* no donor: its excess is only a rounding error */
+    /* if the rank was no donor at first, its objects are in `returns` */
+    int ret = self->is_donor[from] ? PLB_OK : list_others(self, err);
     int32_t tried[TRIES], n = 0;
     bool given = false;
     while (ret == PLB_OK && !given && n < TRIES && self->receiver.n > 0) {
@@ -429,7 +435,7 @@ static int serve(fitter_t *self, plb_err_t *err)
             ret = push(self, from, to, &given, err);
         }
     }
-    if (given) { /* no receiver can take anything: the donor is stuck */
+    if (given) { /* if nothing was given, the donor is stuck, and stays out of the heap */
         sort_in(self, from);
     }
     for (int32_t k = 0; k < n; k++) {
@@ -449,7 +455,7 @@ static int transfer_all(fitter_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Transfer objects; none is given twice. */
+/* Transfer objects; no object is given twice. */
 static int transfers(fitter_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -478,11 +484,11 @@ typedef struct aim {
     double tolerance; /* tolerance of a rank's load, as a fraction of the limit */
     double above;     /* imbalance that may be left, as a fraction of the average */
     double grain;     /* greatest common divisor of all loads; 0: there is none */
-    bool few; /* whether there are so few objects per rank that GreedyLB would miss the limit */
+    bool few;         /* whether objects per rank are so few that GreedyLB would miss the limit */
 } aim_t;
 
 /* Set the tolerance to a small fraction of the imbalance that GreedyLB would leave (OF_GREEDY,
- * OF_SQUARE, OF_GRAIN), but to CLOSE at most. */
+ * OF_SQUARE, OF_GRAIN), but to CLOSE at most; set `few`. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -598,9 +604,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
 
 static const plb_param_t params[] = {
     {"tolerance", "x average",
-     "imbalance that may be left in addition to what GreedyLB "
-     "would leave",
-     0.0, 0.0, 1e6},
+     "imbalance (max/mean - 1) that may be left; 0: balance like GreedyLB", 0.0, 0.0, 1e6},
 };
 
 const plb_strategy_t plb_strategy_bestfit = {

@@ -6,21 +6,21 @@
  * which connects all ranks in log2(p) steps.
  *
  * Step 2, flow.  b_i > 0 is the excess of a rank above the threshold.  It flows to the ranks below
- * the average, which have b_i < 0: each gets the same fraction of the load that it lacks.  The
- * smallest flow along the links that does this is
+ * the average, which have b_i < 0: each gets the same fraction of the load that it lacks.  Of the
+ * flows along the links that do this, the smallest one is
  *
  *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
  *
  * and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for dynamic
  * load balancing, Parallel Computing 25, 1999; there all ranks end with the average, and x is
- * called lambda).  The system is solved by conjugate gradients, with two rounds of messages per
- * step.  Neighbours send only their residuals: from these, every rank computes its neighbours'
- * directions and solutions, too, with exactly the same bits.
+ * called lambda).  The system is solved by conjugate gradients; each step takes two rounds.
+ * Neighbours send only their residuals: from these, every rank computes its neighbours' directions
+ * and solutions, too, with exactly the same bits.
  *
  * Step 3, objects.  Each rank sends objects along its links, first those whose move saves the most
  * bytes per second of their load.  Ties: first the objects that are no longer on the rank where
- * they were before the LB step, then the longest objects, so that few migrate.  A rank passes load
- * on only after it has received it.
+ * they were before the LB step, then the heaviest objects, so that few migrate.  A rank passes
+ * load on only after it has received this load.
  *
  * Step 4.  The agents of kit/gossip.h remove the remaining imbalance; they never raise the
  * maximum. */
@@ -43,7 +43,7 @@ enum kind {
     NOTE_OBJECT,     /* an object that moves along a link */
     NOTE_TIE, /* the object `id` that I send you exchanges `bytes` with object `other_id` on `rank`
                */
-    NOTE_NO_ROOM, /* an object of yours, for which I have no memory; its ties follow */
+    NOTE_NO_ROOM, /* your object, for which I have no memory; its ties follow */
     NOTE_MOVED,   /* object `id` is now on `rank` */
 };
 
@@ -56,7 +56,7 @@ enum {
     SUM_LACKING = 1,  /* CHOOSE: sum of average - load over the ranks below the average */
     SUM_SQUARES = 0,  /* LINK, UPDATE: sum of the squared residuals */
     MAX_RESIDUAL = 0, /* LINK, UPDATE: largest residual */
-    SUM_ENERGY = 0,   /* MULTIPLY: the product p L p of the conjugate gradients */
+    SUM_ENERGY = 0,   /* MULTIPLY: the scalar product p L p of the conjugate gradients */
     COUNT_SENT = 0,   /* MOVE: number of objects that were sent */
 };
 
@@ -80,8 +80,8 @@ typedef struct link {
     int32_t rank;
     double weight;
     double r, p, x; /* residual, direction and solution of that rank */
-    double flow; /* load that must still go to that rank; negative: that must still come from that
-                    rank */
+    double flow; /* load that must still go to that rank; negative: load that must still come from
+                    that rank */
 } link_t;
 
 typedef struct partner {
@@ -90,17 +90,18 @@ typedef struct partner {
 } partner_t;
 
 typedef struct diffusion {
-    plb_gossip_t gossip; /* the first member, because gossip begins with the agent */
+    plb_gossip_t gossip; /* the first member, because plb_gossip_t begins with the plb_agent_t */
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold */
     double scale;          /* average load of a rank */
-    double r, p, x, gamma; /* residual, direction and solution of this rank; gamma: SUM_SQUARES of
-                              the previous step */
-    plb_ties_t ties;       /* the first objects in it are those of this rank */
+    double r, p, x, gamma; /* residual, direction and solution of this rank; gamma: the most recent
+                              SUM_SQUARES */
+    plb_ties_t ties;       /* ties of this rank's objects; the lowest numbers are those of the
+                              objects that are on this rank at first */
     link_t *link;          /* [n_links] in ascending order of the ranks */
     int32_t n_links;
-    int64_t under_way; /* bytes of the objects that left in the previous round, and may still come
-                          back */
+    int64_t under_way; /* bytes of the objects that left in the previous round: the receivers may
+                          still return them */
 } diffusion_t;
 
 /* ---- communication of objects --------------------------------------------------------------- */
@@ -297,7 +298,7 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: the sum of the squared residuals
  * over all ranks.  Contribute this rank's part of p L p, a sum over all links: half of the term of
- * each of its links; the rank at the other end contributes the other half. */
+ * each of this rank's links; the rank at the other end of the link contributes the other half. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -353,9 +354,10 @@ static double gain(const diffusion_t *self, int32_t object, int32_t there)
 
 /* The objects that leave in this round. */
 typedef struct leaving {
-    int32_t *number;  /* number of each entry's object in the ties */
-    int32_t *to;      /* new rank of each entry; -1: the entry stays */
-    int32_t *at;      /* entry of each object in the ties; -1: it is not on this rank */
+    int32_t *number; /* number of each entry's object in the ties */
+    int32_t *to;     /* new rank of each entry's object; -1: the object stays */
+    int32_t *at; /* for each object in the ties: index of its entry in the agent; -1: it is not on
+                    this rank */
     plb_heap_t queue; /* the objects for one link; key: -(gain per load), id: turn() */
 } leaving_t;
 
@@ -425,8 +427,8 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* Update the gains of the partners of an object that was chosen for a link: they now gain more if
- * they follow it. */
+/* Update the gains of the partners of an object that was chosen for a link: these partners now
+ * gain more along the same link. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
@@ -545,8 +547,8 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Return the bytes of free memory, without those that are kept for objects that come back with
- * these notes or may still come back. */
+/* Return the bytes of free memory, minus the bytes of the objects that come back with these notes
+ * or may still come back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;

@@ -3,19 +3,25 @@
 #include "place/kit/gossip.h"
 #include "place/kit/rounds.h"
 
-static int start_hierarchical(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
+static int start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
 {
-    ((plb_gossip_t *)agent)->within_node = agent->share->n_neighbours > 0;
+    ((plb_gossip_t *)agent)->from_home = true;
     return plb_gossip_start(agent, opts, err);
+}
+
+static int start_by_node(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
+{
+    ((plb_gossip_t *)agent)->by_node = agent->share->n_neighbours > 0;
+    return start(agent, opts, err);
 }
 
 static const plb_param_t params[] = {PLB_GOSSIP_PARAMS};
 
 static const plb_agent_type_t flat = {
-    sizeof(plb_gossip_t), plb_gossip_start, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
+    sizeof(plb_gossip_t), start, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
 };
 static const plb_agent_type_t by_node = {
-    sizeof(plb_gossip_t), start_hierarchical, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
+    sizeof(plb_gossip_t), start_by_node, plb_gossip_round, plb_gossip_known, plb_gossip_stop,
 };
 
 const plb_strategy_t plb_strategy_gossip = {

@@ -1,14 +1,14 @@
-/* GreedyLB: places the objects from the heaviest to the lightest, each on the rank where it ends
- * first.
+/* GreedyLB: places the objects from the heaviest to the lightest, each on the rank where the
+ * object would end first.
  *
  * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's algorithm
  * 2, where the background load of a processor is `background` plus the objects that may not
- * migrate.  With ranks of one speed this is Graham's LPT rule: at most 4/3 - 1/(3p) times the
- * optimum.
+ * migrate.  With p ranks of the same speed this is Graham's LPT rule: the makespan is at most 4/3
+ * - 1/(3p) times the optimum.
  *
- * Ties have fixed rules, so that every rank computes the same placement.  Of equal objects, the
- * lowest index comes first.  If an object would end at the same time on several ranks, it goes to
- * the one with the least time so far, then to the one with the lowest number. */
+ * Ties have fixed rules, so that every rank computes the same placement.  Of objects with equal
+ * loads, the lowest index comes first.  If an object would end at the same time on several ranks,
+ * it goes to the one with the least time so far, then to the one with the lowest number. */
 #include <math.h>
 #include <string.h>
 
@@ -120,7 +120,8 @@ static void make_way(fleet_t *self, int64_t memory)
     }
 }
 
-/* Put the ranks that were set aside back into their heaps, if any object may still fit on them. */
+/* Put the ranks that were set aside back into their heaps, if at least the object with the least
+ * memory fits on them. */
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {
@@ -131,8 +132,8 @@ static void come_back(fleet_t *self, int64_t least)
     }
 }
 
-/* Return the class whose top rank would end the object first; *finish: when.  -1: all heaps are
- * empty. */
+/* Return the class whose top rank would end the object first; *finish: its end time.  -1: all
+ * heaps are empty. */
 static int elect(const fleet_t *self, double load, double *finish)
 {
     int best = -1;
@@ -259,8 +260,8 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Sort the loads of the next round, those up to index `upto`, and convert them to seconds on a
- * rank of that speed. */
+/* Sort the loads of the next round, i.e. those below index `upto`, and convert them to seconds on
+ * a rank of this speed. */
 static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
 {
     int64_t k = loads->ready;

@@ -1,7 +1,7 @@
 /* HSFCLB: orders the objects along Hilbert's space-filling curve, and cuts the curve into
  * consecutive parts, one for each rank.  The position of a point on the curve is computed bit by
- * bit (Skilling, Programming the Hilbert curve, AIP Conf.  Proc. 707, 2004), in the dimensions in
- * which the points extend.  Here x, n; in the paper: X, n. */
+ * bit (Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707, 2004), in the dimensions in
+ * which the points extend.  The array x is called X in the paper. */
 #include <string.h>
 
 #include "base/interrupt.h"

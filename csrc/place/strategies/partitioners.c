@@ -8,14 +8,15 @@
 
 static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
 
-/* Define a strategy: the C name after plb_strategy_, its name, its library, help, source. */
+/* Define a strategy: the C name after plb_strategy_, then its name, library, help and source. */
 #define STRATEGY(id, title, partitioner, words, paper)                                            \
     const plb_strategy_t plb_strategy_##id = {                                                    \
         .name = title,                                                                            \
         .help = words,                                                                            \
         .source = paper,                                                                          \
         .family = PLB_COMPREHENSIVE,                                                              \
-        .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,         \
+        .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_BYTES | PLB_LOOKS_SPEED |         \
+                    PLB_LOOKS_MEMORY,                                                             \
         .params = params,                                                                         \
         .n_params = 1,                                                                            \
         .run = plb_parts_run,                                                                     \

@@ -1,4 +1,4 @@
-/* PowerAwareLB: gives each rank a number of objects such that all ranks end together.
+/* PowerAwareLB: gives each rank a number of objects such that all ranks end at the same time.
  *
  * Dasgupta eq. 3 and 4: w_i x_i is the same for all ranks i, and the x_i add up to N.
  *
@@ -30,11 +30,10 @@ typedef struct quota {
     int32_t p;
     double *weight;   /* [p] seconds per object, as a multiple of `unit` */
     double unit;      /* the longest of all weights and backgrounds, in seconds */
-    double *share;    /* [p] number of objects that may migrate that each rank should have, not
-                         rounded */
-    int64_t *fixed;   /* [p] number of objects that may not migrate */
-    int64_t *movable; /* [p] number of objects that may migrate, before the LB step */
-    int64_t *part;    /* [p] number of objects that may migrate, after the LB step */
+    double *share;    /* [p] number of movable objects that each rank should have, not rounded */
+    int64_t *fixed;   /* [p] number of fixed objects (that may not migrate) */
+    int64_t *movable; /* [p] number of movable objects before the LB step */
+    int64_t *part;    /* [p] number of movable objects after the LB step */
 } quota_t;
 
 static void quota_free(quota_t *self)
@@ -118,8 +117,8 @@ static void share_out(quota_t *self)
     }
 }
 
-/* Round to whole numbers of objects.  In a tie, the rank that has more objects that may migrate
- * now comes first: therefore the ranks are sorted. */
+/* Round to whole numbers of objects.  In a tie, the rank with more movable objects before the LB
+ * step comes first: therefore the ranks are sorted. */
 static int round_off(quota_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -10,8 +10,8 @@ enum { DIMS = 3 };
 
 typedef struct rcb {
     const plb_problem_t *problem;
-    double *centre; /* [p * DIMS] centre of each rank's present objects */
-    int64_t *count; /* [p] number of each rank's present objects */
+    double *centre; /* [p * DIMS] centre of each rank's objects that may migrate */
+    int64_t *count; /* [p] number of these objects */
     double *key;    /* [max(n, p)] scratch memory */
     int32_t *spare; /* [max(n, p)] scratch memory */
     int32_t *out;
@@ -79,7 +79,7 @@ static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_
     return out < load ? out : load;
 }
 
-/* Return the number of first objects whose total load is closest to `load`. */
+/* Return the number of objects, from object[0] on, whose total load is closest to `load`. */
 static int64_t cut_at(const rcb_t *self, const int32_t *object, int64_t n, double load)
 {
     double sum = 0.0;

@@ -1,9 +1,12 @@
 /* RefineLB and RefineSwapLB: overloaded ranks give a few objects to less loaded ranks
  * (kit/refine.c).  If much imbalance is left, RefineLB also swaps objects; if that does not help,
  * both strategies search from other placements (kit/restarts.c).  If the threshold is missed, they
- * try to reach nearly the same maximum with far fewer migrations (kit/fewer.c). */
+ * try to reach nearly the same maximum with far fewer migrations (kit/fewer.c).  If more than
+ * twice as many objects have moved as must move, BestFitLB's placement is taken if it balances as
+ * well with fewer migrations. */
 #include "place/kit/refine.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,6 +20,9 @@ static const double MUCH = 1.05;
 
 /* The threshold counts as met if it is exceeded by at most this fraction. */
 static const double ROUNDING = 1e-9;
+
+/* BestFitLB may end above its limit by half of this fraction. */
+static const double OVER = 2e-4;
 
 /* Refine with swaps, and take the result if it is better. */
 static int try_swaps(const plb_problem_t *problem, double overload, plb_refined_t *reached,
@@ -37,6 +43,16 @@ out:
     return ret;
 }
 
+/* Refine without swaps; if this misses the threshold by much, also with swaps. */
+static int refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
+                  plb_err_t *err)
+{
+    const int ret = plb_refine(problem, overload, rank, out, err);
+    return ret == PLB_OK && out->after > MUCH * out->limit
+               ? try_swaps(problem, overload, out, rank, err)
+               : ret;
+}
+
 /* If the refinement has missed its threshold by much, search from other placements.  If the
  * threshold is still missed, look for fewer migrations. */
 static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refined_t *reached,
@@ -44,9 +60,6 @@ static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refine
 {
     int ret = PLB_OK;
     if (reached->after > MUCH * reached->limit) {
-        ret = try_swaps(problem, opts->params[0], reached, rank, err);
-    }
-    if (ret == PLB_OK && reached->after > MUCH * reached->limit) {
         ret = plb_restarts(problem, reached->limit, rank, reached, opts, err);
         PLB_THEN(plb_home_return(problem, reached->after, rank, err));
     }
@@ -57,7 +70,31 @@ static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refine
     return ret;
 }
 
-static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opts_t *opts,
+/* If objects have moved that need not, take BestFitLB's placement if it balances as well with
+ * fewer migrations. */
+static int try_best_fit(const plb_problem_t *problem, const plb_opts_t *opts,
+                        plb_refined_t *reached, int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    bool needless = false, taken;
+    const plb_snapshot_t *in = problem->in;
+    const double tolerance = fmax(opts->params[0] / (1.0 + OVER) - 1.0, 0.0);
+    const plb_opts_t loose = {.seed = opts->seed, .params = &tolerance, .lenient = opts->lenient};
+    int32_t *other = NULL;
+    PLB_TRY(plb_has_needless(problem, rank, reached->after, &needless, err));
+    if (!needless) {
+        return PLB_OK;
+    }
+    PLB_NEW(other, in->n_objects);
+    PLB_TRY(plb_strategy_bestfit.run(&plb_strategy_bestfit, in, &loose, other, err));
+    ret = plb_fewer_take(problem, other, (1.0 + ROUNDING) * fmax(reached->after, reached->limit),
+                         1, rank, &reached->after, &taken, err);
+out:
+    plb_free(other);
+    return ret;
+}
+
+static int run_any(const plb_snapshot_t *in, plb_refine_fn refiner, const plb_opts_t *opts,
                    int32_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -65,8 +102,9 @@ static int run_any(const plb_snapshot_t *in, plb_refine_fn refine, const plb_opt
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
     PLB_TRY(plb_problem_present(&problem, out, err));
-    PLB_TRY(refine(&problem, opts->params[0], out, &reached, err));
+    PLB_TRY(refiner(&problem, opts->params[0], out, &reached, err));
     PLB_TRY(mend(&problem, opts, &reached, out, err));
+    PLB_TRY(try_best_fit(&problem, opts, &reached, out, err));
     ret = plb_home_unless_gained(&problem, reached.before, reached.after, out, err);
 out:
     plb_problem_free(&problem);
@@ -77,7 +115,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
                int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run_any(in, plb_refine, opts, out, err);
+    return run_any(in, refine, opts, out, err);
 }
 
 static int run_swap(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,

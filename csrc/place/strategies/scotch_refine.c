@@ -2,12 +2,12 @@
  * leaving the present rank, or maps the graph by Scotch.
  *
  * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
- * weighted by its migration cost; the cut then includes both costs.  Scotch can do this itself
- * (SCOTCH_graphRemap), but begins with bisections, which move most objects.  In Scotch 7.0.3, its
- * local searches from an old mapping (strategy "cf") give varying results if vertices have weight
- * 0.  So pylb's own searches refine the present placement with these edges.  Scotch's map from
- * scratch is taken if it is better balanced, or if it is balanced as well and its messages and
- * migrations together cost less. */
+ * weighted by its migration cost.  The cut then includes the costs of messages and of migrations.
+ * Scotch can do this itself (SCOTCH_graphRemap), but begins with bisections, which move most
+ * objects.  In Scotch 7.0.3, its local searches from an old mapping (strategy "cf") give varying
+ * results if vertices have weight 0.  So pylb's own searches refine the present placement with
+ * these edges.  Scotch's map from scratch is taken if it is better balanced, or if it is balanced
+ * as well and its messages and migrations together cost less. */
 #include <math.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err
 typedef struct trial {
     int32_t *rank;  /* [n_objects] rank of each object */
     double longest; /* seconds of the most loaded rank */
-    int64_t cost;   /* of messages and migrations (plb_parts_cost) */
+    int64_t cost;   /* cost of messages and migrations (plb_parts_cost) */
 } trial_t;
 
 /* Set the part of each vertex from rank[], the objects' ranks. */
@@ -92,7 +92,7 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
 }
 
 /* Whether a is worse than b: by balance first, where a difference of 1 % does not count, then by
- * cost. */
+ * cost.  Times below `limit` seconds count as `limit`. */
 static bool is_worse(const trial_t *a, const trial_t *b, double limit)
 {
     const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);
@@ -129,8 +129,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, fresh.rank, size);
         near.longest = fresh.longest;
     }
-    /* keep the present placement if the new one is worse, unless the present one exceeds memory
-     * limits */
+    /* if the slowest rank would become slower, keep the present placement, unless it exceeds
+     * memory limits */
     if (near.longest > before) {
         ret = plb_problem_present(&parts.problem, fresh.rank, err);
         if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
@@ -154,7 +154,7 @@ static const plb_param_t params[] = {
 const plb_strategy_t plb_strategy_scotch_refine = {
     .name = "ScotchRefineLB",
     .help = "refines the present placement, counting migration costs; uses a new map by Scotch "
-            "if that costs less",
+            "if that balances better or costs less",
     .source = "Menon 2012, 2.3.3",
     .family = PLB_REFINEMENT,
     .looks_at =

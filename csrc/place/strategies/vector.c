@@ -18,14 +18,14 @@
  * Step 2: take the other objects in the same order.  Each goes to the rank on which the largest
  * component, in units of its goal, is then smallest.
  *
- * Step 3: in each round, try all moves of one object away from the slowest rank of a component,
- * and make the move that lowers the cost most.  If no move lowers it, make the best exchange of
- * two objects instead.  End when neither lowers the cost.
+ * Step 3: in each round, try all moves of one object away from the slowest rank of any component,
+ * and make the move that lowers the cost most.  If no move lowers the cost, make the best exchange
+ * of two objects instead.  End when neither a move nor an exchange lowers the cost.
  *
- * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: then no object
- * stays, and the objects with the largest memory come first.  If the result of all steps is no
- * better than the present placement, and the present placement keeps the memory limits, only step
- * 3 is done, from the present placement.
+ * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: this time no object
+ * stays, and the objects with the largest memory come first.  If the present placement keeps the
+ * memory limits, and the result of all steps is no better or an object fits nowhere, only step 3
+ * is done, from the present placement.
  *
  * Ties: the lowest index, the lowest rank. */
 #include <float.h>
@@ -60,15 +60,17 @@ typedef struct vector {
     int32_t p, d;
     bool phases; /* true: components are phases; false: kinds of processors */
     double overload;
-    double *goal, *per; /* [d] the goals in seconds, and their reciprocals; 0: no load */
+    double *goal, *per; /* [d] goal: in seconds; 0: the component has no load; per: 1 / goal, or
+                           0 */
     double *pace;       /* [p] 1 / speed */
-    double *t;          /* [d * p] t[k][r] of the comment above, one component after the other */
+    double *t;          /* [d * p] t[k][r] of the comment at the top, one component after the
+                           other */
     double *score;      /* [p] scratch memory of score_ranks */
     top_t *top;         /* [d] slowest ranks of each component */
     int32_t *rank;      /* [n] the new rank of each object */
     plb_members_t on;   /* objects of each rank that may migrate */
     plb_memory_t memory;
-    double work; /* how many numbers step 3 may still examine */
+    double work; /* number of numbers that step 3 may still examine */
 } vector_t;
 
 static double load(const vector_t *self, int64_t i, int32_t k)
@@ -354,7 +356,7 @@ static bool exchange_fits(vector_t *self, int32_t i, int32_t a, int32_t j, int32
     return fits;
 }
 
-/* Of the objects of rank a that have a load in component k, find the one with the best move. */
+/* Find the best move of an object of rank a that has a load in component k. */
 static void look_for_move(vector_t *self, int32_t a, int32_t k, step_t *best)
 {
     for (int32_t i = self->on.head[a]; i >= 0; i = self->on.next[i]) {
@@ -495,11 +497,11 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
 
 static const plb_param_t params[] = {
     {"overload", "x goal",
-     "an object stays only if each component of its rank is at most this multiple of its goal",
+     "an object stays only if each component of its rank is at most this multiple of the goal",
      1.02, 1.0, 1e6},
     {"phases", "",
-     "1: the loads of an object are those of phases, which all ranks end together; 0: they are "
-     "those of kinds of processors, and each kind is balanced",
+     "1: an object has a load for each phase, and all ranks end each phase together; 0: it has a "
+     "load for each kind of processor, and each kind is balanced",
      1, 0, 1},
 };
 

@@ -7,6 +7,6 @@ typedef struct plb_call_costs {
                            partner */
 } plb_call_costs_t;
 
-/** Measure the costs before the program begins, which takes some milliseconds.  Collective over
+/** Measure the costs before the program begins.  This takes some milliseconds.  Collective over
  * MPI_COMM_WORLD. */
 void plb_calibrate(plb_call_costs_t *out);

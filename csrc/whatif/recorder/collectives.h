@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "whatif/ops.h"
 
+/** Log a blocking collective.  plb_made_collective: log a nonblocking one, with its request. */
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
 void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
                          MPI_Comm comm);
@@ -22,7 +23,7 @@ typedef struct plb_counts {
 int plb_members(MPI_Comm comm);
 bool plb_is_root(int root, MPI_Comm comm);
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
-/** Return the mean of the counts over all ranks, in bytes. plb_own: return this rank's count, in
- * bytes. */
+/** Return the mean of the counts over all ranks, times the size of `type` in bytes.  plb_own:
+ * return this rank's own count, times that size. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);

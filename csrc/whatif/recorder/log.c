@@ -44,7 +44,7 @@ static struct {
     int64_t asked_at;       /* time at which the last poll began */
     /* sums of the wall and processor ns from each poll to the next */
     double asked_wall, asked_cpu;
-    double asked_square; /* sum of the squares of the wall ns */
+    double asked_square; /* sum of the squares of the wall ns from each poll to the next */
     double naps, napped; /* number of polls before which the process slept; ns of these sleeps */
     /* number of operations in the buffer; index of the first one of this call, or -1 */
     int32_t n, first;
@@ -66,8 +66,8 @@ int64_t plb_now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Return the nanoseconds for which the process was ready to run while another one ran: the second
- * number of schedstat. */
+/* Return the nanoseconds for which the thread was ready to run while another one ran: the second
+ * number of schedstat; -1: unknown. */
 static int64_t run_delay(void)
 {
     char text[96];
@@ -155,7 +155,7 @@ void plb_note(plb_op_t op)
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
-    /* another process may have run, so perhaps it was no sleep */
+    /* perhaps the process did not sleep, but waited while another process ran */
     if (away > LONG_NS || computed >= POLL_NS) {
         const int64_t delay = run_delay();
         away -= delay < 0 ? 0 : delay - me.delay;

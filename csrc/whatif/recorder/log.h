@@ -1,8 +1,8 @@
-/* The log of operations: reads the clocks around each MPI call, and buffers its operations for
- * the monitor.
+/* The log of operations: reads the clocks around each MPI call, and buffers the operations of the
+ * call for the monitor.
  *
- * Only calls by the thread that called MPI_Init are logged.  Calls inside MPI, and calls before
- * MPI_Init or after MPI_Finalize, are not logged.
+ * Only calls by the thread that called MPI_Init are logged.  Calls that MPI itself makes, and
+ * calls before MPI_Init or after MPI_Finalize, are not logged.
  */
 #pragma once
 
@@ -31,5 +31,6 @@ void plb_leave(void);
 void plb_note(plb_op_t op);
 /** Mark the present call as a poll, which the program repeats until it succeeds. */
 void plb_polled(void);
-/** Count a use of the MPI feature `what`, which the recorder cannot record. */
+/** Count a use of the MPI feature `what`, which the recorder cannot record.  what: a string
+ * literal, because the log keeps the pointer. */
 void plb_lacks(const char *what);

@@ -9,7 +9,8 @@ bool plb_monitor_reach(int rank);
 bool plb_monitor_is_open(void);
 void plb_monitor_close(void);
 
-/** Send a frame.  The connection is closed if that fails. */
+/** Send a frame: a letter that says its type, its length, and its data.  The connection is closed
+ * if this fails. */
 void plb_frame(char type, const void *data, uint32_t length);
 void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Send `n` operations of `size` bytes each. */

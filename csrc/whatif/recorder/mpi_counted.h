@@ -1,15 +1,19 @@
 /* MPI's functions that take counts of items: an int or, in the functions that MPI 4 adds, an
  * MPI_Count.
  *
- * This file and mpi_functions.h are tables, included once for each language and width by
- * wrap_c.c and wrap_fortran.c, which define these macros:
+ * This file and mpi_functions.h are tables.  wrap_c.c and wrap_fortran.c include both; wrap_c.c
+ * includes this one twice, for int and MPI_Count.  They define these macros:
  *   CALL(Name, name, parameters, arguments, code that logs the call)   Name, name: the function's
  *                       names in C and Fortran
  *   STATUS_CALL(...)    like CALL, for a function whose last parameter is a status, which the code
  *                       reads as STATUS, in the form of C
+ *   CALL_AFTER(code, ...), STATUS_CALL_AFTER(code, ...)   the same, but `code` runs before the
+ *                       call
  *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
+ *   FIRST(Type, x)      the first handle of an array
  *   BITS(Type, x)       a handle as a number
+ *   BASE                the first index in MPI's lists of indices: 0 in C, 1 in Fortran
  *   IN_PLACE(buffer)    whether the buffer may be MPI_IN_PLACE; in Fortran always true
  */
 

@@ -59,7 +59,8 @@ FREES(Comm_free, comm_free, Comm, plb_group_gone)
 FREES(Comm_disconnect, comm_disconnect, Comm, plb_group_gone)
 FREES(Win_free, win_free, Win, plb_window_gone)
 
-/* --- new communicators: each call is collective over the parent --- */
+/* --- new communicators.  MAKES: the call is collective over the parent; MAKES_AMONG: over the
+ * members of the new communicator --- */
 
 #define MAKES(Name, name, params, args)                                                           \
     CALL(Name, name, params, args, plb_note_made(HANDLE(Comm, comm), MADE(Comm, fresh)))

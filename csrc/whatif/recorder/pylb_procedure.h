@@ -1,5 +1,5 @@
-/* For C programs: marks a block as a procedure for `pylb record`.  Without the recorder it does
- * nothing, and nothing has to be linked.
+/* For C programs: marks a block as a procedure for `pylb record`.  Without the recorder, the
+ * macro does nothing; no library has to be linked.
  *
  *     void serve(void)
  *     {

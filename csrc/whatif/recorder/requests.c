@@ -5,7 +5,7 @@
 #include "log.h"
 
 typedef struct request {
-    plb_op_t op; /* the operation that begins the request; op.request is its number */
+    plb_op_t op; /* the operation that begins the request; op.request: the request's number */
     const plb_group_t *group;
     bool persistent, active, cancelled;
     /* next request with the same handle; or next request that is not in use */
@@ -79,8 +79,8 @@ void plb_request_started(MPI_Request request)
     }
 }
 
-/* Forget a request that the program frees before its operation is complete.  Its number is not
- * used again. */
+/* Forget a request that the program frees.  Its number is not used again, because its operation
+ * may not be complete. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);

@@ -13,18 +13,20 @@ void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
 
-/** Log a wait for a request, or a test of it; `was`: its handle before the call. */
+/** Log a wait for a request, or a test of it.  flag: whether the request is complete; was: the
+ * request's handle before the call. */
 void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
-/** Log a call that waits for n requests or tests them; was[n]: their handles before the call. */
+/** Log a call that waits for all of n requests, or tests them.  flag: whether all are complete;
+ * was[n]: their handles before the call. */
 void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
 /** Log the completion of the requests index[n].  Indices count from `base`: 0 in C, 1 in Fortran.
- * n < 0: no request was active. */
+ * n is 0: none is complete; n < 0: no request was active. */
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
 
 /** Log the beginning of an operation, and return its new request number. */
 int32_t plb_note_begun(plb_op_t op);
-/** Log the completion of operation `number`; received: the message that a receive took, or NULL.
- */
+/** Log the completion of the operation with this request number.  received: the operation that has
+ * the source and tag of the received message; NULL: the source and tag are known. */
 void plb_note_complete(int32_t number, const plb_op_t *received);

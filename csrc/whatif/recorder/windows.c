@@ -7,7 +7,8 @@
 
 typedef struct window {
     plb_group_t *group; /* a group that only this window uses */
-    int64_t *pending;   /* [size] bytes to or from each target */
+    int64_t *pending; /* [size] for each target: bytes of the accesses that are not complete, plus
+                         1 for each access */
     MPI_Group opened, posted;
 } window_t;
 
@@ -34,7 +35,7 @@ void plb_window_made(MPI_Comm comm, MPI_Win win)
     if (parent == NULL) {
         abort();
     }
-    parent->own = NULL; /* forget this group, so that the next window gets a new one */
+    parent->own = NULL; /* so that plb_group_own makes a new group, for this window only */
     self->group = plb_group_own(parent);
     parent->own = NULL;
     self->pending = plb_must_have(calloc((size_t)self->group->size, sizeof *self->pending));

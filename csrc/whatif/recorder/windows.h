@@ -1,5 +1,5 @@
-/* One-sided communication.  The bytes of accesses are logged at the call that completes them: a
- * fence, unlock or flush. */
+/* Logs one-sided communication.  The bytes of accesses are logged at the call that completes them:
+ * a fence, an unlock, a flush or MPI_Win_complete. */
 #pragma once
 
 #include <mpi.h>
@@ -10,7 +10,7 @@ void plb_window_made(MPI_Comm comm, MPI_Win win);
 void plb_window_gone(MPI_Win win);
 void plb_accessed(MPI_Win win, int target, int64_t bytes);
 void plb_fenced(MPI_Win win);
-/** Log a flush; target is -1: of all targets. */
+/** Log the end of the accesses to `target` (-1: to all): a flush, or MPI_Win_unlock_all. */
 void plb_flushed(MPI_Win win, int target);
 /** Log a lock or unlock.  kind: PLB_OP_LOCK or PLB_OP_UNLOCK. */
 void plb_note_lock(MPI_Win win, int kind, int target, bool shared);

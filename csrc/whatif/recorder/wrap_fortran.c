@@ -1,9 +1,9 @@
-/* Wrappers of MPI's Fortran functions.  Their names are in lower case, with an underscore (mpif.h
+/* Wrappers of MPI's Fortran functions.  Their names are in lower case, with the ending _ (mpif.h
  * and `use mpi`) or _f08_ (`use mpi_f08`, whose handles are structures of one integer).  Their
  * arguments are addresses.  Each wrapper calls MPI's own Fortran function, which handles special
  * addresses such as MPI_IN_PLACE.  Arguments are converted to C only to log the call.
  *
- * MPI's functions are declared weak, because C programs do not have them. */
+ * MPI's Fortran functions are declared weak, because C programs do not have them. */
 #include <stdlib.h>
 
 #include "collectives.h"

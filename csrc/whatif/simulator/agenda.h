@@ -1,5 +1,5 @@
-/* The agenda: one time for each of n owners.  A tournament tree finds the earliest time; ties:
- * the lowest owner. */
+/* The agenda: the time of the next event of each of n owners, e.g. of each processor (state.h
+ * lists the owners).  A tournament tree finds the earliest time; ties: the lowest owner. */
 #pragma once
 
 #include <math.h>

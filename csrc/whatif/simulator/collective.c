@@ -8,7 +8,7 @@
 
 enum {
     COLLECTIVE_CONTEXT = 1
-}; /* context of all collectives; the context of other messages is 0 */
+}; /* what messages of collectives add to the context of their communicator (context_of) */
 
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {
@@ -116,7 +116,7 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
 }
 
 /* If the root has entered, complete the members that wait only for the root.  If all members have
- * entered, complete the others. */
+ * entered, complete all other members, too. */
 static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
 {
     const double tree = tree_seconds(self, op, size);

@@ -51,7 +51,8 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 
 /* --- a match --- */
 
-/* Transfer the data; both sides are complete when the data have arrived. */
+/* Transfer the data.  The receive, and the send if its sender waits, are complete when the data
+ * have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
     const double alpha = plb_link_alpha(self, m->src, dst);
@@ -71,7 +72,8 @@ static bool within_call(const process_t *process)
     return process->state == WAITING;
 }
 
-/* Match a message, which is no longer in any list, with a receive. */
+/* Match a message, which is no longer in any list, with a receive.  If the receiver is not in a
+ * call, a rendezvous message waits for the receiver's next call. */
 static void match(plb_whatif_t *self, int32_t m, int32_t dst, int32_t slot, bool in_call)
 {
     message_t *one = &self->message[m];
@@ -298,7 +300,7 @@ void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot)
     if (cancel_in(self, slot, &process->any, &process->any_last)) {
         return;
     }
-    /* slow, but rare: programs cancel receives at their end */
+    /* slow, but rare: most programs cancel receives only just before they end */
     for (int32_t c = 0; c < self->channels.n; c++) {
         channel_t *channel = &self->channel[c];
         if (channel->dst == rank && cancel_in(self, slot, &channel->post, &channel->post_last)) {

@@ -19,7 +19,7 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank);
 /** Return the first message that has arrived and fits; -1: there is none. */
 int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
                          int32_t tag);
-/** Begin a call of `rank`: the rendezvous messages (longer than `eager`) that wait for a call of
- * this rank go on. */
+/** Begin a call of `rank`: transfer the rendezvous messages (synchronous, or longer than `eager`)
+ * that wait for a call of this rank. */
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-enum { FAR = 4096 }; /* number of operations that are examined in advance */
+enum { FAR = 4096 }; /* largest number of operations that are examined in advance */
 
 bool plb_order_is_open(const plb_op_t *op)
 {
@@ -15,8 +15,8 @@ static bool is_fixed(const plb_op_t *op)
     return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
 }
 
-/* Return the end of the block that begins at operation `at`: the next open operation. -1: the
- * block cannot be moved; -2: the end is not among the operations so far. */
+/* Return the end of the block that begins at operation `at`: the next open operation.  -1: the
+ * block cannot be moved; -2: the end is not among the operations that were passed so far. */
 static int64_t block_end(const process_t *process, int64_t at)
 {
     for (int64_t i = at + 1; i < at + FAR; i++) {
@@ -65,8 +65,8 @@ static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t 
     return false;
 }
 
-/* Search from `frontier` on for a block that belongs to message `m`; skip the blocks before that
- * one. */
+/* Search from `frontier` on for a block that belongs to message `m`; skip the blocks before the
+ * found one. */
 static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
                       const message_t *m, plb_order_t *out, plb_err_t *err)
 {

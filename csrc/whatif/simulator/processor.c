@@ -25,8 +25,8 @@ static double done_after(const processor_t *p, double from, double work)
         return from + seconds;
     }
     const double total = there_until(p, from) + seconds;
-    /* if the work exactly fits a whole number of periods, it ends with the available part of the
-     * last one */
+    /* if the work exactly fits a whole number of periods, the work ends at the end of the
+     * available part of the last period */
     const double whole = ceil(total / p->on - 1e-9) - 1.0;
     const double to = p->phase + whole * p->period + (total - whole * p->on);
     return to > from ? to : from;
@@ -39,8 +39,8 @@ static double slowed(const plb_whatif_t *self, const processor_t *p)
     return 1.0 + self->target.polling * p->asking;
 }
 
-/* --- equal shares: v is the work that each process has got since the processor was last idle
- * --- */
+/* --- equal shares: v is the work that each computing process has got since the processor was last
+ * idle --- */
 
 static double crowd(const plb_whatif_t *self, const processor_t *p)
 {
@@ -75,7 +75,7 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
     }
 }
 
-/* --- turns: a ring in which the first runs --- */
+/* --- turns: a ring, whose first process runs --- */
 
 /* Remove a process from the ring.  active.n counts the processes in the ring, `spinning` those of
  * them that wait. */
@@ -123,14 +123,14 @@ static double ring_ends(const plb_whatif_t *self, const processor_t *p)
     return p->turn != p->tail && p->turn_ends < done ? p->turn_ends : done;
 }
 
-/* Let a process join the ring.  If the running process was alone, its turn had no end; now it ends
- * at the next multiple of the quantum. */
+/* Prepare the ring for one more process.  If the running process was alone, its turn had no end;
+ * now its turn ends at the next multiple of the quantum. */
 static void ring_join(plb_whatif_t *self, processor_t *p)
 {
     const double quantum = self->target.quantum;
     if (p->turn_ends <= self->now) {
         p->turn_ends += quantum * (floor((self->now - p->turn_ends) / quantum) + 1.0);
-        if (p->turn_ends <= self->now) { /* because of rounding, the time may be in the past */
+        if (p->turn_ends <= self->now) { /* because of rounding, the end may be in the past */
             p->turn_ends = self->now + quantum;
         }
     }
@@ -153,8 +153,8 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->turn_ends = self->now + self->target.quantum;
         ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_insert(self, p, rank, true); /* a process that has slept comes first in the
-                                             scheduler */
+        ring_insert(self, p, rank, true); /* a process that has slept runs first, as in a usual
+                                             operating system */
         p->turn_ends = self->now + self->target.quantum;
     } else {
         ring_join(self, p);

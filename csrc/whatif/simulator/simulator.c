@@ -79,6 +79,10 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
 {
     int ret = PLB_OK;
     plb_whatif_t *self = NULL;
+    if (n_ranks < 1) {
+        (void)PLB_FAIL(err, PLB_ERR_VALUE, "a program of %d ranks: expected at least 1", n_ranks);
+        return NULL;
+    }
     PLB_NEW0(self, 1);
     self->n_ranks = n_ranks;
     self->missing = -1;
@@ -273,7 +277,8 @@ static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t
     return receive(self, rank, &as, as.request + 1, err);
 }
 
-/* Do RECV and PROBE. If they accept any source, they take the message that arrived first. */
+/* Do RECV and PROBE.  If they accept any source, they take the message that arrived first, unless
+ * target.as_recorded is set. */
 static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -525,7 +530,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     return rank < 0 ? PLB_OK : computed(self, rank, err);
 }
 
-/* Continue the rank whose next operation was not passed before. */
+/* Continue the rank for which operations were missing. */
 static int resume(plb_whatif_t *self, plb_err_t *err)
 {
     const int32_t rank = self->missing;

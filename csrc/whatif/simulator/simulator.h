@@ -1,22 +1,23 @@
 /* Simulates recorded processes on a target machine: a discrete-event simulation of their
  * operations (Eom and Hollingsworth 1998, "process LBF").
  *
- * Processors.  Computing processes share their processor.  With quantum 0, each of k gets 1/k of
- * it at any time (the paper's round-robin with an infinitely small quantum).  Otherwise they take
- * turns of `quantum` seconds.  How a process that waits in MPI uses its processor is an option,
- * see plb_waiting_t.
+ * Processors.  Computing processes share their processor.  With quantum 0, each of k processes
+ * gets 1/k of the processor at any time (the paper's round-robin with an infinitely small
+ * quantum). Otherwise the processes take turns of `quantum` seconds.  How a process that waits in
+ * MPI uses its processor is an option, see plb_waiting_t.
  *
  * A processor with a share below 1 is available in the first part of each period, like in a
  * control group with a quota; the periods of different processors do not begin at the same time.
  *
  * Messages.  The envelope of a message sent at t arrives at t + alpha, and matches the first
  * posted receive that fits; messages of one sender and communicator match in the order of sending.
- * Up to `eager` bytes the data follow at once, and the sender continues.  Longer or synchronous
- * messages are transferred when the receiver is inside MPI and its receive is posted (there is no
- * progress outside of calls): alpha for the answer, then alpha + beta * bytes for the data; then
- * both sides are complete.  Each call costs `overhead` processor seconds.  Blocking collectives
- * are trees of such messages (trees.h).  A nonblocking collective is complete when the ranks on
- * which it depends have entered it and the time of such a tree has passed since.
+ * If a message is buffered or has at most `eager` bytes, its data follow at once, and the sender
+ * continues.  Longer or synchronous messages are transferred when the receiver is inside MPI and
+ * its receive is posted (there is no progress outside of calls): alpha for the answer, then
+ * alpha + beta * bytes for the data; then both sides are complete.  Each call costs `overhead`
+ * processor seconds.  Blocking collectives are trees of such messages (trees.h).  A nonblocking
+ * collective is complete when the ranks on which it depends have entered it and the time of such a
+ * tree has passed since.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
@@ -41,7 +42,7 @@ typedef struct plb_target { /* The target machine; borrowed. */
     const int32_t *place; /* [n_ranks] processor of each rank */
     const double *speed;  /* [n_processors] speed relative to the processors of the recording */
     const double *share;  /* [n_processors] fraction of each period in which the processor is
-                             available; NULL: 1 */
+                             available; NULL: all are 1 */
     double period;        /* seconds of a period; 0: a share acts like a lower speed */
     const int32_t *node;  /* [n_processors] node of each processor */
     const double *alpha;  /* [n_nodes * n_nodes] seconds per message from node to node */
@@ -51,7 +52,7 @@ typedef struct plb_target { /* The target machine; borrowed. */
     double quantum;       /* seconds of a turn; 0: infinitely small */
     plb_waiting_t waiting;
     double polling; /* processor seconds that each waiting process (except one that spins) uses per
-                       second in which others compute */
+                       second in which other processes compute on its processor */
     bool as_recorded; /* true: receives from any source take the recorded message; false: they take
                          the first message that arrives, as in MPI */
 } plb_target_t;
@@ -59,7 +60,7 @@ typedef struct plb_target { /* The target machine; borrowed. */
 typedef enum plb_end {
     PLB_END_RUNNING, /* the caller has not passed all operations of the rank */
     PLB_END_THROUGH, /* the rank has reached its END */
-    PLB_END_CUT,     /* its operations stop before END: the process was killed, or they are lost */
+    PLB_END_CUT,     /* no END was recorded: the process was killed, or operations are lost */
     PLB_END_STUCK,   /* the rank waits forever */
 } plb_end_t;
 
@@ -77,7 +78,7 @@ typedef struct plb_process_times {
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
-    int32_t cause_rank; /* rank of the operation for which it waited last; -1: it did not wait */
+    int32_t cause_rank; /* -1: the operation did not wait, or is a probe, a lock or an access */
     int32_t pad;
 } plb_op_time_t;
 
@@ -89,10 +90,10 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);
 
-/** Pass all operations of a rank that are known so far: op[n] has those of earlier calls and new
- * ones. Keep the array until the next call for that rank.  step[n] (may be NULL) gets the times
- * of each operation when it is simulated.  closed: true: these are all operations of the rank;
- * false: more will follow. */
+/** Pass all operations of a rank that are known so far: op[n] has the operations of earlier calls,
+ * then new ones.  step[n] (may be NULL) gets the times of each operation when it is simulated.
+ * Keep both arrays until the next call for that rank.  closed: true: these are all operations of
+ * the rank; false: more will follow. */
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
                     plb_op_time_t *step, plb_err_t *err);
 
@@ -106,5 +107,5 @@ int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err);
 /** Get the times of each rank, out[n_ranks]. */
 void plb_whatif_times(const plb_whatif_t *self, plb_process_times_t *out);
 
-/** Return the bytes of memory of the simulation itself, without the operations. */
+/** Return about how many bytes of memory the simulation itself uses, without the operations. */
 int64_t plb_whatif_memory(const plb_whatif_t *self);

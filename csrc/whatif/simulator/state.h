@@ -31,8 +31,8 @@ typedef struct message {
     int32_t next, prev; /* links of a list in order of arrival: first the list of messages in
                            flight, later that of arrived messages */
     int32_t behind;     /* next message in the channel */
-    int32_t into; /* the receiver's slot, as long as a rendezvous message (longer than `eager`)
-                     waits for a call of the receiver */
+    int32_t into; /* the receiver's slot, while a rendezvous message (synchronous, or longer than
+                     `eager`) waits for a call of the receiver */
 } message_t;
 
 typedef struct post {
@@ -48,7 +48,7 @@ typedef struct channel {
     uint32_t context; /* context of the channel's messages, see context_of */
     int32_t dst;
     int32_t first, last;     /* list of the messages that have arrived */
-    int32_t post, post_last; /* list of the posted receives from src */
+    int32_t post, post_last; /* list of the posted receives from the channel's sender */
 } channel_t;
 
 typedef struct lock {
@@ -59,7 +59,7 @@ typedef struct lock {
 } lock_t;
 
 typedef enum process_state {
-    READY, /* its next operation has not begun */
+    READY, /* the process has not begun its next operation */
     COMPUTING,
     WAITING,
     PAUSED,
@@ -72,15 +72,15 @@ typedef struct process {
     int64_t n, at;
     int64_t n_posted;
     plb_process_times_t times;
-    double since; /* when the process began to wait or was paused */
+    double since; /* time at which the process began to wait or to pause */
     double left;  /* remaining work; used only with turns of a quantum */
     slot_t *slot;
     int64_t *skipped; /* indices of the first operations of skipped blocks */
-    int64_t frontier; /* all operations before this index are done or skipped */
+    int64_t frontier; /* all operations before this index are done or skipped; -1: not set yet */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
     int32_t processor;
-    int32_t waits_for; /* the slot for which it waits; -1: none, e.g. if it waits for a probe or a
+    int32_t waits_for; /* the slot for which the rank waits; -1: none, e.g. if it waits for a
                           lock */
     int32_t exchange;  /* next step of the rank's blocking collective; -1: the rank is in none */
     int32_t flying;    /* list of the messages in flight to the rank, by time of arrival */
@@ -91,14 +91,14 @@ typedef struct process {
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
-    /* closed: all operations of the rank were passed; probing: it waits until a message arrives,
-     * without a posted receive; has_run: it has got work since it last waited; in_queue: it is in
-     * its processor's ring */
+    /* closed: all operations of the rank were passed; probing: the rank waits until a message
+     * arrives, without a posted receive; has_run: it has got work since it last waited; in_queue:
+     * it is in its processor's ring */
     bool closed, probing, has_run, in_queue;
-    bool is_chosen; /* true: it is determined which message its receive takes (order.h, or the
-                       recording); false: the receive takes the first one that fits */
-    bool in_call;   /* true: the last of its operations that were passed ends within a call; false:
-                       between two calls */
+    bool is_chosen; /* true: order.h or the recording determines which message the receive takes;
+                       false: the receive takes the first one that fits */
+    bool in_call; /* used if operations of this rank are missing.  true: the rank stopped within an
+                     operation, which will be repeated; false: between two operations */
 } process_t;
 
 typedef struct processor {
@@ -107,7 +107,8 @@ typedef struct processor {
     double phase;      /* time at which the first period begins */
     double last;       /* time up to which v (with turns: `left` of the running process) has been
                           computed */
-    double v;          /* v: the work that each computing process has got so far */
+    double v;          /* with equal shares: the work that each computing process has got since the
+                          processor was last idle */
     plb_heap_t active; /* with equal shares: the processes, sorted by the value of v at which their
                           work is done */
     int32_t spinning;  /* number of processes that wait and take their share */
@@ -146,14 +147,15 @@ struct plb_whatif {
     int32_t n_messages, free_message;
     int32_t n_posts, free_post;
     channel_t *channel;
-    plb_keys_t channels; /* numbers of the channels */
+    plb_keys_t channels; /* maps sender, receiver and context to the channel's number */
     lock_t *lock;
     int32_t n_locks;
     icoll_t *icoll;
     int32_t n_icolls, free_icoll;
     int64_t *icoll_sequence; /* [members of all communicators] number of nonblocking collectives
-                                that each has entered */
-    int32_t *icoll_open; /* [communicators] the first nonblocking collective under way; -1: none */
+                                that each member has entered */
+    int32_t *icoll_open; /* [communicators] head of the list of nonblocking collectives under way;
+                            -1: none */
     int32_t n_started;
 };
 

@@ -13,9 +13,9 @@ typedef struct plb_hop {
 } plb_hop_t;
 
 /** Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.  Collectives with a
- * root use binomial trees.  Other collectives use recursive doubling (Bruck's, for any number of
- * ranks); but if each rank has long data for every other rank, it sends to one rank after the
- * other. */
+ * root use binomial trees.  Other collectives use recursive doubling (in the form of Bruck et al.,
+ * for any number of ranks).  But in an Alltoall with long data, each rank sends to one rank after
+ * the other. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
 
@@ -24,6 +24,6 @@ bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
 
-/** The ranks that a rank has to wait for in a collective: all, the root, or none. */
+/** For which ranks a rank has to wait in a collective: for all, for the root, or for none. */
 typedef enum plb_awaits { PLB_AWAITS_ALL, PLB_AWAITS_ROOT, PLB_AWAITS_NOBODY } plb_awaits_t;
 plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root);

@@ -21,7 +21,7 @@ else:
 BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN = "#009E73"
 
-MOST_ROWS, MOST_COLUMNS = 250, 1000  # limits for a heat map: about the pixels of a figure
+MOST_ROWS, MOST_COLUMNS = 250, 1000  # largest numbers of rows and columns of a heat map
 MOST_LINES = 12  # if there are more LB steps, they are not marked by vertical lines
 MOST_BARS = 40  # if there are more ranks, they are not drawn as bars
 POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
@@ -38,7 +38,7 @@ def axes(ax: Axes | None) -> Any:
 
 
 def checked(name: str, values: ArrayLike, ndim: int) -> F64:
-    """Check that the values are an array of floats with `ndim` axes, none of them empty."""
+    """Return the values as floats, after a check: `ndim` axes, none of them empty."""
     try:
         out = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as why:
@@ -49,7 +49,7 @@ def checked(name: str, values: ArrayLike, ndim: int) -> F64:
 
 
 def pair(**values: ArrayLike) -> tuple[F64, F64]:
-    """Check that two arguments are arrays of one axis and the same length."""
+    """Return two arguments as arrays, after a check: one axis each, and the same length."""
     (one, a), (other, b) = ((name, checked(name, v, 1)) for name, v in values.items())
     if a.shape != b.shape:
         raise DomainError(f"{one} has shape {a.shape} and {other} {b.shape}: expected the same")
@@ -76,7 +76,7 @@ def norm(cells: F64, relative: bool) -> Any:
 
 
 def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
-    """Mark each LB step by a triangle above the picture; if they are few, also by a line."""
+    """Mark each LB step by a triangle above the picture, and by a line if the steps are few."""
     at = np.asarray(balanced_after, dtype=np.float64) + 0.5
     if at.size == 0:
         return

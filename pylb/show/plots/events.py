@@ -1,4 +1,4 @@
-"""The operations of recorded ranks over time."""
+"""Draw the operations of recorded ranks over time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def timeline(
     prediction : Prediction
         A prediction for that run, made with ``steps=True``.
     path : CriticalPath, optional
-        Drawn as a line over the ranks, at the times of the prediction.
+        The critical path, drawn as a line over the ranks, at the times of the prediction.
 
     Raises
     ------

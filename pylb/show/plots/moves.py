@@ -75,7 +75,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
 
 
 def _ends(sums: Any) -> Any:
-    """Return at which height each group begins at its side of the picture."""
+    """Return the height in the picture at which each group of ranks begins."""
     gap = GAP * sums.sum() / max(len(sums), 1)
     return np.concatenate([[0.0], np.cumsum(sums + gap * (sums > 0))[:-1]])
 
@@ -121,7 +121,7 @@ def communication(
     Raises
     ------
     DomainError
-        The snapshot has no edges, or the placement does not fit it.
+        The snapshot has no edges, or the placement does not fit the snapshot.
 
     Examples
     --------

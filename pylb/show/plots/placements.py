@@ -1,4 +1,4 @@
-"""Draw the objects of ranks."""
+"""Draw the objects on each rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PANELS = 64  # largest number of ranks that are drawn if the caller names n
 def objects(
     snapshot: Snapshot, ranks: int | Iterable[int] | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw the objects of ranks: a square for each object, coloured by its load; a box per rank.
+    """Draw a box for each rank, and in it a square for each object, coloured by its load.
 
     Objects are drawn row by row, in the order of the snapshot.  Objects that may not migrate have a
     frame.
@@ -28,7 +28,7 @@ def objects(
     ----------
     snapshot : Snapshot
     ranks : int or iterable of int, optional
-        Default: all ranks, or the 64 with the highest loads.
+        Default: all ranks; if there are more than 64, the 64 slowest ones.
 
     Raises
     ------

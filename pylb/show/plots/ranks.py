@@ -40,8 +40,8 @@ def rank_loads(
     """Draw the seconds of each rank in each iteration as a heat map, and mark the LB steps.
 
     If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
-    largest value, so that a single slow rank remains visible.  If few cells are far above the
-    others, they share the brightest colour; the colour bar gives their largest value.
+    largest value, so that a single slow rank remains visible.  If a few cells are far above the
+    other cells, they share the brightest colour; the colour bar gives their largest value.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def imbalance(
 ) -> Axes:
     """Draw maximum and mean over the ranks in each iteration, and mark the LB steps.
 
-    The area between the two is the time that the ranks wait for the slowest one.
+    The area between the two is the mean time that a rank waits for the slowest one.
 
     Parameters
     ----------

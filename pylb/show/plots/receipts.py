@@ -28,14 +28,14 @@ from pylb.show.plots.common import (
 from pylb.show.plots.ranks import imbalance
 
 MOST_WORDS = 12  # largest number of LB steps with a label
-MOST_TRIED = 60  # largest number of LB steps for which space for a label is searched
+MOST_TRIED = 60  # LB steps beyond this number get no label, even if there is space
 
 
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw maximum and mean over the ranks, and the lines and the period τ of the trigger.
+    """Draw maximum and mean load, and the lines and the period τ that the trigger computed.
 
-    Up to each LB step, two lines show what the trigger fitted to the iterations since the previous
-    LB step.  A bar below them shows the ideal period τ that the trigger computed (Menon 2012, eq.
+    Two lines up to each LB step show what the trigger fitted to the maximum and the mean over the
+    ranks since the previous LB step.  A bar at the bottom shows the ideal period τ (Menon 2012, eq.
     3.5).
 
     Parameters
@@ -56,7 +56,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
     first = 0
     thick: Any = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
-    # Each label is used for the first line only, so that it is in the legend only once.
+    # Only the first line of each kind has a label, so that the legend has it once.
     labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}
     for r in (r for r in shown.history if r.balanced):
         x = np.array([first, r.iteration])
@@ -121,7 +121,7 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     mark(ax, run.balanced_after, VERMILLION)
     ax.set_ylim(bottom=0.0)
     regret = 100 * run.regret(best)
-    longer = f"iteration   ({regret:.2g} % longer than the best; the best one's LB steps below)"
+    longer = f"iteration   ({regret:.2g} % longer than the best schedule; ^: its LB steps)"
     return finish(ax, longer, "seconds")
 
 
@@ -129,9 +129,10 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
     A line goes from max/mean before an LB step to max/mean of the new placement, both with the
-    estimated loads.  A circle shows the measured max/mean in the iterations after it.  Decisions
-    not to rebalance are marked below.  The LB steps that saved or lost most have a label, as far as
-    labels do not overlap: number of migrations, and seconds saved minus cost.
+    estimated loads.  An open circle shows the measured max/mean in the iterations after the LB
+    step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
+    most have a label, as far as labels do not overlap: number of migrations, and seconds saved
+    minus cost.
 
     Parameters
     ----------
@@ -158,8 +159,8 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     high = max([y for y in (*before, *placed, *since) if y == y], default=1.0)
     ax.set_ylim(0.97, max(1.1, high + 0.25 * (high - 0.9)))
     ax.margins(x=0.08)
-    finish(ax, "iteration", "max/mean (circles: measured,\nothers: of estimated loads)")
-    tops = np.fmax(before, since).tolist()  # fmax ignores nan: not known
+    finish(ax, "iteration", "max/mean (open circles: measured,\nother marks: of estimated loads)")
+    tops = np.fmax(before, since).tolist()  # fmax ignores nan, a value that is not known
     _label(ax, [(r, y) for r, y in zip(done, tops, strict=True) if y == y])
     return ax
 

@@ -1,19 +1,19 @@
 // Charts of lines over the iterations.  Each chart has a height, and a function that draws it, with
 // the names of its lines, on the axis of iterations that all charts of a picture share.
 
-// Returns a function: the y at which a value of `low` ... `high` is in a box.
+// Returns a function that gives the y of a value; the box shows values from `low` to `high`.
 const scaleOf = (box, low, high) => (v) =>
   box.top + box.height * (1 - Math.min(Math.max((v - low) / (high - low || 1), 0), 1));
 
-// The top of an axis for these values.  A few values far above the others are cut off; with them,
-// the others would be one flat line.
+// The top of an axis for these values.  A few values far above the others are cut off; otherwise
+// the lines would be nearly flat.
 function topOf(values) {
   const sorted = values.slice().sort((a, b) => a - b), most = sorted[sorted.length - 1];
   const high = sorted[Math.floor(0.95 * (sorted.length - 1))];
   return high > 0 && most > 3 * high ? 1.25 * high : most;
 }
 
-// If values are above the top of the axis: a text with the largest one, to the right of the top.
+// If values are above the top of the axis: a text with the largest value, to the right of the top.
 const beyond = (axis, box, values, top, said) => {
   const most = Math.max(...values);
   return most > top * 1.01
@@ -29,7 +29,7 @@ function grid(axis, box, y, low, high, said) {
 // A path through the values of the visible columns.
 function through(axis, y, values) {
   let { seen } = axis;
-  if (seen.length === 1) seen = axis.range.map((end) => [seen[0][0], end]); // a line, no point
+  if (seen.length === 1) seen = axis.range.map((end) => [seen[0][0], end]); // a line, not a point
   return seen.map(([c, at], i) => `${i ? "L" : "M"}${axis.x(at).toFixed(1)},`
     + y(values[c]).toFixed(1)).join("");
 }
@@ -37,7 +37,7 @@ function through(axis, y, values) {
 const stroke = (d, colour, more = {}) =>
   svg("path", { d, fill: "none", stroke: colour, "stroke-width": 1.6, ...more });
 
-// Names of lines: [name, colour, dash], or [name] for an LB step.
+// The legend of a chart.  names: [name, colour, dash] for a line, or [name] for the LB steps.
 function namesOf(axis, y, names) {
   const out = [];
   let x = axis.narrow ? 0 : axis.left;
@@ -51,8 +51,8 @@ function namesOf(axis, y, names) {
   return out;
 }
 
-// Seconds of the slowest rank, their mean over the ranks, and either the slowest rank of the
-// recorded run or the whole iteration.
+// Seconds of the slowest rank, of the mean over the ranks and of the whole iteration; in a replay
+// also of the slowest rank as recorded, which then replaces the whole iteration in the legend.
 const secondsChart = {
   height: 140,
   draw(axis, box, p, chosen) {

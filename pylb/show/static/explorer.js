@@ -1,14 +1,15 @@
 // The explorer: controls ask the kernel for a replay and show its answer.
 //
-// Only one request is sent at a time.  If controls change before its answer comes, the next request
-// has their state at that time; so the picture is at most one replay behind a moving slider.
+// Only one request is sent at a time.  If controls change before its answer comes, one more request
+// follows the answer, with the latest settings; so the picture is at most one replay behind.
 
-const PATIENCE = 3000; // milliseconds without an answer until the page says so
+const PATIENCE = 3000; // milliseconds until the page says that no answer has come
 const NETWORKS = [["none", 0, 0], ["1 \u00b5s, 10 GB/s", 1e-6, 1e-10], ["10 \u00b5s, 1 GB/s", 1e-5, 1e-9],
   ["50 \u00b5s, 100 MB/s", 5e-5, 1e-8], ["1 ms, 10 MB/s", 1e-3, 1e-7]];
 const EVERY = "every ...";
 const BASELINES = ["none", "unbalanced"]; // strategies without decisions
-const COST = { low: -6, high: 2, step: 0.25 }; // powers of ten of seconds; lowest: as measured
+// The slider of the cost: exponents of 10 in seconds; the lowest one means: as measured.
+const COST = { low: -6, high: 2, step: 0.25 };
 
 function figuresSaid(f) {
   const moved = f.migrations ? `, ${count(f.migrations, "migration")}` : "";
@@ -64,11 +65,12 @@ function controlsOf(choices, settings, changed) {
   };
   const read = () => {
     const network = NETWORKS.find((n) => n[0] === c.network.value), power = Number(c.cost.value);
+    c.rank.max = Number(c.ranks.value) - 1;
     const byEvery = c.trigger.value === EVERY, n = Number(c.ranks.value);
     const idle = BASELINES.includes(c.strategy.value), speed = Number(c.speed.value);
     for (const [box, matters] of [[c.trigger, !idle], [c.every, !idle && byEvery], [c.cost, !idle],
       [c.rank, speed !== 1], [c.network, choices.edges]]) {
-      box.disabled = !matters; // also grey: it has no effect with these settings
+      box.disabled = !matters; // and grey: this control has no effect with these settings
       box.closest("label").classList.toggle("idle", !matters);
     }
     return { strategy: c.strategy.value, trigger: byEvery ? "" : c.trigger.value,

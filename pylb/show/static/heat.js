@@ -60,7 +60,7 @@ function sized(canvas, box) {
   return canvas.getContext("2d");
 }
 
-// A bar that explains the colours; `x`, `top` and `height` say where it is.
+// A bar that explains the colours, at the place `x`, `top`, with this height.
 function colourBar(x, top, height, colours) {
   const n = 24, out = [], place = colours.place || colours.at;
   for (let i = 0; i < n; i += 1) {

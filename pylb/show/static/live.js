@@ -1,6 +1,6 @@
 // The page of a run in progress: asks for the run again and again, and shows what is new.
 
-const INTERVAL = 1000; // milliseconds from an answer to the next question
+const INTERVAL = 1000; // milliseconds from an answer to the next request
 
 function follow(host) {
   const status = element("p", { class: "status", "aria-live": "off" }, "Waiting for the run ...");

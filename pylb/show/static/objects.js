@@ -2,7 +2,8 @@
 //
 // A canvas: 100,000 objects are drawn pixel by pixel in a few milliseconds.
 
-// Colours of ranks: those of Okabe and Ito, then the same ones darker, then lighter.
+// Colours of ranks: those of Okabe and Ito, with a darker yellow and grey instead of black; then the
+// same colours darker, then lighter.
 const RANKS = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233],
   [213, 94, 0], [160, 150, 40], [120, 120, 120]];
 const MOST_ARROWS = 24, MOST_ENDS = 30, MARGIN = 14, PANEL = 340;
@@ -149,7 +150,7 @@ class ObjectView {
     this.side.disabled = !moved;
     this.sideLabel.classList.toggle("idle", !moved);
     if (!moved) this.side.value = "before";
-    const every = this.base.step > 1 ? ` (one of each ${this.base.step})` : "";
+    const every = this.base.step > 1 ? ` (one of every ${this.base.step})` : "";
     const seen = frame.rank.filter((r) => r).length;
     this.text = `${count(seen, "object")}${every} on ${count(this.base.n_ranks, "rank")} in `
       + `iteration ${frame.iteration}; ${moved ? `${short(moved)} move after it` : "none moves after it"}.`;

@@ -4,7 +4,7 @@
 
 const ALARM = 1.1; // a rank above this multiple of the mean is shown as slow
 
-// Loads of the ranks in one iteration, as bars, or one point for each group of them.
+// Loads of the ranks in one iteration, as bars; many ranks: a bar for each group of neighbours.
 function drawBars(host, picture, iteration) {
   const c = Math.floor(iteration / picture.iteration_step), n = picture.rows;
   const width = Math.max(host.clientWidth, 260), height = 170, left = 58, below = 26, top = 8;
@@ -68,7 +68,7 @@ function pointed(picture, at) {
 
 // ---- migrations -----------------------------------------------------------------------------
 
-// (from, to, objects, bytes) as bands from the ranks on the left to those on the right.
+// Draws migrations (from, to, objects, bytes) as bands from ranks on the left to those on the right.
 function drawFlows(host, flows, name) {
   if (!flows.length) {
     host.replaceChildren(element("p", { class: "soft" }, "No object moved between ranks."));
@@ -145,8 +145,9 @@ function drawDecisions(host, decisions, choose) {
     line.addEventListener("click", () => { mark(i); choose(i); });
   });
   const explained = element("p", { class: "soft" }, "max/mean: measured in that iteration; "
-    + "estimated: max/mean with the loads that the strategy expected; placed: max/mean with these "
-    + "loads and the new placement; since: max/mean measured from this LB step to the next one.");
+    + "estimated: max/mean of the old placement with the loads that the strategy expected; placed: "
+    + "max/mean of the new placement with these loads; since: max/mean measured from this LB step "
+    + "to the next one.");
   host.replaceChildren(...(decisions.length ? [scrolling("Decisions", out), explained]
     : [element("p", { class: "soft" }, "No decision was taken.")]));
   return mark;

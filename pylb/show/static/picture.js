@@ -100,7 +100,7 @@ class RunPicture {
     const pen = sized(this.canvas, { left, top: TOP, width, height: HEAT });
     pen.imageSmoothingEnabled = false;
     const from = this.range[0] / p.iteration_step, to = this.range[1] / p.iteration_step;
-    const skip = p.rows - p.n_ranks / p.rank_step; // part of the last row of cells without ranks
+    const skip = p.rows - p.n_ranks / p.rank_step; // the part of the top row of cells that has no ranks
     pen.drawImage(this.image, from, skip, to - from, p.rows - skip, 0, 0, this.canvas.width,
       this.canvas.height);
   }

@@ -103,7 +103,7 @@ class Report {
     drawFlows(this.view.flows, flowsOfAll(this.run.groups), name);
   }
 
-  // Shows the objects in the most recent stored iteration that is not after this one.
+  // Shows the objects in the most recent stored iteration that is not after `iteration`.
   showObjects(iteration) {
     const { objects } = this.run;
     if (!objects) return;

@@ -13,9 +13,9 @@ function decoded(picture, bytes) {
 }
 
 class RunView {
-  // slider: more attributes of the slider; invitation: text in the place of the receipt at first;
-  // chosen: called with the number of a decision; wanted: called with an iteration whose objects
-  // the view needs.
+  // slider: attributes of the slider; invitation: text that is shown until a decision is chosen;
+  // chosen: called with the number of the chosen decision; wanted: called with an iteration whose
+  // objects the view needs.
   constructor(slider, invitation, chosen, wanted) {
     this.invitation = invitation;
     this.chosen = chosen;
@@ -64,7 +64,7 @@ class RunView {
     this.receipt.hidden = !decisions.length; // then the list says "No decision was taken."
     this.say(this.invitation);
     const end = picture.n_iterations - 1;
-    this.go(last ? end : Math.min(Number(this.slider.value), end)); // at the end: follow the run
+    this.go(last ? end : Math.min(Number(this.slider.value), end)); // if at the end: stay there
     this.restore(kept, decisions);
   }
 
@@ -99,7 +99,7 @@ class RunView {
     this.readout.textContent = said(this.picture, i);
   }
 
-  // A decision with its receipt, fitted lines and migrations.
+  // Shows a decision with its receipt, fitted lines and migrations.
   tell(decision) {
     this.told = decision;
     this.say(decision.said);

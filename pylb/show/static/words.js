@@ -1,7 +1,7 @@
 // Words, elements and scales that all pictures share.
 //
-// Text of a run enters the page only by textContent.  The colours, of Okabe and Ito and of the map
-// cividis, are colour-blind safe; style.css has them for light and dark schemes.
+// Text of a run enters the page only as text, never as HTML.  The colours, of Okabe and Ito and of
+// the map cividis, are colour-blind safe; style.css has them for light and dark schemes.
 
 const SVG = "http://www.w3.org/2000/svg";
 const BLUE = "var(--blue)", ORANGE = "var(--orange)", VERMILLION = "var(--vermillion)";

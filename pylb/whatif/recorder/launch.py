@@ -52,7 +52,7 @@ def loaded(
     only_time: bool = False,
     procedures: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command line that loads the recorder into each rank of `command`."""
+    """Return `command`, changed so that each of its ranks loads the recorder."""
     if not command:
         raise DomainError("command is empty: expected a program and its arguments")
     before = os.environ.get("LD_PRELOAD", "")
@@ -72,9 +72,9 @@ def loaded(
 def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
     """Measure on this machine how two ranks share a core if one of them waits.
 
-    The rank waits like the recorded ranks (`info`).  Returns values for `Target`: ``quantum``,
-    ``polling``, and ``waiting="block"`` if the recorded ranks slept while waiting and a rank that
-    wakes runs at once.
+    The waiting rank polls, yields and sleeps like the recorded ranks (`info`).  Returns values for
+    `Target`: ``quantum``, ``polling``, and ``waiting="block"`` if the recorded ranks slept while
+    waiting and a rank that wakes runs at once.
     """
     out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
     polite = ["yield"] if info.get("waiting") == "yield" else []

@@ -19,7 +19,7 @@ from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
 from pylb.whatif.recorder.recording import Recording
 
-DRIFT = 1e-4  # a larger relative drift between two clocks is reported
+DRIFT = 1e-4  # a larger drift between two clocks, as a fraction of the run's time, is reported
 SHOWN = 10  # largest number of warnings about absent ranks, and about refused connections
 
 
@@ -29,17 +29,17 @@ class RankLog:
 
     hello: dict[str, Any]  # the fields of the first frame, `protocol.HELLO`
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
-    room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))
+    room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))  # memory for `ops`
     n_ops: int = 0
     numbers: list[int] = field(default_factory=list)  # the monitor's number of each communicator
-    end: dict[str, Any] | None = None
-    end_offset: float = 0.0
-    lost: int = 0
-    costs: dict[str, float] = field(default_factory=dict)
+    end: dict[str, Any] | None = None  # the fields of the last frame, `protocol.END`
+    end_offset: float = 0.0  # like `offset`, at the end
+    lost: int = 0  # number of operations that did not arrive
+    costs: dict[str, float] = field(default_factory=dict)  # measured costs, `protocol.COSTS`
     procedures: list[int] = field(default_factory=list)  # the monitor's number of each procedure
 
     def ops(self) -> NDArray[Any]:
-        """Return all operations so far."""
+        """Return all operations received so far."""
         return self.room[: self.n_ops]
 
     def add(self, ops: NDArray[Any]) -> None:
@@ -54,7 +54,7 @@ class RankLog:
 
 
 class Connection:
-    """The connection to one rank.  It reads frames: messages with a kind and a length."""
+    """The connection to one rank.  Data come in frames: messages with a kind and a length."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -120,8 +120,8 @@ class RecordMonitor:
     ) -> None:
         """Receive data until `done()` is true, and then until all ranks have disconnected.
 
-        grace: largest number of seconds to wait until they have disconnected; between: called about
-        every 0.1 seconds in all this time.
+        grace: largest number of seconds to wait until they have disconnected; between: called in
+        all this time, at least about every 0.1 seconds.
         """
         deadline = None
         while True:
@@ -315,17 +315,18 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """Return how ranks sleep between two polls while they wait; {}: they do not sleep.
+        """Return how waiting ranks sleep between polls; {} if they sleep at most half that time.
 
-        ``response``: mean delay in seconds until a rank notices a message; ``nap``: length of a
-        sleep in seconds; ``asleep``: fraction of the waiting time in which ranks sleep.
+        ``response``: mean delay in seconds until a rank notices a message; ``nap``: mean length of
+        a sleep in seconds; ``asleep``: fraction of the waiting time in which ranks poll and sleep;
+        the rest is within MPI calls.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
         wall, square, naps, napped = (
             sum(rank.end["asked"][name] for rank in ended if rank.end)
             for name in ("wall", "square", "naps", "napped")
         )
-        if napped <= 0.5 * wall or wall <= 0 or naps <= 0:  # they slept at most half of the time
+        if napped <= 0.5 * wall or wall <= 0 or naps <= 0:
             return {}
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
         asleep = wall / (wall + within)
@@ -377,7 +378,7 @@ class RecordMonitor:
                 "parallel: predictions treat them as one thread"
             )
         drift = abs(rank.end_offset - rank.offset)
-        # On one host, both have the same clock.
+        # A rank on the monitor's host has the same clock as the monitor.
         elsewhere = rank.hello["host"] != socket.gethostname()
         if elsewhere and drift > max(0.05, DRIFT * seconds):
             out.append(f"its clock and the monitor's clock drifted apart by {drift:.3g} s")

@@ -85,7 +85,7 @@ def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]
 
 
 def renumbered(values: NDArray[Any], numbers: list[int], what: str) -> NDArray[np.int32]:
-    """Replace a rank's numbers of communicators or procedures by the monitor's: `numbers`."""
+    """Replace a rank's number i of a communicator or procedure by the monitor's, ``numbers[i]``."""
     if values.size and not 0 <= values.min() <= values.max() < len(numbers):
         raise ProtocolError(f"an operation with an unknown {what}")
     out: NDArray[np.int32] = np.array(numbers, np.int32)[values]

@@ -35,13 +35,13 @@ class Recording:
         Members of each communicator, by their ranks in MPI_COMM_WORLD, in order of their ranks in
         the communicator.  The first communicator is MPI_COMM_WORLD.
     closed : (p,) bool
-        Whether all operations of a rank have arrived; False if it was killed or some were lost.
+        Whether all operations of the rank arrived; False if it was killed, or some were lost.
     info : dict
         Data about the run: ``command``; ``seconds``, the wall time from the end of MPI_Init to the
         beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
-        ``quantum``, ``waiting``, ``polling``, ``response``); for ranks that sleep while waiting
-        ``nap`` (seconds) and ``asleep`` (fraction); lists over the ranks: ``starts``, ``hosts``,
-        ``cores``.
+        ``quantum``, ``waiting``, ``polling``, ``response``); for ranks that sleep between polls
+        ``nap``, the seconds of a sleep, and ``asleep``, the fraction of their waiting time in which
+        they poll and sleep; lists over the ranks: ``starts``, ``hosts``, ``cores``.
     procedures : list of str
         Names of the marked procedures, in order of the numbers in the operations.
     warnings : list of str
@@ -99,7 +99,7 @@ class Recording:
         return self.info.get("seconds")
 
     def speeds(self, elsewhere: Recording) -> NDArray[np.float64]:
-        """Return the speeds of other processors, on which this program was recorded, too.
+        """Compute the speeds of other processors, on which the same program was also recorded.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Recording:
         Examples
         --------
         >>> run = pylb.Recording.read("run")
-        >>> run.speeds(run)  # of the processors of one recording, relative to those of the other
+        >>> run.speeds(run)  # a recording, compared with itself
         array([1., 1., 1., 1.])
         """
         if elsewhere.n_ranks != self.n_ranks:

@@ -2,13 +2,13 @@
 
 This file is run by its path and does not import pylb: ``python -I -S turns.py [NAP [yield]]``.
 Between two polls, the polling process yields, like a rank that waits in MPI.  With NAP it sleeps
-instead, such that a sleep on a free core takes NAP seconds.  With ``yield``, it also yields then,
-as Open MPI does with ``mpi_yield_when_idle``: a process that wakes runs at once, but a process that
-yields waits for its turn.
+instead, such that a sleep on a free core takes NAP seconds.  With ``yield``, it also yields after
+each sleep, like Open MPI with ``mpi_yield_when_idle``: a process that wakes runs at once, but a
+process that yields waits for its turn.
 
-The script prints two numbers: the mean time between two polls (the time slice of the scheduler, if
-the polling process waits for its turn), and the processor time of polling per second of the process
-that computes.
+The script prints two numbers.  The first is the mean time between two polls.  Without NAP, only
+gaps longer than LEAST count, in which the other process ran, so this mean is the time slice of the
+scheduler.  The second is the processor time of polling per second of the process that computes.
 """
 
 import os
@@ -21,7 +21,7 @@ LEAST = 2e-4  # seconds; in a shorter gap between two polls, the computing proce
 
 
 def sleeper(nap: float, yields: bool) -> Callable[[], None]:
-    """Return a function that sleeps for `nap` seconds; it asks for less, as wake-ups are late."""
+    """Return a function that sleeps `nap` seconds; it asks for less, because it wakes late."""
     asked = nap / 2
     begin = time.perf_counter()
     for _ in range(50):

@@ -6,6 +6,7 @@
 
 #include "feed.h"
 #include "finished.h"
+#include "partition/quality.h"
 #include "plb.h"
 
 enum { MOST = 420, MOST_PARTS = 24 }; /* the partitioner coarsens more than 200 vertices */
@@ -113,13 +114,16 @@ static void evaluate(const plb_question_t *q, const int32_t *part)
 {
     plb_err_t err;
     if (q->net_start != NULL && q->net_weight != NULL) {
-        int64_t cut;
-        const plb_hypergraph_t hg = {.n_vertices = q->n_vertices,
-                                     .n_nets = q->n_nets,
-                                     .net_start = (int32_t *)q->net_start,
-                                     .pin = (int32_t *)q->pin,
-                                     .net_weight = (int32_t *)q->net_weight};
-        MUST(plb_hypergraph_connectivity(&hg, part, q->n_parts, &cut, &err) == PLB_OK && cut >= 0);
+        double connectivity, cut;
+        double *weight = plb_malloc((size_t)q->n_nets, sizeof *weight);
+        for (int32_t e = 0; e < q->n_nets; e++) {
+            weight[e] = q->net_weight[e];
+        }
+        const plb_rows_t nets = {q->n_nets, {q->net_start, 0}, {q->pin, 0}, weight};
+        const plb_places_t places = {.n = q->n_vertices, .n_parts = q->n_parts, .part = part};
+        MUST(plb_quality_nets(&nets, &places, &connectivity, &cut, &err) == PLB_OK &&
+             connectivity >= cut && cut >= 0.0);
+        plb_free(weight);
     }
 }
 

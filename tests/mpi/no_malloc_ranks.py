@@ -1,0 +1,75 @@
+"""Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py``.
+
+The preloaded library is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/_mpi``.  All ranks
+must raise MemoryError, and the same call must work afterwards.
+"""
+
+import ctypes
+
+import numpy as np
+from mpi4py import MPI
+
+from pylb import _mpi
+
+switch = ctypes.CDLL(None)
+switch.no_malloc_at.argtypes = [ctypes.c_int64]
+
+
+OPTIONAL = "old ids weight size share fixed kept_part kept_old kept".split()
+
+
+def settle(comm, *, rename=True, **given):
+    """Complete a partition of 12 objects per rank into 4 parts."""
+    part = (np.arange(12, dtype=np.int32) + comm.rank) % 4
+    dist = np.arange(comm.size + 1) * 12
+    rest = {**dict.fromkeys(OPTIONAL), **given}
+    _mpi.settle(comm, parts=4, part=part, n_weights=0, rename=rename, dist=dist, **rest)
+
+
+def calls(world):
+    """Yield the name of each call, and the call."""
+    native = _mpi.Comm(world)
+    mine = bytes(range(world.rank + 1))
+    old = np.arange(12, dtype=np.int32) % 4
+    ids, size = np.arange(12) + 100 * world.rank, np.ones(12)
+    yield "constructor", lambda: _mpi.Comm(world).free()
+    yield "allgather", lambda: native.allgather(mine)
+    yield "settle", lambda: settle(world)
+    yield "settle, numbers kept", lambda: settle(world, rename=False, size=size)
+    yield "settle, with ids", lambda: settle(world, ids=ids, size=size)
+    yield "settle, with old parts", lambda: settle(world, old=old, rename=False)
+    yield "settle, with all", lambda: settle(world, old=old, ids=ids, rename=False)
+    native.free()
+
+
+def fails(call):
+    try:
+        call()
+    except MemoryError:
+        return True
+    return False
+
+
+def sweep(name, call, comm):
+    """Let each allocation of rank 1 fail once."""
+    for n in range(100):
+        switch.no_malloc_at(n if comm.rank == 1 else -1)
+        raised = fails(call)
+        failed = switch.no_malloc_failed()
+        switch.no_malloc_at(-1)
+        answers = comm.allgather((raised, bool(failed)))
+        assert {one for one, _ in answers} == {answers[1][1]}, (name, n, answers)
+        if not answers[1][1]:
+            break
+    assert n > 0, name
+
+
+def main():
+    comm = MPI.COMM_WORLD
+    for name, call in calls(comm):
+        sweep(name, call, comm)
+        call()
+    print("done")
+
+
+main()
