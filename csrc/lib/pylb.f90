@@ -80,6 +80,7 @@ module pylb
       integer(c_int64_t) :: migrations = 0              !< number of cells of all ranks that move
       integer(c_int32_t), pointer :: rank(:) => null()  !< new rank of each cell, from 0
       type(c_ptr), private :: handle = c_null_ptr
+      integer(c_int), private :: n_ranks = 0
    contains
       procedure :: counts => plan_counts
       procedure, private :: migrate_int, migrate_int_2
@@ -428,7 +429,7 @@ contains
       integer(c_int8_t), allocatable, target :: stays(:)
       type(c_cells) :: cells
       type(c_ptr) :: ranks
-      integer(c_int) :: code
+      integer(c_int) :: code, this_rank
 
       plan = pylb_plan()
       call c_cells_init(cells)
@@ -459,6 +460,7 @@ contains
       if (plan%rebalance) then
          plan%n = c_plan_n(plan%handle)
          plan%migrations = c_plan_migrations(plan%handle)
+         code = c_rank(self%handle, this_rank, plan%n_ranks)
          ranks = c_plan_rank(plan%handle)
          call c_f_pointer(ranks, plan%rank, [size(load)])
       end if
@@ -568,6 +570,10 @@ contains
       class(pylb_plan), intent(in) :: self
       integer(c_int64_t), intent(out) :: send(:), receive(:)
       integer, intent(out), optional :: ierr
+      if (min(size(send), size(receive)) < self%n_ranks) then
+         call fail("counts: expected arrays with an element for each rank", ierr)
+         return
+      end if
       call finish(c_plan_counts(self%handle, send, receive), ierr)
    end subroutine plan_counts
 

@@ -48,10 +48,13 @@ typedef int (*set_fn)(plb_settings_t *self, const char *option, const char *valu
 static int set_strategy(plb_settings_t *self, const char *option, const char *value,
                         plb_err_t *err)
 {
+    const plb_strategy_t *found = NULL;
     (void)option;
-    self->strategy = NULL;
-    return strcmp(value, "auto") == 0 ? PLB_OK
-                                      : plb_registered_strategy(value, &self->strategy, err);
+    if (strcmp(value, "auto") != 0) {
+        PLB_PASS(plb_registered_strategy(value, &found, err));
+    }
+    self->strategy = found;
+    return PLB_OK;
 }
 
 static int set_trigger(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -70,12 +73,12 @@ static int set_every(plb_settings_t *self, const char *option, const char *value
 
 static int set_mode(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
+    const bool off = strcmp(value, "off") == 0;
     (void)option;
-    self->off = strcmp(value, "off") == 0;
-    return self->off || strcmp(value, "on") == 0
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "mode is \"%.100s\": expected \"on\" or \"off\"",
-                          value);
+    PLB_FAIL_IF(!off && strcmp(value, "on") != 0, err, PLB_ERR_VALUE,
+                "mode is \"%.100s\": expected \"on\" or \"off\"", value);
+    self->off = off;
+    return PLB_OK;
 }
 
 static int set_lag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)

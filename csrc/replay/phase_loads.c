@@ -55,13 +55,18 @@ static int64_t steady_until(const plb_phases_t *self, int64_t i)
     return end;
 }
 
+static void sum_until(plb_phases_t *self, int64_t i, int64_t end)
+{
+    self->sums_begin = i;
+    self->sums_end = end;
+    plb_load_sums(self->phase_load, self->n, (int)(end - i), self->rank, self->opt.n_ranks,
+                  self->sum, self->room_of_sums);
+}
+
 static void add_loads(plb_phases_t *self, int64_t i)
 {
     if (i < self->sums_begin || i >= self->sums_end) {
-        self->sums_begin = i;
-        self->sums_end = steady_until(self, i);
-        plb_load_sums(self->phase_load, self->n, (int)(self->sums_end - i), self->rank,
-                      self->opt.n_ranks, self->sum, self->room_of_sums);
+        sum_until(self, i, steady_until(self, i));
     }
     const plb_trace_t *t = self->trace;
     const double *pace = plb_phases_pace(self);
@@ -130,30 +135,58 @@ static void add_traffic(plb_phases_t *self, int64_t i)
     }
 }
 
+static const double *figures_of(const plb_phases_t *self)
+{
+    const double *all = self->trace->figures;
+    return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
+}
+
+static bool has_costs(const plb_network_t *network)
+{
+    return network->alpha > 0.0 || network->beta > 0.0;
+}
+
+/* Return the seconds of the slowest rank, with its messages, in the recorded placement. */
+static double max_as_recorded(plb_phases_t *self, int64_t first)
+{
+    const int64_t i = self->phase;
+    int32_t *own = self->rank;
+    self->rank = (int32_t *)self->trace->task_rank + first; /* which is only read */
+    self->all_as_recorded = true;
+    self->phase_load = loads_here(self, first);
+    sum_until(self, i, i + 1);
+    add_loads(self, i);
+    add_traffic(self, i);
+    plb_metrics_of(self->time, self->opt.n_ranks, &self->metrics);
+    self->sums_end = i; /* these sums are not those of the replay */
+    self->all_as_recorded = false;
+    self->rank = own;
+    return self->metrics.max;
+}
+
 void plb_phases_run(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
     const int64_t i = self->phase, first = t->task_ptr[i];
+    const bool costs = has_costs(&self->opt.network);
     self->all_as_recorded = self->opt.as_recorded ||
                             (t->figures != NULL &&
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,
                                                      (size_t)self->n * sizeof *self->rank) == 0));
+    if (t->figures != NULL) {
+        self->recorded_max = costs && !self->all_as_recorded ? max_as_recorded(self, first)
+                                                             : figures_of(self)[PLB_FIGURE_MAX];
+    }
     self->phase_load = loads_here(self, first);
     plb_phases_take_facts(self, first);
     if (self->opt.own_loads && self->opt.edges) {
         take_edges(self, i);
     }
     add_loads(self, i);
-    if (self->opt.network.alpha > 0.0 || self->opt.network.beta > 0.0) {
+    if (costs) {
         add_traffic(self, i);
     }
     plb_metrics_of(self->time, t->n_ranks, &self->metrics);
-}
-
-static const double *figures_of(const plb_phases_t *self)
-{
-    const double *all = self->trace->figures;
-    return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
 }
 
 double plb_phases_time(const plb_phases_t *self)
@@ -162,7 +195,7 @@ double plb_phases_time(const plb_phases_t *self)
     if (measured == NULL) {
         return self->metrics.max;
     }
-    const double more = self->metrics.max - measured[PLB_FIGURE_MAX];
+    const double more = self->metrics.max - self->recorded_max;
     return self->all_as_recorded ? measured[PLB_FIGURE_TIME]
                                  : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
 }

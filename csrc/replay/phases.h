@@ -100,6 +100,8 @@ typedef struct plb_phases {
      * ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
+    double recorded_max;   /* seconds of the slowest rank in the recorded placement, with messages
+                              if they have a cost; only set if the trace has figures */
     bool in_seconds;       /* whether the trace has task_seconds, so that loads are seconds and not
                               work */
     bool all_as_recorded;  /* true: every object is on its recorded rank; false: not every one, or

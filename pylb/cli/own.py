@@ -70,17 +70,17 @@ def names_of(path: Path) -> set[str]:
         raise FormatError(f"--import {path}: not a Python module: {why}") from None
     names: set[str] = set()
     modules: set[str] = set()
-    for node in body:
+    for node in _statements(body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            _refuse_mpi(path, node)
+            if node in body:  # in ``try``, it fails and the module goes on without MPI
+                _refuse_mpi(path, node)
         elif isinstance(node, WORK) or _runs(node, modules):
             what = ast.unparse(node).splitlines()[0]
             raise DomainError(
                 f"--import {path}, line {node.lineno}: {what!r} would run when the file is "
                 f"imported; {GUARD}"
             )
-        for inner in _statements([node]):
-            (modules if isinstance(inner, ast.Import) else names).update(_bound(inner))
+        (modules if isinstance(node, ast.Import) else names).update(_bound(node))
     return names
 
 

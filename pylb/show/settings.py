@@ -103,7 +103,7 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
 
     The objects, in the order of the recorded ranks of their first tasks, are cut into equal parts,
     one for each new rank; so neighbours stay neighbours.  In the result, no object migrates.  The
-    new ranks are equal: recorded speeds and background are not used.
+    new ranks are equal: recorded speeds, background and memory limits are not used.
 
     Raises
     ------
@@ -129,6 +129,7 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
         entity_home=where,
         speed=None,
         background=None,
+        memory_limit=None,
         measured=None,
         figures=None,
         recorded=None,

@@ -93,6 +93,8 @@ def test_a_note_says_that_a_file_is_executed(capsys):
         ("for i in range(3): open('ran', 'w')\ndef f(s): return s.rank", "line 1"),
         ("with open('ran', 'w'): pass\ndef f(s): return s.rank", "__main__"),
         ("import pylb\ndef f(s): return s.rank\npylb.demo.run()", "line 3"),
+        ("def f(s): return s.rank\nif True:\n    open('ran', 'w')", "line 3"),
+        ("def f(s): return s.rank\ntry:\n    while 1: pass\nfinally: pass", "line 3"),
         ("from mpi4py import MPI\ndef f(s): return s.rank", "would start MPI"),
         ("import mpi4py.MPI as M\ndef f(s): return s.rank", "would start MPI"),
         ("from mpi4py.MPI import COMM_WORLD\ndef f(s): return s.rank", "would start MPI"),

@@ -266,6 +266,7 @@ static void an_own_trigger_that_is_off(void)
     EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
     EXPECT(pylb_advisor_set(lb, "trigger", "when") == PYLB_OK);
     EXPECT(pylb_advisor_set(lb, "mode", "off") == PYLB_OK);
+    FAILS(PYLB_ERR_VALUE, "mode", pylb_advisor_set(lb, "mode", "of")); /* it stays off */
     EXPECT(pylb_advisor_set(lb, "lag", "2") == PYLB_OK);
     for (int i = 0; i < 4; i++) {
         EXPECT(pylb_advise(lb, &rebalance) == PYLB_OK && rebalance == 0);

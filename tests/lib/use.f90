@@ -150,6 +150,8 @@ contains
          call check(size(plan%rank) == size(cell), "rank of each cell")
          call plan%counts(send, receive)
          call check(sum(send) == size(cell) .and. sum(receive) == plan%n, "counts")
+         call plan%counts(send, receive(:n_ranks - 1), ierr=ierr)
+         call check(ierr == pylb_err_value, "too few counts")
          other = x
          if (rank == 0) other = [other, 1.0_real64] ! all ranks get an error before any item is sent
          call plan%migrate(other, ierr=ierr)

@@ -334,7 +334,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
             f"COLL {exchange} {exchange} ISEND PROBE RECV WAIT {matched} {neighbours} COLL "
             f"{window} END"
         )
-        assert ops["bytes"][ops["kind"] == OpKind.ACCESS].tolist() == [81]
+        assert ops["bytes"][ops["kind"] == OpKind.ACCESS].tolist() == [80]
         assert ops["bytes"][ops["kind"] == OpKind.ISEND].tolist() == [8000, 8, 8, 16, 16, 8, 8]
         left = (rank - 1) % 3
         any_source = [3, 10, 11, 14, 15, 18, 19]

@@ -58,7 +58,7 @@ void plb_accessed(MPI_Win win, int target, int64_t bytes)
 {
     window_t *self = window_of(win);
     if (self != NULL && target >= 0 && target < self->group->size) {
-        self->pending[target] += bytes + 1; /* + 1, so that an access without data counts, too */
+        self->pending[target] += bytes > 0 ? bytes : 1; /* an access without data counts, too */
     }
 }
 
