@@ -1,8 +1,7 @@
 """pylb: dynamic load balancing for iterative parallel programs.
 
-Measure, decide, place, move: the same C core decides under mpiexec, in a replay of a recorded run
-and in a simulation.  The public names are imported here from the folders of pylb, which its
-documentation calls rooms; the docstrings of most rooms list their inputs and outputs.
+The same C core decides under mpiexec, in a replay of a recorded run and in a simulation.  Here the
+public names are imported from the folders of pylb, which the documentation calls rooms.
 """
 
 import sys

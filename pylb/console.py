@@ -94,10 +94,7 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def script_json(value: Any) -> str:
-    """Return JSON for a ``<script>`` element: nothing in it can end that element.
-
-    The text is ASCII, so it does not depend on the encoding of the page.
-    """
+    """Return JSON for a ``<script>`` element: ASCII, and without the text that ends the element."""
     text = json_text(value)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -138,8 +135,8 @@ def show(
 ) -> None:
     """Print a table: with the package rich on a terminal, if installed, else as aligned text.
 
-    If the table would be wider than the terminal (than `PAPER` characters in a pipe or a file), its
-    cells of text are wrapped between words.
+    If the table is wider than the terminal (in a pipe or a file: than `PAPER` characters), texts in
+    its cells are wrapped between words.
 
     Parameters
     ----------
@@ -147,9 +144,6 @@ def show(
         Headings.  If all are empty, the table has no heading line.
     rows : iterable of sequences
         A cell for each column; None is an empty cell.  Columns of numbers are aligned right.
-    title : str, optional
-    file : text file, optional
-        Default: standard output.
     drop_empty : bool
         Leave out the columns in which every cell is None.
     drop : sequence of str
@@ -232,10 +226,7 @@ def _longest_word(cells: Iterable[str]) -> int:
 
 
 def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[str] = ()) -> str:
-    """Return a table as HTML, for notebooks. Columns without values are left out.
-
-    below: lines of text under the table.
-    """
+    """Return a table as HTML, without empty columns; below: lines of text under the table."""
     cells = [list(row) for row in rows]
     used = [i for i in range(len(columns)) if any(row[i] is not None for row in cells)]
 
@@ -295,7 +286,6 @@ def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = No
 
 
 def rich_width(console: Any, table: Any) -> int:
-    """Return the width of the whole table in characters."""
     options = console.options.update(max_width=10_000)
     return int(console.measure(table, options=options).maximum)
 

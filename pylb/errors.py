@@ -1,7 +1,6 @@
 """All errors of pylb; each class also derives from a built-in error of Python.
 
-The C core returns a code and a message; the table in ``csrc/base/err.h`` names the class of each
-code.
+The C core returns a code and a message; ``csrc/base/err.h`` names the class of each code.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """An unknown key of an object, in the whole run or on this rank, or an unknown procedure.
-
-    The message says which of these.
-    """
+    """No object of the run, or none of this rank, has this key; or no procedure has this name."""
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""

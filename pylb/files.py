@@ -45,16 +45,9 @@ def named(path: str | os.PathLike[str]) -> str:
 def descriptor(path: str | os.PathLike[str]) -> int:
     """Open a regular file for reading without blocking, and return its descriptor.
 
-    Raises
-    ------
-    DomainError
-        `path` is not a path.
-    MissingFileError
-        There is no such file, or `path` has a zero byte.
-    FormatError
-        The path is a folder, a pipe, a socket or a device.
-    OSError
-        The file cannot be read.
+    Raises DomainError if `path` is not a path, MissingFileError if there is no such file or the
+    path has a zero byte, FormatError for a folder, pipe, socket or device, and OSError if the file
+    cannot be read.
     """
     name = decoded(path)
     try:
@@ -94,14 +87,10 @@ def begins(path: str | os.PathLike[str], start: bytes) -> bool:
 
 
 def text(path: str | os.PathLike[str], most: int = MOST_TEXT) -> str:
-    """Read a whole file in UTF-8, at most `most` bytes.
+    """Read a whole file in UTF-8.
 
-    Raises
-    ------
-    DomainError, MissingFileError, OSError
-        As in `descriptor`.
-    FormatError
-        The file is larger, is not a regular file, or is not UTF-8; the message names the byte.
+    The errors are those of `descriptor`, and FormatError if the file has more than `most` bytes or
+    is not UTF-8.
     """
     name = decoded(path)
     with reading(path) as file:
@@ -134,13 +123,8 @@ def check_format(found: Any, expected: str) -> None:
 def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn an error of reading a file in this block into a short FormatError that names the file.
 
-    The errors of a missing file or part and of a denied permission pass unchanged.
-
-    Parameters
-    ----------
-    path : path
-    what : str
-        What the file should be, e.g. "a machine".
+    The errors of a missing file or part and of a denied permission pass unchanged.  what: what the
+    file should be, e.g. "a machine".
     """
     name = decoded(path)
     try:
@@ -164,22 +148,9 @@ def writing(path: str | os.PathLike[str], mode: str = "wb", **how: Any) -> Itera
     file system does not support this, the file has a random name.  A device or a pipe is written
     directly.
 
-    Parameters
-    ----------
-    path : path
-    mode : str
-        ``"wb"``, ``"w+b"`` or ``"w"``.
-    **how
-        Further arguments of `open`.
-
-    Raises
-    ------
-    DomainError
-        `path` is not a path, or has a zero byte.
-    MissingFileError
-        There is no such folder.
-    OSError
-        The file cannot be written, or the disk is full; the error names `path`.
+    mode: "wb", "w+b" or "w"; how: further arguments of `open`.  Raises DomainError if `path` is not
+    a path or has a zero byte, MissingFileError if there is no such folder, and OSError, which names
+    `path`, if the file cannot be written.
     """
     path = named(path)
     part, target = "", os.path.realpath(path)
@@ -244,7 +215,7 @@ def _linked(fd: int, folder: str) -> str:
     """Give a random name to a file without a name."""
     part = _random_name(folder)
     # linkat(2) must follow the link in /proc.  Python calls linkat only if `src_dir_fd` is given;
-    # this argument has no other effect, since the path is absolute.
+    # this argument has no other effect, because the path is absolute.
     os.link(f"/proc/self/fd/{fd}", part, src_dir_fd=fd, follow_symlinks=True)
     return part
 

@@ -1,6 +1,6 @@
 """The optional parts: their purpose, whether they are installed, the command that installs them.
 
-Code that needs an optional part gets it from here.  So a missing part always has the same message:
+Code imports an optional part by `require`, so that a missing part always has the same message:
 
 >>> from pylb import optional
 >>> h5py = optional.require("h5py")  # or MissingPartError: "h5py is missing; ...: pip install ..."
@@ -28,24 +28,13 @@ PACKAGE = __name__.partition(".")[0]
 
 @dataclass(frozen=True)
 class Installed:
-    """How this pylb was installed.
+    """How this pylb was installed."""
 
-    Attributes
-    ----------
-    name : str
-        The distribution's name for pip.
-    source : str
-        The folder from which it was installed; empty if it came from an archive or an index.
-    editable : bool
-        Whether Python imports it from `source`.
-    """
-
-    name: str
-    source: str = ""
-    editable: bool = False
+    name: str  # of the distribution, for pip
+    source: str = ""  # the folder from which it was installed; empty: from an archive or an index
+    editable: bool = False  # whether Python imports it from `source`
 
     def with_extra(self, extra: str) -> str:
-        """Return the command that installs what an extra needs."""
         if self.editable:
             return f"pip install -e {shlex.quote(f'{self.source}[{extra}]')}"
         return f"pip install '{self.name}[{extra}]'"
@@ -62,8 +51,8 @@ class Installed:
 def installed() -> Installed | None:
     """Return how this pylb was installed; None if pip has not installed it.
 
-    Several distributions may have a package named pylb; this is the one whose command ``pylb`` runs
-    this package.
+    Several distributions may have a package named pylb; the result is the one that defines the
+    command ``pylb`` of this package.
     """
     from importlib.metadata import entry_points  # here: takes 10 % of the time of `import pylb`
 
@@ -94,7 +83,7 @@ ABIS = {
 
 
 def mpi_abi() -> str | None:
-    """Return the ABI of mpi4py's MPI, one of `ABIS`; None: mpi4py or its MPI is missing.
+    """Return the ABI of mpi4py's MPI; None: mpi4py or MPI is missing, or the ABI is not in `ABIS`.
 
     MPI is not started: the file of mpi4py's module contains the name of the MPI library.
     """
@@ -109,7 +98,7 @@ def mpi_abi() -> str | None:
 
 
 class VariantFinder:
-    """An entry of ``sys.meta_path``, which finds compiled modules in the folder for an ABI."""
+    """An entry of ``sys.meta_path`` that finds compiled modules in the folder of the MPI's ABI."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:

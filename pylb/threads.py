@@ -11,10 +11,10 @@ from pylb import _core
 
 @contextmanager
 def stoppable(n: int) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool of `n` threads, which is told to stop if the block raises an exception.
+    """Open a pool of `n` threads that stop if the block raises an exception.
 
-    After an exception, tasks that have not started are cancelled.  In a running task, the next
-    call of `_core.check_signals`, or of a function of the core that checks for signals, raises
+    Tasks that have not started are then cancelled.  In a running task, the next call of
+    `_core.check_signals`, or of a function of the core that checks for signals, raises
     KeyboardInterrupt.  The block ends when all threads have ended.
     """
     stop: list[bool] = []

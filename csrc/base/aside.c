@@ -72,8 +72,7 @@ static void pause_a_little(void)
     pthread_cond_timedwait(&ended, &mutex, &until);
 }
 
-/* Wait a little, then check for signals.  The mutex is unlocked during the check, because the
- * check may have to wait for Python's interpreter. */
+/* Unlocks the mutex while it checks for signals, because the check may wait for Python's GIL. */
 static int look(const plb_aside_t *how)
 {
     pause_a_little();
@@ -86,7 +85,6 @@ static int look(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the end of earlier calls whose callers no longer wait, because a signal came. */
 static int wait_for_turn(const plb_aside_t *how)
 {
     int ret = PLB_OK;
@@ -98,8 +96,8 @@ static int wait_for_turn(const plb_aside_t *how)
     return ret;
 }
 
-/* Wait for the end of a job.  On PLB_ERR_INTERRUPTED, the job is freed by the thread that runs it,
- * or here, if the job ended while the signals were checked. */
+/* After PLB_ERR_INTERRUPTED, the job's thread frees the job.  If the job has already ended, it is
+ * freed here. */
 static int wait_for_end(job_t *job)
 {
     int ret = PLB_OK;
@@ -128,7 +126,7 @@ int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err)
     job_t *job = plb_calloc(1, sizeof *job);
     PLB_FAIL_IF(job == NULL, err, PLB_ERR_NOMEM, "out of memory");
     *job = (job_t){.how = *how, .data = data};
-    if (!start(job)) { /* no thread could be started: use the calling thread */
+    if (!start(job)) {
         plb_free(job);
         return how->run(data, err);
     }
@@ -152,10 +150,7 @@ void plb_aside_wait(atomic_int *left)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- copies of arrays that the thread owns -------------------------------------------------- */
-
-/* Return the number of bytes that an array takes in the block: a multiple of 8, so that the next
- * array is aligned; 0 if the pointer is NULL. */
+/* Bytes of an array in the block: a multiple of 8, so that the next array is aligned. */
 static size_t room_of(const plb_piece_t *piece)
 {
     return *piece->at == NULL ? 0 : ((size_t)piece->bytes + 7) / 8 * 8;

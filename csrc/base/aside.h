@@ -1,6 +1,5 @@
-/* Runs a library call in a thread of its own, because the library does not check for signals.  A
- * signal then ends the caller's wait within milliseconds, while the thread goes on until the
- * library returns. */
+/* Runs a library call in a second thread, because the library does not check for signals.  A
+ * signal ends the caller's wait within milliseconds; the thread runs until the library returns. */
 #pragma once
 
 #include <stdatomic.h>
@@ -11,25 +10,24 @@
 typedef struct plb_aside {
     int (*run)(void *data, plb_err_t *err);
     void (*free)(void *data);
-    void (*watch)(void); /* the thread that waits calls it every few milliseconds; or NULL */
-    atomic_int *left;    /* number of calls that still run, although a signal ended their callers'
-                            wait; the next call waits until this number is 0 */
+    void (*watch)(void); /* called every few milliseconds during the wait; or NULL */
+    atomic_int *left;    /* number of threads that still run after a signal has ended the wait for
+                            them; the next call first waits until this number is 0 */
 } plb_aside_t;
 
 /** Call `run(data)` in a thread (or here, if no thread can be started), wait for its end, and
- * return its code.  PLB_ERR_INTERRUPTED: a signal came first; `free(data)` is then called at
- * once, or by the thread after `run`.  So the caller must not use `data` any more, and `data` must
- * own all memory to which it points.  After any other code, the caller frees `data`. */
+ * return its code; the caller then frees `data`.  PLB_ERR_INTERRUPTED: a signal came first; this
+ * function or the thread calls `free(data)`, so the caller must not use `data` any more, and
+ * `data` must own all memory to which it points. */
 int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
 
-/** Wait for the end of all calls whose callers no longer wait, because a signal came. */
+/** Wait until *left is 0. */
 void plb_aside_wait(atomic_int *left);
 
 /* ---- copies of arrays that the thread owns -------------------------------------------------- */
 
 typedef struct plb_piece {
-    const void **at; /* address of the pointer to an array of `bytes` bytes; that pointer may be
-                        NULL */
+    const void **at; /* address of the pointer to an array; the pointer may be NULL */
     int64_t bytes;
 } plb_piece_t;
 

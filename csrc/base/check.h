@@ -1,5 +1,4 @@
-/* Checks of numbers that come from the caller of pylb's C code.  The table below lists the
- * domains: the ranges that these numbers must be in. */
+/* Checks that numbers from the caller of pylb's C code are in their domains (ranges). */
 #pragma once
 
 #include <stddef.h>
@@ -16,9 +15,8 @@
       "max/mean, 1 ... 1e30") /* rounding may make max / mean a little less than 1 */             \
     X(FRACTION, 0.0, 1.0, "0 ... 1")
 
-/** Check that the coordinates of n points are in -1e150 ... 1e150, so that squares of coordinates,
- * and sums of these, are finite.  coords is [n, n_dims]; NULL: nothing is checked.  The message of
- * PLB_ERR_VALUE names the point and the dimension. */
+/** Check that coords[n, n_dims] are in -1e150 ... 1e150, so that sums of their squares are finite.
+ * NULL: nothing is checked. */
 int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err);
 
 typedef enum plb_domain {
@@ -46,8 +44,7 @@ typedef struct plb_figure {
 /** Write the error message for a number outside of its domain; return PLB_ERR_VALUE. */
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
 
-/** Check the numbers figure[n]; PLB_ERR_VALUE if one of them is outside of the domain.  The
- * function is inline, so that only the comparisons remain if domain and n are constants. */
+/** Check figure[n].  Inline: if domain and n are constants, only the comparisons remain. */
 static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
                             plb_err_t *err)
 {

@@ -1,7 +1,6 @@
 /* The clocks that measure an object's load.  A thread that runs a virtual rank has its own time
- * between plb_clock_enter and plb_clock_leave; this interval is called a frame.  In a frame, the
- * thread's own time runs at the speed of the virtual rank, and plb_clock_declare adds time to
- * it. */
+ * from plb_clock_enter to plb_clock_leave (a frame).  This own time runs at the speed of the
+ * virtual rank, and plb_clock_declare adds time to it. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,10 +41,8 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/** Return this thread's own time in nanoseconds: the time of the frame's clock `source` at the
- * frame's pace, plus declared time.  If `source` is the wall clock, `clock` may be PLB_CLOCK_CPU:
- * the thread's processor time then takes the place of the wall time.  Call this only between
- * plb_clock_enter and plb_clock_leave. */
+/** In a frame: return this thread's own time in nanoseconds.  If `clock` is PLB_CLOCK_CPU and the
+ * source is the wall clock: processor time of the thread times the pace, plus declared time. */
 int64_t plb_clock_own_ns(plb_clock_t clock);
 
 static inline int64_t plb_clock_ns(plb_clock_t clock)
@@ -59,8 +56,7 @@ void plb_clock_enter(plb_clock_t source, int64_t own, double pace);
 /** End the frame, and return the thread's own time. */
 int64_t plb_clock_leave(void);
 
-/** Add `ns` nanoseconds to the thread's own time.  Call it only between plb_clock_enter and
- * plb_clock_leave. */
+/** In a frame: add `ns` nanoseconds to the thread's own time. */
 void plb_clock_declare(int64_t ns);
 
 typedef struct plb_words {

@@ -26,8 +26,8 @@ static bool read_line(const char *path, char *line, int size)
     return found;
 }
 
-/* Return a hash of the kernel's boot id; if it cannot be read, a hash of the host name.  The boot
- * id is better: containers have different host names, but share the cores of one kernel. */
+/* Return a hash of the kernel's boot id, or else of the host name.  The boot id is better:
+ * containers have different host names, but share the cores of one kernel. */
 static uint64_t host_here(void)
 {
     char name[256] = "";
@@ -41,8 +41,8 @@ static uint64_t host_here(void)
     return hash;
 }
 
-/* The number of cores that the control group in this folder may use; 0: no quota.  Reads the files
- * of both versions of control groups. */
+/* The number of cores that the control group in this folder may use; 0: no quota.  First tries
+ * version 2 of control groups, then version 1. */
 static double quota_of(const char *folder)
 {
     char path[PATH + 32], line[64];
@@ -58,8 +58,7 @@ static double quota_of(const char *folder)
     return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-/* Find the smallest quota of a control group and its parent groups; skip groups whose files a
- * container cannot see. */
+/* Find the smallest quota of a group and its parents, except those that a container hides. */
 static void find_quota(const char *root, const char *group, plb_cores_t *out)
 {
     char folder[PATH];

@@ -1,10 +1,9 @@
 /* Which cores a rank may use, and which ranks share them.
  *
  * Ranks that share a core wait for one another.  The clock "auto" leaves these waits out, because
- * they do not depend on the object that runs.  A quota (of a Linux control group) for a single
- * rank is different: it slows every object of the rank, like a slow processor.  But the kernel
- * also counts the time in which a quota stops a thread as a wait for a core.  So on a rank with
- * its own quota, loads are elapsed times, which include all waits. */
+ * they do not depend on the object that runs.  A quota (of a Linux control group) that limits only
+ * one rank is different: it slows every object of this rank, like a slow processor.  The kernel
+ * counts it as a wait for a core, too.  So on such a rank, loads are elapsed times. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,16 +25,14 @@ typedef struct plb_cores {
 /* The group of ranks with the fewest cores per rank. */
 typedef struct plb_crowd {
     int32_t n_ranks;
-    double n_cores; /* cores of the group; if it has fewer cores than ranks, its ranks wait for
-                       each other */
+    double n_cores;
     char words[48]; /* e.g. "4 ranks share 2 cores"; empty if there is a core for each rank */
 } plb_crowd_t;
 
 /** Find out which cores the calling process may use. */
 void plb_cores_here(plb_cores_t *out);
 
-/** Whether the quota of `rank` is below the number of cores that this rank may use, and is shared
- * with no other rank of all[p]. */
+/** Whether a quota limits `rank` to less than its cores, and limits no other rank of all[p]. */
 bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
 /** Find the group of ranks with the fewest cores per rank, among three kinds of groups: ranks

@@ -1,5 +1,4 @@
-/* Compressed rows (CSR): a list of directed edges, sorted by the vertex where they begin; and
- * items, sorted by group. */
+/* Compressed rows (CSR): directed edges, sorted by their first vertex; and items by group. */
 #pragma once
 
 #include <stdint.h>
@@ -10,8 +9,7 @@ typedef struct plb_csr {
     int64_t n_rows, n_edges;
     int64_t *start; /* [n_rows + 1] edges of row v: start[v] ... start[v + 1] - 1 */
     int32_t *to;    /* [n_edges] the vertex to which the edge goes */
-    int64_t *edge;  /* [n_edges] index of the edge in the list, e.g. for weights; ascending within
-                       each row */
+    int64_t *edge;  /* [n_edges] index of the edge in the list; ascending within each row */
 } plb_csr_t;
 
 /** Sort the edges src[m] -> dst[m] of a graph of n vertices into rows; within a row they keep

@@ -2,14 +2,11 @@
  *
  * A function that can fail returns `int`: PLB_OK, or a negative PLB_ERR_*.  (A function that
  * returns new memory returns NULL if there is none left.)  The function that finds the error
- * writes a message with the wrong values into the caller's plb_err_t, not into a global variable.
- * PLB_ERR_INTERRUPTED has no message.  PLB_TRACE=1 in the environment prints file and line of
- * every failure.
- */
+ * writes a message with the wrong values into the caller's plb_err_t.  PLB_ERR_INTERRUPTED has no
+ * message.  PLB_TRACE=1 in the environment prints file and line of every failure. */
 #pragma once
 
-/* X(name, code, Python class, what it means): the table of all error codes.  The class is one of
- * pylb.errors, or a built-in class of Python. */
+/* X(name, code, class of pylb.errors or built-in class of Python, what it means) */
 #define PLB_ERRORS(X)                                                                             \
     X(NOMEM, -1, "MemoryError", "out of memory")                                                  \
     X(VALUE, -2, "DomainError", "a value is out of its domain")                                   \

@@ -4,7 +4,6 @@
 
 enum { LOWEST_BIT = -192 };
 
-/* Add `bits` shifted left by `shift` (>= 0) to the number, with carry. */
 static void add_shifted(plb_exact_t *self, uint64_t bits, int shift)
 {
     const int word = shift / 64, up = shift % 64;

@@ -1,11 +1,9 @@
-/* Exact sums of seconds: fixed point, so that the result does not depend on the order of the
- * additions.
+/* Exact sums of seconds in fixed point: any order of additions on any number of ranks gives the
+ * same bits.
  *
- * A sum is an unsigned number of 320 bits whose lowest bit is 2^-192.  Values from 0 to 1e30 are
- * added exactly down to that bit; the part of a value below it (less than 2e-58) is cut off.  The
- * sum must be below 2^128 (3.4e38).  So any order of additions on any number of ranks gives the
- * same bits, and the sum is rounded only once, in plb_exact_value.
- */
+ * A sum is an unsigned number of 320 bits whose lowest bit is 2^-192; the part of a value below
+ * this bit (less than 2e-58) is cut off.  The sum must be below 2^128 (3.4e38).  It is rounded
+ * only once, in plb_exact_value. */
 #pragma once
 
 #include <stdint.h>

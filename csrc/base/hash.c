@@ -21,7 +21,6 @@ static int32_t *bucket_of(const plb_keys_t *self, int64_t key)
     return &self->bucket[b];
 }
 
-/* Make new buckets for `room` keys, and put all present keys into them. */
 static int rehash(plb_keys_t *self, int64_t room, plb_err_t *err)
 {
     int32_t *bucket = NULL;

@@ -31,8 +31,7 @@ typedef struct plb_keys {
     bool borrowed; /* true: `key` is the caller's array; false: owned */
 } plb_keys_t;
 
-/** Make an empty table with capacity for `room` keys.  A table that is set to {0} is also valid,
- * and empty. */
+/** Make an empty table with capacity for `room` keys.  {0} is a valid empty table, too. */
 int plb_keys_init(plb_keys_t *self, int64_t room, plb_err_t *err);
 
 /** Number the keys of an array, which must all differ: key[i] gets the number i.  The array is not
@@ -43,6 +42,5 @@ void plb_keys_free(plb_keys_t *self);
 /** The number of a key; -1: the key is not in the table. */
 int32_t plb_keys_find(const plb_keys_t *self, int64_t key);
 
-/** Set *number to the number of a key, which is added if it is new.  PLB_ERR_RANGE: more than 2^30
- * keys. */
+/** Add a key if it is new; *number: its number.  PLB_ERR_RANGE: more than 2^30 keys. */
 int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err);

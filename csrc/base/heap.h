@@ -1,7 +1,7 @@
-/* A d-ary heap of items with the smallest on top; ties have a rule (item.h), so the order of pops
- * depends only on the items.  For a max-heap, negate the keys.  Each node has four children, so
- * that the heap has half the depth of a binary heap; the children of a node fill 64 bytes.  The
- * caller owns the array of items, which must be large enough for all items that will be pushed. */
+/* A heap of items with the smallest on top; ties have a rule (item.h), so the order of pops
+ * depends only on the items.  For a max-heap, negate the keys.  Each node has four children, which
+ * fill 64 bytes; so the heap has half the depth of a binary heap.  The caller owns the array of
+ * items, which must be large enough for all items that will be pushed. */
 #pragma once
 
 #include "base/item.h"
@@ -36,7 +36,7 @@ static inline void plb_heap_sink(plb_heap_t *self, int32_t at, plb_item_t moving
     item[at] = moving;
 }
 
-/** Make a heap of the n items that the caller has written. */
+/** Make a heap of item[n], which the caller has written. */
 static inline void plb_heap_build(plb_heap_t *self)
 {
     for (int32_t at = (self->n + PLB_HEAP_ARITY - 2) / PLB_HEAP_ARITY; at-- > 0;) {

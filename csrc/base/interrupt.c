@@ -4,8 +4,7 @@
 
 enum {
     STEPS = 1 << 15,    /* steps between two readings of the clock: usually less than 1 ms */
-    CHECK_NS = 5000000, /* ns between two calls of `check`, which may have to wait for Python's
-                           interpreter */
+    CHECK_NS = 5000000, /* ns between two calls of `check`, which can wait for Python's GIL */
 };
 
 static _Thread_local plb_interrupt_t interrupt;

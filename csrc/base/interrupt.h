@@ -1,14 +1,10 @@
 /* Lets a signal end a long loop.
  *
- * A loop that may run for a long time regularly calls plb_interrupted, with the number n of steps
- * since the previous call:
- *
- *     ret = plb_interrupted(n);          PLB_OK, or PLB_ERR_INTERRUPTED
- *
- * The program sets a function that checks for signals on this thread (plb_interrupt_set), and
- * plb_interrupted calls it every few milliseconds.  After an interrupt, every later call also
- * returns PLB_ERR_INTERRUPTED.  So a function without a return code can return early, and its
- * caller calls plb_interrupted(0). */
+ * A long loop regularly calls plb_interrupted(n), where n is the number of steps since the
+ * previous call.  Every few milliseconds, plb_interrupted calls the thread's function that checks
+ * for signals (plb_interrupt_set).  After PLB_ERR_INTERRUPTED, all later calls return this code,
+ * too.  So a function without a return code can return early; its caller then calls
+ * plb_interrupted(0). */
 #pragma once
 
 #include <stdbool.h>
@@ -33,5 +29,4 @@ plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */
 int plb_interrupted(int64_t steps);
 
-/** Whether a signal can interrupt this thread. */
 bool plb_interruptible(void);

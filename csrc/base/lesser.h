@@ -1,5 +1,4 @@
-/* The lesser and the greater of two numbers, neither of which is NaN.  Each is one
- * instruction, while fmin and fmax are calls. */
+/* One instruction each, unlike fmin and fmax.  The numbers must not be NaN. */
 #pragma once
 
 static inline double plb_lesser(double a, double b)

@@ -10,7 +10,6 @@
 
 enum { HUGE_BLOCK = 1 << 22 };
 
-/* Number of allocations that still succeed before a test makes one fail; -1: none fails. */
 static _Atomic int64_t fail_at = -1;
 
 void plb_mem_fail_at(int64_t n)
@@ -29,8 +28,8 @@ static bool refused(size_t n, size_t size)
     return atomic_fetch_sub(&fail_at, 1) == 0;
 }
 
-/* Ask for huge pages for large blocks: then there are fewer page faults at the first access, and
- * fewer TLB misses later.  This is only advice, so its failure is ignored. */
+/* Ask for huge pages, which cause fewer page faults and fewer TLB misses.  This is only advice, so
+ * its failure is ignored. */
 static void *advised(void *p, size_t bytes)
 {
     if (p != NULL && bytes >= HUGE_BLOCK) {

@@ -1,4 +1,4 @@
-/* Memory allocation that checks for overflow.  A test can make the n-th allocation fail. */
+/* Memory allocation that checks for overflow. */
 #pragma once
 
 #include <stddef.h>
@@ -6,8 +6,7 @@
 
 #include "base/err.h"
 
-/** Allocate `n * size` bytes, not initialised; NULL: out of memory.  n = 0 gives a valid pointer,
- * too. */
+/** Like C's functions, for n * size bytes; n = 0 gives a valid pointer.  NULL: out of memory. */
 void *plb_malloc(size_t n, size_t size);
 void *plb_calloc(size_t n, size_t size);
 void *plb_realloc(void *old, size_t n, size_t size);
@@ -24,9 +23,9 @@ void plb_mem_trim(void);
 /** Tests only: make the n-th allocation from now fail (0: the next one); -1: none fails. */
 void plb_mem_fail_at(int64_t n);
 
-/* Allocate n entries for the pointer `var`; a macro with a 0 in its name fills them with zeros.
- * On failure, set the error `err`; then PLB_NEW... sets `ret` and jumps to `out`, and
- * PLB_PASS_NEW... returns the code.  The macros below fail in the same two ways. */
+/* Allocate n entries for the pointer `var`; NEW0: filled with zeros.  On failure, set `err`; then
+ * a macro with PASS in its name returns the code, and a macro without sets `ret` and jumps to
+ * `out`. */
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_JUMP)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n, PLB_JUMP)
 #define PLB_PASS_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_RETURN)
@@ -58,8 +57,8 @@ void plb_mem_fail_at(int64_t n);
         (var) = grown_;                                                                           \
     } while (0)
 
-/* Make sure that the array `var`, whose capacity is `room` entries, has space for n entries.  If
- * it must grow, its capacity at least doubles, so that adding entries one by one is cheap. */
+/* Make sure that the array `var` has space for n entries; `room` is its capacity.  A capacity that
+ * grows at least doubles, so that adding entries one by one is cheap. */
 #define PLB_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_JUMP)
 #define PLB_PASS_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_RETURN)
 #define PLB_GROW_BY(var, room, n, leave)                                                          \

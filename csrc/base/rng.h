@@ -1,6 +1,5 @@
-/* Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.  Each
- * caller has its own stream.  The receipt of an LB step (pylb/decide/receipts.py) stores the seed,
- * so that the step can be repeated. */
+/* Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.  The
+ * record of an LB step (pylb/decide/receipts.py) has the seed, so the step can be repeated. */
 #pragma once
 
 #include <stdint.h>

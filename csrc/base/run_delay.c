@@ -60,8 +60,7 @@ static void open_meter(meter_t *self)
 
 static int64_t read_meter(meter_t *self)
 {
-    char text[80]; /* three numbers: nanoseconds on a core, run delay in nanoseconds, number of
-                      time slices */
+    char text[80]; /* three numbers; the second is the run delay in nanoseconds */
     if (!self->open) {
         open_meter(self);
     }

@@ -4,7 +4,7 @@
  * Linux counts the run delay of each thread (the second number in schedstat, proc(5)).  A thread
  * that sleeps, or waits for input or output, needs no core: this time is not counted.
  *
- * Reading the run delay takes about 1 us.  So it is usually read at most once in
+ * Reading the run delay takes about 1 us.  So the clock reads it only once in
  * PLB_RUN_DELAY_GRAIN_NS, which costs 0.3 % of the time.  A wait longer than this interval is
  * always subtracted from the time of the object that it delayed; a shorter wait may be subtracted
  * from the time of a later object. */

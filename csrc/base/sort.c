@@ -11,12 +11,9 @@ enum {
     PARTS = 1 << DIGIT_BITS,
     FEW = 16,         /* up to this many items, insertion sort is the fastest */
     FEW_LOADS = 4096, /* with fewer loads, a pass of the radix sort costs more than it saves */
-    CROWD = 16,       /* a bin with more items is sorted into bins of its own, because insertion
-                         sort would take too long */
-    MOST_DEPTH = 1,   /* largest number of levels of bins within bins; below them, a crowded bin is
-                         sorted by merging */
-    LARGE = 1 << 16,  /* this many items do not fit into the cache: they first go into large bins
-                         (depth -1) */
+    CROWD = 16,       /* a bin with more items is first sorted into new bins */
+    MOST_DEPTH = 1,   /* levels of bins within bins; below them, a crowded bin is merge-sorted */
+    LARGE = 1 << 16,  /* more items exceed the cache: they first go into large bins (depth -1) */
     MANY = 512,       /* mean number of items in a large bin */
     LOOK = 1 << 14,   /* number of items between two checks for signals */
 };
@@ -126,8 +123,7 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
         insertion(item, n, item);
         return;
     }
-    /* Do not use bins if the depth is too large, or if the keys differ too little or too much (an
-     * infinite range). */
+    /* no bins if the depth is too large, or if the range of the keys is too small or infinite */
     if (depth > MOST_DEPTH || !(scale > 0.0 && scale <= 1e300)) {
         if (!ordered(item, n)) {
             merge_sort(item, n, spare);
@@ -156,7 +152,7 @@ void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_it
 
 /* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
 
-/* Map doubles to unsigned integers that have the same order as the doubles. */
+/* Map doubles to unsigned integers of the same order. */
 static inline uint64_t image(double x)
 {
     uint64_t bits;
@@ -178,8 +174,7 @@ static inline double key_of(double x, double sign)
     return sign * x + 0.0;
 }
 
-/* Set *low and *high to the smallest and the largest x[n].  Four independent chains of comparisons
- * run in parallel in the processor. */
+/* Four independent chains of comparisons, which run in parallel in the processor. */
 static void range_of(const double *x, int64_t n, double *low, double *high)
 {
     double least[4], most[4];

@@ -1,6 +1,5 @@
-/* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.  There is one sort
- * for loads and one for items.  Both distribute items over bins, which usually takes linear time.
- * The worst inputs take a time proportional to n log n. */
+/* Sorts (number, id) pairs by the number; equal numbers by id, lowest first.  The pairs are
+ * distributed over bins: the time is usually linear, and proportional to n log n at worst. */
 #pragma once
 
 #include "base/err.h"
@@ -11,8 +10,7 @@ typedef enum plb_direction { PLB_ASCENDING, PLB_DESCENDING } plb_direction_t;
 /* Loads that are sorted part by part.  Each part is sorted just before it is used, so that its
  * items are still in the cache. */
 typedef struct plb_loads {
-    plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order; equal values by
-                       * index, lowest first */
+    plb_item_t *item; /* [n] (x, index), or (-x, index) for the descending order */
     int64_t n, ready; /* item[0 ... ready-1] are sorted */
     struct plb_sort_parts *parts;
 } plb_loads_t;

@@ -1,7 +1,5 @@
-/* Waiting that leaves the processor core to other ranks.  If there are more ranks than cores, or
- * if a quota limits ranks to a share of a core, a rank that spins takes time from the rank that it
- * waits for.
- */
+/* Waiting that leaves the core to other ranks.  If ranks share a core or a quota, a rank that
+ * spins takes time from the rank that it waits for. */
 #pragma once
 
 #include <stdint.h>

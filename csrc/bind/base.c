@@ -6,8 +6,7 @@
 #include "bind/rooms.h"
 
 PLB_PY_FN0(simd,
-           "Return {'cpu': vector instructions of this processor, 'compiled': those that the\n"
-           "compiler was allowed to use everywhere}.")
+           "Return the vector instructions {'cpu': of this processor, 'compiled': of the C core}.")
 {
     return Py_BuildValue("{ssss}", "cpu", plb_cpu_simd(), "compiled", plb_cpu_compiled());
 }
@@ -21,9 +20,7 @@ PLB_PY_FN1(all_finite, x, "Return whether all numbers of a float64 array are fin
     return PyBool_FromLong(good);
 }
 
-PLB_PY_FN(exact_sum, "values:f8",
-          "Return the exact sum of values in [0, 1e30], rounded once.  The statistics of an\n"
-          "iteration sum seconds in the same way.")
+PLB_PY_FN(exact_sum, "values:f8", "Return the exact sum of values in [0, 1e30], rounded once.")
 {
     const double *x;
     int64_t i, n = -1;
@@ -43,8 +40,8 @@ PLB_PY_FN0(trim, "Give freed memory back to the operating system.")
 }
 
 PLB_PY_FN(stop_when, "stop:L",
-          "Let another thread end this thread's calls of the C core: as soon as the list\n"
-          "`stop` has an item, these calls raise KeyboardInterrupt.")
+          "Make this thread's calls of the C core raise KeyboardInterrupt as soon as another\n"
+          "thread has put an item into the list `stop`.")
 {
     PyObject *list;
     PLB_PY_TRY(plb_py_parse(c, &list));
@@ -60,8 +57,7 @@ PLB_PY_FN0(check_signals,
 }
 
 PLB_PY_FN0(clock,
-           "Return the seconds of a clock that never steps back: the clock of the machine, or,\n"
-           "on a virtual rank, the clock of that rank.")
+           "Return seconds of a clock that never steps back; on a virtual rank, the rank's clock.")
 {
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(PLB_CLOCK_WALL));
 }
@@ -87,8 +83,8 @@ PLB_PY_FN(load_clock, "name:s",
 }
 
 PLB_PY_FN0(run_delay,
-           "Return for how many seconds this thread has waited for a core so far.  0 if the\n"
-           "kernel does not count this, and on a virtual rank.")
+           "Return for how many seconds this thread has waited for a core so far; 0 on a virtual\n"
+           "rank, and if the kernel does not count them.")
 {
     return PyFloat_FromDouble(plb_clock_frame.on ? 0.0 : 1e-9 * (double)plb_run_delay_ns());
 }
@@ -106,9 +102,7 @@ PLB_PY_FN(clock_enter, "source:s seconds:d pace:d",
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN0(clock_leave,
-           "Let this thread use the machine's clock again.  Returns the final time of\n"
-           "the thread's own clock, in seconds.")
+PLB_PY_FN0(clock_leave, "End this thread's own clock, and return its final time in seconds.")
 {
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_leave());
 }
@@ -122,8 +116,8 @@ PLB_PY_FN(clock_declare, "seconds:d", "Advance this thread's own clock by `secon
 }
 
 PLB_PY_FN(last_words, "seconds:d text:s ends:p",
-          "Write a text to standard error after `seconds` seconds, unless the process has\n"
-          "ended by then.  ends: True: the process then ends with code 1; False: it continues.")
+          "Write a text to standard error after `seconds` seconds, if the process still exists\n"
+          "then.  ends: True: the process then ends with code 1; False: it continues.")
 {
     const char *text;
     double seconds;
@@ -133,9 +127,7 @@ PLB_PY_FN(last_words, "seconds:d text:s ends:p",
     Py_RETURN_NONE;
 }
 
-PLB_PY_FN0(cores,
-           "Return as bytes, for crowd(): the host of this process, the cores that it may use,\n"
-           "and its quota.")
+PLB_PY_FN0(cores, "Return, as bytes for crowd(), the host, cores and quota of this process.")
 {
     plb_cores_t here;
     plb_cores_here(&here);
@@ -146,7 +138,7 @@ PLB_PY_FN(crowd, "all:O rank:i",
           "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
           "The first three describe the group of ranks with the fewest cores per rank; words:\n"
           "e.g. \"4 ranks share 2 cores\", or empty if there is a core for each rank.  capped:\n"
-          "whether a quota limits rank `rank`, and no other rank shares that quota.")
+          "whether a quota limits rank `rank` and no other rank.")
 {
     PyObject *all;
     int32_t rank;

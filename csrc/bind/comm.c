@@ -1,12 +1,10 @@
-/* Python binding of the part of csrc/comm without MPI: routes of items, reordering, a rank's part
- * of a directory. */
+/* Python binding of the part of csrc/comm without MPI. */
 #include "bind/order.h"
 #include "bind/rooms.h"
 
 PLB_PY_FN(route, "destination:i4 n_ranks:i",
           "Return the route (rank, start, order) of items to the ranks destination[n]: items\n"
-          "start[i] ... start[i+1]-1 of `order` go to rank[i]. order is None if the items are\n"
-          "sorted already.")
+          "start[i] ... start[i+1]-1 of `order` go to rank[i].  order None: already sorted.")
 {
     const int32_t *destination;
     int64_t n = -1;
@@ -19,8 +17,6 @@ PLB_PY_FN(route, "destination:i4 n_ranks:i",
                          plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
                          plb_py_take(found.order, n, NPY_INT32));
 }
-
-/* ---- items in another order ----------------------------------------------------------------- */
 
 static int is_plain(PyObject *object)
 {
@@ -39,8 +35,6 @@ static int copy(const plb_py_order_t *order, int64_t row_bytes, const char *from
     return PLB_OK;
 }
 
-/* gather() and scatter(): copy the items index[n], in this order.  With offsets, an item may
- * have several rows; without offsets, an item is one row. */
 static PyObject *reorder(plb_py_call_t *c, bool gather)
 {
     PyObject *from, *to;
@@ -98,8 +92,7 @@ PLB_PY_FN(home, "ids:i8 n_ranks:i",
 
 enum { MOST_COLUMNS = 3 };
 
-/* Return the rows that the route sends to its peer number `peer`, as an (m, k) array: for each of
- * the m items, its entry in each of the k columns. */
+/* Return the rows for the route's peer number `peer`: an (m, k) array of m items, k columns. */
 static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
                               const int64_t *const column[], Py_ssize_t n_columns)
 {
@@ -117,8 +110,8 @@ static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
 }
 
 PLB_PY_FN(rows_to, "rank:i4 n_ranks:i columns:T",
-          "Return the rows for each rank: a dict from a rank to an (m, k) int64 array.  Item i\n"
-          "becomes a row for rank[i]: its entries in the k columns (up to three).")
+          "Return a dict from each rank to its rows, an (m, k) int64 array.  Item i becomes a\n"
+          "row for rank[i]: its entries in the k columns (up to three).")
 {
     const int32_t *rank;
     int64_t n = -1;
@@ -181,7 +174,6 @@ static void table_fini(table_t *self)
     plb_table_free(&self->core);
 }
 
-/* While ids are staged, most calls are not allowed. */
 static int is_staged(const table_t *self)
 {
     PLB_PY_REFUSE_IF(self->staged != NULL, PyExc_RuntimeError,
@@ -189,8 +181,7 @@ static int is_staged(const table_t *self)
     return 0;
 }
 
-/* Return the ids that a call was given, as an int64 array (held by the call); NULL with an
- * exception. */
+/* View the ids that a call was given. */
 static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
 {
     PLB_PY_TRY(is_staged(self));
@@ -220,8 +211,7 @@ PLB_PY_METHOD1(
                               : plb_py_fail(c);
 }
 
-/* Set *data to the memory of n entries of user data; None gives NULL.  0, or -1 with an exception.
- */
+/* View n entries of user data; None gives NULL. */
 static int data_of(const table_t *self, PyObject *object, int64_t n, char **data)
 {
     *data = NULL;
@@ -264,9 +254,8 @@ PLB_PY_METHOD0(table, abandon, "Forget the ids that were given to stage(), if th
 }
 
 PLB_PY_METHOD(table, find, "ids:O data:O",
-              "Return (owner, local, missing): owner and local id of each id, both -1 for an\n"
-              "unknown id; and the index of the first unknown id, or -1 if all are known.\n"
-              "data: an array that is filled with the user data, or None.")
+              "Return (owner, local, missing): owner and local id of each id (-1: unknown), and\n"
+              "the index of the first unknown id (-1: none).  data: gets the user data; or None.")
 {
     PyObject *object, *data;
     PyArrayObject *ids;
@@ -323,8 +312,7 @@ PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes:l",
             "A rank's entries of a directory: id, owner, local id, and data_bytes of user data.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
-/* ---- where objects are, as far as a rank knows -----------------------------------------------
- */
+/* ---- where objects are, as far as a rank knows ---------------------------------------------- */
 
 typedef table_t owners_t; /* its ids are keys of objects; `staged` and `slot` are not used */
 

@@ -28,9 +28,7 @@ typedef struct lane {
     PyObject *send, *receive;
 } lane_t;
 
-/* ---- sides ---------------------------------------------------------------------------------- */
-
-/* Check rank[n] and start[n+1], and set *out to them; 0, or -1 with an exception. */
+/* Check rank[n] and start[n+1], and set *out to them. */
 static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int n_ranks,
                       plb_side_t *out)
 {
@@ -40,12 +38,9 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
     PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
-                     "expected ascending ranks, and one start more than there are ranks; the "
-                     "starts begin with 0 and never decrease");
+                     "expected ascending ranks, and starts[ranks + 1] that rise from 0");
     return 0;
 }
-
-/* ---- a lane --------------------------------------------------------------------------------- */
 
 /* Read (rank, start, order, offset) of one side; return the number of rows of its array, or -1. */
 static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n_ranks,
@@ -78,7 +73,7 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
     return self->new_rows < 0 ? -1 : 0;
 }
 
-/* Set dtype and shape of a row to those of an array like the ones that will be exchanged. */
+/* Set dtype and shape of a row to those of `like`. */
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
     PLB_PY_REFUSE_IF(PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)),
@@ -125,8 +120,7 @@ static int fits(const lane_t *self, PyObject *object, int64_t rows)
     return ok;
 }
 
-/* Return a new reference to `out`.  If `out` is None, return a new array, in which rows that
- * receive nothing are zero. */
+/* Return `out`; for None, a new array, in which rows that receive nothing are zero. */
 static PyObject *answer(lane_t *self, PyObject *out)
 {
     if (out != Py_None) {
@@ -151,8 +145,7 @@ static PyObject *lane_end(lane_t *self)
     return out;
 }
 
-/* Start the exchange.  Returns 0; 1 if the arrays do not fit or an exchange is under way, so that
- * nothing was started; -1 with an exception. */
+/* Return 0: started; 1: begin() must return False; -1: there is an exception. */
 static int lane_start(lane_t *self, plb_py_call_t *c)
 {
     PyObject *send, *out;
@@ -207,8 +200,7 @@ static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
 PLB_PY_METHOD(
     lane, begin, "rows:O out:O",
     "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
-    "True.  Returns False and does nothing if the arrays do not fit, or if an exchange of\n"
-    "this lane is under way.")
+    "False if the arrays do not fit or an exchange of this lane is under way; else True.")
 {
     const int started = lane_start(self, c);
     return started < 0 ? NULL : PyBool_FromLong(started == 0);
@@ -242,11 +234,8 @@ static void lane_fini(lane_t *self)
     Py_XDECREF(self->descr);
 }
 
-/* ---- a communicator for exchanges ----------------------------------------------------------- */
-
 PLB_PY_METHOD(exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+",
-              "Tell the partners of an exchange that this rank has failed; wait for their rows,\n"
-              "and drop these.")
+              "Tell the partners that this rank has failed; receive and drop their rows.")
 {
     const int32_t *rank[2];
     const int64_t *start[2];
@@ -277,8 +266,7 @@ static void exchanger_fini(exchanger_t *self)
 }
 
 PLB_PY_METHOD0(exchanger, free,
-               "Free the duplicate of the communicator.  Collective.  No\n"
-               "exchange may be under way.")
+               "Free the duplicate communicator.  Collective.  No exchange may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;
@@ -287,8 +275,7 @@ PLB_PY_METHOD0(exchanger, free,
 static PyMethodDef exchanger_methods[] = PLB_PY_METHODS(exchanger, fail, free);
 
 PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm:O",
-            "Runs exchanges on a duplicate of a communicator of mpi4py.  The constructor is\n"
-            "collective.", )
+            "Runs exchanges on a duplicate of an mpi4py communicator, made collectively.", )
 
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
@@ -310,10 +297,9 @@ static int lane_init(lane_t *self, plb_py_call_t *c)
 
 PLB_PY_TYPE(
     lane, "pylb._mpi.Lane", "exchanger:O sides:T like:O tag:i",
-    "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple\n"
-    "(out, items, in, new_items).  out is (rank, start, order, offset) for the array that\n"
-    "is sent, and items its number of items; in and new_items are the same for the array\n"
-    "that is received.", )
+    "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple (out,\n"
+    "items, in, new_items).  out is (rank, start, order, offset) for the array that is sent, and\n"
+    "items its number of items; in and new_items are the same for the array received.", )
 
 static int constants(PyObject *module)
 {

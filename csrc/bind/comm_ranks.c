@@ -1,5 +1,4 @@
-/* Python binding of csrc/comm: collective steps on pylb's own duplicate of a communicator of
- * mpi4py. */
+/* Python binding of csrc/comm: collective steps on a duplicate of an mpi4py communicator. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -24,10 +23,7 @@ typedef struct comm {
     PyThreadState *state;
 } comm_t;
 
-/* ---- memory for parcels that arrive --------------------------------------------------------- */
-
-/* Return the array of `into` for this part, if it has the right size (a new reference); NULL:
- * there is none. */
+/* Return the array of `into` for this part, a new reference; NULL: there is none that fits. */
 static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
 {
     PyObject *source = self->into ? PyLong_FromLong(p->peer) : NULL;
@@ -44,8 +40,7 @@ static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
                : NULL;
 }
 
-/* Append (source, [array, ...]) to the received parcels.  NumPy allocates the arrays, since
- * its allocator uses large pages. */
+/* Append (source, [array, ...]) to `received`.  NumPy's allocator uses large pages. */
 static int take_locked(comm_t *self, plb_parcel_t *p)
 {
     PyObject *parts = PyList_New(0);
@@ -70,8 +65,6 @@ static int take(void *arg, plb_parcel_t *parcel, plb_err_t *err)
     self->state = PyEval_SaveThread();
     return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "no memory for a parcel") : PLB_OK;
 }
-
-/* ---- a step --------------------------------------------------------------------------------- */
 
 static void release_held(comm_t *self)
 {
@@ -173,17 +166,16 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 }
 
 PLB_PY_METHOD(comm, step, "sample:T sends:L into:O=None",
-              "Do one collective step: call begin() and wait().  Returns (record, received): the\n"
-              "merged statistics, and a list of (source, [uint8 arrays]).  into: a dict from a\n"
-              "source to a list of arrays; part i of this source is received into array i, if\n"
-              "array i is a contiguous uint8 array of the right size.")
+              "Call begin() and wait().  Returns (record, received): the merged statistics, and\n"
+              "a list of (source, [uint8 arrays]).  into: {source: [arrays]}; part i is received\n"
+              "into array i, if this is a contiguous uint8 array of the right size.")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
 
 PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
-              "Begin a collective step; sends is a list of (rank, [buffers]), at most\n"
-              "one entry for each other rank.  into: as for step().")
+              "Begin a collective step.  sends: a list of (rank, [buffers]), at most one entry\n"
+              "for each other rank; into: see step().")
 {
     return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
@@ -198,11 +190,8 @@ PLB_PY_METHOD(
     return wait_for(self, c, (int64_t)(1e9 * s));
 }
 
-/* ---- plain collectives ---------------------------------------------------------------------- */
-
 PLB_PY_METHOD(comm, bcast, "array:O root:i",
-              "Broadcast `array` of rank `root`: fill `array` on the other ranks.  The arrays\n"
-              "must be contiguous and writable, and have the same size on all ranks.")
+              "Broadcast `array` of rank `root`.  Arrays: contiguous, writable, of equal size.")
 {
     PyObject *array;
     Py_buffer view;
@@ -214,7 +203,7 @@ PLB_PY_METHOD(comm, bcast, "array:O root:i",
     return PLB_PY_NONE(c, c->code);
 }
 
-/* Return the bytes of each rank, which are one after the other in `all`, as a list. */
+/* Cut `all` into a list of the bytes of each rank. */
 static PyObject *cut(const char *all, const int64_t *size, int n)
 {
     PyObject *out = PyList_New(0);
@@ -257,8 +246,6 @@ PLB_PY_METHOD1(comm, allgather, data,
     return out;
 }
 
-/* ---- reductions that are under way ---------------------------------------------------------- */
-
 static void drop_comm(PyObject *capsule)
 {
     Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
@@ -267,8 +254,8 @@ static void drop_comm(PyObject *capsule)
 PLB_PY_METHOD(
     comm, reduction, "depth:i",
     "Return a capsule for an AtSync or Steps of pylb._core, for up to `depth` nonblocking\n"
-    "reductions at a time.  The reductions use two communicators of their own.  The first\n"
-    "call is collective.  Only one AtSync or Steps may use the capsule at a time.")
+    "reductions at a time.  The first call is collective, because it makes communicators.\n"
+    "Only one AtSync or Steps may use the capsule at a time.")
 {
     int32_t depth;
     PLB_PY_TRY(plb_py_parse(c, &depth));
@@ -280,8 +267,6 @@ PLB_PY_METHOD(
     }
     return capsule;
 }
-
-/* ---- the type ------------------------------------------------------------------------------- */
 
 static int allocate(comm_t *self, MPI_Comm user, plb_err_t *err)
 {
@@ -306,8 +291,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
     return plb_py_check(c, ret);
 }
 
-/* Does not free the duplicate communicator, because freeing it is collective, and Python may
- * collect garbage at any time. */
+/* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
 static void comm_fini(comm_t *self)
 {
     /* if a step is under way, MPI still uses the buffers: then they are leaked */
@@ -324,8 +308,7 @@ static void comm_fini(comm_t *self)
 }
 
 PLB_PY_METHOD0(comm, free,
-               "Free the duplicate of the communicator.  Collective.  No step may be\n"
-               "under way.")
+               "Free the duplicate communicator.  Collective.  No step may be under way.")
 {
     plb_comm_free(&self->core);
     Py_RETURN_NONE;
@@ -346,12 +329,10 @@ PLB_PY_PROPERTIES(comm, COMM)
 
 PLB_PY_TYPE(
     comm, "pylb._mpi.Comm", "comm:O",
-    "Collective steps on pylb's own duplicate of a communicator of mpi4py.  The constructor\n"
-    "is collective.",
+    "Collective steps on a duplicate of an mpi4py communicator, which is made collectively.",
     {Py_tp_getset, comm_getset}, )
 
-PLB_PY_FN0(library_version, "Return the version of the MPI library with which this module is\n"
-                            "linked.")
+PLB_PY_FN0(library_version, "Return the version of the MPI library of this module.")
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int n = 0;

@@ -109,8 +109,6 @@ PyObject *plb_py_names(const char *const *names, size_t n)
     return plb_py_as_tuple(out);
 }
 
-/* ---- tables that several rooms use ---------------------------------------------------------- */
-
 PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n)
 {
     static const plb_py_field_t fields[] = PLB_PY_FIELDS(plb_py_help_row_t, name, unit, help);

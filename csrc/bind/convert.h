@@ -7,8 +7,7 @@
  *     static const plb_py_field_t fields[] = {PLB_METRICS(X){0}};
  *     #undef X
  *
- * or by PLB_PY_FIELDS(type, name, ...), with at most 16 names.
- */
+ * or by PLB_PY_FIELDS(type, name, ...), with at most 16 names. */
 #pragma once
 
 #include <stddef.h>
@@ -39,20 +38,16 @@ typedef struct plb_py_field {
 #called, PLB_PY_KIND(((type *)NULL)->member), offsetof(type, member)                      \
     }
 
-/** Return the value of one field, as a new reference. */
 PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
-
-/** Return a struct as a new dict; plb_py_tuple: as a new tuple. */
 PyObject *plb_py_dict(const plb_py_field_t *fields, const void *from);
 PyObject *plb_py_tuple(const plb_py_field_t *fields, const void *from);
 
-/** Put a struct's fields into a dict; 0, or -1 with an exception. */
 int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from);
 
-/** Put `value` (stolen; NULL: an exception is pending) into a dict under `name`.  0, or -1. */
+/** Put `value` (stolen; NULL: an exception is pending) into a dict under `name`. */
 int plb_py_put(PyObject *dict, const char *name, PyObject *value);
 
-/** Fill a struct from a tuple of values; 0, or -1 with an exception. */
+/** Fill a struct from a tuple of values. */
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to);
 
 /** Return n structs of `size` bytes each as a list of tuples. */
@@ -65,10 +60,9 @@ PyObject *plb_py_as_tuple(PyObject *list);
  * *list to NULL. */
 void plb_py_append(PyObject **list, PyObject *value);
 
-/** Return n names as a new tuple of str. */
 PyObject *plb_py_names(const char *const *names, size_t n);
 
-/** Add an array of names to a module, as a tuple of str; 0, or -1. */
+/** Add an array of names to a module, as a tuple of str. */
 #define PLB_PY_ADD_NAMES(module, called, names)                                                   \
     plb_py_add_value((module), (called), plb_py_names((names), sizeof(names) / sizeof *(names)))
 

@@ -7,8 +7,6 @@ typedef struct trigger {
     plb_trigger_t core;
 } trigger_t;
 
-/* ---- a Python callable as a trigger --------------------------------------------------------- */
-
 /* Observe an iteration by calling a Python callable, which is the state of the trigger. */
 static void observe_callable(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
@@ -37,7 +35,6 @@ static const plb_trigger_kind_t kind_callable = {
     .observe = observe_callable,
 };
 
-/* Return the kind of trigger with that name, or the one for callables; NULL with an exception. */
 static const plb_trigger_kind_t *kind_of(PyObject *which)
 {
     if (PyCallable_Check(which)) {
@@ -50,8 +47,6 @@ static const plb_trigger_kind_t *kind_of(PyObject *which)
     }
     return kind;
 }
-
-/* ---- the type ------------------------------------------------------------------------------- */
 
 static int trigger_init(trigger_t *self, plb_py_call_t *c)
 {
@@ -93,8 +88,7 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=False",
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
               "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
-              "was based.  misled: True: these loads were measured before a jump of the loads;\n"
-              "False: they were not.")
+              "was based.  misled: whether the loads have jumped after that measurement.")
 {
     int64_t iteration;
     double cost, max_over_mean;
@@ -115,9 +109,8 @@ PLB_PY_METHOD(trigger, expect, "end:n cost:d",
     return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 
-PLB_PY_METHOD0(
-    trigger, state,
-    "Return the most recent verdict and its numbers as a dict; unknown numbers are nan.")
+PLB_PY_METHOD0(trigger, state,
+               "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
 {
     const plb_verdict_t *v = &self->core.verdict;
     PyObject *out = plb_py_figures(v);
@@ -174,9 +167,9 @@ static PyObject *trigger_repr(PyObject *object)
 
 PLB_PY_TYPE(
     trigger, "pylb._core.Trigger", "name:O params:f8",
-    "Decides when to rebalance: a state machine that observes iterations and LB steps. name: a\n"
-    "trigger of the table, or a callable. params: a value for each parameter of the\n"
-    "trigger, none for a callable. Use pylb.decide.trigger.make to create one.",
+    "Decides when to rebalance: a state machine that observes iterations and LB steps.\n"
+    "name: a trigger of the table, or a callable.  params: a value for each parameter of the\n"
+    "trigger, none for a callable.  Use pylb.decide.trigger.make to create one.",
     {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )
 
 plb_trigger_t *plb_py_trigger(PyObject *object)

@@ -1,5 +1,4 @@
-/* Python binding of csrc/decide: the advisor (decide/advisor.h) for a program that moves its data
- * itself, and the records of its steps (decide/steps.h). */
+/* Python binding of decide/advisor.h and decide/steps.h. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
@@ -51,9 +50,8 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 }
 
 PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p",
-              "Observe a step of the program.  record: the merged statistics of a step; now:\n"
-              "number of the step that has just ended.  Returns one of ASKS: NOTHING,\n"
-              "PREVIEW or BALANCE.")
+              "Observe a step of the program.  record: its merged statistics; now: number of the\n"
+              "step that has just ended.  Returns one of ASKS: NOTHING, PREVIEW or BALANCE.")
 {
     PyObject *tuple;
     int64_t now;
@@ -71,8 +69,7 @@ PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p",
 }
 
 PLB_PY_METHOD(advisor, previewed, "gain:d now:l",
-              "Set the result of `Decider.preview`; call it on all ranks.  Returns one of ASKS:\n"
-              "NOTHING or BALANCE.")
+              "Set the result of `Decider.preview`, on all ranks.  Returns NOTHING or BALANCE.")
 {
     double gain;
     int64_t now;
@@ -113,16 +110,13 @@ static PyMethodDef advisor_methods[] =
 
 #define ADVISOR(X)                                                                                \
     X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
-      "Number of LB steps that were advised and that no rank carried out.")
+      "Number of advised LB steps that no rank carried out.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
 
 PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",
-            "Drives a `Decider` for a program that moves its data itself.  places: True: the\n"
-            "decider says when to rebalance and where data go; False: only when.\n"
-            "csrc/decide/advisor.h says in which order to call its methods.",
+            "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
+            "says how.  places: whether the decider plans where data go, or only when they move.",
             {Py_tp_getset, advisor_getset}, )
-
-/* ---- steps ---- */
 
 typedef struct steps {
     PyObject ob_base;
@@ -164,10 +158,8 @@ static int64_t nanoseconds(double seconds)
     return seconds < 0.0 ? -1 : (int64_t)(1e9 * seconds);
 }
 
-PLB_PY_METHOD1(
-    steps, begin, sample,
-    "Contribute this rank's sample (a tuple, see plb_py_sample in csrc/bind/rooms.h) to\n"
-    "the next step.  Returns at once.")
+PLB_PY_METHOD1(steps, begin, sample,
+               "Contribute this rank's sample (csrc/bind/rooms.h) to the next step.  Never waits.")
 {
     plb_stats_t mine;
     PLB_PY_TRY(plb_py_sample(sample, self->core.net->rank, &mine));
@@ -175,8 +167,7 @@ PLB_PY_METHOD1(
 }
 
 PLB_PY_METHOD1(steps, end, sample,
-               "Leave: contribute a final sample.  Afterwards `next` takes the records that\n"
-               "are still under way.")
+               "Leave: contribute a final sample.  Then `next` takes the records under way.")
 {
     plb_stats_t mine;
     PLB_PY_TRY(plb_py_sample(sample, self->core.net->rank, &mine));
@@ -241,12 +232,9 @@ static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, nex
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",
-            "The merged records of all ranks, each available `lag` steps after its own step.\n"
-            "reduction: from pylb._mpi.Comm.reduction; None: there is only one rank.\n"
-            "csrc/decide/steps.h says more.",
+            "The merged records of all ranks, each available `lag` steps later.  reduction: from\n"
+            "pylb._mpi.Comm.reduction; None: there is only one rank.  See csrc/decide/steps.h.",
             {Py_tp_getset, steps_getset}, )
-
-/* ---- loads ---- */
 
 PLB_PY_FN(load_sum, "loads:f8", "Return the sum of loads[n], each 0 ... 1e30 seconds.")
 {

@@ -11,7 +11,6 @@ typedef struct decider {
 
 /* ---- libraries; each is loaded when a strategy that needs it first runs ---- */
 
-/* Call pylb.partition.libraries.load(library); 0, or -1 with an exception. */
 static int load(const char *library)
 {
     PyObject *module = PyImport_ImportModule("pylb.partition.libraries");
@@ -33,8 +32,6 @@ static int run_with_library(const plb_strategy_t *self, const plb_snapshot_t *in
     const plb_strategy_t *whole = plb_strategy_find(self->name);
     return whole->run(whole, in, opts, out, err);
 }
-
-/* ---- a new decider ---- */
 
 /* Read a candidate from (what, name, refinement, looks_at, params); what: a name in the table
  * of strategies, or a callable. */
@@ -90,8 +87,7 @@ static void decider_fini(decider_t *self)
 /* ---- an iteration ---- */
 
 PLB_PY_METHOD(decider, network, "alpha:d beta:d",
-              "Set the cost of a message and of a byte, in seconds.  Call it before the first\n"
-              "iteration.")
+              "Set the seconds per message and per byte, before the first iteration.")
 {
     plb_network_t network;
     PLB_PY_TRY(plb_py_parse(c, &network.alpha, &network.beta));
@@ -110,9 +106,8 @@ PLB_PY_METHOD(decider, limit, "bytes:l",
 PLB_PY_METHOD(
     decider, expect, "end:n cost:d moving:d=nan",
     "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-    "None: unknown.  cost: expected seconds of the first LB step; nan: unknown.\n"
-    "moving: the part of this cost that would be spent on objects if all objects moved;\n"
-    "nan: unknown.")
+    "None: unknown.  cost: expected seconds of the first LB step; moving: the part of this\n"
+    "cost that would be spent on objects if all objects moved; nan: unknown.")
 {
     int64_t end;
     double cost, moving = NAN;
@@ -123,9 +118,9 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(
     decider, observe,
     "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l bytes:l",
-    "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of\n"
-    "the ranks' loads; the lowest utilization; messages and bytes between ranks. Returns\n"
-    "whether the trigger asks for an LB step.")
+    "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the\n"
+    "loads; lowest utilization; messages and bytes.  Returns whether the trigger says to\n"
+    "rebalance.")
 {
     plb_iteration_t it;
     PLB_PY_TRY(plb_py_parse(c, &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
@@ -135,8 +130,7 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD(decider, see, "snapshot:O",
-              "Record iteration 0: the loads and messages of a snapshot under its present\n"
-              "placement.")
+              "Record iteration 0: loads and messages of a snapshot in its present placement.")
 {
     PyObject *snapshot;
     plb_snapshot_t in;
@@ -167,10 +161,8 @@ PLB_PY_METHOD(decider, judge, "gain:d",
     return PLB_PY_NONE(c, plb_decider_judge(&self->core, gain, &c->err));
 }
 
-PLB_PY_METHOD(
-    decider, previewed, "gain:d",
-    "Set the result of `preview`; call it on all ranks.  Returns one of ASKS: NOTHING or\n"
-    "BALANCE.")
+PLB_PY_METHOD(decider, previewed, "gain:d",
+              "Set the result of `preview`, on all ranks.  Returns NOTHING or BALANCE of ASKS.")
 {
     double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
@@ -183,10 +175,9 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(
     decider, choose, "reason:i=-1 n_objects:l=0",
-    "Begin an LB step, and choose its strategy.  reason: number of the reason; -1: that\n"
-    "of the most recent verdict.  n_objects: number of objects on all ranks; 0: not known, then\n"
-    "a central strategy is selected.  Returns the index of the strategy, and the index of\n"
-    "a refinement that may replace it, or -1.")
+    "Begin an LB step.  reason: number of its reason; -1: that of the last verdict.\n"
+    "n_objects: number on all ranks; 0: unknown, then a central strategy is chosen.  Returns\n"
+    "the index of the strategy, and that of a refinement that may replace it (-1: none).")
 {
     int32_t reason = -1;
     int64_t n_objects = 0;
@@ -222,11 +213,10 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 PLB_PY_METHOD(
     decider, place,
     "snapshot:O ... here:f8@? work:f8@? figures:f8! speed:f8! rank:i4! drift:f8@?=None",
-    "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
-    "object on its present rank; work: the user's estimates; drift: growth of the loads\n"
-    "per iteration; each (n,) float64 or None.  Fills figures, a float64 array with one\n"
-    "entry for each of FIGURES; speed, (p,) float64 (all zero: equal speeds); and rank,\n"
-    "(n,) int32.")
+    "Place the objects, on the rank that has the loads.  here: mean seconds of each object on\n"
+    "its present rank; work: the user's estimates; drift: growth of the loads per iteration;\n"
+    "each (n,) float64 or None.  Fills figures, float64, the values of FIGURES; speed, (p,)\n"
+    "float64 (all zero: equal speeds); and rank, (n,) int32.")
 {
     plb_database_t db = {.here = NULL};
     plb_placing_t *placing;
@@ -244,10 +234,9 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(
     decider, preview, "snapshot:O ... here:f8@? work:f8@?",
-    "Estimate how many seconds per iteration a new placement would save, with the present\n"
-    "estimates of the ranks' speeds.  Returns 0 if the ranks seem equally fast, unless a rank\n"
-    "has changed its speed or the last LB step has achieved far less than it predicted.  Call\n"
-    "it on the rank that has the loads.")
+    "Estimate, on the rank that has the loads, how many seconds per iteration a new placement\n"
+    "would save.  Returns 0 if the ranks seem equally fast, unless a rank has changed its\n"
+    "speed or the last LB step has achieved far less than it predicted.")
 {
     plb_database_t db = {.here = NULL};
     double gain = 0.0;
@@ -291,9 +280,8 @@ PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
 
 PLB_PY_METHOD(
     decider, balanced, "migrations:l bytes:l seconds_migration:d cost:d moved:p given:p=False",
-    "End the LB step.  moved: whether the objects have moved.  given: True: `cost` is the\n"
-    "cost of the whole LB step, even if its parts took longer; False: the cost is at least\n"
-    "the sum of the parts.")
+    "End the LB step.  moved: whether objects have moved.  given: True: `cost` is the whole\n"
+    "cost; False: the cost is at least the sum of the times of the LB step's parts.")
 {
     plb_step_done_t done = {0};
     PLB_PY_TRY(plb_py_parse(c, &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
@@ -302,14 +290,11 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD0(decider, abandon,
-               "After a failure, cancel the LB step that has begun, or the wait for `judge` or\n"
-               "`previewed`.")
+               "Cancel the LB step, or the wait for `judge` or `previewed`, after a failure.")
 {
     plb_decider_abandon(&self->core);
     Py_RETURN_NONE;
 }
-
-/* ---- receipts ---- */
 
 #define X(name) PLB_PY_FIELD_AS(plb_receipt_t, placing.name, name),
 #define Y(name) PLB_PY_FIELD(plb_receipt_t, name),
@@ -345,8 +330,7 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 }
 
 PLB_PY_METHOD0(decider, receipts,
-               "Return a list of the receipts that are kept, as dicts.  The receipt of the last\n"
-               "LB step is first brought up to date.")
+               "Update the last receipt, and return all receipts that are kept, as dicts.")
 {
     plb_decider_settle(&self->core);
     PyObject *out = PyList_New(0);
@@ -388,9 +372,8 @@ PLB_PY_TYPE(
     decider, "pylb._core.Decider",
     "* n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 gives_up:p learns:p "
     "watches:p network:d2 seed:k keep:l",
-    "Decides when to rebalance and with which strategy, and records the results.\n"
-    "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.\n"
-    "csrc/decide/decider.h says in which order to call its methods.",
+    "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
+    "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.",
     {Py_tp_getset, decider_getset}, )
 
 plb_decider_t *plb_py_decider(PyObject *object)
@@ -403,9 +386,8 @@ plb_decider_t *plb_py_decider(PyObject *object)
 }
 
 PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
-          "Return the expected cost of the first LB step in seconds, without the time of the\n"
-          "strategy.  The busiest rank is assumed to pack `objects` objects, to unpack as many,\n"
-          "and to send `bytes` bytes.")
+          "Return the expected seconds of the first LB step, without its strategy, if the\n"
+          "busiest rank packs `objects` objects, unpacks as many and sends `bytes` bytes.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;
@@ -416,9 +398,8 @@ PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
 }
 
 PLB_PY_FN(sampled, "keys:i8 n_objects:l n_ranks:i",
-          "Return which of the keys[n] belong to the sample from which a distributed strategy\n"
-          "learns speeds: their indices, (m,) int64.  n_objects: number of objects on all\n"
-          "ranks.")
+          "Return the indices of the keys[n], (m,) int64, that are in the sample from which a\n"
+          "distributed strategy learns speeds.  n_objects: number of objects on all ranks.")
 {
     const int64_t *key;
     int64_t n = -1, n_objects;

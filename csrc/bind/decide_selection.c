@@ -1,5 +1,4 @@
-/* Python binding of csrc/decide: the selection of strategies as a Python object; the parameters of
- * the ledger. */
+/* Python binding of csrc/decide: the selection of strategies; the parameters of the ledger. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -37,9 +36,8 @@ static void selector_fini(selector_t *self)
 }
 
 PLB_PY_METHOD(selector, observe, "max:d mean:d total:d utilization:d messages:l bytes:l",
-              "Record an iteration: maximum, mean and sum of the ranks' loads in seconds,\n"
-              "utilization of the least utilized rank, messages and bytes between ranks. Returns\n"
-              "whether an LB step is needed.")
+              "Record an iteration: maximum, mean and sum of the ranks' loads in seconds, lowest\n"
+              "utilization, messages and bytes between ranks.  Returns whether to rebalance.")
 {
     plb_workload_t w;
     PLB_PY_TRY(plb_py_parse(c, &w.max, &w.mean, &w.total, &w.utilization, &w.messages, &w.bytes));
@@ -75,9 +73,8 @@ PLB_PY_METHOD0(selector, choice, "Return the choice for the most recent iteratio
 }
 
 PLB_PY_METHOD0(selector, records,
-               "Return (n, before, after, cost, migrations) of each candidate: number of its\n"
-               "LB steps; and of the last of these: max/mean before and after, cost in seconds,\n"
-               "number of migrations.")
+               "Return (n, before, after, cost, migrations) of each candidate: number of its LB\n"
+               "steps; for the last one, max/mean before and after, seconds, migrations.")
 {
     static const plb_py_field_t fields[] = {
         PLB_PY_FIELD(plb_record_t, n),
@@ -93,20 +90,15 @@ static PyMethodDef selector_methods[] =
     PLB_PY_METHODS(selector, observe, balanced, choice, records);
 
 PLB_PY_TYPE(selector, "pylb._core.Selector", "candidates:L alpha:d beta:d params:f8",
-            "Chooses the strategy for LB steps: a state machine that observes iterations and LB\n"
-            "steps.  candidates: a list of (refinement, looks_at); params: one value for each\n"
-            "parameter that selection() lists.  Use pylb.Selector.", )
+            "Chooses the strategy for LB steps.  Use pylb.Selector.  candidates: a list of\n"
+            "(refinement, looks_at); params: a value for each parameter of selection().", )
 
-PLB_PY_FN0(selection,
-           "Return (name, default, minimum, maximum, unit, help) of each parameter of the\n"
-           "selection.")
+PLB_PY_FN0(selection, "Return (name, default, minimum, maximum, unit, help) of each parameter.")
 {
     return plb_py_params(plb_selection_params, PLB_N_SELECTION);
 }
 
-PLB_PY_FN0(ledger,
-           "Return (name, default, minimum, maximum, unit, help) of each parameter of the\n"
-           "ledger.")
+PLB_PY_FN0(ledger, "Return (name, default, minimum, maximum, unit, help) of each parameter.")
 {
     return plb_py_params(plb_ledger_params, PLB_N_LEDGER);
 }

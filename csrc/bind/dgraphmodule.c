@@ -8,8 +8,7 @@
 
 static atomic_int *left; /* plb_zoltan_left, the counter of pylb._zoltan */
 
-/* Read the arguments of color() and order(): comm, first, start, to, owner; and *number, which is
- * `distance` or `total`.  0, or -1 with an exception. */
+/* Read the arguments of color() and order(); *number is `distance` or `total`. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
 {
     PyObject *user;
@@ -31,9 +30,8 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
 }
 
 PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
-          "Return the colour of each vertex of this rank.  A colour differs from the colours of\n"
-          "all vertices within `distance` (1 or 2) edges.  Collective;\n"
-          "csrc/partition/libraries/dgraph.h explains the arguments.")
+          "Return the colour of each vertex of this rank, different from those of all vertices\n"
+          "within `distance` (1 or 2) edges.  Collective.  See csrc/partition/libraries/dgraph.h.")
 {
     plb_dgraph_t graph;
     MPI_Comm comm;
@@ -45,10 +43,9 @@ PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
 }
 
 PLB_PY_FN(order, "comm:O first:i start:i4+ to:i4 owner:i4 total:i",
-          "Return (perm, columns, parent).  perm: new number of each vertex of this rank.  On\n"
-          "rank 0, columns is the first column of each block of the ordered matrix, and parent\n"
-          "the parent of each block; on other ranks, both are None.  total: number of vertices\n"
-          "on all ranks.  Collective.")
+          "Return (perm, columns, parent).  perm: new number of each vertex of this rank;\n"
+          "columns, parent: on rank 0, first column and parent of each block of the ordered\n"
+          "matrix, else None.  total: number of vertices on all ranks.  Collective.")
 {
     plb_dgraph_t graph;
     plb_blocks_t blocks = {0};

@@ -1,7 +1,6 @@
 /* Turns error codes of the C core into exceptions: classes of pylb.errors or of Python. */
 #include "bind/views.h"
 
-/* Return the name of a code's Python class, from the table of base/err.h. */
 static const char *class_of(int code)
 {
     switch (code) {

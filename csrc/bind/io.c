@@ -50,8 +50,6 @@ PLB_PY_FN1(vt_head, scan, "Return (text of the metadata or None, ids of the phas
     return Py_BuildValue("z#N", size == 0 ? NULL : s->text + s->metadata.begin, size, ids);
 }
 
-/* ---- the files of all ranks, joined --------------------------------------------------------- */
-
 #define NPY_OF(pointer)                                                                           \
     _Generic((pointer),                                                                           \
         int64_t *: NPY_INT64,                                                                     \
@@ -90,8 +88,7 @@ static PyObject *run_dict(plb_vt_run_t *run)
     return out;
 }
 
-/* Return an array of the scans in a list; the caller frees the array (not the scans) with
- * plb_free. NULL with an exception. */
+/* Return the scans of a list, in an array that the caller frees. */
 static const plb_vt_scan_t **scans_of(PyObject *list)
 {
     const Py_ssize_t n = PyList_GET_SIZE(list);
@@ -130,8 +127,6 @@ PLB_PY_FN(vt_merge, "scans:L source:i8",
     return out;
 }
 
-/* ---- write a run for another placement ------------------------------------------------------ */
-
 typedef struct plan {
     PyObject_HEAD plb_vt_plan_t core;
     const plb_vt_scan_t **files;
@@ -166,11 +161,9 @@ static void plan_fini(plan_t *self)
 
 static PyMethodDef plan_methods[] = {{0}};
 
-PLB_PY_TYPE(
-    plan, "pylb._core.vt_plan",
-    "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
-    "Prepares to write the run of these scans for another placement: task i of the run is\n"
-    "written to the file of rank[i].", )
+PLB_PY_TYPE(plan, "pylb._core.vt_plan",
+            "scans:L n_entities:l source:i8 task_entity:i4 comm_src:i4 comm_dst:i4 rank:i4",
+            "Prepares to write the run of these scans, with task i in the file of rank[i].", )
 
 PLB_PY_FN(vt_write, "plan:O rank:i",
           "Return the text of one rank's file as bytes.  The GIL is released.")
@@ -193,8 +186,6 @@ PLB_PY_FN(vt_write, "plan:O rank:i",
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, vt_head, vt_merge, vt_write);
 
-/* Add tuples with the names of the entity types, the communication types and the user columns, in
- * the order of their numbers. */
 static int constants(PyObject *module)
 {
 #define X(name, text) text,

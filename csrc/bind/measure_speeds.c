@@ -1,14 +1,12 @@
-/* Python binding of csrc/measure: the speeds of ranks (fitted, learned, or measured repeatedly),
- * and the computing power of each place in DRUM's tree of the machine. */
+/* Python binding of csrc/measure: speeds of ranks; computing power in DRUM's tree of a machine. */
 #include <math.h>
 
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
 PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
-          "Return (speed, error, sigma, explained, moved); csrc/measure/speeds.h explains\n"
-          "them.  Object o has the observations start[o] ... start[o+1]-1, each with a rank\n"
-          "and seconds; weight may be None (all 1).")
+          "Return (speed, error, sigma, explained, moved), see csrc/measure/speeds.h.  Object o\n"
+          "has observations start[o] ... start[o+1]-1: rank, seconds, weight (None: 1).")
 {
     const int64_t *start;
     const int32_t *rank;
@@ -18,8 +16,7 @@ PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
     plb_speeds_t fit;
     PLB_PY_TRY(plb_py_parse(c, &start, &n, &rank, &m, &seconds, &m, &weight, &m, &p));
     PLB_PY_RAISE_IF(p < 1 || !plb_py_rises(start, n, m), PyExc_ValueError,
-                    "start: expected to rise from 0 to the number of "
-                    "observations; n_ranks: 1 or more");
+                    "start: expected 0 ... number of observations, rising; n_ranks: 1 or more");
     double *speed = plb_py_new(c, NPY_FLOAT64, p), *error = plb_py_new(c, NPY_FLOAT64, p);
     PLB_PY_RUN(c, plb_speeds_fit(n, start, rank, seconds, weight, p, speed, error, &fit, &c->err));
     return Py_BuildValue("NNddL", plb_py_out(c, speed), plb_py_out(c, error), fit.sigma,
@@ -28,8 +25,7 @@ PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
 
 PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
           "Return the share of the work for each place of a tree; the root has 1.  parent: the\n"
-          "parent of each place; parents come before their children.  csrc/measure/drum.h\n"
-          "explains the other arguments.")
+          "parent of each place, which comes before it.  See csrc/measure/drum.h.")
 {
     plb_drum_t tree = {.n = -1};
     double w_comm;
@@ -42,8 +38,7 @@ PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
 }
 
 PLB_PY_FN(drum_benchmark, "seconds:d",
-          "Run a benchmark for `seconds` seconds, but at most 10.  Returns (steps, wall seconds,\n"
-          "processor seconds).")
+          "Run a benchmark for `seconds`, at most 10.  Returns (steps, wall, processor seconds).")
 {
     double seconds, cpu = 0.0, steps;
     PLB_PY_TRY(plb_py_parse(c, &seconds));
@@ -54,8 +49,6 @@ PLB_PY_FN(drum_benchmark, "seconds:d",
 }
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, speeds_fit, drum_power, drum_benchmark);
-
-/* ---- the learner of speeds ------------------------------------------------------------------ */
 
 typedef struct learner {
     PyObject ob_base;
@@ -78,8 +71,7 @@ static void learner_fini(learner_t *self)
 }
 
 PLB_PY_METHOD(learner, observe, "key:i8 rank:i4 seconds:f8 work:f8?",
-              "Add the seconds that objects took under one more placement.  work: the user's own\n"
-              "estimates, or None.")
+              "Add the objects' seconds in a placement.  work: the user's estimates, or None.")
 {
     const int64_t *key;
     const int32_t *rank;
@@ -139,8 +131,6 @@ PLB_PY_PROPERTIES(learner, LEARNER)
 PLB_PY_TYPE(learner, "pylb._core.SpeedLearner", "n_ranks:i",
             "Learns speeds of ranks from successive placements.", {Py_tp_getset, learner_getset}, )
 
-/* ---- repeated measurements ------------------------------------------------------------------ */
-
 typedef struct repeats {
     PyObject ob_base;
     plb_repeats_t core;
@@ -166,9 +156,9 @@ PLB_PY_METHOD0(repeats, begin, "Forget the mean times, because the ranks have ne
 
 PLB_PY_METHOD(
     repeats, observe, "seconds:f8@ busy:b1@",
-    "Add a measurement.  busy: whether each rank had rows.  Returns False if a time is far\n"
-    "from the mean of its rank for the first time: then the next measurement shows whether\n"
-    "the rank has changed.  Else True.")
+    "Add a measurement.  busy: whether each rank had rows.  Returns True; or False if a time\n"
+    "is far from the mean of its rank for the first time: then the next measurement shows\n"
+    "whether the rank has changed.")
 {
     const double *seconds;
     const bool *busy;

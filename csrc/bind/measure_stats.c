@@ -1,5 +1,4 @@
-/* Python binding of csrc/measure: samples and records of the statistics; linked into pylb._core
- * and pylb._mpi. */
+/* Python binding of csrc/measure: samples and records; linked into pylb._core and pylb._mpi. */
 #include <math.h>
 
 #include "bind/convert.h"
@@ -54,8 +53,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    /* A record as Python sees it.  mixed: whether the ranks' contributions differed where they
-     * must be equal. */
+    /* mixed: whether the ranks' contributions differed where they must be equal */
     typedef struct shown {
         plb_stats_t stats;
         bool mixed;

@@ -1,5 +1,4 @@
-/* Python binding of csrc/model: snapshots and traces as C structs, metrics, rank times,
- * performance models. */
+/* Python binding of csrc/model: snapshots, traces, metrics, performance models. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -26,8 +25,7 @@ int plb_py_snapshot(plb_py_call_t *call, PyObject *object, plb_snapshot_t *out)
     }
     PLB_PY_SNAPSHOT(VIEW)
 #undef VIEW
-    /* check again, because the arrays belong to the caller, and may have changed since the
-     * snapshot was made */
+    /* check again: the caller can have changed its arrays since it made the snapshot */
     return plb_py_check(call, plb_snapshot_check(out, &call->err));
 }
 
@@ -61,8 +59,6 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
         &out->edge_bytes, &edges, &out->edge_messages, &edges, &out->edge_multicast, &edges);
 }
 
-/* ---- metrics and times of ranks ------------------------------------------------------------- */
-
 PLB_PY_FN(metrics, "time:f8", "Return every metric of the ranks' times time[p], as a dict.")
 {
     const double *time;
@@ -93,8 +89,7 @@ static int snapshot_and_rank(plb_py_call_t *c, plb_snapshot_t *snapshot, const i
 }
 
 PLB_PY_FN(rank_times, "snapshot:O rank:i4?=None",
-          "Return the seconds of each rank in an iteration under the placement `rank` (None:\n"
-          "the present placement).")
+          "Return each rank's seconds per iteration in the placement `rank` (None: present).")
 {
     plb_snapshot_t snapshot;
     const int32_t *rank;
@@ -120,8 +115,7 @@ PLB_PY_FN(phase_times, "snapshot:O alpha:d beta:d",
 }
 
 PLB_PY_FN(evaluate, "snapshot:O rank:i4?=None",
-          "Return the messages, memory and migrations that the placement `rank`\n"
-          "causes, as a dict.")
+          "Return the messages, memory and migrations of the placement `rank`, as a dict.")
 {
 #define X(type, name, unit, help) PLB_PY_FIELD(plb_evaluation_t, name),
     static const plb_py_field_t fields[] = {PLB_EVALUATION(X){0}};
@@ -144,8 +138,7 @@ PLB_PY_FN1(check_snapshot, snapshot,
 
 /* ---- performance models --------------------------------------------------------------------- */
 
-/* Read p models from the first three arguments.  `rows` and `speed` have an entry for each of the
- * *points points of all models together.  0, or -1 with an exception. */
+/* Read *p models, which have *points points in all. */
 static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t *points)
 {
     *p = *points = -1;
@@ -153,8 +146,7 @@ static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t 
     models->p = (int32_t)*p;
     PLB_PY_REFUSE_IF(*p < 1 || *p >= INT32_MAX || !plb_py_rises(models->start, *p, *points),
                      PyExc_ValueError,
-                     "start, rows, speed: expected start[p+1] that rises from "
-                     "0 to the number of points, p >= 1");
+                     "start: expected 2 or more rising numbers, from 0 to the number of points");
     return 0;
 }
 
@@ -168,8 +160,7 @@ PLB_PY_FN(fpm_check, "start:i8+ rows:f8 speed:f8",
 }
 
 PLB_PY_FN(fpm_times, "start:i8+ rows:f8 speed:f8 ... parts:f8",
-          "Return the seconds that each rank takes for its parts[p] rows, according to the\n"
-          "models.")
+          "Return the seconds of each rank for its parts[p] rows, as the models predict them.")
 {
     plb_fpm_t models;
     int64_t p, points;
@@ -214,9 +205,8 @@ static int check_and_split(const plb_fpm_t *models, int64_t n, int64_t *parts, d
 }
 
 PLB_PY_FN(fpm_split, "start:i8+ rows:f8 speed:f8 ... n:l",
-          "Return integers parts[p] that add up to n rows, such that all ranks end at nearly\n"
-          "the same time; and the time at which all would end if parts did not have to be\n"
-          "integers.")
+          "Return integers parts[p] with the sum n, such that all ranks end at nearly the same\n"
+          "time; and the seconds that all ranks would take if parts were real numbers.")
 {
     plb_fpm_t models;
     int64_t p, points, n;

@@ -1,5 +1,4 @@
-/* Python binding of csrc/model/topology.h: hop-bytes, the most loaded link, and which part goes to
- * which place. */
+/* Python binding of csrc/model/topology.h. */
 #include "model/topology.h"
 
 #include "bind/rooms.h"
@@ -10,8 +9,7 @@ typedef struct question {
     const int32_t *place, *group;
 } question_t;
 
-/* Check that each entry of data[m] is in 0 ... n-1 and, if `once` is set, that none is repeated.
- */
+/* Check that data[m] are in 0 ... n-1 and, if `once` is true, that none is repeated. */
 static int check_range(plb_py_call_t *c, const char *name, const int32_t *data, int64_t m,
                        int32_t n, bool once)
 {
@@ -68,8 +66,7 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
 }
 
 PLB_PY_FN(hop_bytes, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
-          "Return two numbers for the flows between parts: the sum of bytes times hops, and the\n"
-          "bytes over the most loaded link.")
+          "Return (sum of bytes times hops, bytes over the most loaded link) of the flows.")
 {
     question_t q;
     double sum = 0.0, most = 0.0;

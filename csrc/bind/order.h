@@ -24,9 +24,8 @@ static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel
     return good ? rows : -1;
 }
 
-/** Copy the rows that `o` names from `from` to `to`, one after the other; o->index must not be
- * NULL.  plb_py_order_scatter does the reverse: it copies the rows of `from`, one after the other,
- * to these places in `to`. */
+/** Copy the rows of the items o->index (not NULL) to `to`, one after the other.
+ * plb_py_order_scatter does the reverse. */
 static inline void plb_py_order_gather(const plb_py_order_t *o, const char *from,
                                        int64_t row_bytes, char *to)
 {

@@ -1,5 +1,4 @@
-/* Python binding of csrc/partition: calls of libraries, the fill of an order, the quality of a
- * partition, and which objects move. */
+/* Python binding of csrc/partition: calls of libraries, quality, objects that move. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 #include "partition/moves.h"
@@ -7,8 +6,7 @@
 #include "partition/remap.h"
 
 PLB_PY_FN1(install, partitioner,
-           "Add a library to the table of partitioners, from the capsule that its module has\n"
-           "made.")
+           "Add a library to the table of partitioners, from the capsule of its module.")
 {
     const plb_partitioner_t *library = PyCapsule_GetPointer(partitioner, PLB_PY_PARTITIONER);
     PLB_PY_GET(library);
@@ -54,8 +52,7 @@ PLB_PY_FN(
     "edge_weight:i4@?=None net_start:i4@+?=None pin:i4@?=None net_weight:i4@?=None "
     "coords:f8@?=None fixed:i4@?=None old:i4@?=None old_cost:i4@?=None part:i4@?=None",
     "Return the part of each vertex.  The parts come from an installed library; or, if\n"
-    "library is None, from `part`.  Then they are refined, with `cycles` V-cycles; cycles -1:\n"
-    "not refined.\n"
+    "library is None, from `part`.  `cycles` V-cycles then refine them; -1: not refined.\n"
     "csrc/partition/question.h explains the arguments.  Arrays of int32 (share and coords:\n"
     "float64) are not copied; options is [name, value, ...].  The GIL is released.")
 {
@@ -92,8 +89,7 @@ PLB_PY_FN(
 }
 
 PLB_PY_FN(fill, "start:i8+ to:i4 perm:i4",
-          "Return the number of entries in each column of the Cholesky factor, if rows and\n"
-          "columns are ordered by perm.")
+          "Return the number of entries in each column of the Cholesky factor, ordered by perm.")
 {
     const int64_t *start;
     const int32_t *to, *perm;
@@ -110,10 +106,7 @@ PLB_PY_FN(fill, "start:i8+ to:i4 perm:i4",
     return plb_py_out(c, entries);
 }
 
-/* ---- the answer ----------------------------------------------------------------------------- */
-
-/* Arguments of both graph_quality() and nets_quality(): rows of a graph or of nets, and the part
- * of each object. */
+/* The arguments of graph_quality() and of nets_quality(). */
 typedef struct rows_question {
     plb_rows_t rows;
     plb_places_t places;
@@ -122,8 +115,7 @@ typedef struct rows_question {
 PLB_PY_FN(scan_rows, "name:s start:I+ to:I first:l objects:l",
           "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
           "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
-          "skew over all ranks is 0.  Arrays of int32 and int64 are not copied.\n"
-          "csrc/partition/quality.h explains the arguments.")
+          "skew over all ranks is 0 (csrc/partition/quality.h).  Does not copy int32 and int64.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -227,7 +219,7 @@ PLB_PY_FN(moves, "part:i4 old:i4? parts:i first:l ids:i8?",
     PyObject *found = Py_BuildValue("NNN", plb_py_take(out.row, out.n, NPY_INT64),
                                     plb_py_take(out.id, out.n, NPY_INT64),
                                     plb_py_take(out.part, out.n, NPY_INT32));
-    out.row = out.id = NULL; /* NumPy owns these two arrays now */
+    out.row = out.id = NULL; /* NumPy owns the arrays now */
     out.part = NULL;
     plb_moves_free(&out);
     return found;

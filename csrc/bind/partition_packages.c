@@ -1,11 +1,9 @@
-/* Partitioners that are Python packages, as entries in the table of libraries.  A question
- * (plb_question_t) becomes NumPy arrays for pylb.partition.packages, and the answer becomes the
- * parts. */
+/* Partitioners that are Python packages, as entries in the table of libraries.  They get a
+ * question (plb_question_t) as NumPy arrays, through pylb.partition.packages. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 
-/* Return an array that views `data`, or None for NULL.  The package may read it only during
- * the call. */
+/* View `data` (NULL: None) as an array, which the package may read only during the call. */
 static PyObject *shown(const void *data, npy_intp n, int type)
 {
     return data == NULL ? Py_NewRef(Py_None)

@@ -1,13 +1,11 @@
-/* Python binding of csrc/partition/ranks/settle.h: after a partition over several ranks, gives the
- * parts their final numbers, and lists the objects that move.  Linked into pylb._mpi. */
+/* Python binding of csrc/partition/ranks/settle.h; linked into pylb._mpi. */
 #include "bind/rooms.h"
 
 #include <mpi4py/mpi4py.h>
 
 #include "partition/ranks/settle.h"
 
-/* Return the MPI communicator of an mpi4py object; the first call also loads mpi4py's table
- * of C functions. */
+/* The first call also loads mpi4py's table of C functions. */
 static MPI_Comm *ready(PyObject *comm)
 {
     static bool imported = false;

@@ -1,9 +1,6 @@
-/* Python binding of csrc/place: the table of strategies, a call of one strategy, Python callables
- * as strategies, rows and rectangles in given proportions. */
+/* Python binding of csrc/place: strategies, also Python callables; rows and rectangles. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
-
-/* ---- a Python callable as an entry of the table --------------------------------------------- */
 
 static PyObject *copies(const plb_snapshot_t *s)
 {
@@ -33,8 +30,7 @@ static PyObject *python_snapshot(const plb_snapshot_t *s)
     return out;
 }
 
-/* Call the callable through pylb.place.registry, which checks the answer and gives clear errors.
- */
+/* Call the callable through pylb.place.registry, which checks the answer. */
 static int ask(PyObject *callable, const plb_snapshot_t *in, int32_t *out)
 {
     PyObject *snapshot = python_snapshot(in);
@@ -77,8 +73,6 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
     *out = *found;
     return 0;
 }
-
-/* ---- the table and one call ----------------------------------------------------------------- */
 
 PLB_PY_FN0(strategies,
            "Return (name, family, looks_at, help, source, params, distributed, library,\n"
@@ -125,8 +119,7 @@ static int run_and_measure(question_t *self, plb_err_t *err)
 PLB_PY_FN(place, "snapshot:O strategy:O params:f8 seed:k",
           "Run one strategy: a name or a callable; params in the order of the strategy's\n"
           "table.  Returns (rank, before, after, migrations, bytes, seconds).  before, after:\n"
-          "metrics of the old and the new placement, as dicts.  The GIL is released while a\n"
-          "strategy of the table runs.")
+          "metrics of the old and the new placement, as dicts.  The GIL is released.")
 {
     PyObject *object, *which;
     question_t q = {.opts = {0}};
@@ -146,8 +139,6 @@ PLB_PY_FN(place, "snapshot:O strategy:O params:f8 seed:k",
                          plb_py_metrics(&q.after), (long long)q.change.migrations,
                          (long long)q.change.bytes, q.seconds);
 }
-
-/* ---- rows and rectangles -------------------------------------------------------------------- */
 
 PLB_PY_FN(apportion, "share:f8 n:l",
           "Return integers that add up to n and are nearly proportional to share[p], by the\n"
@@ -172,8 +163,8 @@ static int check_shares(int64_t p)
 
 PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
-          "column: the column of each rectangle, either as given, or chosen such that the sum of\n"
-          "the half perimeters of all rectangles is as small as possible; perimeter: that sum.")
+          "perimeter: the sum of the half perimeters of all rectangles.  column: the column of\n"
+          "each rectangle, as given; None: chosen such that this sum is as small as possible.")
 {
     const double *share;
     const int32_t *old = NULL;
@@ -193,10 +184,8 @@ PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
     return PLB_PY_OR(c, ret, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
 }
 
-PLB_PY_FN(
-    rectangles_place, "share:f8 column:i4 rows:l cols:l",
-    "Return box[p, 4]: for each rectangle, its first row, the row after its last one, its first\n"
-    "column, and the column after its last one.")
+PLB_PY_FN(rectangles_place, "share:f8 column:i4 rows:l cols:l",
+          "Return box[p, 4]: first row, last row + 1, first column and last column + 1 of each.")
 {
     const double *share;
     const int32_t *column;

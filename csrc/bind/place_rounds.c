@@ -1,12 +1,10 @@
-/* Python binding of the distributed strategies in csrc/place: the agent of one rank
- * (place/kit/agent.h), whose notes (short messages to other agents) the caller sends and receives;
- * and the number of messages and bytes that a placement needs, counted on virtual ranks. */
+/* Python binding of the distributed strategies in csrc/place: the agent of one rank, whose notes
+ * (short messages to other agents) the caller sends and receives; and a run on virtual ranks. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
 #include "place/kit/rounds.h"
 
-/* Return a distributed strategy of the table; NULL with an exception. */
 static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
     const plb_strategy_t *s = plb_strategy_find(name);
@@ -17,8 +15,6 @@ static const plb_strategy_t *distributed(const char *name, int64_t n_params)
                     (long long)n_params);
     return s;
 }
-
-/* ---- the agent of one rank ------------------------------------------------------------------ */
 
 typedef struct agent {
     PyObject_HEAD plb_py_held_t held; /* the arrays that the agent reads */
@@ -55,7 +51,7 @@ static void agent_fini(agent_t *self)
     plb_py_release(&self->held);
 }
 
-/* Count the notes in a list of (rank, [buffer]); -1 with an exception. */
+/* Count the notes in a list of (rank, [buffer]). */
 static int64_t count_notes(PyObject *received)
 {
     int64_t n = 0;
@@ -73,7 +69,7 @@ static int64_t count_notes(PyObject *received)
     return n;
 }
 
-/* Read the notes of a list of (rank, [buffer]) in order of rank; NULL with an exception. */
+/* Read the notes of a list of (rank, [buffer]), which is in order of rank. */
 static plb_note_t *read_notes(plb_py_call_t *c, PyObject *received, int64_t *n)
 {
     *n = count_notes(received);
@@ -129,9 +125,8 @@ static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
 PLB_PY_METHOD(
     agent, round, "received:L tally:T",
     "Do one round.  received: what other ranks sent in the previous round, a list of\n"
-    "(rank, [buffer]) in order of rank.  tally: two sums, two maxima and two counts over\n"
-    "all ranks.  Returns what to send, in the same form as `received`, and this rank's\n"
-    "contribution to the next tally.")
+    "(rank, [buffer]) in order of rank.  tally: two sums, two maxima and two counts over all\n"
+    "ranks.  Returns what to send, like `received`, and this rank's part of the next tally.")
 {
     static const plb_py_field_t tally[] =
         PLB_PY_FIELDS(plb_tally_t, sum[0], sum[1], max[0], max[1], count[0], count[1]);
@@ -175,8 +170,6 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
             "edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
             "One rank in a distributed placement; csrc/place/kit/agent.h explains the arguments.",
             {Py_tp_getset, agent_getset}, )
-
-/* ---- virtual ranks -------------------------------------------------------------------------- */
 
 PLB_PY_FN(traffic, "snapshot:O strategy:s params:f8 seed:k",
           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"

@@ -51,20 +51,17 @@ static void replay_fini(replay_t *self)
 
 PLB_PY_METHOD(
     replay, loop, "first:l n:l cost:d moving:d=nan",
-    "Begin a loop of n iterations; the first one has the number `first`.  The phases that\n"
-    "are fed next belong to this loop.  cost: expected seconds of the first LB step; moving:\n"
-    "the part of this cost that would be spent on objects if all objects moved; nan:\n"
-    "unknown.")
+    "Begin a loop of n iterations with the numbers `first`, first + 1, ...; phases that are\n"
+    "fed next belong to it.  cost: expected seconds of the first LB step; moving: the part\n"
+    "of this cost that would be spent on objects if all objects moved; nan: unknown.")
 {
     plb_loop_t loop = {.moving = NAN};
     PLB_PY_TRY(plb_py_parse(c, &loop.first, &loop.n, &loop.cost, &loop.moving));
     return PLB_PY_NONE(c, plb_replay_loop(&self->core, &loop, &c->err));
 }
 
-PLB_PY_METHOD1(
-    replay, feed, trace,
-    "Replay the next phases of the run, which `trace` has.  An entity must have the same\n"
-    "number in the traces of all calls.")
+PLB_PY_METHOD1(replay, feed, trace,
+               "Replay the phases of `trace`.  An entity must have the same number in all calls.")
 {
     plb_trace_t phases;
     PLB_PY_TRY(plb_py_trace(c, trace, &phases));
@@ -74,7 +71,7 @@ PLB_PY_METHOD1(
 
 PLB_PY_METHOD1(
     replay, start, objects,
-    "At the start of a loop, do the LB step that is due, if there is one.  objects: a trace\n"
+    "Do the LB step that is due at the start of a loop, if there is one.  objects: a trace\n"
     "with one phase, the objects that exist now.")
 {
     plb_trace_t trace;
@@ -135,9 +132,8 @@ static PyObject *take_times(plb_replay_t *core)
 
 PLB_PY_METHOD0(
     replay, take,
-    "Return (rank of each task, seconds of each rank in each phase); an array that was\n"
-    "not kept is None.  Call it only once, at the end, because the caller becomes the\n"
-    "owner of the arrays.")
+    "Return (rank of each task, seconds of each rank in each phase); None: not kept.  Call\n"
+    "it only one time, at the end, because the caller becomes the owner of the arrays.")
 {
     PyObject *rank = plb_py_take(self->core.rank, self->core.tasks, NPY_INT32);
     self->core.rank = NULL;
@@ -151,15 +147,13 @@ PLB_PY_TYPE(
     replay, "pylb._core.Replay",
     "* n_ranks:i decider:O lag:i as_recorded:p foresight:p moves:p network:d2 cost:d model:d5 "
     "per_move:d per_byte:d steps:L keep_times:p keep_ranks:p",
-    "Replays a recorded run under a decider (None: without one); csrc/replay/replay.h\n"
-    "describes the arguments.  model: (alpha, beta, steps, handling, pace).  steps: the\n"
-    "LB steps that were measured, as (iteration, strategy, migrations, bytes, statistics,\n"
-    "placing, migration, whole).", )
+    "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
+    "model: (alpha, beta, steps, handling, pace).  steps: the measured LB steps, each as\n"
+    "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
 
 PLB_PY_FN1(repeats, trace,
-           "Return a uint8 for each phase.  0: its tasks differ from those of the previous\n"
-           "phase; 1: the tasks are the same, the edges differ; 3: tasks and edges are the\n"
-           "same.")
+           "Compare each phase with the previous one.  Returns a uint8 for each: 0: the tasks\n"
+           "differ; 1: only the edges differ; 3: tasks and edges are the same.")
 {
     plb_trace_t phases;
     PLB_PY_TRY(plb_py_trace(c, trace, &phases));

@@ -1,8 +1,7 @@
 /* Python binding of csrc/replay: generated programs, and the best schedule of LB steps. */
 #include "bind/rooms.h"
 
-/* View a pylb.Imbalance, or any object with its attributes, as a C struct.  0, or -1 with an
- * exception. */
+/* View a pylb.Imbalance, or any object with its attributes. */
 static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
 {
     PLB_PY_PASS(plb_py_fields(c, object, "iterations:l mean:d residual:d start:d", &out->n,
@@ -12,8 +11,7 @@ static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
     return 0;
 }
 
-/* Make the result of program_optimum() and trace_optimum(), and free `best`; NULL with an
- * exception. */
+/* Make the result of program_optimum() and trace_optimum(), and free `best`. */
 static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 {
     PyObject *out = c->code != PLB_OK
@@ -32,9 +30,8 @@ static PyObject *schedule(plb_py_call_t *c, plb_optimum_t *best)
 }
 
 PLB_PY_FN(program_optimum, "program:O cost:d",
-          "Return the best schedule as (seconds, iterations at whose end to rebalance, lower\n"
-          "bound of the seconds, exact, strategies), like trace_optimum().  Here the lower\n"
-          "bound is equal to the seconds, exact is True, and strategies is None.")
+          "Return the best schedule like trace_optimum(), but with iterations instead of\n"
+          "phases.  It is proven to be the best, and there are no strategies (None).")
 {
     PyObject *object;
     plb_program_t program = {0};
@@ -65,7 +62,7 @@ PLB_PY_FN(program_run, "program:O trigger:O cost:d",
 }
 
 /* Read strategies from a tuple of (name or callable, looks_at); `params` has the parameters of
- * all strategies, one after the other.  0, or -1 with an exception. */
+ * all strategies, one after the other. */
 static int candidates_of(plb_py_call_t *c, PyObject *rows, const double *params, int64_t n_params,
                          plb_candidate_strategy_t *out)
 {

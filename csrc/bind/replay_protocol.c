@@ -1,4 +1,4 @@
-/* Python binding of csrc/replay: the simulation of the consensus protocol. */
+/* Python binding of csrc/replay/protocol.h: the simulation of the consensus protocol. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -28,9 +28,8 @@ PLB_PY_FN0(protocol_params, "Return (name, default, unit, help) of every paramet
 }
 
 PLB_PY_FN1(protocol, values,
-           "Simulate the protocol; values: the parameters, in the order of\n"
-           "protocol_params().  Returns the results by name, and (asked, tentative,\n"
-           "final, root, known, balanced) of each decision, see csrc/replay/protocol.h.")
+           "Simulate the protocol; values: those of protocol_params().  Returns the results by\n"
+           "name, and (asked, tentative, final, root, known, balanced) of each decision.")
 {
     static const plb_py_field_t decision[] =
         PLB_PY_FIELDS(plb_protocol_decision_t, asked, tentative, final, root, known, balanced);

@@ -3,39 +3,35 @@
 
 #include "bind/views.h"
 
-/** View a pylb.Snapshot or a pylb.Trace, or any object with the same attributes, as a C struct. 0,
- * or -1 with an exception. */
+/** View a pylb.Snapshot or a pylb.Trace, or any object with the same attributes, as a C struct. */
 int plb_py_snapshot(plb_py_call_t *c, PyObject *object, plb_snapshot_t *out);
 int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out);
 
-/** Get a strategy from the table by name, or make one from a Python callable.  0, or -1 with an
- * exception.  The callable is called as f(snapshot), with a pylb.Snapshot whose arrays are
- * copies, and returns a rank for each object.  `object` must exist as long as `out`
- * is used. */
+/** Get a strategy from the table by name, or make one from a callable f(snapshot), which gets a
+ * pylb.Snapshot of copies, and returns a rank for each object.  `object` must exist as long as
+ * `out` is used. */
 int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 
 /** Read a rank's contribution to the statistics from a tuple: kind, iteration, arguments, failed,
  *  n_objects, loads (array), idle, messages, message_bytes, time, cost, n_changed, n_rebalanced,
- *  messages_open, background.  0, or -1 with an exception. */
+ *  messages_open, background. */
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
  * PLB_STATS_MIXED is set. */
 PyObject *plb_py_stats(const plb_stats_t *record);
 
-/** Return the C struct of a pylb.Trigger or of a pylb._core.Decider; NULL with an exception. */
+/** Return the C struct of a pylb.Trigger or of a pylb._core.Decider. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
 plb_decider_t *plb_py_decider(PyObject *object);
 
-/** Find a clock by name; 0, or -1 with an exception. */
 int plb_py_clock(const char *name, plb_clock_t *out);
 
-/** Return the C struct of a pylb._core.Keys; NULL with an exception. */
+/** Return the C struct of a pylb._core.Keys. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
-/** Name of capsules that hold a plb_reduction_t.  plb_py_reduction returns the reduction in
- * `capsule`.  If `capsule` is None, plb_py_reduction sets up `alone` for a single rank, with up to
- * `depth` reductions under way, and returns `alone`.  NULL with an exception. */
+/** Return the reduction in a capsule of this name.  If `capsule` is None, return `alone`, set up
+ * for a single rank with up to `depth` reductions under way. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);
@@ -45,7 +41,7 @@ const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
 void plb_py_recorder_cut(PyObject *recorder);
 
 /** Return the number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE or
- * PLB_ESTIMATE_ROWS, by its size.  The caller must check that the size is one of these. */
+ * PLB_ESTIMATE_ROWS, by its size, which the caller must check. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
 /* X(name): the files that make up pylb._core, and those that make up pylb._mpi.  Each file defines

@@ -1,7 +1,7 @@
 /* Python binding of csrc/decide/atsync.h: one rank in a loop without barriers.  (AtSync is the end
  * of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
- * processes results that have arrived, and returns what to do next.  The call waits only if it
- * must; meanwhile, other threads can take the GIL, and other processes the processor. */
+ * processes results that have arrived, and returns what to do next.  While a call must wait, other
+ * threads can take the GIL, and other processes the core. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -14,8 +14,7 @@ typedef struct atsync {
     PyObject *trigger, *decider; /* owned; `decider` is None if there is none */
     PyObject *recorder;          /* owned */
     PyObject *answers;  /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
-    PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole, so it ends an
-                           iteration for all its objects at once */
+    PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole (see bind) */
     PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.object_store.Store */
     int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
     bool idle;     /* true: since `wait` began, no object has ended or begun an iteration */
@@ -30,8 +29,7 @@ static int64_t now_ns(void)
 
 /* ---- the objects ---------------------------------------------------------------------------- */
 
-/* Set the slot of each object.  An object that was here before keeps its slot; the other
- * objects join the loop and get new slots. */
+/* Set the slot of each object: its old slot, or a new one if the object joins the loop. */
 static int take_slots(atsync_t *self, plb_py_call_t *c, PyObject *keys, PyObject *index_of,
                       int64_t *slot)
 {
@@ -104,8 +102,7 @@ static int bind_each(atsync_t *self, plb_py_call_t *c, PyObject *keys)
     return -1;
 }
 
-/* Join the loop as a rank that ends each iteration for all its objects at once.  The first call
- * also begins the first iteration; later calls do nothing. */
+/* Join the loop as a whole, and begin the first iteration; later calls do nothing. */
 static int bind_whole(atsync_t *self, plb_py_call_t *c)
 {
     plb_err_t *err = &c->err;
@@ -125,8 +122,8 @@ out:
 PLB_PY_METHOD(
     atsync, bind, "keys:O recorder:O seconds:O window:O estimates:O background:d",
     "Set the objects of this rank.  keys: a tuple of their keys; None: the rank runs as a\n"
-    "whole, so it ends an iteration for all its objects at once.  recorder: measures their\n"
-    "loads.  seconds, window, estimates: like loads, window and table in end_pass().\n"
+    "whole: all its objects end an iteration together.  recorder: measures their loads.\n"
+    "seconds, window, estimates: like loads, window and table in end_pass().\n"
     "background: seconds of the rank's other work in an iteration.")
 {
     static const char *const names[] = {"seconds", "window", "estimates"};
@@ -179,8 +176,7 @@ static int progress_and_ask(atsync_t *self, int64_t slot, int64_t now, plb_atsyn
     return ret == PLB_OK ? plb_atsync_ask(&self->core, slot, answer, err) : ret;
 }
 
-/* Return whether the caller must wait.  At the end of the loop a rank waits until all ranks have
- * reached it. */
+/* At the end of the loop, a rank waits until all ranks have reached it. */
 static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
 {
     return answer == PLB_ATSYNC_PAUSE ||
@@ -216,9 +212,8 @@ static int check_bound(const atsync_t *self, bool each)
 
 PLB_PY_METHOD0(
     atsync, at_sync,
-    "End an iteration of a rank that runs as a whole.  Returns one of `answers`: go,\n"
-    "balance, end or failed.  Waits if the lag requires it, at the final iteration and at\n"
-    "the end of the loop.")
+    "End an iteration of a rank that runs as a whole.  Returns go, balance, end or failed (see\n"
+    "`answers`).  Waits if the lag requires it, at the final iteration and at the loop's end.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PY_TRY(check_bound(self, false));
@@ -282,8 +277,8 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
 PLB_PY_METHOD0(
     atsync, ask,
     "Return what this rank must do: pause, balance, end (all ranks have ended) or failed.\n"
-    "If the answer is pause, the call waits for up to 0.2 ms; the wait is shorter soon after\n"
-    "an object has ended or begun an iteration.")
+    "Before the answer pause, waits for up to 0.2 ms, or shorter if an object has recently\n"
+    "ended or begun an iteration.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     int ret = progress_and_ask(self, -1, now_ns(), &answer, &c->err);
@@ -298,8 +293,6 @@ PLB_PY_METHOD0(
     return answer_or_raise(self, ret, answer, &c->err);
 }
 
-/* Make progress until all ranks have ended or are about to rebalance (plb_atsync_over), or
- * until `seconds` are over (negative: no limit). */
 static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_t *err)
 {
     plb_wait_t wait;
@@ -317,9 +310,8 @@ static int serve(atsync_t *self, double seconds, PyThreadState **state, plb_err_
 
 PLB_PY_METHOD(
     atsync, serve, "seconds:d",
-    "Help the other ranks with their reductions, for at most `seconds` (negative: no\n"
-    "limit).  Returns True as soon as nothing is under way, because all ranks have ended\n"
-    "or are about to rebalance; False if the time is over.")
+    "Help the other ranks with their reductions, for at most `seconds` (negative: no limit).\n"
+    "Returns True as soon as all ranks have ended or are about to rebalance; else False.")
 {
     double seconds;
     PLB_PY_TRY(plb_py_parse(c, &seconds));
@@ -336,15 +328,12 @@ PLB_PY_METHOD0(atsync, balanced, "Continue after an LB step and `bind`: all obje
 
 PLB_PY_METHOD(
     atsync, give_up, "failed:p",
-    "Leave the loop; call `serve` afterwards, to help the other ranks.  failed: True: the\n"
-    "other ranks must leave the loop, too; False: they go on.")
+    "Leave the loop; then call `serve`.  failed: whether all other ranks must leave, too.")
 {
     bool failed;
     PLB_PY_TRY(plb_py_parse(c, &failed));
     return PLB_PY_NONE(c, plb_atsync_give_up(&self->core, failed, now_ns(), &c->err));
 }
-
-/* ---- statistics and properties -------------------------------------------------------------- */
 
 PLB_PY_METHOD0(
     atsync, rows,
@@ -360,9 +349,8 @@ PLB_PY_METHOD0(
 }
 
 PLB_PY_METHOD0(atsync, why,
-               "Return (iteration, reason, tau, number of the reason) of the trigger's verdict\n"
-               "that asked for the LB step that is due.  tau: ideal number of iterations\n"
-               "between two LB steps; inf if the imbalance does not grow.")
+               "Return (iteration, reason, tau, number of the reason) of the verdict that asked\n"
+               "for the LB step that is due.  tau: ideal iterations between LB steps, or inf.")
 {
     const plb_wish_t *wish = &self->core.wish;
     const long long at =
@@ -390,8 +378,6 @@ static PyObject *final_of(const plb_atsync_t *core)
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
       "The current iteration of this rank.")
 PLB_PY_PROPERTIES(atsync, ATSYNC)
-
-/* ---- the type ------------------------------------------------------------------------------- */
 
 static int atsync_init(atsync_t *self, plb_py_call_t *c)
 {
@@ -426,8 +412,7 @@ static int atsync_traverse(PyObject *object, visitproc visit, void *arg)
                         self->estimates);
 }
 
-/* Only the recorder refers to objects of the program.  So dropping the recorder breaks every
- * reference cycle. */
+/* Only the recorder refers to objects of the program, so this breaks every reference cycle. */
 static int atsync_clear(PyObject *object)
 {
     Py_CLEAR(((atsync_t *)object)->recorder);
@@ -449,12 +434,10 @@ static PyMethodDef atsync_methods[] =
 PLB_PY_TYPE(
     atsync, "pylb._core.AtSync",
     "reduction:O trigger:O decider:O answers:T kind:l first:l n:l lag:i balance:p",
-    "One rank in a loop of n iterations; the first one has the number `first`. reduction:\n"
+    "One rank in a loop of n iterations; the first one has the number `first`.  reduction:\n"
     "from pylb._mpi.Comm.reduction; None: there is one rank.  decider: the Decider that\n"
     "has this trigger and observes each iteration; or None.  answers: the objects to return\n"
-    "for go, pause, balance, end and failed.  lag: after how many iterations statistics must\n"
-    "be known; 0: no lag (csrc/decide/atsync.h).  balance: True: rebalance when the trigger\n"
-    "asks for it; False: only measure.",
+    "for go, pause, balance, end and failed.  lag, balance: see csrc/decide/atsync.h.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

@@ -28,7 +28,6 @@ typedef struct mail {
 
 /* ---- piles ---------------------------------------------------------------------------------- */
 
-/* Increase the capacity of a pile, for another letter.  0, or -1 with an exception. */
 static int grow(pile_t *self)
 {
     plb_err_t err_ = {0, ""}, *err = &err_;
@@ -72,7 +71,6 @@ static int visit_pile(const pile_t *self, visitproc visit, void *arg)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* Read an integer argument as a key; 0, or -1 with an exception. */
 static int key_of(PyObject *object, const char *name, int64_t *key)
 {
     int overflow = 0;
@@ -113,7 +111,7 @@ static int64_t place_of(mail_t *self, int64_t key)
     return found;
 }
 
-/* Read the key of a source, which must be here.  0, or -1 with an exception. */
+/* Read the key of a source, which must be here. */
 static int source_of(mail_t *self, PyObject *object, int64_t *source)
 {
     PLB_PY_PASS(key_of(object, "source", source));
@@ -127,9 +125,8 @@ static int source_of(mail_t *self, PyObject *object, int64_t *source)
 enum { mail_post_how = METH_FASTCALL };
 PyDoc_STRVAR(mail_post_doc,
              "post($self, target, source, data, copy, /)\n--\n\n"
-             "Send data from an object that is here to any object.  copy: True: send a copy, so\n"
-             "that the sender may change its data afterwards.  Raises UnknownKeyError if the\n"
-             "source is on another rank.");
+             "Send data from an object of this rank to any object.  copy: True: send a copy, so\n"
+             "the sender can change its data.  Raises UnknownKeyError if the source is not here.");
 static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     mail_t *self = (mail_t *)object;
@@ -144,8 +141,7 @@ static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n
     return letter.data == NULL || push(&self->out, letter) != 0 ? NULL : Py_NewRef(Py_None);
 }
 
-/* Read the keys of any iterable into new memory, which lives as long as the call; *n: their
- * number. NULL with an exception. */
+/* Read keys from any iterable into memory of the call. */
 static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
 {
     PyObject *items = PySequence_Tuple(given);
@@ -167,9 +163,8 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
 
 PLB_PY_METHOD(
     mail, multicast, "targets:O source:O data:O copy:p",
-    "Send data to several objects.  The effect is that of post() to each of them in turn, but\n"
-    "the data are sent at most once to each rank.  copy: True: each receiver gets a copy;\n"
-    "False: the receivers on a rank share the data.")
+    "Send data to several objects, like post() to each, but only one time to each rank.\n"
+    "copy: True: each receiver gets a copy; False: the receivers on a rank share the data.")
 {
     PyObject *targets, *source, *data;
     bool copy;
@@ -200,8 +195,7 @@ PLB_PY_METHOD(
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Return the number of letters of this iteration whose data are neither constants nor arrays of
- * numbers.  Such data are pickled, and restoring them may fail. */
+/* Return the number of letters of this iteration whose data are pickled: restoring can fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;
@@ -226,9 +220,7 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Append (rank, messages, wire, others) for the letters to one rank: number of messages, packed
- * bytes, and the list of data that are not packed because they are too large or of other types
- * (bind/wire.h). */
+/* Append (rank, number of messages, wire, others), see bind/wire.h, for the letters to a rank. */
 static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                          int64_t n, PyObject *parcels)
 {
@@ -258,8 +250,7 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
     return failed;
 }
 
-/* Pack letter i of the pile for rank to[i].  If to[i] is negative, the letter is left out.  If
- * to[i] is `me`, this rank, the letter is put among those that have arrived. */
+/* Pack letter i of the pile for rank to[i], by the rules of pack(). */
 static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to, int me,
                             plb_py_call_t *c)
 {
@@ -304,9 +295,9 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
 
 PLB_PY_METHOD(
     mail, pack, "to:i4 me:i",
-    "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do\n"
-    "not pack it.  Returns a list of (rank, messages, wire, others), see\n"
-    "csrc/bind/wire.h. Messages to this rank, `me`, are not packed: they count as arrived.")
+    "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do not\n"
+    "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
+    "a list of (rank, number of messages, wire, others), see csrc/bind/wire.h.")
 {
     return pack(self, c, &self->out);
 }
@@ -341,8 +332,7 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD(mail, take, "wire:O others:L",
-              "Unpack messages that pack() has packed on another rank.  They then count as\n"
-              "arrived.")
+              "Unpack messages from pack() on another rank; they then count as arrived.")
 {
     PyObject *wire, *others;
     Py_buffer view;
@@ -389,8 +379,8 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(
     mail, restore,
-    "Restore (unpickle) the frozen data of the messages that have arrived.  If a multicast\n"
-    "was sent with copy=True, also give each further receiver its own copy of an array.")
+    "Unpickle the pickled data of the messages that have arrived.  In a multicast with\n"
+    "copy=True, also give each receiver after the first one a copy of an array.")
 {
     const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
@@ -469,8 +459,7 @@ PLB_PY_METHOD0(
     return sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* Keep the delivered letters to objects with these keys (if `wanted` is false: to all other
- * objects), and drop the rest. */
+/* Keep only the delivered letters to these objects (`wanted` false: to all other objects). */
 static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 {
     pile_t old = self->in, kept = {0};
@@ -490,9 +479,8 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
 
 PLB_PY_METHOD1(
     mail, bind, keys,
-    "Set the objects that are here.  keys: a pylb._core.Keys.  The objects keep their\n"
-    "messages; objects that have come from other ranks get the messages that came with\n"
-    "them.")
+    "Set the objects that are here, a pylb._core.Keys.  Objects keep their messages; those\n"
+    "that have come from other ranks get the messages that came with them.")
 {
     const plb_keys_t *here = plb_py_keys(keys);
     PLB_PY_GET(here);
@@ -541,8 +529,7 @@ PLB_PY_METHOD1(
 PLB_PY_METHOD0(
     mail, edges,
     "Return the communication graph since the last clear(), (m, 5) int64: source, target,\n"
-    "bytes, number of messages, number of the multicast to which the edge belongs (0:\n"
-    "none).")
+    "bytes, how many messages, number of the edge's multicast (0: none).")
 {
     return plb_py_copy2(self->talk.edge, self->talk.n, 5, NPY_INT64);
 }
@@ -554,9 +541,8 @@ PLB_PY_METHOD0(mail, clear, "Forget the communication graph.")
 }
 
 PLB_PY_METHOD1(mail, forget, keys,
-               "Forget the messages to objects that were removed, and their part of the\n"
-               "communication graph.  keys: a pylb._core.Keys of these objects.  Call bind()\n"
-               "afterwards.")
+               "Forget the messages to removed objects, and their part of the communication\n"
+               "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
 {
     const plb_keys_t *gone = plb_py_keys(keys);
     if (gone == NULL || filter(self, gone, false) != 0) {
@@ -570,8 +556,6 @@ PLB_PY_METHOD0(mail, drop, "Forget the messages that were sent in this iteration
     empty(&self->out);
     Py_RETURN_NONE;
 }
-
-/* ---- the type ------------------------------------------------------------------------------- */
 
 static int mail_init(mail_t *self, plb_py_call_t *c)
 {
@@ -638,9 +622,8 @@ PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(
     mail, "pylb._core.Mail", "freeze:O thaw:O frozen:O",
-    "The messages that the objects of one rank send and receive.  freeze: a function that\n"
-    "pickles data (other than plain arrays and numbers) into bytes of the type `frozen`;\n"
-    "thaw: a function that restores the data.",
+    "The messages that the objects of one rank send and receive.  freeze, thaw: functions\n"
+    "that pickle data into bytes of the type `frozen`, and restore the data.",
     {Py_tp_getset, mail_getset}, {Py_tp_traverse, mail_traverse}, {Py_tp_clear, mail_clear_refs}, )
 
 const plb_py_room_t plb_py_run_mail = {NULL, {&mail_spec}, NULL};

@@ -1,6 +1,5 @@
-/* The recorder of a running program: iterates over a rank's objects and measures how long the
- * program takes for each.  The clock is read once per object: the time at which one object ends is
- * the time at which the next one begins. */
+/* Iterates over a rank's objects, and measures how long the program takes for each.  The clock is
+ * read one time per object: when one object ends, the next one begins. */
 #include "bind/rooms.h"
 
 struct loop;
@@ -13,8 +12,7 @@ typedef struct recorder {
     struct loop *running;   /* the loop that is measuring an object now; NULL: none; borrowed */
 } recorder_t;
 
-/* One `for` loop.  It owns the arrays to which it writes, so they exist whatever the loop's body
- * does. */
+/* One `for` loop.  It owns its arrays, so they exist whatever the loop's body does. */
 typedef struct loop {
     PyObject_HEAD recorder_t *recorder;
     PyArrayObject *keys;
@@ -95,8 +93,7 @@ static PyObject *loop_next(PyObject *object)
     return pair_of(self, self->next++);
 }
 
-/* Free the loop.  If the program has left it by break or an exception, this ends its measurement.
- */
+/* Ends the measurement if the program has left the loop by break or an exception. */
 static void loop_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -198,8 +195,7 @@ static PyMethodDef recorder_methods[] = {{0}};
 
 PLB_PY_TYPE(recorder, "pylb._core.Recorder", "keys:O values:L seconds:O clock:s",
             "Iterates over (keys[i], values[i]) in order, and adds the time that the loop's body\n"
-            "took with item i to seconds[i]. clock: as in load_clock(). values: a list that must\n"
-            "not change.",
+            "took with item i to seconds[i].  clock: see load_clock().  `values` must not change.",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
             {Py_tp_iter, recorder_iter}, )
 
@@ -213,11 +209,8 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
 PLB_PY_FN(
     end_pass, "loads:O table:O window:O",
     "Update the table of estimates with loads[n], the loads of one iteration; then add loads\n"
-    "to window[n], and set loads to zero.  The table has ESTIMATE_ROWS rows of n numbers:\n"
-    "rows 0-3: estimated load, number of iterations, two numbers of the estimator's state;\n"
-    "rows 4-7: the same four, but only from iterations on the present rank; row 8: a load\n"
-    "that may be a spike, or 0.  A table may also have only the first four rows\n"
-    "(ESTIMATE_HERE).")
+    "to window[n], and set loads to zero.  The table has ESTIMATE_ROWS or ESTIMATE_HERE rows\n"
+    "of n numbers, which csrc/measure/estimate.h describes.")
 {
     PyObject *object[3];
     PLB_PY_TRY(plb_py_parse(c, &object[0], &object[1], &object[2]));
@@ -239,8 +232,7 @@ PLB_PY_FN(
 }
 
 PLB_PY_FN(pick, "values:L places:i8",
-          "Return a list of values[i] for each index i in `places`; values is a list.  Every\n"
-          "index must exist.")
+          "Return a list of values[i] for each index i in `places`.  Every index must exist.")
 {
     PyObject *values;
     const int64_t *place;

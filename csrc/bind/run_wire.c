@@ -122,8 +122,6 @@ PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_
     return wire;
 }
 
-/* ---- unpacking ------------------------------------------------------------------------------ */
-
 typedef struct reader {
     const char *at, *end;
 } reader_t;
@@ -165,7 +163,6 @@ static PyObject *get_array(reader_t *self, const head_t *head)
     return a;
 }
 
-/* Read frozen (pickled) data; return them as an object of type `frozen`. */
 static PyObject *get_frozen(reader_t *self, const head_t *head, PyTypeObject *frozen)
 {
     if (head->extra < 0 || head->extra > INT64_MAX - 8 ||
@@ -205,8 +202,7 @@ static PyObject *get_data(reader_t *self, const head_t *head, PyObject *others, 
     }
 }
 
-/* Return a pointer to the further targets of a message, and skip them.  The pointer points into
- * the wire, so it may not be aligned. */
+/* Skip the further targets of a message; return their address, which need not be aligned. */
 static const char *get_targets(reader_t *self, const head_t *head)
 {
     const char *at = self->at;

@@ -170,8 +170,7 @@ static PyObject *keyword_of(const plb_py_source_t *self, const char *name)
     return self->kwargs ? PyDict_GetItemString(self->kwargs, name) : NULL;
 }
 
-/* Return the value of an item, as a new reference; NULL: the value is absent, or there is an
- * exception. */
+/* Return a new reference; NULL: the value is absent, or there is an exception. */
 static PyObject *value_of(plb_py_source_t *self, const item_t *item)
 {
     if (self->object != NULL) {
@@ -271,7 +270,7 @@ static int read_object(const item_t *item, PyObject *value, PyObject **out)
     return 0;
 }
 
-/* Read a scalar or object; 0, or -1 with an exception. */
+/* Read a scalar or an object. */
 static int read_one(const item_t *item, PyObject *value, void *to)
 {
     switch (item->kind) {
@@ -551,8 +550,7 @@ void plb_py_lock(plb_py_call_t *c)
     PyEval_RestoreThread(c->state);
 }
 
-/* Key in a thread's dictionary.  The value is a list; as soon as it has an item, the thread must
- * stop. */
+/* Key of the list of plb_py_stop_when in a thread's dictionary. */
 static const char stop_key[] = "pylb_stop";
 
 int plb_py_stop_when(PyObject *list)
@@ -615,7 +613,7 @@ int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
 }
 
 /* Return "name(first, argument, ...)\n--\n\ntext", the form that Python expects, made from
- * "spec\0text".  The result is never freed.  NULL with an exception. */
+ * "spec\0text".  The result is never freed. */
 static char *signed_text(const char *name, const char *first, const char *spec)
 {
     const char *text = spec + strlen(spec) + 1;

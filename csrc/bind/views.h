@@ -16,8 +16,8 @@
  *         return plb_py_out(c, rank);
  *     }
  *
- * The views, outputs and memory that `c` holds are released when the function returns.
- */
+ * The views, outputs and memory that `c` holds are released when the function returns.  Functions
+ * of this folder that fail set an exception, and return NULL or -1. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -42,8 +42,7 @@ typedef struct plb_py_held {
 /* Where values are read from: arguments, or the attributes of an object. */
 typedef struct plb_py_source {
     PyObject *const *args; /* [n_args], then the values of the keywords */
-    /* n_read, n_keywords: numbers of positional arguments and of keywords that were read already
-     */
+    /* n_read, n_keywords: numbers of positional arguments and of keywords read so far */
     Py_ssize_t n_args, n_read, n_keywords;
     PyObject *keywords, *kwargs; /* a tuple of names, and a dict; at least one is NULL */
     bool by_keyword;             /* whether a `*` was read already */
@@ -56,8 +55,7 @@ typedef struct plb_py_call {
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
     int n_memory;
-    PyThreadState *state;  /* the thread's state while the GIL is released; plb_py_tick gets its
-                              address */
+    PyThreadState *state;  /* of the thread, while the GIL is released */
     plb_interrupt_t outer; /* the previous setting of base/interrupt.h, which plb_py_lock restores:
                               if this call is in a callback, the setting of the outer call */
     int code;
@@ -80,31 +78,28 @@ void plb_py_release(plb_py_held_t *held);
  *     f8 i8 i4 u1 b1  an array of float64, int64, int32, uint8, bool: const T **data, int64_t *n
  *     I             an array of int32 or int64: plb_ints_t *data, int64_t *n
  *
- * The array must have *n entries; if *n is negative, it becomes the array's length.  A copy is
- * made only if dtype or layout requires one, and is held by the call.  Flags after the kind:
+ * The array must have *n entries; a negative *n is set to the array's length.  A copy is made only
+ * if dtype or layout requires one, and is held by the call.  Flags after the kind:
  *
  *     ?       None gives NULL
  *     +       one entry more than *n
  *     @       any shape; without it: one dimension
  *     !       the array is written in place
- *     =text   at the end: the argument is optional.  If it is absent, its target does not change;
- *             the caller has set it to the value `text`, which help() shows
+ *     =text   at the end: the argument is optional.  If it is absent, the target keeps its value;
+ *             help() shows `text` as the default, so the caller must set the target to it before
  *
- * The arguments after `*` are keyword-only.  `...`: the next call reads the rest, when the sizes
- * are known.  0, or -1 with an exception. */
+ * The arguments after `*` are keyword-only.  `...`: the next call reads the rest. */
 int plb_py_parse(plb_py_call_t *c, ...);
 
 /** Like plb_py_parse, but read the items of a tuple, or the attributes of an object. */
 int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...);
 int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...);
 
-/** Set *data to a view of `object`, of any shape, with n entries (n negative: any number); None
- * gives NULL.  0, or -1 with an exception that names `object` by `name`. */
+/** View `object`, of any shape, with n entries (negative: any number); None gives NULL. */
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
                 const void *data);
 
-/** Make a C-contiguous, aligned view of `object` as NumPy type `type` with `ndim` dimensions (0:
- *  any).  NULL with an exception. */
+/** View `object` as a C-contiguous array of NumPy type `type` and `ndim` dimensions (0: any). */
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
 /** Call the C core without the GIL; the value is its code, from which plb_py_fail makes an
@@ -112,23 +107,21 @@ PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int 
 #define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
 #define PLB_PY_ASIDE(c, call) (plb_py_unlock(c), (call), plb_py_lock(c))
 
-/** Release the GIL, and let Ctrl-C end long loops in C (base/interrupt.h).  plb_py_lock takes the
- * GIL again. */
+/** Release the GIL, and let Ctrl-C end long loops in C; plb_py_lock takes the GIL again. */
 void plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 
-/** Check for signals while the GIL is released; arg: the address of the call's thread state.
- * PLB_OK, or PLB_ERR_INTERRUPTED with an exception. */
+/** Check for signals while the GIL is released: PLB_OK, or PLB_ERR_INTERRUPTED with an exception.
+ * arg: the address of the thread's state. */
 int plb_py_tick(void *arg);
 
-/** Check for signals while this thread has the GIL: 0, or -1 with the exception of the signal's
- *  handler, or with KeyboardInterrupt as soon as the list that was given to plb_py_stop_when has
- *  an item.  (Only the main thread receives signals.) */
+/** Check for signals while this thread has the GIL: raise the exception of the signal's handler
+ * (in the main thread), or KeyboardInterrupt if the list of plb_py_stop_when has an item. */
 int plb_py_check_signals(void);
 int plb_py_stop_when(PyObject *list);
 
-/** Raise the Python exception of an error code (base/err.h); plb_py_fail: of the code c->code.
- *  Both return NULL.  An exception that is already pending, e.g. of a callback, is kept. */
+/** Raise the Python exception of an error code (base/err.h), or of c->code; return NULL.  An
+ * exception that is already pending, e.g. of a callback, is kept. */
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 PyObject *plb_py_fail(plb_py_call_t *c);
 
@@ -210,8 +203,7 @@ PyObject *plb_py_no_memory(void);
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /** Make a new array of n (rows times cols) entries, which the call holds, and return its memory;
- * NULL with an exception, which PLB_PY_RUN and PLB_PY_OR find.  plb_py_zeros: all entries are 0.
- */
+ * NULL with an exception, which PLB_PY_RUN and PLB_PY_OR find. */
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_zeros(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
@@ -225,11 +217,11 @@ PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 PyObject *plb_py_copy(const void *data, int64_t n, int type);
 PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
 
-/** Return a new read-only array that takes over `data` (from plb_malloc).  `data` is freed if this
- * fails.  NULL gives None. */
+/** Return a read-only array that owns `data` (from plb_malloc); NULL gives None.  Frees `data` on
+ * failure. */
 PyObject *plb_py_take(void *data, int64_t n, int type);
 
-/** Return zeroed memory that lives as long as the call `c`; NULL with an exception. */
+/** Return zeroed memory that lives as long as the call `c`. */
 void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
 /* ---- views of larger things ----------------------------------------------------------------- */
@@ -263,32 +255,28 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 /** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** Check that `object` is a contiguous array: a writable one of n entries of this type
- * (plb_py_in_place, which returns the data), or one of records of `size` bytes (plb_py_records,
- * which returns the array).  The result is borrowed, never copied.  NULL with an exception. */
+/** Check that `object` is a contiguous array: plb_py_in_place: writable, with n entries of this
+ * type; plb_py_records: of records of `size` bytes.  The result is borrowed, never copied. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 
-/** View communicators: start[i] says where the members of communicator i begin in `member`.  0, or
- * -1 with an exception. */
+/** View communicators: start[i] says where the members of communicator i begin in `member`. */
 int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_comms_t *out);
 
 /** View a list of str (name, value, ...) as an array of texts; *n_options: number of pairs.  The
- * texts belong to the list, the array to the call.  NULL or None: nothing is set.  0, or -1 with
- * an exception. */
+ * texts belong to the list, the array to the call.  NULL or None: nothing is set. */
 int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options);
 
 /* ---- functions and types -------------------------------------------------------------------- */
 
-/* Bound functions begin with one of these macros.  After the colon: the variables that the body
+/* Bound functions begin with one of these macros.  The last column has the variables that the body
  * gets; `c` is the call, `self` the object, `arg` the argument:
  *     PLB_PY_FN(name, spec, text)            a function of the module: c
  *     PLB_PY_FN1(name, arg, text)            with one argument, which is not converted: arg, c
  *     PLB_PY_FN0(name, text)                 without arguments: c
  *     PLB_PY_METHOD(type, name, spec, text)  a method of type##_t: self, c
  *     PLB_PY_METHOD1, PLB_PY_METHOD0         methods like FN1 and FN0: self first
- * The first line of help() is made from name and spec.
- * A table of methods is PLB_PY_METHODS(fn, name, ...) or PLB_PY_METHODS(type, name, ...). */
+ * The first line of help() is made from name and spec. */
 #define PLB_PY_UNUSED __attribute__((unused))
 #define PLB_PY_PLAIN(prefix, name, how, parameters, arguments, text)                              \
     PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
@@ -340,7 +328,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     }
 
 /* clang-format off */
-/* A table of the methods of these names, at most 16. */
+/* A table of at most 16 methods of this prefix: `fn`, or a type. */
 #define PLB_PY_METHODS(prefix, ...) {PLB_PY_EACH(PLB_PY_ENTRY, prefix, __VA_ARGS__), {0}}
 
 /* what(x, item), ... for each of the items, at most 16. */
@@ -367,8 +355,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
 #define PLB_PY_E16(what, x, i, ...) what(x, i), PLB_PY_E15(what, x, __VA_ARGS__)
 /* clang-format on */
 
-/* The properties of a type from a table of X(type, name, value, doc), in which `self` is the
- * object. Makes static functions, and the array type##_getset. */
+/* Define type##_getset, from a table of X(type, name, value, doc); `value` uses `self`. */
 #define PLB_PY_GETTER(type, name, value, text)                                                    \
     static PyObject *type##_get_##name(PyObject *object, void *unused PLB_PY_UNUSED)              \
     {                                                                                             \
@@ -382,7 +369,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
 
 /* A bound type, whose constructor reads its arguments by `what`, a spec.  More slots may follow.
  * The file defines
- *   - type##_init(self, c), which fills a zeroed type##_t (0, or -1 with an exception),
+ *   - type##_init(self, c), which fills a zeroed type##_t,
  *   - type##_fini(self), which frees what `self` owns, also if type##_init has failed,
  *   - type##_methods. */
 #define PLB_PY_TYPE(type, full_name, what, text, ...)                                             \
@@ -420,12 +407,10 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
                                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,              \
                                       type##_slots};
 
-/** Whether `object` is of the PLB_PY_TYPE `type`, which the same .c file defines.  (Such a type
- * has no subclasses.) */
+/** Whether `object` is of the PLB_PY_TYPE `type` of the same file.  (It has no subclasses.) */
 #define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
 
-/** Set *busy, and return true.  If another thread, which runs without the GIL, has set *busy
- * already: return false with an exception. */
+/** Set *busy, and return true; if another thread has set it, return false with an exception. */
 bool plb_py_enter(bool *busy, const char *who);
 
 /** Drop references, which may be NULL: PLB_PY_DROP(self->a, self->b).  PLB_PY_VISIT: visit
@@ -438,18 +423,16 @@ bool plb_py_enter(bool *busy, const char *who);
 void plb_py_drop(void *const *reference, size_t n);
 int plb_py_visit(PyObject *object, visitproc visit, void *arg, void *const *reference, size_t n);
 
-/* What a file of this folder adds to its module: functions, types, and other things by `more`. */
+/* What a file of this folder adds to its module; `more` adds other things than methods, types. */
 typedef struct plb_py_room {
     PyMethodDef *methods;
     PyType_Spec *types[3];
     int (*more)(PyObject *module);
 } plb_py_room_t;
 
-/** Add what `room` contains to the module.  0, or -1 with an exception. */
 int plb_py_add(PyObject *module, const plb_py_room_t *room);
 
-/** Add an attribute (stolen; NULL: an exception is pending) to a module; 0, or -1 with an
- * exception.  plb_py_add_functions: add functions. */
+/** Add an attribute (stolen; NULL: an exception is pending) to a module. */
 int plb_py_add_value(PyObject *module, const char *name, PyObject *value);
 int plb_py_add_functions(PyObject *module, PyMethodDef *methods);
 

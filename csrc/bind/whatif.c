@@ -43,9 +43,8 @@ static void simulation_fini(simulation_t *self)
 
 PLB_PY_METHOD(
     simulation, feed, "rank:i ops:O closed:p steps:O",
-    "Pass all operations of a rank that are known so far.  closed: True: no more\n"
-    "operations will follow; False: more may follow.  steps: an array that gets the times\n"
-    "of these operations, one record each; or None.")
+    "Pass all operations of a rank that are known so far.  closed: whether these are all.\n"
+    "steps: an array that gets the times of these operations, one record each; or None.")
 {
     int32_t rank;
     bool closed;
@@ -81,8 +80,7 @@ PLB_PY_METHOD(simulation, comms, "start:O member:O",
 }
 
 PLB_PY_METHOD0(simulation, run,
-               "Simulate as far as the records allow.  Returns the rank whose next operation\n"
-               "is needed to continue; -1: none, the simulation is over.")
+               "Simulate until an operation of a rank is missing.  Returns the rank; -1: none.")
 {
     int32_t missing = -1;
     PLB_PY_RUN(c, plb_whatif_run(self->it, &missing, &c->err));
@@ -91,10 +89,9 @@ PLB_PY_METHOD0(simulation, run,
 
 PLB_PY_METHOD0(
     simulation, times,
-    "Return (p, 7) float64.  For each rank: the time in seconds at which it ended, or which\n"
-    "it has reached so far; seconds of work, of waiting in MPI, and of pauses; number of\n"
-    "operations done; how it ended (a plb_end_t); number of messages to it that it has not\n"
-    "received.")
+    "Return (p, 7) float64.  For each rank: the seconds at which it ended, or which it has\n"
+    "reached; seconds of work, of waiting in MPI, and of pauses; number of operations done;\n"
+    "how it ended (a plb_end_t); number of messages to it that it has not received.")
 {
     plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
@@ -109,10 +106,8 @@ PLB_PY_METHOD0(
     return plb_py_out(c, to);
 }
 
-PLB_PY_METHOD0(
-    simulation, memory,
-    "Return the number of bytes of memory that the simulation itself uses, without the\n"
-    "arrays given to feed().")
+PLB_PY_METHOD0(simulation, memory,
+               "Return the bytes of memory of the simulation, without the arrays given to feed().")
 {
     return PyLong_FromLongLong(plb_whatif_memory(self->it));
 }
@@ -123,13 +118,11 @@ static PyMethodDef simulation_methods[] =
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ share:f8 "
             "period:d overhead:d eager:l quantum:d polling:d waiting:i as_recorded:p",
-            "Simulates recorded operations on a target machine; the arguments are explained in\n"
-            "csrc/whatif/simulator/simulator.h.", )
+            "Simulates recorded operations on a machine; see csrc/whatif/simulator/simulator.h.", )
 
 PLB_PY_FN0(op_layout,
            "Return (fields, kinds, collectives).  fields: (name, NumPy type, offset) of each\n"
-           "field of an operation's record; kinds, collectives: the names of the kinds of\n"
-           "operations and of the collectives, in the order of their numbers.")
+           "field of a recorded operation; kinds, collectives: names in the order of numbers.")
 {
 #define X(name, help) #name,
     static const char *const kinds[] = {PLB_OPS(X)};

@@ -1,5 +1,4 @@
-/* Python binding of csrc/whatif/path.h: the critical path of recorded operations, and its length
- * if a procedure moved to another rank or took no time. */
+/* Python binding of csrc/whatif/path.h: the critical path, also of a changed program. */
 #include "bind/rooms.h"
 #include "whatif/path.h"
 
@@ -28,8 +27,7 @@ static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
     return n != NULL ? 0 : -1;
 }
 
-/* View the arrays of a recording, and find the send of each receive.  0, or -1 with an exception.
- */
+/* View the arrays of a recording, and find the send of each receive. */
 static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *member,
                 recording_t *out)
 {
@@ -149,11 +147,10 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
 }
 
 PLB_PY_FN(critical_path, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
-          "Return five results: the nanoseconds of the longest path to each rank's end; the\n"
-          "segments of the critical path, (k, 4) int64: rank, first and last operation,\n"
-          "nanoseconds; the path's nanoseconds on each rank; those in each procedure, then\n"
-          "outside of all procedures; and the number of ranks that wait forever (if any do,\n"
-          "there are no segments).")
+          "Return the nanoseconds of the longest path to each rank's end; the segments of the\n"
+          "critical path, (k, 4) int64: rank, first and last operation, nanoseconds; the path's\n"
+          "nanoseconds on each rank; those in each procedure, then outside of all procedures;\n"
+          "and how many ranks wait forever (if any do, there are no segments).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};

@@ -9,9 +9,9 @@
 typedef struct plb_letter {
     int64_t target, source;
     PyObject *data; /* owned */
-    int64_t cast;   /* 0: a message to one object; else a part of a multicast.  Negative: the
-                     * receivers share the data; positive: each receiver gets a copy.  The absolute
-                     * value is the number of the multicast on the sender, and 1 on the receiver. */
+    int64_t cast;   /* 0: a message to one object.  Else a part of a multicast: > 0: each receiver
+                     * gets a copy; < 0: the receivers share the data.  The absolute value is the
+                     * number of the multicast on the sender, and 1 on the receiver. */
 } plb_letter_t;
 
 /** Whether the data cannot be changed: numbers, texts, bytes, None. */
@@ -20,13 +20,12 @@ bool plb_is_constant(PyObject *data);
 /** Whether the data are a NumPy array without Python objects. */
 bool plb_is_numbers(PyObject *data);
 
-/** Copy data, so that later changes by their owner do not matter.  Constants are not copied,
- * arrays of numbers are copied, and other data are replaced by the result of freeze(data).  NULL
- * with an exception. */
+/** Return data that later changes by their owner do not affect: a copy of an array of numbers, a
+ * constant itself, freeze(data) of other data. */
 PyObject *plb_own_copy(PyObject *data, PyObject *freeze);
 
-/** Estimate the number of bytes of the data, for the communication graph: 8 if it is unknown; for
- * a str, the number of characters. */
+/** Estimate the bytes of the data, for the communication graph: 8 if they are unknown; for a str,
+ * the number of characters. */
 int64_t plb_bytes_of(PyObject *data);
 
 /** Whether letter b, which follows a, belongs to the same multicast. */
@@ -35,14 +34,13 @@ static inline bool plb_same_cast(const plb_letter_t *a, const plb_letter_t *b)
     return b->cast != 0 && a->cast == b->cast && a->source == b->source && a->data == b->data;
 }
 
-/** Pack the letters letter[index[n]] into bytes.  Sets *messages, in which a multicast counts
- * once.  Arrays of more than `most` bytes, and objects of other types, are not packed but appended
- * to the list `others`.  Objects of type `frozen` (a subclass of bytes) are packed.  NULL with an
- * exception. */
+/** Pack the letters letter[index[n]] into bytes.  *messages: their number; a multicast counts as
+ * one.  Arrays of more than `most` bytes, and objects of other types, are not packed but appended
+ * to the list `others`.  Objects of type `frozen` (a subclass of bytes) are packed. */
 PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
                         PyTypeObject *frozen, PyObject *others, int64_t *messages);
 
 /** Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference to the
- * data.  0, or -1 with an exception, also if the wire or the list `others` ends too early. */
+ * data.  Fails also if the wire or the list `others` ends too early. */
 int plb_wire_unpack(const char *wire, int64_t n_bytes, PyObject *others, PyTypeObject *frozen,
                     int (*take)(void *arg, plb_letter_t letter), void *arg);

@@ -26,8 +26,6 @@ static int check_mpi(PyObject *mpi)
     return theirs == NULL ? -1 : 0;
 }
 
-/* ---- partition ------------------------------------------------------------------------------ */
-
 static void leave_cuts(PyObject *capsule)
 {
     plb_zoltan_leave(PyCapsule_GetPointer(capsule, CUTS));
@@ -42,8 +40,7 @@ static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
     return out;
 }
 
-/* Set the communicator (None: only this process) and the rank of a call; return the number of
- * ranks, or -1 with an exception. */
+/* Set communicator and rank of a call; return the number of ranks. */
 static int read_comm(PyObject *comm, plb_zoltan_t *q)
 {
     int ranks = 1;
@@ -65,9 +62,9 @@ PLB_PY_FN(
     "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
     "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
     "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
-    "or None). Collective over comm (None: only this process);\n"
-    "csrc/partition/libraries/zoltan.h explains the arguments.  Arrays of the right type are\n"
-    "not copied; options is [name, value, ...]. The GIL is released.")
+    "or None).  Collective over comm (None: only this process).  Does not copy arrays of the\n"
+    "right type.  options: [name, value, ...]; csrc/partition/libraries/zoltan.h explains the\n"
+    "other arguments.  The GIL is released.")
 {
     PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
@@ -109,9 +106,8 @@ PLB_PY_FN(
 
 PLB_PY_FN1(
     spare, comm,
-    "Return, as bits of a number, which of the Zoltan structures that are kept with comm are\n"
-    "unused on this rank.  `partition` may take those that are unused on all ranks.\n"
-    "Not collective.")
+    "Return, as bits of a number, which Zoltan structures kept with comm are unused on this\n"
+    "rank.  `partition` may take those that are unused on all ranks.  Not collective.")
 {
     const MPI_Comm *handle = PyMPIComm_Get(comm);
     PLB_PY_GET(handle);
@@ -120,7 +116,7 @@ PLB_PY_FN1(
 
 /* ---- the cuts ------------------------------------------------------------------------------- */
 
-/* View an array of n rows of `dims` numbers; NULL with an exception. */
+/* View an array of n rows of `dims` numbers. */
 static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
 {
     PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
@@ -132,8 +128,7 @@ static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, i
 }
 
 PLB_PY_FN(points, "cuts:O n_dims:i points:O",
-          "Return the part in whose region each point lies.  cuts: from partition(keep=True).\n"
-          "The GIL is released.")
+          "Return the part in whose region each point lies.  cuts: from partition(keep=True).")
 {
     PyObject *capsule, *object;
     int32_t dims;
@@ -151,7 +146,7 @@ PLB_PY_FN(points, "cuts:O n_dims:i points:O",
 PLB_PY_FN(boxes, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O",
           "Return (start, part): the parts whose regions each box meets; those of box i are\n"
           "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
-          "region i is part i.  The GIL is released.")
+          "region i is part i.")
 {
     PyObject *capsule, *low, *high;
     int32_t dims, parts, *part = NULL;
@@ -171,8 +166,7 @@ PLB_PY_FN(boxes, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O",
 }
 
 PLB_PY_FN(regions, "cuts:O n_dims:i n_parts:i",
-          "Return (lo, hi), the corners of the region of each part under RCB: n_dims numbers for\n"
-          "each part.")
+          "Return (lo, hi): the corners of each part's region under RCB, n_dims numbers each.")
 {
     PyObject *capsule;
     int32_t dims, parts;
@@ -187,8 +181,7 @@ PLB_PY_FN(regions, "cuts:O n_dims:i n_parts:i",
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, partition, spare, points, boxes, regions);
 
-/* MPI must not be finalized while a call that a signal has interrupted still uses it
- * (base/aside.h). */
+/* MPI must not be finalized while an interrupted call still uses it (base/aside.h). */
 static void wait_for_left(void)
 {
     plb_aside_wait(&plb_zoltan_left);

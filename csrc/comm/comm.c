@@ -65,7 +65,7 @@ int plb_comm_finish(MPI_Request *request, plb_err_t *err)
         if (code != MPI_SUCCESS) {
             ret = plb_mpi_fail(err, code, "MPI_Test", __FILE__, __LINE__);
         }
-        /* after a first error MPI may still write to the caller's memory: try once more */
+        /* after an error MPI may still write to the caller's memory: test once more */
         const bool lost =
             code != MPI_SUCCESS && (failed != PLB_OK || *request == MPI_REQUEST_NULL);
         if (done || lost) {

@@ -1,18 +1,15 @@
-/* Nonblocking reductions: of statistics, several at a time; of maxima, one at a time.  All ranks
- * must begin the reductions of one kind in the same order, but the order of the two kinds may
- * differ between ranks.  So each kind has its own communicator. */
+/* The reductions of measure/reduction.h, by MPI.  Statistics and maxima have a communicator each,
+ * because ranks may begin a reduction of statistics and one of maxima in different orders. */
 #pragma once
 
 #include "comm/comm.h"
 #include "measure/reduction.h"
 
 typedef struct plb_reducer {
-    /* the interface of measure/reduction.h; its member `self` points to this reducer */
-    plb_reduction_t face;
-    plb_comm_t *comm; /* borrowed; has MPI's type and operation for the record */
+    plb_reduction_t face; /* the interface; its member `self` points to this reducer */
+    plb_comm_t *comm;     /* borrowed; has MPI's type and operation for the record */
     MPI_Comm stats, maxima;
-    int64_t begun, taken; /* number of reductions of statistics that were begun; number of those
-                             whose result was returned */
+    int64_t begun, taken; /* numbers of reductions of statistics: begun; result returned */
     /* [depth], owned: contribution and result of the i-th reduction at i % depth */
     plb_stats_t *mine, *all;
     MPI_Request *request;

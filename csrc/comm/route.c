@@ -24,8 +24,7 @@ static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, 
     return PLB_OK;
 }
 
-/* Set the ranks that get items, and where their items start; count[r] becomes the index of the
- * first item of rank r. */
+/* Set self->rank and self->start; count[r] becomes the index of the first item of rank r. */
 static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
 {
     int32_t k = 0;
@@ -68,7 +67,6 @@ static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t
     return PLB_OK;
 }
 
-/* Sort many items by counting those of each rank. */
 static int sort_many(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
                      bool sorted, plb_err_t *err)
 {

@@ -1,5 +1,4 @@
-/* Routes of items to ranks: the order in which items are sent, and copies to and from that order.
- * Either all items have the same number of bytes, or each item has its own number of elements. */
+/* The order in which items are sent to ranks, and copies of items to and from this order. */
 #pragma once
 
 #include <stdint.h>
@@ -10,13 +9,11 @@ typedef struct plb_route {
     int32_t n_peers;
     int32_t *rank;  /* [n_peers] ranks that get items, ascending */
     int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
-    int32_t *order; /* [start[n_peers]] indices of the items, sorted by rank; items for one rank
-                       keep their order.  NULL: the items are sorted already */
+    int32_t *order; /* [start[n_peers]] items, stably sorted by rank; NULL: they were sorted */
 } plb_route_t;
 
 /** Find the route of n items to the ranks dest[n].  `self` owns its arrays.  Time: O(n + n_ranks);
- * for at most 64 items O(n^2), independent of n_ranks.  PLB_ERR_RANGE: a destination is not a
- * rank, or n >= 2^31. */
+ * for at most 64 items O(n^2).  PLB_ERR_RANGE: a destination is not a rank, or n >= 2^31. */
 int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_ranks,
                    plb_err_t *err);
 void plb_route_free(plb_route_t *self);

@@ -6,10 +6,9 @@
 #include "base/mem.h"
 
 enum {
-    INLINE = 16 << 10,   /* bytes; a part of up to this size goes into the head, because copying it
-                            is cheaper than a message */
+    INLINE = 16 << 10,   /* bytes; copying a part of up to this size is cheaper than a message */
     HEAD_MOST = 1 << 20, /* bytes; the small parts in a head have at most this many in total */
-    PIECE = 1 << 30,     /* bytes; most in one message, because MPI counts in int */
+    PIECE = 1 << 30,     /* bytes of the largest message; MPI counts in int */
 };
 
 /* ---- which parts go where ------------------------------------------------------------------- */
@@ -142,8 +141,8 @@ out:
     return ret;
 }
 
-/* End a step that has failed.  A new step may begin only if no head was sent; otherwise the other
- * ranks could not distinguish the heads of the two steps. */
+/* End a step that has failed.  If a head was sent, no new step is possible, because other ranks
+ * could not distinguish the heads of the two steps. */
 static void give_up(plb_step_t *self)
 {
     if (self->heads.n > 0) {

@@ -2,7 +2,7 @@
  * record of statistics (measure/stats.h).
  *
  * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the contents
- * of the small ones.  Large parts follow in messages of their own, of 1 GiB at most.
+ * of the small ones.  Large parts follow in separate messages of 1 GiB at most.
  *
  * The exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2): synchronous
  * sends, then a nonblocking barrier; meanwhile each rank receives.  There are two differences: the
@@ -37,16 +37,14 @@ typedef enum plb_phase {
     PLB_STEP_SENDING,  /* the other ranks have not yet received all heads of this rank */
     PLB_STEP_REDUCING, /* the reduction is not complete */
     PLB_STEP_DRAINING, /* large parts are still being sent or received */
-    PLB_STEP_BROKEN    /* plb_step_begin failed after it had sent some heads: no more steps are
-                          possible */
+    PLB_STEP_BROKEN    /* plb_step_begin failed after it had sent heads: no more steps */
 } plb_phase_t;
 
 typedef struct plb_step {
     plb_comm_t *comm;
     plb_phase_t phase;
     int parity;            /* 0 in even steps, 1 in odd steps; chooses the tags */
-    plb_stats_t mine, all; /* this rank's record; the merged record, valid when the step is
-                              complete */
+    plb_stats_t mine, all; /* this rank's record; the merged record, valid after the step */
     plb_requests_t heads, parts;
     MPI_Request reduction;
     void **wire; /* [n_wires] owned: the heads that are being sent */

@@ -3,8 +3,7 @@
  *
  * The hash table uses open addressing with linear probing, and is at most three quarters full.  A
  * removal moves back the entries that follow, so there are no markers of removed entries.  Each
- * field has an array of its own, and unwanted fields have none: a slot with only an id and an
- * owner takes 12 bytes. */
+ * field is a separate array: a slot with only an id and an owner takes 12 bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +15,7 @@ enum { PLB_FREE = -1, PLB_STAGED = -2 };
 
 typedef struct plb_table {
     int64_t *id;    /* [n_slots] id of the entry */
-    int32_t *owner; /* [n_slots] the owner's rank; PLB_FREE: no entry; PLB_STAGED: the entry is not
-                       yet written */
+    int32_t *owner; /* [n_slots] owner's rank; PLB_FREE: no entry; PLB_STAGED: not yet written */
     int64_t *local; /* [n_slots] local id; NULL: the table has none */
     int32_t *row;   /* [n_slots] row of the entry in the user data; NULL: the table has none */
     int64_t n_slots, n; /* size of the hash table; number of entries */
@@ -44,8 +42,7 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
                     plb_err_t *err);
 
 /** Write the entries at slot[n].  Slots are valid until the next call that changes the table.
- * local: NULL only in a table without local ids.  data: NULL: old entries keep their data, and
- * new ones get zeros. */
+ * local: NULL only if the table has none.  data: NULL: old data stay, new entries get zeros. */
 void plb_table_commit(plb_table_t *self, const int64_t *slot, int64_t n, const int32_t *owner,
                       const int64_t *local, const char *data);
 

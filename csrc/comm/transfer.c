@@ -9,18 +9,16 @@
 #include "base/wait.h"
 
 enum {
-    PIECE = 1 << 30, /* bytes; a message of more than INT_MAX bytes is described as pieces of this
-                        size and a rest, because MPI counts in int */
+    PIECE = 1 << 30, /* bytes (large_type) */
     /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields
-     * its core, for PATIENCE nanoseconds plus PATIENCE_BYTE nanoseconds for each byte of the
-     * message. */
+     * its core, for PATIENCE ns plus PATIENCE_BYTE ns for each byte of the message. */
     PATIENCE = 200000,
     PATIENCE_BYTE = 2,
 };
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
-/* Make a datatype for a message with more bytes than an int can count. */
+/* Make a datatype for more than INT_MAX bytes: pieces of PIECE bytes, and the remaining bytes. */
 static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -69,8 +67,7 @@ out:
 
 /* ---- all messages --------------------------------------------------------------------------- */
 
-/* Post the messages of one side, beginning with the first rank above this one, so that not all
- * ranks send to rank 0 first. */
+/* Post the messages of one side, from the next rank on: so not all ranks send to rank 0 first. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
                      plb_err_t *err)
 {
@@ -90,7 +87,6 @@ static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive,
     return ret;
 }
 
-/* Return the index of this rank among the ranks of a side; -1: it is not among them. */
 static int32_t own_place(const plb_side_t *side, int rank)
 {
     for (int32_t i = 0; i < side->n; i++) {
@@ -146,8 +142,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Wait until request i is complete; *code: MPI's error code.  Sleeps only after the time in which
- * a message of this size should have arrived. */
+/* Wait until request i is complete; *code: MPI's error code. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,
                   int *code)
 {

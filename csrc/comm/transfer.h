@@ -1,19 +1,17 @@
 /* An exchange of rows with a known pattern: each rank knows how many rows it sends to which ranks
  * and gets from which ranks.  It communicates only with these ranks, its partners.
  *
- * The ranks do not agree beforehand which exchange they are in, because that would cost more than
- * the exchange itself.  Instead the tag of each message identifies the exchange (plan, direction,
- * kind of items).  A receive accepts any tag, and plb_transfer_wait returns an error if a message
- * does not have the tag of this exchange.  A rank that has failed sends its partners an empty
- * message with PLB_TAG_FAILED. */
+ * To agree beforehand which exchange the ranks are in would cost more than the exchange itself.
+ * Instead the tag of each message identifies the exchange (plan, direction, kind of items).  A
+ * receive accepts any tag, and plb_transfer_wait returns an error if the tag is wrong.  A rank
+ * that has failed sends its partners an empty message with PLB_TAG_FAILED. */
 #pragma once
 
 #include "comm/comm.h"
 
 enum { PLB_TAG_FAILED = 1, PLB_TAG_ITEMS = 2, PLB_TAG_MOST = 32767 };
 
-/* What a rank sends, or receives: rows start[i] ... start[i+1]-1 of `data` to or from rank[i],
- * which may be this rank itself. */
+/* What a rank sends or receives: rows start[i] ... start[i+1]-1 of `data` to or from rank[i]. */
 typedef struct plb_side {
     int32_t n;
     const int32_t *rank;
@@ -29,8 +27,7 @@ typedef struct plb_transfer {
     int64_t *bytes;         /* [n] size of each message */
 } plb_transfer_t;
 
-/** Allocate memory for exchanges, one after the other.  n_partners: number of ranks to which this
- * rank sends, plus number of ranks from which it receives; the largest sum of all exchanges. */
+/** Allocate memory for exchanges, one at a time, of at most n_partners sends plus receives. */
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 
@@ -43,9 +40,8 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
                        int64_t row_bytes, int tag, plb_err_t *err);
 
 /** Wait for the end of the exchange, and let other ranks use the processor meanwhile.
- * PLB_ERR_STATE: a partner has failed, or has sent a message that does not belong to this
- * exchange; all messages are complete in this case, too.  After PLB_ERR_INTERRUPTED the exchange
- * is still under way. */
+ * PLB_ERR_STATE: a partner has failed, or has sent a message of another exchange; the messages are
+ * complete nevertheless.  After PLB_ERR_INTERRUPTED the exchange is still under way. */
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
 /** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that

@@ -15,10 +15,8 @@ typedef struct by_mpi {
     plb_reducer_t reducer;
     int64_t *size;      /* [p] owned: face.sizes */
     int *count, *start; /* [p] owned: bytes of each rank in a gather, and where they begin */
-    bool leaves;        /* true: this rank has called `leave`, or knows that another rank has
-                           called it */
-    int64_t *farewell;  /* [1 + p] owned: the code that this rank sends when it leaves, and the
-                           numbers that it gets from all ranks */
+    bool leaves;        /* whether this rank has called `leave`, or knows of a rank that has */
+    int64_t *farewell;  /* [1 + p] owned: buffers of `leave`, to send and to receive */
     MPI_Request leaving;
 } by_mpi_t;
 
@@ -34,8 +32,7 @@ static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
     return agree(face, plb_reducer_reserve(&self->reducer, depth, err), err);
 }
 
-/* Compute count[p] and start[p] of a gather.  All ranks have the same sizes, so they fail
- * together. */
+/* Compute count[p] and start[p] of a gather.  Sizes are equal on all ranks: they fail together. */
 static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
 {
     const int64_t *size = self->size;
@@ -86,9 +83,9 @@ out:
     return ret;
 }
 
-/* Announce by a collective call that this rank leaves.  Each other rank takes part in this call
- * when it begins its next gather or exchange (`announce`), or when it leaves, too.  A rank that
- * knows that another rank has left has already taken part in the call. */
+/* Announce by a collective call that this rank leaves.  Another rank takes part in this call at
+ * its next gather or exchange (`announce`), or when it leaves, too.  A rank that knows of a rank
+ * that has left has already taken part. */
 static int leave(plb_transport_t *face, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -134,8 +131,7 @@ typedef struct sides {
     int64_t *start;
 } sides_t;
 
-/* Check the offsets of an exchange before it begins, so that no rank fails while others wait for
- * its items. */
+/* Check the offsets before an exchange, so that no rank fails while others wait for its items. */
 static int check_offsets(const plb_transport_t *face, const int64_t *send, const int64_t *receive,
                          plb_err_t *err)
 {
@@ -203,8 +199,7 @@ static void free_mpi(plb_transport_t *face)
     free_arrays(self);
 }
 
-/* Allocate in advance the memory that each rank needs in a gather, so that no rank can fail during
- * a gather while others wait for it. */
+/* Allocate the memory for gathers in advance, so that no rank fails while others wait for it. */
 static int allocate(by_mpi_t **out, MPI_Comm user, plb_err_t *err)
 {
     int ret = PLB_OK, size;

@@ -33,7 +33,7 @@ void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 
 static const double MOST = 1e30; /* largest load in seconds, as in snapshots */
 
-/* Four independent sums, so that the additions do not wait for one another. */
+/* Four sums, so that the additions do not wait for one another. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err)
 {
     double s[4] = {0.0, 0.0, 0.0, 0.0}, least = 0.0;
@@ -113,8 +113,7 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* End the LB step, and record its cost.  moving: seconds that the slowest rank needed to
- * redistribute its data; the time that it took to make a plan is added here. */
+/* moving: seconds in which the slowest rank moved its data; the time to plan is added */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -136,7 +135,7 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     return ret;
 }
 
-/* Record the imbalance after the code's own redistribution, from the first iteration after it. */
+/* Take the imbalance after the code's own redistribution from the first iteration after it. */
 static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
     const plb_iteration_t *was = &self->decider->seen;
@@ -150,7 +149,6 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
     return plb_decider_placed(self->decider, &placing, NULL, err);
 }
 
-/* End the LB step that was advised.  If no rank has carried it out, cancel it. */
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {
@@ -168,10 +166,9 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* The max/mean that an LB step leaves is measured in the first FIRST iterations after it. */
+/* iterations in which the max/mean that an LB step leaves is measured */
 enum { FIRST = 2 };
-/* After an LB step the imbalance grows; without the LB step, it is assumed to grow by this
- * fraction of that growth. */
+/* assumed growth of the imbalance without the LB step / growth after it */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)
@@ -179,7 +176,6 @@ static double gain_of(const plb_advisor_t *self)
     return self->ratio * self->mean - self->max + GROWS * fmax(self->grown, 0.0);
 }
 
-/* Add an iteration to the sums since the last LB step. */
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
@@ -194,8 +190,7 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     }
 }
 
-/* Return max/mean over the most recent iterations: a quarter of the iterations since the last LB
- * step, but at most PLB_ADVISOR_SPAN. */
+/* max/mean of the last quarter of the iterations since the LB step, at most PLB_ADVISOR_SPAN */
 static double usual_of(const plb_advisor_t *self)
 {
     const int64_t quarter = self->n / 4;
@@ -210,7 +205,7 @@ static double usual_of(const plb_advisor_t *self)
 
 static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
 {
-    PLB_PASS(plb_advisor_judge(self, err)); /* write to the receipt what the last one has saved */
+    PLB_PASS(plb_advisor_judge(self, err));
     PLB_PASS(plb_decider_choose(self->decider, NULL, 0, err));
     self->due = true;
     self->placed = false;
@@ -228,8 +223,7 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     plb_decider_t *d = self->decider;
     *ask = PLB_ASK_NOTHING;
     if (it->iteration <= self->at) {
-        return PLB_OK; /* this iteration ran before the last advised LB step, so it does not show
-                          the effect of that LB step */
+        return PLB_OK; /* it ran before the last advised LB step */
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));

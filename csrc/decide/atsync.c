@@ -80,8 +80,7 @@ void plb_atsync_free(plb_atsync_t *self)
 
 /* ---- what the consensus asks for ------------------------------------------------------------ */
 
-/* Fill in this rank's statistics of an iteration.  If several iterations are contributed
- * together, all of the time since the last contribution counts for the first one. */
+/* Of iterations contributed together, the first gets the time since the last contribution. */
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
     plb_atsync_part_t *part = part_of(self, iteration);
@@ -105,7 +104,7 @@ static int contribute(plb_atsync_t *self, int64_t iteration, int64_t now, plb_er
     s.n_objects = self->rank.n_objects;
     s.n_ended = plb_consensus_ended(&self->rank, iteration);
     s.failed_rank = self->failed ? self->net->rank : INT64_MAX;
-    if (iteration <= self->rank.end) { /* after its end, a rank contributes empty statistics */
+    if (iteration <= self->rank.end) {
         describe(self, iteration, now, &s);
     }
     self->mark = now;
@@ -134,7 +133,7 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
         case PLB_ACT_DONE:
             self->done = true;
             break;
-        case PLB_ACT_RESUME: /* nothing to do: an object that waits asks again anyway */
+        case PLB_ACT_RESUME: /* an object that waits asks again anyway */
             break;
         }
     }
@@ -143,9 +142,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- results that have arrived -------------------------------------------------------------- */
 
-/* An LB step can still be arranged at iteration `free` or later.  If F, the final iteration of the
- * consensus, is at most `free`, and the trigger does not want a later LB step, F stays as it is:
- * if each new iteration raised F, the LB step could be postponed without end. */
+/* An LB step can take place at iteration `free` or later.  If F is at most `free`, and the trigger
+ * does not want a later LB step, F stays as it is: if each new iteration raised F, the LB step
+ * could be postponed forever. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -202,8 +201,7 @@ static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
                                  : plb_decider_observe(self->decider, &it, err);
 }
 
-/* Let the trigger, or the decider, observe an iteration that all ranks have run.  After an error,
- * feed() no longer calls this. */
+/* After an error, feed() no longer calls this. */
 static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 {
     const int ret = decide(self, all, err);
@@ -213,8 +211,8 @@ static int observe(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
 
 enum { YES, NO, NO_ANSWER };
 
-/* Contribute the answer of this rank's trigger (yes, no, or none after an error) to a reduction of
- * maxima.  The result tells, for each answer, the lowest rank that gave it. */
+/* Contribute this rank's answer (yes, no, or none after an error) to a reduction of maxima.  The
+ * result tells, for each answer, the lowest rank that gave it. */
 static int vote(plb_atsync_t *self, plb_err_t *err)
 {
     int64_t mine[PLB_MAXIMA] = {0};
@@ -245,8 +243,7 @@ static int check(const plb_atsync_t *self, const plb_stats_t *all, int64_t itera
     return PLB_OK;
 }
 
-/* Give the statistics that have arrived to the consensus.  v: the trigger's verdict on them;
- * NULL: there is none. */
+/* v: the trigger's verdict on the statistics that have arrived; NULL: there is none. */
 static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err_t *err)
 {
     const int64_t iteration = self->rank.seen + 1;
@@ -260,8 +257,7 @@ static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err
     return carry_out(self, now, err);
 }
 
-/* Use the statistics of an iteration that have arrived.  If the trigger fails, this rank still
- * takes part in the reductions, so that other ranks do not wait for it. */
+/* If the trigger fails, this rank still takes part in the reductions: no rank waits for it. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
     int ret, asked = PLB_OK;
@@ -286,10 +282,9 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     return ret == PLB_OK ? asked : ret;
 }
 
-/* Use the reduced answers of a user's trigger.  If the answers differ, all ranks stop at the same
- * iteration, as for an LB step, and raise the error there.  If a rank raised the error earlier,
- * other ranks could wait forever for its messages.  A rank whose trigger gave no answer raises its
- * own error. */
+/* If the answers differ, all ranks stop at the same iteration, as for an LB step, and raise the
+ * error there: otherwise other ranks could wait forever for this rank's messages.  A rank whose
+ * trigger gave no answer raises its own error. */
 static int take_votes(plb_atsync_t *self, int64_t now, plb_err_t *err)
 {
     int ret;
@@ -336,8 +331,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
         if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
             return ret;
         }
-        /* the root on each rank must get all results in the same order: while a maximum or
-         * answers are being reduced, the root gets no statistics */
+        /* all roots must get all results in the same order: one reduction after the other */
         if (self->votes || self->rank.seen == self->rank.contributed ||
             !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;
@@ -397,7 +391,6 @@ int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer
     } else if (slot < 0) {
         *answer = self->done ? PLB_ATSYNC_END : PLB_ATSYNC_PAUSE;
     } else {
-        /* without a lag, the window limits the iterations under way */
         if (at(self, slot) - self->window <= self->rank.seen) {
             PLB_PASS(plb_consensus_ask(&self->rank, slot, &reply, err));
         }

@@ -8,23 +8,19 @@
 #include "place/kit/agent.h"
 
 enum {
-    FACTS = 64, /* bytes that an LB step sends for an object: 48 to rank 0, and 16 back if it
-                   moves */
-    EDGE = 40,  /* bytes that are sent to rank 0 for an edge */
-    HELD = 256, /* bytes of memory on rank 0 for an object in the load database and its copies */
-    /* number of rounds of a distributed placement */
-    ROUNDS = 40,
+    FACTS = 64,  /* bytes sent for an object: 48 to rank 0, 16 back if it moves */
+    EDGE = 40,   /* bytes sent to rank 0 for an edge */
+    HELD = 256,  /* bytes on rank 0 for an object in the load database and its copies */
+    ROUNDS = 40, /* of a distributed placement */
     RECORD = sizeof(plb_stats_t),
-    NOTES = 50, /* number of messages of a rank in all rounds, divided by log2(p)
-                   (docs/strategies.md) */
+    NOTES = 50, /* messages of a rank in all rounds, / log2(p) (docs/strategies.md) */
     NOTE = sizeof(plb_note_t),
     MOST = 10,
 };
 static const double WORK = 2e-7;  /* seconds per object: gathering, sorting, placing */
 static const double ROUND = 1e-4; /* seconds of computing in a round */
-static const double SHORT = 0.05; /* seconds: a shorter time on rank 0 does not matter */
-static const double WORSE = 0.01; /* a distributed strategy is assumed to leave this much more
-                                     max/mean than a central one; it is GossipLB's tolerance */
+static const double SHORT = 0.05; /* seconds: less time on rank 0 does not matter */
+static const double WORSE = 0.01; /* additional max/mean that is assumed: GossipLB's tolerance */
 
 plb_central_t plb_central_begin(void)
 {
@@ -46,9 +42,7 @@ static double rounds_of(const plb_central_t *self, const plb_central_case_t *at)
                                : self->rounds;
 }
 
-/* Seconds lost until the next LB step because the distributed strategy leaves more imbalance.  A
- * strategy that never ran is expected to balance perfectly if it is central, and a little worse
- * than the central one if it is distributed. */
+/* Assumed before they run: a central strategy leaves max/mean 1, a distributed one WORSE more. */
 static double loss_of(const plb_central_case_t *at)
 {
     const double left = isnan(at->left) ? 1.0 : at->left;
@@ -76,7 +70,7 @@ void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects
 {
     self->moving = isnan(moving) ? 0.0 : moving;
     if (in_rounds) {
-        /* fmin returns the other number if one is NAN */
+        /* fmin ignores NAN */
         self->rounds = fmin(self->rounds, placing);
     } else if (n_objects > 0) {
         self->per_object = fmin(self->per_object, placing / (double)n_objects);

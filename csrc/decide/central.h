@@ -11,14 +11,16 @@
  *     ceil(log2(p)) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
  *     + ROUNDS * ROUND                                                                 seconds.
  *
- * As soon as an LB step of a kind (central or distributed) was measured, the shortest measured
- * time of this kind is used instead, because a busy machine can make any LB step slower.  (For
- * rank 0 it is the shortest time per object, and the result is limited to MOST times the expected
- * time.)  The distributed strategy is used if three conditions hold: rank 0 takes at least SHORT;
- * rank 0 takes longer than the distributed placement, and longer than the migrations of the last
- * LB step; and the time saved is more than the time that the greater imbalance of the distributed
- * strategy loses until the next LB step.  The distributed strategy is also used if the load
- * database does not fit into rank 0's memory.
+ * After an LB step of a kind (central or distributed), the shortest measured time of this kind is
+ * used instead, because a busy machine can make any LB step slower.  (For rank 0 it is the
+ * shortest time per object, and the result is limited to MOST times the expected time.)
+ *
+ * The distributed strategy is used if the load database does not fit into rank 0's memory, or if
+ *   - rank 0 takes at least SHORT,
+ *   - rank 0 takes longer than the distributed placement, and longer than the migrations of the
+ *     last LB step, and
+ *   - the time saved is more than the time that the greater imbalance of the distributed strategy
+ *     loses until the next LB step.
  *
  * The constants (central.c) are ours.  They were measured with BestFitLB and GossipLB for 10^3 to
  * 10^7 objects on 2 to 10^5 ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
@@ -33,8 +35,7 @@
 /* The cost of earlier LB steps. */
 typedef struct plb_central {
     int64_t limit;     /* memory limit of rank 0 in bytes; negative: none */
-    double per_object; /* shortest measured seconds on rank 0 per object; NAN: no central LB step
-                          yet */
+    double per_object; /* shortest measured seconds on rank 0 per object; NAN: none yet */
     double rounds;     /* shortest measured seconds of a distributed placement; NAN: none yet */
     double moving;     /* seconds of the migrations in the last LB step */
 } plb_central_t;
@@ -42,38 +43,32 @@ typedef struct plb_central {
 /* An LB step whose strategy is to be chosen. */
 typedef struct plb_central_case {
     int32_t n_ranks;
-    int64_t n_objects;     /* number of objects on all ranks */
-    int64_t messages;      /* number of messages between ranks in an iteration */
-    plb_network_t network; /* cost of messages */
+    int64_t n_objects;
+    int64_t messages; /* between ranks in an iteration */
+    plb_network_t network;
     double mean;           /* seconds: mean load of the ranks */
     double left;           /* max/mean that a central strategy leaves; NAN: not known */
     double left_in_rounds; /* max/mean that a distributed strategy leaves; NAN: not known */
-    double iterations;     /* number of iterations until the next LB step */
+    double iterations;     /* until the next LB step */
 } plb_central_case_t;
 
 typedef struct plb_central_answer {
-    bool in_rounds;  /* true: use the distributed strategy; false: the central one */
-    bool considered; /* whether the distributed strategy was considered: rank 0 takes too long, or
-                        lacks memory */
-    double bytes;    /* bytes of the load database, if they exceed rank 0's limit; else 0 */
+    bool in_rounds;  /* use the distributed strategy */
+    bool considered; /* rank 0 takes too long or lacks memory, so `in_rounds` was considered */
+    double bytes;    /* of the load database, if they exceed rank 0's limit; else 0 */
     double root;     /* seconds of a central placement on rank 0 */
     double rounds;   /* seconds of the distributed placement */
-    double loss; /* seconds that the distributed strategy's greater imbalance loses until the next
-                    LB step */
+    double loss;     /* seconds lost by the greater imbalance until the next LB step */
 } plb_central_answer_t;
 
-/** Return a state without LB steps and without a memory limit. */
 plb_central_t plb_central_begin(void);
 
-/** Compare the central and the distributed strategy for an LB step. */
 plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_central_case_t *at);
 
-/** Record an LB step.  moving: seconds of its migrations; placing: seconds of all its other parts;
- * NAN: not known. */
+/** moving, placing: seconds of the migrations, and of all other parts; NAN: unknown. */
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 
-/** Write the comparison as a part of a sentence; write nothing if answer->considered is false.
- * central, other: names of the strategies. */
+/** Write the comparison as a part of a sentence, if the distributed strategy was considered. */
 void plb_central_say(const plb_central_answer_t *answer, const char *central, const char *other,
                      char *out, size_t size);

@@ -4,8 +4,7 @@
 
 #include "base/mem.h"
 
-/* A test disables the rules in consensus.h one by one, to show that each is needed
- * (tests/c/interleave.c). */
+/* tests/c/interleave.c disables each rule of consensus.h, to show that the rule is needed. */
 #ifndef PLB_ABLATE
 #define PLB_ABLATE(part) false
 #endif
@@ -20,9 +19,9 @@ static int64_t max_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-#define MOST_ITERATIONS (INT64_C(1) << 61) /* 2 times this number still fits in 64 bits */
+#define MOST_ITERATIONS (INT64_C(1) << 61) /* twice this number fits in 64 bits */
 
-/* Return the last iteration that an object with this reach (consensus.h) has finished. */
+/* The last iteration that an object with this reach (consensus.h) has finished. */
 static int64_t finished(int64_t reach)
 {
     return reach >> 1;
@@ -51,8 +50,7 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
     return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
 }
 
-/* Use the trigger's wish for an LB step.  To raise F, no round is needed (rule 4); with a lag, no
- * round is ever needed (rule 5). */
+/* Take the trigger's wish by rules 4 and 5. */
 static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
@@ -106,8 +104,7 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                 "maximum of round %lld: round %lld is %s, expected the maximum of the open round",
                 (long long)round, (long long)self->round,
                 self->tentative == PLB_NEVER ? "closed" : "open");
-    /* Rule 1.  If there was an F before, the new F is not above it: T is below the old F, and no
-     * object has passed the old F. */
+    /* Rule 1.  The result is at most an old F: no object has passed the old F, and T is below. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -123,8 +120,8 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
     return a;
 }
 
-/* How far the objects of a rank are: the last iteration that the slowest object has finished, the
- * number of objects that have finished only that iteration, and the greatest reach. */
+/* slowest: the last iteration that all objects of a rank have finished; n_slowest: number of
+ * objects that have finished no later one; reach: the greatest reach. */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -147,10 +144,10 @@ static extent_t measure(const plb_consensus_t *self)
     return x;
 }
 
-/* Contribute the statistics of all iterations that all objects have finished.  The objects are
- * scanned once per iteration of the slowest one, which is constant amortised time per AtSync.  A
- * rank without objects contributes iteration i + 1 when the statistics of i are known, but none
- * after its limit, at which it may receive objects. */
+/* Contribute the statistics of all iterations that all objects have finished, in constant
+ * amortised time per AtSync: one scan per iteration.  A rank without objects contributes iteration
+ * i + 1 when the statistics of i are known, but none after its limit, where it may receive
+ * objects. */
 static void contribute(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;
@@ -206,7 +203,6 @@ static int grow(plb_consensus_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The last iteration that the rules allow an object to have finished. */
 static int64_t furthest(const plb_consensus_t *self)
 {
     const int64_t most = min_of(min_of(self->limit, self->end), MOST_ITERATIONS);
@@ -312,7 +308,7 @@ bool plb_consensus_ended(const plb_consensus_t *self, int64_t iteration)
     return iteration >= self->end;
 }
 
-/* A round opens: objects pause as in rule 2. */
+/* Open a round: objects pause as in rule 2. */
 static int take_tentative(plb_consensus_t *self, const plb_ruling_t *ruling, plb_actions_t *out,
                           plb_err_t *err)
 {
@@ -395,7 +391,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* Follow the ruling first: it may stop objects which the statistics alone would let go on. */
+    /* first, because the ruling may stop objects that the statistics would let go on */
     PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {

@@ -7,25 +7,21 @@
 
 const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 
-/* The numbers of iterations after which the waiting time is computed.  Between them, the waiting
- * time is interpolated; after the last one, it is assumed to stay constant.  LONGEST: number of
- * iterations of the longest cycle that is considered. */
+/* The iterations for which the waiting is computed; it is interpolated between them, and constant
+ * after the last one.  LONGEST: iterations of the longest cycle that is considered. */
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
-/* A load is not expected to fall below this fraction of the present one. */
+/* No load falls below this fraction of the present one. */
 static const double LEAST = 0.05;
 
-/* For the velocity, the slope of the loads at an object is fitted to this many objects on each
- * side.  With fewer objects, the slope would be mostly noise. */
+/* objects on each side to which the slope is fitted; with fewer, it would be mostly noise */
 enum { NEAR = 4 };
 
-/* The motion of the pattern must explain this fraction of the drift's sum of squares; otherwise
- * the velocity is 0. */
+/* The motion must explain this fraction of the drift's sum of squares; else the velocity is 0. */
 static const double EXPLAINED = 0.25;
 
-/* Return the change of the load from object to object around object i: the slope of the straight
- * line that fits `near` objects on each side. */
+/* Slope of the load from object to object, fitted to `near` objects on each side of object i. */
 static double slope(const plb_snapshot_t *s, int64_t i, int near)
 {
     const int64_t last = s->n_objects - 1;
@@ -39,8 +35,7 @@ static double slope(const plb_snapshot_t *s, int64_t i, int near)
     return sum / squares;
 }
 
-/* Return the load at a position between two objects, by linear interpolation; beyond the ends, the
- * load of the first or of the last object. */
+/* The load at a position between two objects, interpolated; beyond the ends, that of the end. */
 static double load_at(const plb_snapshot_t *s, double place)
 {
     const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
@@ -49,7 +44,7 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* Return the growth of the total load per iteration, as a fraction of the total load. */
+/* The growth of the total load per iteration, relative to it. */
 static double growth(const plb_cycle_costs_t *self)
 {
     double load = 0.0, drift = 0.0;
@@ -110,8 +105,8 @@ out:
     return ret;
 }
 
-/* Return the seconds of an iteration that a rank loses on average, by its messages and by waiting
- * for the slowest rank.  talk[n_ranks]: seconds of messages; time[n_ranks]: scratch memory. */
+/* The seconds of an iteration that a rank loses on average, by its messages (talk[n_ranks]) and by
+ * waiting for the slowest rank.  time: [n_ranks], scratch memory. */
 static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double *talk,
                       double *time)
 {
@@ -124,8 +119,7 @@ static double waiting(const plb_snapshot_t *s, const int32_t *rank, const double
     return fmax(most - sum / s->n_ranks, 0.0); /* the mean may be rounded up */
 }
 
-/* Compute talk[n_ranks], the seconds of the ranks' messages in an iteration.  time[n_ranks] is
- * scratch memory. */
+/* Compute talk[n_ranks], the seconds of the ranks' messages.  time: [n_ranks], scratch memory. */
 static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t network,
                     double *time, double *talk, plb_err_t *err)
 {
@@ -140,7 +134,7 @@ static int messages(const plb_snapshot_t *s, const int32_t *rank, plb_network_t 
     return PLB_OK;
 }
 
-/* Compute wait[n], the mean seconds that the ranks will lose at each of the first n TIMES. */
+/* Compute wait[n], the mean seconds that a rank loses at each of the first n TIMES. */
 static int wait_for(const plb_cycle_costs_t *self, const int32_t *rank, plb_network_t network,
                     int n, double *wait, plb_err_t *err)
 {
@@ -161,8 +155,7 @@ out:
     return ret;
 }
 
-/* for plb_cycle_believe: messages are free, because the ranks' measured waiting does not include
- * them */
+/* messages are free in plb_cycle_believe: the measured waiting does not include them */
 static const plb_network_t FREE = {0};
 
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
@@ -175,8 +168,8 @@ int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Return the average seconds lost per iteration in a cycle of the best length, if its LB step
- * costs `paid` seconds, and if wait[k] seconds are lost in iteration TIMES[k]. */
+/* The average seconds lost per iteration in a cycle of the best length, if its LB step costs
+ * `paid` seconds, and wait[k] seconds are lost in iteration TIMES[k]. */
 static double lowest_average(const plb_cycle_costs_t *self, double paid, const double *wait)
 {
     double best = INFINITY;
@@ -189,9 +182,8 @@ static double lowest_average(const plb_cycle_costs_t *self, double paid, const d
                           : best;
 }
 
-/* Compute *wait, the mean seconds that a rank waits in the iteration after a jump.  A jump is
- * assumed to shift the loads along the row of objects by a quarter, a half or three quarters of
- * the row. */
+/* Compute *wait, the mean seconds that a rank waits in the iteration after a jump, which shifts
+ * the loads along the row of objects by a quarter, a half or three quarters of the row. */
 static int wait_elsewhere(const plb_cycle_costs_t *self, const int32_t *rank, double *wait,
                           plb_err_t *err)
 {

@@ -5,43 +5,38 @@
 
 #include "model/cost.h"
 
-/* Number of placements that are tried: in placement k, the strategy places for the loads expected
- * plb_cycle_aheads[k] iterations ahead. */
+/* In placement k, the strategy places for the loads plb_cycle_aheads[k] iterations ahead. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 
 typedef struct plb_cycle_costs {
     const plb_snapshot_t *now; /* the present loads */
     const double *drift;       /* [n_objects] growth of the loads, seconds per iteration */
-    double step;               /* seconds of an LB step in which nothing moves */
+    double step;               /* of an LB step in which nothing moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
-    double belief;             /* factor on drift and velocity, 0 ... 1; 0: loads stay constant */
-    double velocity; /* objects per iteration by which the pattern of the loads moves along the row
-                        of objects; the rest of the drift belongs to individual objects */
-    double jumps; /* probability, in each iteration, that the pattern of the loads jumps to another
-                     place */
-    plb_network_t network; /* cost of messages; zeros: messages are free */
+    double belief;             /* factor on drift and velocity, 0 ... 1; 0: constant loads */
+    double velocity; /* objects per iteration by which the loads' pattern moves along the row */
+    double jumps;    /* probability per iteration that the pattern jumps to another place */
+    plb_network_t network;
 } plb_cycle_costs_t;
 
 /** Compute load[n_objects], the loads expected in t iterations. */
 void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
 
-/** Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * slope,
- * where `slope` is the slope of the loads at the object.  The velocity is 0 if this explains too
- * little of the drift. */
+/** Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * (slope
+ * of the loads at the object).  The velocity is 0 if this explains too little of the drift. */
 void plb_cycle_transport(plb_cycle_costs_t *self);
 
-/** Set `belief`, within 0 ... 1: the growth of the ranks' waiting in the last iteration (`grown`,
- * seconds), divided by the growth that the drift predicts. */
+/** Set `belief`: the growth of the ranks' waiting in the last iteration (`grown`, seconds),
+ * divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** Compute the largest number of bytes that leave a rank if the objects move to rank[n_objects].
- * rank is NULL: every object leaves its rank. */
+/** The largest number of bytes that leave a rank for rank[n_objects]; NULL: all objects leave. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
 /** Compute *loss, the average seconds per iteration that the placement rank[n_objects] loses in a
- * cycle of the best length.  The LB step, its migrations, the messages, the waiting for the
- * slowest rank, and the waiting after possible jumps count as lost. */
+ * cycle of the best length: by the LB step, its migrations, messages, waiting for the slowest
+ * rank, and waiting after possible jumps. */
 int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
                    plb_err_t *err);

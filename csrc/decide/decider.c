@@ -10,14 +10,13 @@
 #include "measure/evaluate.h"
 #include "model/metrics.h"
 
-/* number of iterations after an LB step until the ledger knows the warm-up */
+/* iterations after an LB step until the ledger knows the warm-up */
 enum { WARMED_UP = 2 * PLB_WARM_UP };
 static const int64_t MOST = (int64_t)1 << 53; /* largest iteration number */
 
 /* The loads have jumped if the imbalance (max - mean) grows in an iteration by more than each of
- * these: JUMP_OF_MEAN times the mean load; half of the new imbalance; and JUMP_OF_USUAL times the
- * usual change of the imbalance.  The usual change is a running mean, in which the newest change
- * has the weight USUAL. */
+ * these: JUMP_OF_MEAN times the mean load; half of the new imbalance; JUMP_OF_USUAL times the
+ * usual change, a running mean in which the newest change has the weight USUAL. */
 static const double JUMP_OF_MEAN = 0.05, JUMP_OF_USUAL = 5.0, USUAL = 0.2;
 
 /* ---- checks of the input -------------------------------------------------------------------- */
@@ -67,7 +66,6 @@ static int check_done(const plb_step_done_t *done, plb_err_t *err)
     return plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err);
 }
 
-/* Whether the decider waits for an answer: a gain, a preview or an LB step. */
 static bool waits(const plb_decider_t *self)
 {
     return self->pending || self->judging || self->previewing;
@@ -97,8 +95,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* If strategies are selected, set the cost of messages in all strategies that have the parameters
- * alpha and beta. */
+/* If strategies are selected, their parameters alpha and beta get the cost of messages. */
 static void tell_network(plb_decider_t *self)
 {
     const plb_network_t *net = &self->opt.network;
@@ -244,9 +241,8 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* Estimate the seconds per iteration that each strategy would save.  A strategy is expected to
- * leave the imbalance that it predicted the last time.  A strategy that never ran is expected to
- * leave the residual that the trigger has measured or, if this is unknown, no imbalance. */
+/* A strategy is expected to leave the imbalance that it predicted last; one that never ran, the
+ * residual that the trigger has measured, or, if this is unknown, no imbalance. */
 static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                   plb_alternative_t *out)
 {
@@ -276,8 +272,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* The receipt of the last LB step is still needed.  While it is not among the newest keep / 2
-     * receipts, which are always kept, drop nothing. */
+    /* Drop nothing unless the receipt of the last LB step, which is still needed, is among the
+     * newest keep / 2 receipts, which are kept. */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0
@@ -296,8 +292,7 @@ static bool is_same(const plb_decider_t *self, const plb_receipt_t *r, plb_decis
                                      : r->verdict.reason == self->trigger->verdict.reason);
 }
 
-/* Write a receipt for a decision against an LB step.  Between two LB steps, all such decisions
- * with the same reason share one receipt, so that there are few receipts. */
+/* Record a decision against an LB step.  Between two LB steps, each reason has one receipt. */
 static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 {
     for (int64_t i = self->cycle; i < self->n_receipts; i++) {
@@ -323,7 +318,7 @@ static int hold(plb_decider_t *self, plb_decision_kind_t kind, plb_err_t *err)
 
 /* ---- an iteration --------------------------------------------------------------------------- */
 
-/* When the warm-up after the last LB step is over, add it to the cost in the receipt. */
+/* The warm-up after the last LB step is over: add it to the cost. */
 static int warmed_up(plb_decider_t *self, plb_err_t *err)
 {
     plb_receipt_t *last = last_of(self);
@@ -333,8 +328,6 @@ static int warmed_up(plb_decider_t *self, plb_err_t *err)
                               plb_ledger_theta(&self->ledger, last->strategy), err);
 }
 
-/* Find out whether the loads have jumped, i.e. the imbalance has grown by far more than usual in
- * this iteration. */
 static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
 {
     const double most = fmax(fmax(JUMP_OF_MEAN * it->mean, 0.5 * (it->max - it->mean)),
@@ -345,9 +338,8 @@ static void watch_jumps(plb_decider_t *self, const plb_iteration_t *it)
     self->usual += USUAL * (fabs(self->grown) - self->usual);
 }
 
-/* Expect that the first LB step will move only the part of the slowest rank's load that exceeds
- * the mean, and reduce its expected cost accordingly.  The first iteration is ignored, because the
- * program may still be starting up. */
+/* The first LB step is expected to move only the slowest rank's load above the mean, and to cost
+ * less accordingly.  The first iteration does not count: the program may be starting up. */
 static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
 {
     if (self->last < 0 && self->observed > 1.0 && self->moving > 0.0 && it->max > 0.0) {
@@ -410,8 +402,7 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
     return plb_decider_observe(self, &now, err);
 }
 
-/* Whether the last LB step was distributed.  Then a preview would cost too much, because it
- * gathers all loads. */
+/* After a distributed LB step a preview would cost too much: it gathers all loads. */
 static bool was_in_rounds(const plb_decider_t *self)
 {
     const plb_receipt_t *last = last_of(self);
@@ -515,8 +506,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
     return PLB_OK;
 }
 
-/* Tell the selection the outcome of a strategy.  after: the max/mean that the strategy
- * predicts. */
+/* after: the max/mean that the strategy predicts */
 static int remember(plb_decider_t *self, int32_t strategy, double after, int64_t migrations,
                     plb_err_t *err)
 {
@@ -539,8 +529,7 @@ static void name_stand_in(plb_decider_t *self)
              self->candidates[self->chosen].strategy.name);
 }
 
-/* If the objects were not placed for the best balance of the present loads, say so in the receipt.
- */
+/* Say in the receipt if the objects were not placed for the best balance of the present loads. */
 static void say_ahead(plb_decider_t *self)
 {
     plb_receipt_t *r = &self->next;
@@ -572,7 +561,7 @@ static void say_ahead(plb_decider_t *self)
 }
 
 /* An LB step for better speeds takes place, although the trigger has said "not yet" at this
- * iteration.  Remove the iteration from the receipt of this "not yet". */
+ * iteration: take the iteration out of the receipt of "not yet". */
 static void take_back_hold(plb_decider_t *self)
 {
     plb_receipt_t *held = &self->receipts[self->cycle], *end = &self->receipts[self->n_receipts];

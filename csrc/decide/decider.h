@@ -1,8 +1,8 @@
 /* The decider: when to rebalance, with which strategy, and what each LB step achieved.
  *
- * The decider reads no file or message, and no clock except to measure how long a strategy takes.
  * The same code serves every setting: a run under MPI with or without a lag, virtual ranks, shadow
- * mode, the replay of a recorded run, a program with its own loop.  The same inputs give exactly
+ * mode, the replay of a recorded run, a program with its own loop.  The decider reads no file or
+ * message, and no clock except to measure how long a strategy takes: the same inputs give exactly
  * the same decisions.  The decider holds
  *   - the trigger, which says when an LB step is due,
  *   - the ledger of what LB steps cost and saved, which switches LB steps off if they do not pay,
@@ -40,7 +40,7 @@
 
 /* The statistics of an iteration, over all ranks (measure/stats.h). */
 typedef struct plb_iteration {
-    int64_t iteration;       /* number of the iteration; numbers increase */
+    int64_t iteration;       /* numbers increase */
     double time;             /* seconds: time of the slowest rank */
     double max, mean, min;   /* seconds: largest, mean and smallest load of a rank */
     double total;            /* seconds: sum of the loads of all ranks */
@@ -56,7 +56,7 @@ typedef enum plb_ask {
     PLB_ASK_BALANCE,
 } plb_ask_t;
 
-/* A strategy and the values of its parameters, in the order of strategy.params. */
+/* params: one value for each of strategy.params */
 typedef struct plb_candidate_strategy {
     plb_strategy_t strategy;
     const double *params;
@@ -64,36 +64,30 @@ typedef struct plb_candidate_strategy {
 
 typedef struct plb_decider_options {
     int32_t n_ranks;
-    /* [n] strategies, copied with their parameters.  If `selects`, distributed strategies come
-     * last. */
+    /* [n], copied with their parameters; if `selects`, distributed strategies come last */
     const plb_candidate_strategy_t *candidates;
     int32_t n;
-    bool selects; /* true: choose a candidate for each LB step (Menon 3.7); false: there is only
-                     one candidate */
-    const double *selection; /* [PLB_N_SELECTION] parameters of this choice (select.h) */
+    bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
+    const double *selection; /* [PLB_N_SELECTION] parameters of the choice (select.h) */
     const double *ledger;    /* [PLB_N_LEDGER] parameters of the ledger (ledger.h) */
-    bool gives_up;           /* true: switch LB steps off while they do not pay; false: never */
-    bool learns;             /* true: learn the ranks' speeds; false: use only given speeds */
-    bool watches; /* true: check whether the last LB step achieves what it predicted (promise.h) */
+    bool gives_up;           /* switch LB steps off while they do not pay */
+    bool learns;             /* learn the ranks' speeds; false: use only given speeds */
+    bool watches; /* check whether the last LB step achieves what it predicted (promise.h) */
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
-    uint64_t seed;         /* seed of strategies that draw random numbers */
-    int64_t keep;          /* how many receipts to keep, see plb_receipts_thin; 0: all */
+    uint64_t seed;
+    int64_t keep; /* how many receipts to keep (plb_receipts_thin); 0: all */
 } plb_decider_options_t;
 
 typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
-    plb_candidate_t *traits; /* owned: family of each candidate, and what its placement depends
-                                on; for the selection */
-    double *left; /* owned: for each candidate, the max/mean that its last LB step predicted; NAN:
-                     it never ran */
-    double foreseen;   /* expected seconds of a first LB step in which all objects move; NAN: not
-                          known */
-    double moving;     /* the part of `foreseen` that the migrations take; NAN: not known */
+    plb_candidate_t *traits;              /* owned: for the selection */
+    double *left;      /* owned: max/mean that each candidate predicted last; NAN: it never ran */
+    double foreseen;   /* expected seconds of a first LB step that moves all; NAN: not known */
+    double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* largest number of bytes that leave a rank in the LB step under way; 0 on
-                          ranks that do not place */
+    double most_bytes; /* bytes that leave a rank, at most; 0 on ranks that do not place */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_central_t central;
@@ -105,86 +99,75 @@ typedef struct plb_decider {
     /* Number of iterations since the last LB step, and sums of their max, mean and min. */
     double n_since, sum_max, sum_mean, sum_min;
     double grown;           /* seconds by which max - mean has grown in the last iteration */
-    double usual;           /* mean of |grown|, in which older iterations count less */
+    double usual;           /* mean of |grown|; older iterations count less */
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
     double jumps, observed; /* iterations since the start: those with a jump, and all */
     int64_t cycle;          /* index of the first receipt since the last LB step */
-    bool judging;    /* whether the caller was asked for the gain of the last LB step, and has not
-                        answered yet */
-    bool previewing; /* whether the caller was asked for a preview, and has not answered yet */
-    double found; /* seconds per iteration that a preview expects the next LB step to save; NAN: no
-                     preview has asked for this LB step */
+    bool judging;           /* whether the caller must still give the gain of the last LB step */
+    bool previewing;        /* whether the caller must still give the result of a preview */
+    double found; /* seconds per iteration that the previewed LB step would save; NAN: none */
     /* The LB step under way. */
-    bool pending;       /* whether an LB step has begun */
-    bool answered;      /* whether the placement of that LB step is known */
-    int32_t chosen;     /* index of the chosen strategy */
-    int32_t instead;    /* index of a refinement that may replace strategy `chosen`; -1: none */
-    int64_t n_objects;  /* number of objects on all ranks; 0: not known */
-    plb_receipt_t next; /* receipt of that LB step */
+    bool pending;  /* whether an LB step has begun */
+    bool answered; /* whether the placement of that LB step is known */
+    int32_t chosen;
+    int32_t instead;         /* a refinement that may replace `chosen`; -1: none */
+    int64_t n_objects;       /* number of objects on all ranks; 0: not known */
+    plb_receipt_t next;      /* receipt of that LB step */
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
-    int64_t held_before; /* the old value of `until` in the receipt that hold() (decider.c) changed
-                            last */
-    int64_t last;        /* index of the receipt of the last LB step; -1: there was none */
+    int64_t held_before;   /* old `until` of the receipt that hold() in decider.c changed last */
+    int64_t last;          /* receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped; /* sums over the receipts that were dropped to save memory */
-    int64_t n_balancings;  /* number of LB steps */
+    int64_t n_balancings;
 } plb_decider_t;
 
 int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,
                      plb_err_t *err);
 void plb_decider_free(plb_decider_t *self);
 
-/** Set the cost of messages, if it was measured after plb_decider_init.  Call this before the
- * first iteration and the first LB step. */
+/** Set the cost of messages; only before the first iteration and the first LB step. */
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err);
 
 /** Set the memory limit of rank 0 in bytes; negative: none. */
 void plb_decider_limit(plb_decider_t *self, int64_t bytes);
 
 /** Set the end of the run and the expected cost of the first LB step; see plb_trigger_expect.
- * moving: the seconds of this cost that the migrations would take if all objects moved; NAN: not
- * known. */
+ * moving: seconds of this cost that the migrations take if all objects move; NAN: not known. */
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
                        plb_err_t *err);
 
 /** Whether the decider would use an estimate of the cost of a first LB step. */
 bool plb_decider_foresees(const plb_decider_t *self);
 
-/** Observe an iteration that is over; the trigger's verdict is then in self->trigger->verdict. */
+/** Observe an iteration; the trigger's verdict is then in self->trigger->verdict. */
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err);
 
-/** Observe a snapshot as iteration 0: the loads and messages of its objects on their present
- * ranks. */
+/** Observe a snapshot as iteration 0: its objects on their present ranks. */
 int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *err);
 
-/** Decide what to do now (see the top of this file).  asked: whether a verdict of the trigger (the
- * last one, or an earlier one) asks for an LB step.  may_preview: whether a preview is possible
- * and useful; e.g. it is useless at the end of a loop. */
+/** Decide what to do now (see the top of this file).  asked: whether a verdict asks for an LB
+ * step.  may_preview: whether a preview is possible and useful, e.g. not at the end of a loop. */
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err);
 
-/** Take `gain`, the seconds that the last LB step has saved up to now, compared with the placement
- * before it. */
+/** Take `gain`, the seconds saved so far, compared with the placement before the LB step. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether there was an LB step, and iterations have followed since it took place or was last
- * judged. */
+/** Whether iterations have followed the last LB step since it took place or was last judged. */
 bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
     plb_snapshot_t snapshot; /* its loads are the expected seconds; it must have keys */
-    const double *here;      /* [n_objects] mean seconds on the present rank; NULL: learn no
-                                speeds */
-    const double *work;      /* [n_objects] the user's own estimates of the work, in any unit; or
-                                NULL */
-    const double *drift;     /* [n_objects] growth of the loads, seconds per iteration; or NULL */
+    const double *here;  /* [n_objects] mean seconds on the present rank; NULL: learn no speeds */
+    const double *work;  /* [n_objects] the user's estimates of the work, in any unit; or NULL */
+    const double *drift; /* [n_objects] growth of the loads, seconds per iteration; or NULL */
 } plb_database_t;
 
 /** Estimate *gain, the seconds per iteration that a new placement would save.  The placement uses
  * the ranks' speeds if these differ.  If no different speeds are known, but a rank has changed its
- * speed, or the last LB step has achieved far less than predicted, the placement uses the loads
- * alone.  Otherwise *gain is 0.  Call this on the rank that has the loads. */
+ * speed, or the last LB step has achieved far less than predicted, it uses the loads alone.
+ * Otherwise *gain is 0. */
 int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *gain,
                         plb_err_t *err);
 
@@ -193,66 +176,60 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
  * many iterations are expected to follow as have run. */
 int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err);
 
-/** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for the LB
- * step; NULL: the most recent verdict.  n_objects: number of objects on all ranks; 0: not known,
- * then a central strategy is selected. */
+/** Begin an LB step and choose its strategy, self->chosen.  why: the verdict that asked for it;
+ * NULL: the most recent one.  n_objects: on all ranks; 0: unknown, take a central strategy. */
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
                        plb_err_t *err);
 
-/** Select the strategy, for plb_decider_choose: self->chosen, self->instead and the reason. */
+/** For plb_decider_choose: set self->chosen, self->instead and the reason. */
 int plb_decider_select(plb_decider_t *self, plb_err_t *err);
 
 /** Whether candidate i is a distributed strategy. */
 bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 
 /** Place the objects.  Call this on the rank that has the loads.  Writes rank[n_objects], and the
- * learned or given speed[n_ranks] (zeros: all ranks count as equally fast, or each rank knows only
- * its own speed).  The placement of the refinement self->instead is taken if it moves fewer
- * objects and leaves at most `tolerance` (select.h) times the max/mean of the chosen strategy. */
+ * learned or given speed[n_ranks]; zeros: all ranks count as equally fast, or each rank knows only
+ * its own speed.  The placement of self->instead is taken if it moves fewer objects and leaves at
+ * most `tolerance` (select.h) times the max/mean of the chosen strategy. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 
 enum { PLB_DECIDER_SAMPLE = 32, PLB_DECIDER_MOST_SAMPLED = 1 << 18 };
 
-/** With a distributed strategy, speeds are learned from a sample of the objects.  Return the
- * size of the sample as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a
- * rank, but at most PLB_DECIDER_MOST_SAMPLED in all, so that the learning on rank 0 does not take
- * most of the time of an LB step. */
+/** With a distributed strategy, speeds are learned from a sample of the objects.  Return its size
+ * as a fraction of all objects: on average PLB_DECIDER_SAMPLE objects of a rank, but at most
+ * PLB_DECIDER_MOST_SAMPLED in all, so that learning takes little time on rank 0. */
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks);
 
-/** Write the indices of the objects that belong to the sample to out[n]; return their number. */
+/** Write the indices of the sampled objects to out[n]; return their number. */
 int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int64_t *out);
 
-/** Learn speed[n_ranks] from the objects of the sample; zeros: all ranks count as equally fast.
- * Call it on the rank that has the sample. */
+/** Learn speed[n_ranks] from the sample, on the rank that has it; zeros: all are equally fast. */
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err);
 
 /** Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
 double plb_decider_full(int64_t held, int64_t limit);
 
-/** Take the result of plb_decider_place.  Call this on all ranks.  speed: may be NULL. */
+/** Take the result of plb_decider_place, on all ranks.  speed: may be NULL. */
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,
                        plb_err_t *err);
 
 /* What an LB step did, over all ranks.  Seconds are those of the slowest rank. */
 typedef struct plb_step_done {
-    int64_t migrations, bytes; /* number of objects that migrated, and their bytes */
-    double seconds_migration;  /* seconds that the migrations took; NAN: not known */
+    int64_t migrations, bytes; /* objects that migrated, and their bytes */
+    double seconds_migration;  /* seconds of the migrations; NAN: not known */
     double cost;               /* seconds of the whole LB step */
-    bool moved; /* true: objects have moved; false: nothing has moved (shadow mode) */
-    bool given; /* true: `cost` is the whole cost, even zero; false: the cost is the larger of
-                   `cost` and the sum of its known parts: seconds_migration, and the seconds of
-                   statistics and strategy in plb_placing_t */
+    bool moved;                /* false: nothing has moved (shadow mode) */
+    bool given; /* `cost` is the whole cost, even zero; false: the larger of `cost` and the sum of
+                   its known parts counts */
 } plb_step_done_t;
 
-/** End the LB step, and write its receipt.  Call this on all ranks. */
+/** End the LB step, and write its receipt, on all ranks. */
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
-/** After a failure: cancel the question that waits for an answer, or the LB step that has begun.
- */
+/** After a failure: cancel the open question, or the LB step that has begun. */
 void plb_decider_abandon(plb_decider_t *self);
 
-/** Update the receipt of the last LB step: max/mean and idle times of the iterations since then.
- */
+/** Update max/mean and idle times since the last LB step in its receipt. */
 void plb_decider_settle(plb_decider_t *self);

@@ -8,8 +8,7 @@
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
-/* While LB steps are off, this many iterations in a row with a high imbalance allow a trial at
- * once.  A single high imbalance may be a spike. */
+/* high imbalances in a row that allow an early trial; a single one may be a spike */
 enum { IN_A_ROW = 3 };
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)
@@ -31,10 +30,10 @@ void plb_ledger_free(plb_ledger_t *self)
 
 /* ---- costs ---------------------------------------------------------------------------------- */
 
-/* A cost that is NaN, zero or negative counts as not reported. */
+/* NaN, zero or negative: not reported */
 static double reported(double x)
 {
-    return x > 0.0 ? x : 0.0; /* false also for NaN */
+    return x > 0.0 ? x : 0.0;
 }
 
 static double cost_of(const plb_ledger_t *self, const plb_costs_t *c)
@@ -57,8 +56,7 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* Compute the warm-up: the time by which the first iterations are longer than the longest
- * iteration after them.  (The longest, so that noise does not count as warm-up.) */
+/* Compute the warm-up (ledger.h) with the longest later iteration, so that noise is no warm-up. */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;

@@ -1,7 +1,6 @@
 /* Does rebalancing pay?  The ledger of a run: the seconds that its LB steps cost and saved.
  *
- * The trigger says when an LB step is due; the ledger says whether LB steps pay at all.  The
- * ledger has three states:
+ * The trigger says when an LB step is due; the ledger, whether LB steps pay at all.  Its states:
  *
  * - on: when an LB step is due, the previous one is judged by the seconds that it has saved.  If
  *   recent LB steps have saved less than they cost (older ones count less), LB steps are switched
@@ -16,10 +15,8 @@
  *
  * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
  * iterations after the LB step are longer than the longest of the following ones (cold caches, new
- * message routes).  A strategy that reports no cost is not free: if the time of the whole LB step
- * is more than the sum of its parts, the whole time counts.  If no time above zero is reported,
- * the time of a balanced iteration counts.
- */
+ * message routes).  If the time of the whole LB step is more than the sum of its parts, the whole
+ * time counts.  If no time above zero is reported, the time of a balanced iteration counts. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,74 +48,63 @@ extern const plb_param_t plb_ledger_params[];
 /* The cost of an LB step, in seconds; NAN or 0: not reported. */
 typedef struct plb_costs {
     double statistics, strategy, migration;
-    double whole; /* elapsed time of the whole LB step */
-    bool given;   /* true: the cost is `whole`, even zero; false: the larger of `whole` and the sum
-                     of the parts */
+    double whole; /* of the whole LB step */
+    bool given;   /* `whole` is the cost, even 0; else the larger of it and the parts' sum */
 } plb_costs_t;
 
 /* The measured cost of LB steps with one strategy. */
 typedef struct plb_account {
-    int64_t n;      /* number of LB steps */
-    double cost;    /* seconds: the mean of the previous value and the new measurement */
-    double warm_up; /* seconds of warm-up, averaged like `cost`; 0 until the first was measured */
+    int64_t n;
+    double cost;    /* seconds: mean of the old value and the new measurement */
+    double warm_up; /* seconds, averaged like `cost`; 0 until the first was measured */
 } plb_account_t;
 
-/* Number of iterations after an LB step that may be slow; they are compared with the next
- * PLB_WARM_UP iterations. */
+/* This many iterations after an LB step may be slow; they are compared with as many later ones. */
 enum { PLB_WARM_UP = 3 };
 
 typedef struct plb_ledger {
     plb_account_t *accounts; /* owned; one for each strategy */
     int32_t n;
     double params[PLB_N_LEDGER];
-    /* seconds that the judged LB steps cost, and that they saved; older LB steps count less */
-    double paid, gained;
-    int64_t judged; /* number of judged LB steps since the start or the last successful trial */
+    double paid, gained; /* seconds: cost and savings of judged LB steps; older ones count less */
+    int64_t judged;      /* judged LB steps since the start or the last successful trial */
     /* The last LB step. */
-    bool open;            /* whether the last LB step is not judged yet */
-    int64_t last;         /* iteration at whose end the last LB step took place */
-    int32_t strategy;     /* index of the last LB step's strategy; -1: there was no LB step */
-    double cost;          /* seconds; includes the warm-up as soon as that is known */
-    double warm_up;       /* seconds; NAN: not known yet */
-    double excess_before; /* seconds: max - mean before the last LB step */
-    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after the last LB step */
+    bool open;                     /* whether it is not judged yet */
+    int64_t last;                  /* iteration at whose end it took place */
+    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
+    double cost;                   /* seconds, with the warm-up as soon as that is known */
+    double warm_up;                /* seconds; NAN: not known yet */
+    double excess_before;          /* seconds: max - mean before it */
+    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after it */
     int n_times;
-    /* off: whether LB steps are switched off; trial: whether an LB step was made as a trial
-     * since then */
-    bool off, trial;
-    /* if `off`: before the end of this iteration no LB step takes place (except an early trial),
-     * and no trial is judged */
-    int64_t until;
-    int64_t pause;       /* iterations: length of the present pause */
-    double beaten;       /* seconds: the largest `excess_before` of LB steps that did not pay */
-    int high;            /* number of iterations in a row with max - mean above rise * beaten */
-    double mean, excess; /* seconds: mean load and max - mean of the last iteration */
+    bool off, trial; /* off: LB steps are off; trial: a trial LB step was made since */
+    int64_t until;   /* if `off`: until then no LB step (except an early trial) and no judgement */
+    int64_t pause;   /* iterations: the present pause */
+    double beaten;   /* seconds: the largest `excess_before` of LB steps that did not pay */
+    int high;        /* iterations in a row with max - mean above rise * beaten */
+    double mean, excess; /* seconds: mean load and max - mean in the last iteration */
 } plb_ledger_t;
 
-/** Begin for n strategies.  params[PLB_N_LEDGER].  PLB_ERR_VALUE: a parameter is out of its range.
- */
+/** Begin for n strategies.  params: [PLB_N_LEDGER].  PLB_ERR_VALUE: one is out of its range. */
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
 void plb_ledger_free(plb_ledger_t *self);
 
-/** Observe an iteration: its time, largest and mean load in seconds.  PLB_ERR_VALUE: one of them
- * is not a valid time. */
+/** Observe an iteration: its time, largest and mean load, in 0 ... 1e30 seconds. */
 int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err);
 
-/** Whether the last LB step must be judged now.  asked: whether the trigger wants an LB step. */
+/** Whether the last LB step must be judged now.  asked: the trigger wants an LB step. */
 bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
 
 /** Record that the last LB step has saved `gain` seconds (negative: lost) up to and including
- * `iteration`.  PLB_ERR_STATE: there is no LB step to judge; PLB_ERR_VALUE: the gain is not
- * finite. */
+ * `iteration`.  PLB_ERR_STATE: no LB step to judge; PLB_ERR_VALUE: the gain is not finite. */
 int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err);
 
 /** Whether an LB step that is due may take place. */
 bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
 
-/** Record an LB step.  PLB_ERR_RANGE: there is no such strategy; PLB_ERR_VALUE: a cost is negative
- * or infinite. */
+/** Record an LB step.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is out of range. */
 int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
                         const plb_costs_t *costs, plb_err_t *err);
 
-/** Seconds that an LB step with this strategy is expected to cost; NAN: the strategy never ran. */
+/** Expected seconds of an LB step with this strategy; NAN: it never ran. */
 double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);

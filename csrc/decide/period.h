@@ -7,8 +7,8 @@
  * is
  *     tau = sqrt(2 theta / m)                                                           (3.5)
  *   here: cost, growth     in the thesis: theta, m
- * Example: the mean is 10 s, the maximum grows from 10 s by m = 0.2 s per iteration, and an LB
- * step costs 10 s.  Then tau = sqrt(2 * 10 / 0.2) = 10 iterations.
+ * Example: m = 0.2 s per iteration, and an LB step costs 10 s.  Then tau = sqrt(2 * 10 / 0.2) =
+ * 10 iterations.
  *
  * Eq. 3.5 holds for an imbalance that grows linearly from zero after each LB step.  If it does
  * not grow (m <= 0), the period is infinite. */
@@ -16,10 +16,10 @@
 
 #include <stdint.h>
 
-/* A least-squares line through all observations so far, in O(1) memory, and in O(1) time per
- * observation.  The weighted sums are taken around the running means (Welford 1962, West 1979),
- * and x counts from the first x.  So no digits cancel, however large x is.  Older observations
- * count less: an observation with k later ones has the weight (1 - 1/memory)^k. */
+/* A least-squares line through all observations so far, in O(1) memory and time per observation.
+ * The weighted sums are taken around the running means (Welford 1962, West 1979), and x counts
+ * from the first x, so that no digits cancel for large x.  An observation with k later ones has
+ * the weight (1 - 1/memory)^k. */
 typedef struct plb_fit {
     double keep;   /* each new observation multiplies the older weights by this; 0 < keep <= 1 */
     double origin; /* the first x; mean_x is counted from it */
@@ -27,40 +27,35 @@ typedef struct plb_fit {
     int64_t n;
 } plb_fit_t;
 
-/** Begin without observations.  memory > 1: about this number of the most recent observations
- * count; INFINITY: all count, with equal weight. */
+/** memory > 1: about this number of recent observations count; INFINITY: all count equally. */
 void plb_fit_init(plb_fit_t *self, double memory);
 
-/** Forget all observations. */
 void plb_fit_restart(plb_fit_t *self);
 
 void plb_fit_add(plb_fit_t *self, double x, double y);
 
-/** The slope of the line; 0 as long as fewer than two different x were observed. */
+/** The slope of the line; 0 until two different x were observed. */
 double plb_fit_slope(const plb_fit_t *self);
 
-/** The value of the line at x. */
 double plb_fit_at(const plb_fit_t *self, double x);
 
-/** Standard deviation of the observations from the line, with n - 2 degrees of freedom; infinite
- * for fewer than three observations. */
+/** Standard deviation from the line, with n - 2 degrees of freedom; infinite if n < 3. */
 double plb_fit_spread(const plb_fit_t *self);
 
 typedef struct plb_period {
     plb_fit_t max, mean;
 } plb_period_t;
 
-/** Begin without observations; `memory` as in plb_fit_init. */
+/** memory: as in plb_fit_init. */
 void plb_period_init(plb_period_t *self, double memory);
 
-/** Restart after an LB step: x begins at zero again. */
+/** After an LB step: x begins at zero again. */
 void plb_period_restart(plb_period_t *self);
 
-/** Add the maximum and mean load of iteration x after the last LB step. */
 void plb_period_add(plb_period_t *self, double x, double max, double mean);
 
-/** m: growth per iteration of (maximum - residual * mean). */
+/** Return m, the growth per iteration of maximum - residual * mean. */
 double plb_period_growth(const plb_period_t *self, double residual);
 
-/** tau in iterations for an LB step that costs `cost` seconds; INFINITY if m <= 0. */
+/** Return tau in iterations for an LB step that costs `cost` seconds; INFINITY if m <= 0. */
 double plb_period_tau(double cost, double growth);

@@ -1,5 +1,4 @@
-/* The part of the decider that uses the loads of the objects: it learns speeds, runs the strategy
- * and evaluates its placement. */
+/* The part of the decider that uses the objects' loads, to learn speeds and to place objects. */
 #include <math.h>
 #include <string.h>
 
@@ -16,9 +15,8 @@
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
     int32_t *rank;               /* owned: the new rank of each object */
-    plb_metrics_t before, after; /* of the present placement, and of this one; without messages */
-    /* the same two placements: time of the slowest rank, including messages, divided by the mean
-     * load */
+    plb_metrics_t before, after; /* of the present placement and of this one, without messages */
+    /* of the same placements: time of the slowest rank, with messages / mean load */
     double longest_before, longest_after;
     int64_t migrations;
     double seconds; /* seconds that the strategy took */
@@ -36,8 +34,7 @@ static void free_input(input_t *self)
     PLB_FREE(self->load, self->speed, self->limit);
 }
 
-/* Whether the object belongs to the sample, a fraction of all objects, from which speeds are
- * learned with a distributed strategy.  This depends only on the object's key. */
+/* Only the key decides, so that an object is still sampled after its migration. */
 static bool is_sampled(int64_t key, double fraction)
 {
     return (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
@@ -60,16 +57,14 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
     return m;
 }
 
-/* Make the learner, unless it exists.  A learner takes O(p) memory, so only the rank that has the
- * loads makes one. */
+/* A learner takes O(p) memory, so only the rank that has the loads makes one. */
 static int begin_to_learn(plb_decider_t *self, plb_err_t *err)
 {
     return self->learner.p == 0 ? plb_learner_init(&self->learner, self->opt.n_ranks, err)
                                 : PLB_OK;
 }
 
-/* Learn speeds from all objects or, if `samples`, only from a sample of them (for a distributed
- * strategy). */
+/* samples: learn from a sample of the objects only, for a distributed strategy. */
 static int observe(plb_decider_t *self, const plb_database_t *db, bool samples, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -110,8 +105,8 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
     return ret;
 }
 
-/* Make the snapshot that the strategy gets.  If the ranks' speeds are known to differ, the
- * snapshot has these speeds, and its loads are work (seconds times speed) instead of seconds. */
+/* If the ranks' speeds are known to differ, the strategy's snapshot has these speeds, and its
+ * loads are work (seconds times speed) instead of seconds. */
 static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
                    input_t *out, plb_err_t *err)
 {
@@ -152,8 +147,7 @@ static double longest(const double *time, int32_t p)
     return most;
 }
 
-/* Correct the metrics that depend on the mean: compute the mean from an exact sum, like the ranks
- * of a run with a distributed strategy. */
+/* Compute the mean from an exact sum, like the ranks of a run with a distributed strategy. */
 static void merge(const double *time, int32_t p, plb_metrics_t *out)
 {
     plb_exact_t sum = {{0}};
@@ -165,8 +159,7 @@ static void merge(const double *time, int32_t p, plb_metrics_t *out)
     out->idle_mean = out->max - out->mean;
 }
 
-/* Compute the metrics of the present and of the new placement.  The cost of messages is included,
- * except for a distributed placement: there no rank knows the messages of all objects. */
+/* With a distributed strategy messages are left out: no rank knows those of all objects. */
 static int measure(const plb_decider_t *self, const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -231,13 +224,11 @@ static void describe(const answer_t *a, double seconds, double passed_over, plb_
 
 /* ---- future loads --------------------------------------------------------------------------- */
 
-/* At first, the loads of a program are expected to jump once in a hundred iterations.  This
- * assumption has the weight of only ten observed iterations, so that a program is soon judged by
- * its own jumps. */
+/* Before the run, the loads are expected to jump once in a hundred iterations.  This has the
+ * weight of ten observed iterations, so that a program is soon judged by its own jumps. */
 static const double PRIOR_JUMPS = 0.1, PRIOR_ITERATIONS = 10.0;
 
-/* Set the fields of `out`.  The cost of an LB step is the average of the last LB steps or, before
- * the first one, the expected cost. */
+/* The cost of an LB step is the average of the last ones; before the first, the expected cost. */
 static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const double *drift,
                     plb_cycle_costs_t *out, plb_err_t *err)
 {
@@ -263,7 +254,6 @@ static int costs_of(const plb_decider_t *self, const plb_snapshot_t *s, const do
     return plb_cycle_believe(out, self->grown, err);
 }
 
-/* Whether strategy `which` may place for the loads expected some iterations ahead. */
 static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_database_t *db,
                            const input_t *input)
 {
@@ -272,21 +262,19 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            input->speed == NULL && db->drift != NULL;
 }
 
-/* The best of the placements that are tried for a cycle (cycle.h).  A tolerance t lets the
- * strategy leave max/mean up to about 1 + t, so that it moves fewer objects. */
+/* The best of the placements that are tried for a cycle (cycle.h).  A strategy with tolerance t
+ * may leave max/mean up to about 1 + t, so that it moves fewer objects. */
 typedef struct outlook {
     const plb_cycle_costs_t *costs;
     int32_t *rank;      /* the best placement so far */
-    plb_placing_t *out; /* metrics of the best placement */
-    double least;       /* average loss per iteration of the best placement, in seconds */
-    double tolerance;   /* tolerance of the best placement; 0: it was made without one */
-    double tolerant; /* smallest average loss of a placement with a tolerance, in seconds; NAN: no
-                        tolerance was tried */
-    double seconds;  /* seconds that all attempts together took */
+    plb_placing_t *out; /* its metrics */
+    double least;       /* its average loss per iteration, in seconds */
+    double tolerance;   /* its tolerance; 0: none */
+    double tolerant; /* smallest average loss with a tolerance, in seconds; NAN: none was tried */
+    double seconds;  /* of all attempts together */
 } outlook_t;
 
-/* Place for the loads expected in `ahead` iterations.  The metrics of the placement are computed
- * from the present loads. */
+/* Place for the loads expected in `ahead` iterations; the metrics are of the present loads. */
 static int place_ahead(const plb_decider_t *self, int32_t which, const double *params,
                        const plb_cycle_costs_t *costs, int ahead, answer_t *out, plb_err_t *err)
 {
@@ -303,7 +291,6 @@ out:
     return ret;
 }
 
-/* Place so that neighbours are on different ranks. */
 static int place_scattered(const plb_decider_t *self, const plb_cycle_costs_t *costs,
                            answer_t *out, plb_err_t *err)
 {
@@ -329,12 +316,11 @@ static int compare(outlook_t *best, int ahead, answer_t *answer, double *loss, p
     return ret;
 }
 
-/* TOLERANCES: the tolerances with which the strategy is tried.  TRY: seconds per object that one
- * of these attempts is assumed to take. */
+/* TRY: seconds per object that one attempt with a tolerance is assumed to take. */
 static const double TOLERANCES[] = {0.02, 0.05, 0.1}, TRY = 2e-7;
 enum { N_TOLERANCES = sizeof TOLERANCES / sizeof *TOLERANCES };
 
-/* Whether moving the objects to `rank` takes longer than to try all TOLERANCES. */
+/* Whether moving the objects to `rank` takes longer than trying all TOLERANCES. */
 static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool *out,
                       plb_err_t *err)
 {
@@ -345,8 +331,7 @@ static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool 
     return PLB_OK;
 }
 
-/* Let the strategy leave some imbalance, so that it moves fewer objects.  Stop at the first
- * tolerance whose placement loses more than the placements with smaller tolerances. */
+/* Stop at the first tolerance whose placement loses more than those with smaller tolerances. */
 static int try_tolerances(const plb_decider_t *self, int32_t which, outlook_t *best,
                           plb_err_t *err)
 {
@@ -382,8 +367,8 @@ out:
 /* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (cycle.h), and keep
  * the placement with the smallest loss until the next LB step.  Stop at the first placement that
  * loses more than the previous one.  Also try to place neighbours on different ranks: then the
- * ranks stay balanced when the loads of a whole region change, or when a heavy region jumps to
- * another place.  fewer: true: finally, try to move fewer objects; false: do not. */
+ * ranks stay balanced when the loads of a whole region change, or a heavy region jumps to another
+ * place.  fewer: also try to move fewer objects. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {
@@ -417,9 +402,8 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     return ret;
 }
 
-/* Take the placement of the chosen strategy.  But if the refinement self->instead balances about
- * as well and moves fewer objects, take its placement: objects that do not move stay together with
- * their neighbours. */
+/* Run the chosen strategy, and self->instead (see plb_decider_place), because objects that do not
+ * move stay together with their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -446,7 +430,7 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Compute held[n_ranks], the bytes of memory that each rank uses with the objects on rank[]. */
+/* Compute held[n_ranks], the bytes that each rank uses with the objects on rank[]. */
 static void bytes_held(const plb_snapshot_t *s, const int32_t *rank, int64_t *held)
 {
     memset(held, 0, (size_t)s->n_ranks * sizeof *held);
@@ -460,8 +444,8 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* If a rank holds more bytes than its memory limit, raise the limit to these bytes: the rank may
- * keep its objects but gets no more.  (This is no error, because a running program must go on.) */
+/* If a rank holds more bytes than its memory limit, raise the limit to these bytes: it keeps its
+ * objects but gets no more.  (This is no error, because a running program must go on.) */
 static int raise_limits(input_t *input, plb_err_t *err)
 {
     plb_snapshot_t *s = &input->snapshot;
@@ -492,8 +476,7 @@ double plb_decider_full(int64_t held, int64_t limit)
     return (double)held / (double)(limit > 0 ? limit : 1);
 }
 
-/* Compute the largest fraction of its memory limit that a rank uses with the objects on rank[];
- * NAN: there are no limits. */
+/* Compute the largest fraction of its memory limit that a rank uses; NAN: there are no limits. */
 static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -513,9 +496,8 @@ out:
     return ret;
 }
 
-/* Compute lower bounds of max/mean from the two heaviest objects: the time of such an object,
- * alone on the fastest rank, relative to the time in which all ranks together would do all
- * work. */
+/* Compute lower bounds of max/mean: the time of each of the two heaviest objects, alone on the
+ * fastest rank, relative to the time in which all ranks together would do all work. */
 static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
@@ -552,9 +534,8 @@ static int check_ranks(const plb_decider_t *self, const plb_database_t *db, plb_
                           (int)db->snapshot.n_ranks, (int)self->opt.n_ranks);
 }
 
-/* Write the speeds to out[n]; zeros if `speed` is NULL.  given: true: the program gives the
- * speeds, in any unit: scale them to a geometric mean of 1, like learned speeds; false: copy
- * them. */
+/* Write the speeds to out[n]; zeros if `speed` is NULL.  given: the program gives the speeds, in
+ * any unit; scale them to a geometric mean of 1, like learned speeds. */
 static void tell_speeds(const double *speed, int32_t n, bool given, double *out)
 {
     double sum = 0.0;
@@ -605,8 +586,7 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
 
 /* ---- a preview ------------------------------------------------------------------------------ */
 
-/* Estimate the seconds per iteration that a new placement of the snapshot would save.  The
- * placement is always made by BestFitLB, which is fast and balances well. */
+/* BestFitLB makes the new placement, because it is fast and balances well. */
 static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -656,7 +636,7 @@ int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_
 {
     PLB_FAIL_IF(!self->previewing, err, PLB_ERR_STATE,
                 "an answer was given, but no preview is due");
-    if (!(fabs(gain) <= 1e30)) { /* this form of the test is also true for NaN */
+    if (!(fabs(gain) <= 1e30)) { /* true also for NaN */
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
                         gain);
     }

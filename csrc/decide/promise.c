@@ -2,23 +2,14 @@
 
 #include <math.h>
 
-/* No preview is due before iteration FIRST after an LB step or a preview: the first iterations may
- * be warm-up.
- */
-static const double FIRST = 3.0;
-/* No preview is due while max/mean is at most BROKEN times the predicted max/mean. */
-static const double BROKEN = 1.05;
-/* If max/mean is more than VOID times the predicted max/mean, neither noise nor drift explains it.
- */
-static const double VOID = 1.5;
-/* The pause before each of the first SOON previews is FIRST iterations; then the pause doubles
- * from preview to preview.  If max/mean is more than WORSE times max/mean at the last preview,
- * there is no pause, and the doubling starts again. */
-static const double WORSE = 1.1;
-static const double SOON = 2.0;
-/* A preview is due when the time lost since the last LB step or preview is LOST times the price of
- * a preview. */
-static const double LOST = 8.0;
+static const double FIRST = 3.0; /* iterations before a preview is due: the first may be warm-up */
+static const double BROKEN = 1.05; /* no preview up to this multiple of the predicted max/mean */
+static const double VOID = 1.5;    /* above this multiple of it, max/mean is not noise or drift */
+static const double WORSE = 1.1; /* no pause above this multiple of max/mean at the last preview */
+static const double SOON =
+    2.0; /* this many previews come after FIRST iterations; then the pause doubles */
+static const double LOST =
+    8.0; /* a preview is due when the lost time is this multiple of its price */
 
 static void begin(plb_promise_t *self)
 {
@@ -37,8 +28,7 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean)
     if (isfinite(self->predicted)) {
         self->lost += fmax(max - self->predicted * mean, 0.0);
     }
-    const double now = fmin(ratio, self->last); /* the lower value of two iterations in a row, so
-                                                   that a spike does not count */
+    const double now = fmin(ratio, self->last); /* the lower one: a spike does not count */
     self->last = ratio;
     if (self->since < FIRST) {
         return false;
@@ -69,6 +59,6 @@ void plb_promise_balanced(plb_promise_t *self, double predicted, double price)
 {
     self->predicted = fmax(predicted, 1.0);
     self->price = price;
-    self->last = 1.0; /* the first iteration may be a warm-up */
+    self->last = 1.0; /* the first iteration may be warm-up */
     begin(self);
 }

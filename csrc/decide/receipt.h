@@ -1,7 +1,5 @@
-/* The receipt of a decision: its reasons, its cost, and the time that it saved.
- *
- * Python's `Receipt` has most fields, with the same names; its docstring describes them.
- */
+/* The receipt of a decision: its reasons, its cost, and the time that it saved.  The docstring of
+ * Python's `Receipt` describes most fields. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,8 +7,7 @@
 
 #include "decide/trigger.h"
 
-/* X(name): numbers that describe a placement; the rank that places sends them to all other ranks.
- */
+/* X(name): the numbers of a placement, which the rank that places sends to all other ranks. */
 #define PLB_PLACING(X)                                                                            \
     X(before)                                                                                     \
     X(predicted)                                                                                  \
@@ -45,10 +42,10 @@ typedef struct plb_placing {
 #undef X
 } plb_placing_t;
 
-/** A description in which nothing is known: all numbers are NAN. */
+/** All numbers are NAN. */
 plb_placing_t plb_placing_unknown(void);
 
-/* X(name): the other numbers in a receipt; NAN: unknown. */
+/* X(name): other numbers; NAN: unknown. */
 #define PLB_RECEIPT(X)                                                                            \
     X(max)                                                                                        \
     X(mean)                                                                                       \
@@ -65,7 +62,7 @@ plb_placing_t plb_placing_unknown(void);
     X(saved)                                                                                      \
     X(found)
 
-/* X(name): the counts in a receipt. */
+/* X(name): counts. */
 #define PLB_RECEIPT_COUNTS(X)                                                                     \
     X(iteration)                                                                                  \
     X(until)                                                                                      \
@@ -77,11 +74,9 @@ plb_placing_t plb_placing_unknown(void);
 
 typedef enum plb_decision_kind {
     PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
-    PLB_DECISION_OFF,     /* recent LB steps cost more (`paid` seconds) than they saved (`saved`
-                             seconds): no LB step before iteration `off_until` */
+    PLB_DECISION_OFF,     /* LB steps did not pay: no LB step before iteration `off_until` */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
-    PLB_DECISION_SPEEDS, /* rebalance: a preview expects this to save `found` seconds per iteration
-                            (promise.h) */
+    PLB_DECISION_SPEEDS,  /* rebalance: a preview expects to save `found` seconds per iteration */
 } plb_decision_kind_t;
 
 /* The expected gain and cost of a strategy. */
@@ -92,8 +87,8 @@ typedef struct plb_alternative {
 
 typedef struct plb_receipt {
     plb_decision_kind_t kind;
-    int32_t strategy; /* index of the strategy; -1: none ran */
-    bool moved;       /* true: objects migrated; false: nothing moved (shadow mode) */
+    int32_t strategy; /* index; -1: none ran */
+    bool moved;       /* false: nothing moved (shadow mode) */
     plb_verdict_t verdict;
     plb_placing_t placing;
 #define X(name) double name;
@@ -102,14 +97,12 @@ typedef struct plb_receipt {
 #define X(name) int64_t name;
     PLB_RECEIPT_COUNTS(X)
 #undef X
-    char why[512]; /* why this strategy was chosen; empty if there was no choice */
+    char why[512];                   /* why this strategy was chosen; empty: there was no choice */
     plb_alternative_t *alternatives; /* owned; one for each strategy */
-    /* owned; [n_ranks] speeds of the ranks, as given to the strategy; NULL: it was given none */
-    double *speed;
+    double *speed; /* owned; [n_ranks] as given to the strategy; NULL: it was given none */
 } plb_receipt_t;
 
-/* X(name, type): sums over the dropped receipts; `from`: the index of the first dropped receipt,
- * `n`: how many were dropped. */
+/* X(name, type): sums over the dropped receipts; `n` of them, from index `from` on. */
 #define PLB_DROPPED(X)                                                                            \
     X(from, int64_t)                                                                              \
     X(n, int64_t)                                                                                 \
@@ -126,8 +119,7 @@ typedef struct plb_dropped {
 
 void plb_receipt_free(plb_receipt_t *self);
 
-/** Drop old receipts if n >= keep (8 or more; 0: never drop any): keep the first keep / 4 and the
- * last keep / 2 receipts, and add the others to `dropped`.  Return by how much the indices of the
- * last keep / 2 receipts decrease. */
+/** Drop old receipts if n >= keep (8 or more; 0: never): keep the first keep / 4 and the last keep
+ * / 2, and add the others to `dropped`.  Return by how much the last indices decrease. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);

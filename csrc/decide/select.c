@@ -55,8 +55,7 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate of this kind and family that has run (tried is true) or that has never run
- * (false); -1: there is none. */
+/* The first candidate that has run (`tried`) or has never run; -1: there is none. */
 static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
 {
     for (int32_t i = 0; i < self->n; i++) {
@@ -72,8 +71,7 @@ static bool has(const plb_selector_t *self, plb_kind_t kind, plb_family_t family
     return first(self, kind, family, true) >= 0 || first(self, kind, family, false) >= 0;
 }
 
-/* The candidate that has run with the best result, by rule 5; -1: there is none.  Ties: the
- * cheapest, then the first in the table. */
+/* The best candidate that has run, by rule 5; -1: there is none. */
 static int32_t best(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
     int32_t found = first(self, kind, family, true);
@@ -152,7 +150,6 @@ static void choose(plb_selector_t *self)
     out->candidate = pick(self, out->used, out->family);
 }
 
-/* Follow the path through figure 3.8 (select.h) to one of its ends. */
 static plb_need_t need_of(const plb_selector_t *self, const plb_workload_t *w, bool intensive)
 {
     if (w->max > self->params[PLB_SELECTION_imbalance] * w->mean) {

@@ -20,11 +20,11 @@
  *
  *   1. A strategy is chosen even if nothing is out of balance, because the trigger may ask for an
  *      LB step nevertheless.  Communication is intensive if it takes "at least 10 %" of the load
- *      (thesis, 3.7.1) or "more than 10 %" (3.7.3); here it is at least.
+ *      (thesis, 3.7.1), not "more than 10 %" (3.7.3).
  *   2. The first LB step of each kind uses a comprehensive strategy, the following ones use
- *      refinements (3.7.2).  In the thesis only the first LB step of the run is comprehensive. But
- *      a placement that was made without regard to communication is a poor start for a
- *      communication refinement.
+ *      refinements (3.7.2).  In the thesis only the first LB step of the run is comprehensive.
+ *      But a placement made without regard to communication is a poor start for a communication
+ *      refinement.
  *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
  *      that the last comprehensive strategy left; or if it left no smaller max/mean, and
  *      refinements cost more than `dearer` times as much as comprehensive strategies.  If they
@@ -35,9 +35,9 @@
  *      more than `imbalance`, a comprehensive strategy gets another chance.
  *   5. Of several candidates of the same kind and family, the one whose most recent LB step left
  *      the smallest max/mean is used; ties: the cheapest, then the first in the table.  If this
- *      max/mean is above `imbalance`, or if none has run, the first one that never ran is used.
- *   6. If there is no candidate of the wanted kind, the other kind is used; if there is no
- *      candidate of the wanted family, the other family is used. */
+ *      max/mean is above `imbalance`, or none has run, the first untried one, if any, is used.
+ *   6. If there is no candidate of the wanted kind, the other kind is used; the same holds for
+ *      the family. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,8 +50,8 @@ typedef enum plb_kind {
     PLB_COMMUNICATION, /* keeps objects together that communicate */
 } plb_kind_t;
 
-/* X(name, in words): the ends of the path through figure 3.8.  The ends that ask for a strategy
- * come last, from PLB_NEED_IDLE_COMMUNICATION on. */
+/* X(name, in words): the ends of the path through figure 3.8.  From PLB_NEED_IDLE_COMMUNICATION
+ * on, they ask for a strategy. */
 #define PLB_NEEDS(X)                                                                              \
     X(START, "nothing was observed yet")                                                          \
     X(BALANCED, "the load is balanced and no rank is idle for long")                              \
@@ -91,7 +91,6 @@ typedef enum plb_lead {
 const char *plb_need_words(plb_need_t need);
 const char *plb_lead_words(plb_lead_t lead);
 
-/** The name of a family: "comprehensive" or "refinement". */
 const char *plb_family_name(plb_family_t family);
 const char *plb_kind_name(plb_kind_t kind);
 
@@ -122,79 +121,69 @@ enum {
 /** The table, PLB_N_SELECTION entries. */
 extern const plb_param_t plb_selection_params[];
 
-/* What may be selected: a strategy of the table, or one written in another language. */
 typedef struct plb_candidate {
     plb_family_t family;
-    unsigned looks_at; /* what its placement depends on: bits PLB_LOOKS_* */
+    unsigned looks_at; /* PLB_LOOKS_* bits: what its placement depends on */
 } plb_candidate_t;
 
-/* The statistics of one iteration for the selector. */
 typedef struct plb_workload {
     double max, mean;        /* seconds: maximum and mean of the ranks' loads */
     double total;            /* seconds: load of all ranks */
     double utilization;      /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/stats.h) */
-    int64_t messages, bytes; /* number and bytes of the messages between objects on different
-                                ranks */
+    int64_t messages, bytes; /* of messages between objects on different ranks */
 } plb_workload_t;
 
-/* The outcome of an LB step.  `before` and `after`: time of the slowest rank divided by the mean
- * load, 1 or more, including the time of messages if their cost is known.  The decider takes the
- * `after` that the placement predicts. */
+/* The outcome of an LB step.  before, after: time of the slowest rank divided by the mean load, 1
+ * or more, including the time of messages if their cost is known.  The decider takes the `after`
+ * that the placement predicts. */
 typedef struct plb_outcome {
     double before, after;
-    double cost; /* seconds that the LB step cost */
+    double cost; /* seconds */
     int64_t migrations;
 } plb_outcome_t;
 
-/* What the selector remembers of a candidate. */
 typedef struct plb_record {
-    int64_t n; /* number of LB steps with this candidate */
-    /* Outcome of the last LB step with this candidate.  But the cost is an average: each LB step
-     * sets it to the mean of its old value and the new measurement, because a single LB step may
-     * have been disturbed. */
-    plb_outcome_t last;
+    int64_t n;          /* number of LB steps */
+    plb_outcome_t last; /* of the last LB step; but the cost is averaged with its old value,
+                           because a single LB step may have been disturbed */
 } plb_record_t;
 
 typedef struct plb_choice {
-    bool needed; /* true: figure 3.8 asks for a strategy; false: nothing is out of balance, or no
-                    strategy helps */
+    bool needed;     /* figure 3.8 asks for a strategy; false: all is balanced, or none helps */
     plb_need_t need; /* where the path through figure 3.8 ends */
-    plb_kind_t kind; /* the kind of strategy that the statistics of the iteration ask for */
-    /* kind of the chosen candidate: the other kind if there is no candidate of `kind` */
-    plb_kind_t used;
-    plb_family_t family;    /* family of the chosen candidate */
+    plb_kind_t kind; /* the kind that the statistics ask for */
+    plb_kind_t used; /* the other kind if there is no candidate of `kind` */
+    plb_family_t family;
     plb_lead_t lead;        /* why this family was chosen */
-    int32_t candidate;      /* index of the chosen candidate */
+    int32_t candidate;      /* the chosen one */
     double max_over_mean;   /* max/mean; 1 if there is no load */
-    double utilization;     /* utilization of the least utilized rank, as observed */
+    double utilization;     /* lowest utilization of a rank */
     double communication_s; /* seconds of communication, eq. 3.6 */
     double communication;   /* communication_s divided by the total load; 0 if both are 0 */
 } plb_choice_t;
 
 typedef struct plb_selector {
-    plb_candidate_t *candidates; /* [n] owned; the strategies to select from */
-    plb_record_t *records;       /* [n] owned; what is known of each candidate */
+    plb_candidate_t *candidates; /* [n] owned */
+    plb_record_t *records;       /* [n] owned; of each candidate */
     int32_t n;
     double alpha, beta; /* seconds per message, seconds per byte */
     double params[PLB_N_SELECTION];
-    plb_family_t latest[2]; /* family of the last LB step, for each kind */
-    int64_t in_row[2];      /* number of LB steps in a row with family `latest`, for each kind */
-    plb_choice_t choice;    /* the choice for the last observed iteration */
+    plb_family_t latest[2]; /* for each kind: family of the last LB step */
+    int64_t in_row[2];      /* for each kind: LB steps in a row with this family */
+    plb_choice_t choice;    /* for the last observed iteration */
 } plb_selector_t;
 
-/** Begin with candidates[n], which are copied, and params[PLB_N_SELECTION].  alpha, beta: seconds
- *  per message and per byte.  PLB_ERR_VALUE: no candidate looks at load or communication; alpha or
- *  beta is not a valid time; a parameter is out of range. */
+/** Begin with candidates[n], which are copied.  alpha, beta: seconds per message and per byte.
+ * PLB_ERR_VALUE: no candidate looks at load or communication, or a value is out of range. */
 int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
                       double alpha, double beta, const double *params, plb_err_t *err);
 void plb_selector_free(plb_selector_t *self);
 
-/** Observe an iteration; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): a time
- *  is NaN, infinite or negative, max < mean, utilization is not 0 ... 1, a count is negative. */
+/** Observe an iteration; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): max <
+ * mean, or a value is out of range. */
 int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
 
-/** Record an LB step with `candidate`, whether it was chosen here or not.  Then choose again for
- * the last observed iteration.  PLB_ERR_RANGE: there is no such candidate; PLB_ERR_VALUE: it
- * cannot be selected, or the outcome is invalid. */
+/** Record an LB step with `candidate`, chosen here or not, and choose again.  PLB_ERR_RANGE: no
+ * such candidate; PLB_ERR_VALUE: it cannot be selected, or the outcome is invalid. */
 int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
                           plb_err_t *err);

@@ -5,12 +5,10 @@
 
 #include "decide/decider.h"
 
-/* Number of iterations that are expected to follow a first LB step if the period is not known (our
- * choice). */
+/* Iterations that are expected after a first LB step if the period is not known (ours). */
 static const double FIRST_CYCLE = 100.0;
 
-/* Return the index of a refinement that may replace the chosen strategy: the first one of the same
- * kind.  -1: there is none, or the chosen strategy is a refinement itself or has run before. */
+/* The first refinement of this kind; -1: none, or the chosen strategy is one or has run before. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 {
     if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
@@ -43,7 +41,7 @@ bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i)
     return self->candidates[i].strategy.agent != NULL;
 }
 
-/* Return the first distributed candidate of this kind; -1: there is none. */
+/* The first distributed candidate of this kind; -1: there is none. */
 static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
 {
     for (int32_t i = 0; i < self->opt.n; i++) {
@@ -55,8 +53,7 @@ static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
     return -1;
 }
 
-/* Return the smallest max/mean that a central strategy predicted at its most recent LB step; NAN:
- * no central strategy has run. */
+/* The smallest max/mean that a central strategy predicted last; NAN: none has run. */
 static double left_by_central(const plb_decider_t *self)
 {
     double least = NAN;
@@ -66,10 +63,8 @@ static double left_by_central(const plb_decider_t *self)
     return least;
 }
 
-/* Return the expected number of iterations until the next LB step, at most the number of
- * iterations that remain.  It is the ideal period or, if no period is known, the number of
- * iterations since the last LB step (before the first LB step: since the start, but at least
- * FIRST_CYCLE). */
+/* The expected iterations until the next LB step: the ideal period, or, if it is not known, the
+ * iterations since the last LB step (at first: FIRST_CYCLE or more); at most those that remain. */
 static double until_next(const plb_decider_t *self)
 {
     const double tau = self->trigger->verdict.tau;
@@ -77,7 +72,6 @@ static double until_next(const plb_decider_t *self)
     return fmin(isfinite(tau) ? tau : since, self->next.left);
 }
 
-/* Choose a distributed strategy if the work on rank 0 would take too long (central.h). */
 static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
 {
     const int32_t other = in_rounds(self, kind), chosen = self->chosen;

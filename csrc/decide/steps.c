@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-enum { EAGER = 20 }; /* number of times that a reduction is tested before the clock is read */
+enum { EAGER = 20 }; /* tests of a reduction before the clock is read */
 
 int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, plb_err_t *err)
 {
@@ -48,8 +48,7 @@ static int test(const plb_steps_t *self, plb_stats_t *all, bool *have, plb_err_t
     return self->net->test_stats(self->net->self, all, have, err);
 }
 
-/* Wait for a record.  The first tests read no clock, because the record often comes within
- * microseconds. */
+/* The first tests read no clock, because the record often comes within microseconds. */
 static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg,
                     plb_stats_t *all, bool *have, plb_err_t *err)
 {
@@ -69,13 +68,12 @@ static int wait_for(const plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tic
     return PLB_OK;
 }
 
-/* Take the oldest record under way.  If it ends the steps, ranks may already have begun up to
- * `lag` later reductions, which all ranks must complete. */
+/* If the oldest record ends the steps, ranks may already have begun up to `lag` later reductions,
+ * which all ranks must complete. */
 static int take(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void *arg, bool *have,
                 plb_err_t *err)
 {
-    plb_stats_t later; /* self->all keeps the record that ended the steps; later records come
-                          here */
+    plb_stats_t later; /* a record after the one that ended the steps */
     const bool broken = plb_steps_broken(self);
     PLB_PASS(wait_for(self, timeout_ns, tick, arg, broken ? &later : &self->all, have, err));
     if (*have) {
@@ -106,7 +104,6 @@ int plb_steps_next(plb_steps_t *self, int64_t timeout_ns, plb_tick_fn tick, void
     return plb_steps_under_way(self) > 0 ? take(self, timeout_ns, tick, arg, have, err) : PLB_OK;
 }
 
-/* Contribute an empty record. */
 static int fill(plb_steps_t *self, plb_err_t *err)
 {
     plb_stats_t none;

@@ -6,10 +6,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* While the cost of an LB step is unknown, an LB step is tried when the imbalance has cost as much
- * time as TRIAL balanced iterations.  (Usual costs are of this order: 0.1 to 100 balanced
- * iterations, 3 in the geometric mean.)  In a short run, an LB step is tried as soon as the
- * imbalance has cost the fraction SHARE of the run. */
+/* An LB step of unknown cost is tried when the imbalance has cost TRIAL balanced iterations (usual
+ * costs are 0.1 to 100), or, in a short run, the fraction SHARE of the run. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)
@@ -91,7 +89,7 @@ int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err
         self->last = o->iteration - 1;
     }
     self->seen = o->iteration;
-    if (o->iteration <= self->last) { /* this iteration ran under the previous placement */
+    if (o->iteration <= self->last) { /* it ran with the previous placement */
         self->verdict.balance = false;
         self->verdict.reason = PLB_REASON_STALE;
         return PLB_OK;
@@ -120,7 +118,7 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
         self->seen = iteration;
     }
     self->last = iteration;
-    /* the mean of old and new cost, because a single LB step may have been disturbed */
+    /* the mean, because a single LB step may have been disturbed */
     self->cost = isnan(self->cost) ? cost : 0.5 * (self->cost + cost);
     if (self->kind->balanced != NULL) {
         self->kind->balanced(self, cost, max_over_mean < 1.0 ? 1.0 : max_over_mean);

@@ -1,9 +1,7 @@
 /* Triggers: when to rebalance.  Like the strategies, they are entries of a table.
  *
- * A trigger observes every iteration (plb_trigger_observe) and every LB step
- * (plb_trigger_balanced), and answers each iteration with a verdict.  It reads no clock, file or
- * message: the same calls give the same verdicts, so that all ranks, a replay and a simulation
- * decide the same. */
+ * A trigger answers each iteration with a verdict.  It reads no clock, file or message: the same
+ * calls give the same verdicts, so that all ranks, a replay and a simulation decide the same. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,15 +10,14 @@
 
 #include "base/param.h"
 
-/* What a trigger observes of one iteration.  Iteration numbers increase, and may skip some. */
+/* Iteration numbers increase, and may skip some. */
 typedef struct plb_observation {
     int64_t iteration;
     double max, mean; /* seconds: maximum and mean of the ranks' loads */
 } plb_observation_t;
 
-/* X(name, words): the reasons of verdicts.  Reasons to rebalance come last, from PLB_REASON_EVERY
- * on; before them, from PLB_REASON_SUSPECT on, come reasons why an imbalance is not worth an LB
- * step. */
+/* X(name, words): the reasons of verdicts, in this order: no LB step; from PLB_REASON_SUSPECT on,
+ * an imbalance that is not worth an LB step; from PLB_REASON_EVERY on, rebalance. */
 #define PLB_REASONS(X)                                                                            \
     X(START, "nothing was observed yet")                                                          \
     X(FEW, "too few iterations since the last LB step")                                           \
@@ -56,10 +53,9 @@ typedef enum plb_reason {
         PLB_N_REASONS
 } plb_reason_t;
 
-/** The reason in words. */
 const char *plb_reason_words(plb_reason_t reason);
 
-/* X(name, unit, help).  The numbers behind a verdict; NAN: unknown. */
+/* X(name, unit, help): the numbers behind a verdict; NAN: unknown. */
 #define PLB_VERDICT(X)                                                                            \
     X(tau, "iterations", "ideal period; infinite if the imbalance does not grow")                 \
     X(next, "iteration",                                                                          \
@@ -78,37 +74,34 @@ const char *plb_reason_words(plb_reason_t reason);
     X(cost, "s", "cost of one LB step (theta)")
 
 typedef struct plb_verdict {
-    bool balance; /* true: rebalance at the end of this iteration; false: do not */
+    bool balance; /* rebalance at the end of this iteration */
     plb_reason_t reason;
 #define X(name, unit, help) double name;
     PLB_VERDICT(X)
 #undef X
 } plb_verdict_t;
 
-/* What has happened since the last LB step.  Boulmier 2021 has the letters tau (here n), u and U.
- */
+/* Since the last LB step, in the letters of Boulmier 2021 (tau is called n here). */
 typedef struct plb_cycle {
-    int64_t n; /* number of observed iterations since the last LB step */
+    int64_t n; /* number of observed iterations */
     double u;  /* max - mean of the last iteration, seconds */
-    double U;  /* sum of u since the last LB step, seconds */
+    double U;  /* sum of u, seconds */
 } plb_cycle_t;
 
 typedef struct plb_trigger plb_trigger_t;
 
-/* One entry of the table. */
 typedef struct plb_trigger_kind {
     const char *name, *help, *source;
     const plb_param_t *params;
     int n_params;
     size_t state_size;
-    bool foreign; /* true: the trigger is a user's function, which may answer differently on
-                     different ranks; false: it is one of pylb's own */
-    /** Set up the state, which is zero before the call; NULL: nothing to set up. */
+    bool foreign; /* a user's function, which may answer differently on different ranks */
+    /** Set up the state, which is zero before; or NULL. */
     void (*init)(plb_trigger_t *self);
-    /** Set the verdict's reason, and the numbers that the trigger knows.  Before the call the
-     * reason is PLB_REASON_START, and all numbers except `cost` are NAN. */
+    /** Set the verdict's reason (before: PLB_REASON_START), and the numbers that the trigger knows
+     * (before: NAN, except `cost`). */
     void (*observe)(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);
-    /** Called after each LB step; NULL: the trigger has nothing to do then. */
+    /** Called after each LB step; or NULL. */
     void (*balanced)(plb_trigger_t *self, double cost, double max_over_mean);
 } plb_trigger_kind_t;
 
@@ -117,16 +110,14 @@ struct plb_trigger {
     double *params; /* owned; n_params values */
     void *state;    /* owned; private to the kind */
     int64_t seen;   /* last iteration observed */
-    int64_t last;   /* iteration of the last LB step; before the first LB step, the iteration
-                       before the first observed one */
-    bool started;   /* whether an iteration was observed, or an LB step took place */
-    int64_t end;    /* number of the last iteration plus 1; INT64_MAX: not known */
-    double cost;    /* seconds: expected cost of the next LB step; NAN: unknown */
-    bool misled;    /* true: the loads jumped just before the last LB step, which used older
-                       estimates, so an LB step may remove the imbalance that it left; false: no
-                       jump */
+    int64_t last; /* iteration of the last LB step; at first, the one before the first observed */
+    bool started; /* whether an iteration was observed, or an LB step took place */
+    int64_t end;  /* number of the last iteration plus 1; INT64_MAX: not known */
+    double cost;  /* seconds: expected cost of the next LB step; NAN: unknown */
+    bool misled;  /* the loads jumped just before the last LB step, so it used old estimates:
+                     another LB step may remove the imbalance that is left */
     plb_cycle_t cycle;
-    int failed;            /* PLB_OK, or the error code of a user's trigger that failed */
+    int failed;            /* error code of a user's trigger that failed, or PLB_OK */
     plb_verdict_t verdict; /* the last verdict */
 };
 
@@ -149,42 +140,34 @@ PLB_TRIGGERS(X)
 /** The table, ended by NULL. */
 extern const plb_trigger_kind_t *const plb_triggers[];
 
-/** Find a trigger by name; NULL: the name is unknown. */
 const plb_trigger_kind_t *plb_trigger_find(const char *name);
 
-/** Begin.  params: kind->n_params values in the order of the table, which are copied.
- * PLB_ERR_VALUE: a parameter is out of its range. */
+/** params: kind->n_params values, which are copied.  PLB_ERR_VALUE: one is out of range. */
 int plb_trigger_init(plb_trigger_t *self, const plb_trigger_kind_t *kind, const double *params,
                      plb_err_t *err);
 void plb_trigger_free(plb_trigger_t *self);
 
 /** Set the end of the run and the expected cost of the next LB step; may be called again with
- * better values.  end: the number of the last iteration plus 1; INT64_MAX: unknown.  cost: the
- * expected seconds of an LB step; NAN: no new estimate.  PLB_ERR_VALUE: the cost is infinite or
- * negative. */
+ * better values.  end: the number of the last iteration plus 1; INT64_MAX: unknown.  cost:
+ * seconds; NAN: no new estimate.  PLB_ERR_VALUE: the cost is infinite or negative. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
-/** Observe an iteration; the verdict is then in self->verdict.  If the iteration ran before the
- *  last LB step, the verdict is not to rebalance (PLB_REASON_STALE).  PLB_ERR_VALUE: a time is
- * NaN, infinite or negative; PLB_ERR_STATE: the iteration number does not increase.  If a user's
- *  trigger fails, its error code, self->failed, is returned. */
+/** Observe an iteration; the verdict is then in self->verdict.  For an iteration from before the
+ * last LB step it is PLB_REASON_STALE.  PLB_ERR_VALUE: a time is NaN, infinite or negative;
+ * PLB_ERR_STATE: the iteration number does not increase; self->failed: a user's trigger failed. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 
-/** Record an LB step at the end of `iteration`: its cost in seconds, and the max/mean (1 or more)
- * that it predicts. */
+/** Record an LB step at the end of `iteration`: its cost in seconds, its predicted max/mean. */
 int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, double max_over_mean,
                          plb_err_t *err);
 
-/** Return the assumed cost, in balanced iterations, of an LB step whose cost is unknown: `most`,
- * or less in a short run, because an LB step is worth trying only if it costs a small share of the
- * run. */
+/** Return the assumed cost of an LB step, in balanced iterations, while it is unknown: `most`, or
+ * less in a short run, because trying an LB step must cost only a small share of the run. */
 double plb_trigger_guess(const plb_trigger_t *self, double most);
 
-/** Whether a first LB step is due, to learn its cost.  As in the ski rental problem, it is due
- * when `excess`, the seconds lost by the imbalance, reaches the assumed cost.  False if the cost
- * is known.  mean: seconds of a balanced iteration. */
+/** Whether an LB step is due to learn its cost: when `excess`, the seconds lost by imbalance,
+ * reaches the assumed cost (ski rental problem).  mean: seconds of a balanced iteration. */
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean);
 
-/** For triggers that need the cost of an LB step.  If the cost is unknown, set the reason of *v
- * and return true.  If the cost is known, leave *v unchanged and return false. */
+/** If the cost of an LB step is unknown, set the reason of *v, and return true. */
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v);

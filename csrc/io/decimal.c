@@ -42,7 +42,7 @@ static double product(uint64_t digits, int k)
     const unsigned __int128 exact = (unsigned __int128)digits * power_of_five(k);
     const uint64_t high = (uint64_t)(exact >> 64), low = (uint64_t)exact;
     if (high == 0) {
-        return ldexp((double)low, k); /* the conversion to double rounds */
+        return ldexp((double)low, k);
     }
     const int up = __builtin_clzll(high);
     const unsigned __int128 top = exact << up;

@@ -30,7 +30,6 @@ int plb_json_fail(const plb_json_t *self, const char *at, const char *fmt, ...)
                     (long long)(at - self->text), line, what);
 }
 
-/* Report the error "expected ..., found ..." at the cursor. */
 static int unexpected(const plb_json_t *self, const char *what, const char *expected)
 {
     if (self->at == self->end) {
@@ -77,8 +76,7 @@ static int escape(plb_json_t *self)
     return c == 'u' ? hex_digits(self) : PLB_OK;
 }
 
-/* Skip a character of two to four bytes (Unicode 15, table 3-7: no overlong forms, no surrogates,
- * nothing above U+10FFFF). */
+/* Skip a character of two to four bytes (Unicode 15, table 3-7). */
 static int utf8(plb_json_t *self)
 {
     const unsigned char *p = (const unsigned char *)self->at;
@@ -141,7 +139,6 @@ static inline bool digit(const plb_json_t *self, const char *p)
     return p < self->end && *p >= '0' && *p <= '9';
 }
 
-/* Read digits from p on into out->digits; return the position after them. */
 static const char *digits(const plb_json_t *self, const char *p, plb_number_t *out)
 {
     for (; digit(self, p); p++) {
@@ -151,7 +148,7 @@ static const char *digits(const plb_json_t *self, const char *p, plb_number_t *o
     return p;
 }
 
-/* Read the exponent at p, which points to e or E.  NULL: no digit follows. */
+/* p points to e or E; NULL: no digit follows. */
 static const char *exponent(const plb_json_t *self, const char *p, plb_number_t *out)
 {
     int value = 0;
@@ -162,8 +159,7 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
         return NULL;
     }
     for (; digit(self, p); p++) {
-        value = value > 9999 ? value : value * 10 + (*p - '0'); /* beyond the exponents of doubles,
-                                                                   further digits change nothing */
+        value = value > 9999 ? value : value * 10 + (*p - '0'); /* beyond all doubles */
     }
     out->exponent += negative ? -value : value;
     return p;
@@ -199,16 +195,14 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    /* strtod needs a character after the number.  A valid file has one, because every file that is
-     * read here is a JSON object. */
+    /* strtod needs a character after the number; a file has one, because it is an object */
     if (p == self->end) {
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;
 }
 
-/* Convert a number that plb_decimal does not take: its digits do not fit into 64 bits, or its
- * exponent is too large or too small. */
+/* The digits do not fit into 64 bits, or plb_decimal does not take the exponent. */
 static double slow_decimal(const plb_number_t *x)
 {
     locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -295,8 +289,7 @@ static int enter(plb_json_t *self, char bracket, const char *what)
     return PLB_OK;
 }
 
-/* Read the character after an element.  *more: true after a comma, false after the closing
- * bracket. */
+/* *more: true after a comma, false after the closing bracket. */
 static int separator(plb_json_t *self, char bracket, const char *what, bool *more)
 {
     const char c = plb_json_peek(self);

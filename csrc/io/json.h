@@ -1,9 +1,8 @@
-/* A strict JSON reader of text in memory.  It reads the text once, and allocates no memory.
+/* A strict JSON reader of text in memory (RFC 8259; strings in UTF-8).  It reads the text once,
+ * and allocates no memory.
  *
- * For each object the caller lists the known keys; values of other keys are checked and skipped.
- * The text must follow RFC 8259 exactly (no NaN, no comments, no trailing commas; strings in
- * UTF-8).  Numbers are rounded correctly.  A known key may occur only once in an object.  Errors
- * give file, byte, line and what was expected. */
+ * For each object the caller lists the known keys, which occur once; values of other keys are
+ * checked and skipped.  Errors give file, byte, line and what was expected. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,12 +11,12 @@
 
 #include "base/err.h"
 
-/* Deepest nesting of objects and arrays; a limit, because the reader is recursive. */
+/* Deepest nesting; limited, because the reader is recursive. */
 enum { PLB_JSON_MAX_DEPTH = 128 };
 
 typedef struct plb_json {
     const char *text, *at, *end;
-    const char *name; /* name of the file, for messages */
+    const char *name; /* of the file, for messages */
     int depth;
     plb_err_t *err;
 } plb_json_t;
@@ -28,10 +27,10 @@ typedef struct plb_span {
 } plb_span_t;
 
 typedef struct plb_number {
-    uint64_t digits; /* the value is +-digits * 10^exponent, unless `long_` */
+    uint64_t digits; /* the value is +-digits * 10^exponent if `long_` is false */
     int exponent;
     bool negative, integer; /* integer: the text has neither a point nor an exponent */
-    bool long_;             /* true: the digits do not fit into `digits`; use the text */
+    bool long_;             /* the digits do not fit; use the text */
     const char *begin;
 } plb_number_t;
 
@@ -46,15 +45,14 @@ typedef struct plb_key {
         name, sizeof name - 1, required                                                           \
     }
 
-/** Read the value of key number `key`, or the next item of an array.  into: the pointer that was
- * given to plb_json_object or plb_json_array. */
+/** Read the value of key number `key`, or the next array item.  into: the caller's pointer. */
 typedef int (*plb_json_field_fn)(plb_json_t *self, int key, void *into);
 typedef int (*plb_json_item_fn)(plb_json_t *self, void *into);
 
 typedef struct plb_shape {
-    const char *what; /* what the object is called in error messages */
+    const char *what; /* name of the object in error messages */
     const plb_key_t *keys;
-    int n_keys; /* number of keys, at most 32 */
+    int n_keys; /* at most 32 */
     plb_json_field_fn field;
 } plb_shape_t;
 
@@ -72,17 +70,15 @@ int plb_json_object(plb_json_t *self, const plb_shape_t *shape, void *into);
 int plb_json_array(plb_json_t *self, const char *what, plb_json_item_fn item, void *into);
 int plb_json_skip(plb_json_t *self);
 
-/** Read a string: the text between the quotes, with its escapes unchanged. */
+/** Read the text between the quotes, with its escapes unchanged. */
 int plb_json_string(plb_json_t *self, const char **begin, size_t *size);
 int plb_json_bool(plb_json_t *self, const char *what, bool *out);
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out);
 int plb_json_int(plb_json_t *self, const char *what, int64_t least, int64_t most, int64_t *out);
 
-/** Read an integer of 64 bits, signed or unsigned; values of 2^63 and above keep their bits and so
- * become negative. */
+/** Read an integer of 64 bits; values of 2^63 and above keep their bits and so become negative. */
 int plb_json_id(plb_json_t *self, const char *what, int64_t *out);
 
-/** Check that only white space follows. */
 int plb_json_finish(plb_json_t *self);
 
 static inline uint64_t plb_json_offset(const plb_json_t *self)

@@ -6,10 +6,9 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* Finds an entity by its name (id, kind and type), in two steps. */
 typedef struct names {
-    plb_keys_t ids;   /* gives each id a number below 2^31 */
-    plb_keys_t names; /* gives each key_of(number of the id, name) a number: that of the entity */
+    plb_keys_t ids;   /* gives each id a number */
+    plb_keys_t names; /* gives each key_of(number of the id, name) the number of the entity */
 } names_t;
 
 static int64_t key_of(int32_t id, const plb_vt_name_t *name)
@@ -83,13 +82,12 @@ static int check_nodes(const plb_vt_scan_t *file, int32_t n_files, plb_err_t *er
 
 /* ---- the phases ----------------------------------------------------------------------------- */
 
-/* The state of the loop over phases. */
 typedef struct merger {
     plb_vt_run_t *run;
     const plb_vt_scan_t *const *files;
     int32_t n_files;
     names_t names;
-    int64_t *seen;   /* [entities] phase of the most recent task of each entity, or -1 */
+    int64_t *seen;   /* [entities] phase of the entity's most recent task, or -1 */
     int32_t *holder; /* [entities] file of that task */
     bool has_user[PLB_VT_N_USER];
     plb_err_t *err;
@@ -144,7 +142,7 @@ static int add_task(merger_t *self, int64_t phase, int32_t file, const plb_vt_ta
     return PLB_OK;
 }
 
-/* Return the entity with that name; -1 if it is unknown or has no task in the phase. */
+/* The entity with that name; -1: it is unknown or has no task in the phase. */
 static int32_t end_of(const merger_t *self, int64_t phase, const plb_vt_name_t *name)
 {
     const int32_t e = name->kind == PLB_VT_NAMELESS ? -1 : find_name(&self->names, name);
@@ -215,7 +213,6 @@ static int new_arrays(merger_t *self, int64_t entities, int64_t tasks, int64_t c
     return PLB_OK;
 }
 
-/* Find out which of the user_defined numbers occur in a file. */
 static void find_user(merger_t *self, const plb_vt_scan_t *file)
 {
     for (int64_t i = 0; i < file->n_user; i++) {

@@ -7,8 +7,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* The functions that read a field write to this struct.  `scan` collects what was read; the other
- * fields are the phase, task, communication, entity and user_defined that are being read. */
+/* scan: what was read; other fields: what is being read. */
 typedef struct plb_vt_reader {
     plb_vt_scan_t *scan;
     plb_vt_phase_t phase;
@@ -24,7 +23,6 @@ static uint64_t beginning(plb_json_t *j)
     return plb_json_offset(j);
 }
 
-/* Read an object, and set *text to its text. */
 static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span_t *text)
 {
     text->begin = beginning(j);
@@ -33,7 +31,6 @@ static int object(plb_json_t *j, const plb_shape_t *shape, reader_t *r, plb_span
     return ret;
 }
 
-/* Check and skip the value at the cursor, and set *out to its text. */
 static int span_of_value(plb_json_t *j, plb_span_t *out)
 {
     out->begin = beginning(j);
@@ -74,7 +71,7 @@ static int entity_field(plb_json_t *j, int key, void *into)
     case E_ID:
         e->name.kind = PLB_VT_ID;
         return plb_json_id(j, "entity id", &e->name.id);
-    case E_SEQ_ID: /* if an entity has both numbers, its `id` is used */
+    case E_SEQ_ID: /* `id` has priority */
         ret = plb_json_id(j, "entity seq_id", &id);
         if (e->name.kind == PLB_VT_NAMELESS) {
             e->name.kind = PLB_VT_SEQ_ID;
@@ -119,7 +116,7 @@ static int entity(plb_json_t *j, reader_t *r, bool of_task, plb_vt_entity_t *out
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
-/* user_defined may hold anything.  Only numbers under known keys are read. */
+/* user_defined may hold anything; only numbers under known keys are read. */
 static int user_field(plb_json_t *j, int key, void *into)
 {
     static const char *const names[] = {

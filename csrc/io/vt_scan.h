@@ -2,8 +2,7 @@
  *
  * A scan is the index of one rank's text: the numbers of each task and communication, and their
  * positions in the text.  So a copy of the run can keep what the index does not contain (unknown
- * keys, digits of numbers, subphases, attributes, lb_iterations).  The text belongs to
- * the caller, and must live as long as the scan. */
+ * keys, digits of numbers, subphases, attributes, lb_iterations). */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +12,7 @@
 #include "base/err.h"
 #include "io/json.h"
 
-/* X(C name, text in the file).  The last entry stands for every other text. */
+/* X(C name, text in the file).  The last entry stands for other texts. */
 #define PLB_VT_ENTITY_TYPES(X)                                                                    \
     X(OBJECT, "object")                                                                           \
     X(NODE, "node")                                                                               \
@@ -31,7 +30,7 @@
     X(WRITE_SHARED, "WriteShared")                                                                \
     X(COMM_OTHER, "other")
 
-/* Names of the numeric fields in a task's user_defined that LBAF and vt know. */
+/* Numbers in a task's user_defined that LBAF and vt know. */
 #define PLB_VT_USER(X)                                                                            \
     X(shared_id)                                                                                  \
     X(shared_bytes)                                                                               \
@@ -56,12 +55,11 @@ enum {
         PLB_VT_N_USER
 };
 
-/* The identity of an entity: communications give only its type and id. */
+/* In communications, entities have only a type and an id. */
 typedef struct plb_vt_name {
     int64_t id;
     uint8_t type;
-    uint8_t kind; /* PLB_VT_ID, PLB_VT_SEQ_ID: the number is the text's "id" or "seq_id";
-                     PLB_VT_NAMELESS: the text has neither */
+    uint8_t kind; /* PLB_VT_ID, PLB_VT_SEQ_ID: the text's "id" or "seq_id"; else PLB_VT_NAMELESS */
 } plb_vt_name_t;
 
 enum { PLB_VT_ID, PLB_VT_SEQ_ID, PLB_VT_NAMELESS };
@@ -70,15 +68,15 @@ typedef struct plb_vt_entity {
     plb_vt_name_t name;
     bool migratable;
     int32_t home;
-    int64_t collection, objgroup; /* -1: the text has no such number */
-    plb_span_t index;             /* text of the array "index"; empty: there is none */
+    int64_t collection, objgroup; /* -1: none */
+    plb_span_t index;             /* text of the array "index"; empty: none */
 } plb_vt_entity_t;
 
 typedef struct plb_vt_task {
     plb_vt_entity_t entity;
     int32_t node;
     double time;
-    int64_t user; /* row of the task in scan.user, or -1 */
+    int64_t user; /* row in scan.user, or -1 */
     plb_span_t text, node_text;
 } plb_vt_task_t;
 
@@ -91,28 +89,25 @@ typedef struct plb_vt_comm {
 
 typedef struct plb_vt_phase {
     int64_t id;
-    /* the phase's tasks and comms in the scan: begin ... end - 1 */
-    int64_t task_begin, task_end, comm_begin, comm_end;
-    /* texts of the whole phase and of its two arrays; empty: there is none */
-    plb_span_t text, tasks_text, comms_text;
+    int64_t task_begin, task_end, comm_begin, comm_end; /* in the scan: begin ... end - 1 */
+    plb_span_t text, tasks_text, comms_text; /* of the phase and its two arrays; empty: none */
 } plb_vt_phase_t;
 
 typedef struct plb_vt_scan {
-    const char *text; /* not owned */
+    const char *text; /* borrowed; must live as long as the scan */
     size_t size;
-    char name[192]; /* name of the file, or the end of a long name; for error messages */
-    int64_t rank;   /* metadata.rank of the file; -1: it has none */
+    char name[192]; /* of the file, or its end; for error messages */
+    int64_t rank;   /* metadata.rank; -1: none */
     plb_span_t metadata, phases_text;
     int64_t n_phases, n_tasks, n_comms, n_user;
     int64_t phases_room, tasks_room, comms_room, user_room;
     plb_vt_phase_t *phases;
     plb_vt_task_t *tasks;
     plb_vt_comm_t *comms;
-    double (*user)[PLB_VT_N_USER]; /* numbers of user_defined; NAN: not recorded */
+    double (*user)[PLB_VT_N_USER]; /* from user_defined; NAN: not recorded */
 } plb_vt_scan_t;
 
-/** Make the index of one rank's text.  PLB_ERR_FORMAT: the message has file, byte, line and what
- * was expected. */
+/** Make the index of one rank's text.  PLB_ERR_FORMAT: see json.h. */
 int plb_vt_scan(plb_vt_scan_t *self, const char *text, size_t size, const char *name,
                 plb_err_t *err);
 void plb_vt_scan_free(plb_vt_scan_t *self);

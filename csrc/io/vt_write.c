@@ -22,7 +22,7 @@ static int add_move(plb_vt_plan_t *self, plb_vt_move_t move, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Compare two moves by destination, phase and kind, then by their order in the ranks' files. */
+/* By destination, phase and kind, then by the order in the ranks' files. */
 static int compare(const void *left, const void *right)
 {
     const plb_vt_move_t *a = left, *b = right;
@@ -39,8 +39,7 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* Index of the first move into file r with this phase and kind; if there is none, the index that
- * such a move would have. */
+/* Index of the first such move into file r, or where it would be. */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -62,13 +61,12 @@ static bool is_move(const plb_vt_plan_t *self, int64_t i, int32_t r, int64_t pha
            self->moves[i].comm == comm;
 }
 
-/* The state of planning.  `t`, `c`: the next task and communication of the run. */
+/* t, c: the next task and communication of the run. */
 typedef struct planner {
     plb_vt_plan_t *plan;
     const plb_vt_run_t *run;
     const int32_t *rank;
-    int32_t *was, *now; /* [n_entities] file of the entity's task in this phase: the old one, and
-                           the new one */
+    int32_t *was, *now; /* [n_entities] old and new file of the entity's task in this phase */
     int64_t t, c;
     plb_err_t *err;
 } planner_t;
@@ -111,7 +109,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        int32_t to = f; /* stays in this file if neither end has a task in this file */
+        int32_t to = f; /* if neither end has a task in this file */
         if (src >= 0 && self->was[src] == f) {
             to = self->now[src];
         } else if (dst >= 0 && self->was[dst] == f) {
@@ -146,7 +144,6 @@ static int plan_phase(planner_t *self, int64_t phase)
     return ret;
 }
 
-/* Begin with a plan in which all tasks and communications stay in their files. */
 static int stay(plb_vt_plan_t *self, int32_t f, plb_err_t *err)
 {
     const plb_vt_scan_t *file = self->files[f];
@@ -202,7 +199,7 @@ void plb_vt_plan_free(plb_vt_plan_t *self)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* A growing text.  After a failed allocation or an interrupt, it does not grow any more. */
+/* After a failed allocation or an interrupt, the text does not grow any more. */
 typedef struct out {
     char *text;
     size_t size, room;
@@ -265,10 +262,10 @@ static void put_element(const plb_vt_plan_t *self, out_t *out, int32_t f, int64_
     }
 }
 
-/* One of the two arrays of a phase (tasks or communications) in the file. */
+/* Tasks or communications of a phase in the file. */
 typedef struct list {
     bool comm;
-    plb_span_t text; /* text of the array; empty: the file does not have it */
+    plb_span_t text; /* text of the array; empty: none */
     int64_t begin, end, moves;
 } list_t;
 
@@ -299,8 +296,7 @@ static bool list_changes(const plb_vt_plan_t *self, int32_t r, int64_t phase, co
     return false;
 }
 
-/* Write an array: the elements that stay, then those that arrive, with the white space of the
- * file. */
+/* Write the elements that stay, then those that arrive, with the white space of the file. */
 static void put_list(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t phase,
                      const list_t *list)
 {
@@ -348,7 +344,7 @@ static void put_phase(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t 
         if (!list_changes(self, r, phase, list)) {
             continue;
         }
-        /* written with a comma, because more fields follow (at least `id`) */
+        /* with a comma, because more fields follow (at least `id`) */
         if (list->text.end == 0) {
             put(out, list->comm ? "\"communications\":" : "\"tasks\":", list->comm ? 17 : 8);
             put_list(self, out, r, phase, list);

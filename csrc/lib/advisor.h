@@ -9,11 +9,10 @@
 #include "lib/plan.h"
 #include "lib/settings.h"
 
-/* What the run record contains for each step, over all ranks: seconds, but `utilization` is a
- * fraction. */
+/* What the run record contains for each step, in seconds. */
 typedef struct plb_step_row {
-    double time, max, mean, idle, utilization, min;
-    double load; /* seconds: load of this rank */
+    double time, max, mean, idle, utilization, min; /* over all ranks; utilization: a fraction */
+    double load;                                    /* load of this rank */
 } plb_step_row_t;
 
 typedef struct plb_lib_advisor {
@@ -24,54 +23,46 @@ typedef struct plb_lib_advisor {
     plb_advisor_t core;
     plb_steps_t steps;
     bool ready; /* whether the environment was read, and options can no longer be set */
-    /* begun: whether plb_lib_advisor_begin was called; with_cells: whether steps end by
-     * pylb_advise_cells */
-    bool begun, with_cells;
-    bool over;           /* whether there are no more steps */
-    bool leaves;         /* whether plb_lib_advisor_begin_leaving was called */
+    bool begun, with_cells; /* plb_lib_advisor_begin was called; steps have cells */
+    bool over;              /* whether there are no more steps */
+    bool leaves;            /* whether plb_lib_advisor_begin_leaving was called */
     int64_t fingerprint; /* hash of the settings and of with_cells; must be equal on all ranks */
     plb_clock_t clock;   /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;   /* the group of ranks with the fewest cores per rank */
     int64_t step;        /* number of the next step */
     int64_t n_observed;  /* number of merged records that were observed */
-    /* the cells of the present step, during pylb_advise_cells; else NULL */
-    const pylb_cells *cells;
+    const pylb_cells *cells; /* cells of this step, during pylb_advise_cells; else NULL */
 
     /* What this rank has measured in the present step. */
     double work;      /* seconds of this rank's work */
     int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
-    int64_t moved_ns; /* nanoseconds of the redistributions in this step, as measured by pylb */
-    double cost;      /* seconds that the redistributions in this step have cost this rank, as
-                         measured by pylb or passed by the program */
+    int64_t moved_ns; /* ns: measured time of the redistributions in this step */
+    double cost;      /* seconds of these redistributions: measured, and passed by the program */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
 
     pylb_plan plan;    /* plan of the most recent step; plan.ranks is NULL: there is none */
-    int64_t *exported; /* [n_exported] owned: keys of the cells that the plan sends to other ranks,
-                          ascending */
+    int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
     int64_t n_exported;
 
-    bool asks; /* true: the trigger is a function of the program, so the ranks compare its answers;
-                  false: the trigger is one of pylb's */
+    bool asks; /* whether the trigger is the program's function: ranks then compare its answers */
     plb_step_row_t *row; /* [room] owned: the steps for the run record; n_rows are complete */
     int64_t n_rows, room;
 } plb_lib_advisor_t;
 
-/** Make an advisor of these ranks, and its handle.  The advisor owns `ranks` from now on, but not
- *  after an error. */
+/** Make an advisor of these ranks, and its handle.  It owns `ranks`, but not after an error. */
 PLB_SHARED int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err);
 
 /** Begin to close an open advisor: if this rank has made steps, tell the other ranks that it makes
- * no more.  Returns at once; plb_lib_advisor_close does the rest. */
+ * no more.  Returns at once; call plb_lib_advisor_close next. */
 PLB_SHARED int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err);
 
 /** Close an open advisor; called by pylb_advisor_close.  Collective. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 
-/** Close the handle and free the advisor, without ending its steps.  Call this if the steps have
- * ended, or if not all ranks could open an advisor.  Collective: a rank that could not open one
- * frees its transport instead. */
+/** Close the handle and free the advisor, if its steps have ended, or if not all ranks could open
+ * an advisor.  Collective: a rank that could not open one frees its transport instead. */
 PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 
 /** Return the advisor of a handle.  NULL with an error: the advisor was closed (PLB_ERR_STATE), or
@@ -79,7 +70,7 @@ PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
 
 /* Begin a function of pylb.h: declare `err`, the error of this thread, and `self`, the advisor of
- * the handle lb.  Returns the error if there is no such advisor. */
+ * the handle lb; return the error if there is none. */
 #define PLB_LIB_BEGIN(self, err, lb)                                                              \
     plb_err_t *err = plb_lib_error();                                                             \
     plb_lib_advisor_t *self = plb_lib_advisor_of((lb), err);                                      \
@@ -87,14 +78,12 @@ plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err);
         return err->code;                                                                         \
     }
 
-/** Read the environment, which overrides options.  Call this before the first call that measures
- * or ends a step. */
+/** Read the environment, which overrides options.  Call this before a step is measured or ends. */
 int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err);
 
 /** Make the settings final, and make the decider.  Call this before the first step ends.
  * Collective: a rank that has an error, or that closes its advisor before its first step, must
- * call this, too, so that no other rank waits for it.  After an error, self->steps.net is NULL if
- * this rank cannot end steps. */
+ * call this, too.  After an error, self->steps.net is NULL if this rank cannot end steps. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err);
 
 /** Whether pylb measures no time itself: the program measures, and passes all seconds. */
@@ -110,6 +99,6 @@ void plb_lib_end_moving(void *arg);
 /** Contribute for the last time, unless this rank has done so already.  Returns at once. */
 int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err);
 
-/** End the steps of this rank: contribute for the last time, and take the records that are still
- *  under way, also after an error.  Collective. */
+/** End the steps of this rank: contribute for the last time, and take the records under way, also
+ * after an error.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);

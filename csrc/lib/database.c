@@ -34,8 +34,7 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
     return PLB_OK;
 }
 
-/* X(array, its length): the arrays that a rank sends, in this order; each begins at a multiple of
- * 8 bytes. */
+/* X(array, its length): the arrays that a rank sends, in this order, padded to 8 bytes. */
 #define ARRAYS(X)                                                                                 \
     X(load, n)                                                                                    \
     X(key, n)                                                                                     \
@@ -71,7 +70,6 @@ static head_t head_of(const pylb_cells *c)
     return h;
 }
 
-/* Return the number of bytes that a rank sends: the head, and each array that is not NULL. */
 static int64_t wire_bytes(const pylb_cells *c)
 {
     int64_t size = (int64_t)sizeof(head_t);
@@ -209,8 +207,7 @@ static int allocate(database_t *self, const head_t *all, int p, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Copy the cells of rank r.  where[i]: the index of the rank's cell i when all cells are sorted by
- * key. */
+/* Copy the cells of rank r.  where[i]: index of the rank's cell i among all cells by key. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
     for (int64_t i = 0; i < c->n; i++) {
@@ -376,8 +373,7 @@ out:
     return ret;
 }
 
-/* Compute the answer on rank 0.  `wire` has the gathered cells; `tail` gets count[p], speed[p],
- * rank[n]. */
+/* Compute the answer on rank 0; `tail` gets its second part: count[p], speed[p], rank[n]. */
 static int answer(plb_transport_t *ranks, const question_t *question, const char *wire,
                   const int64_t *size, reply_t *reply, char **tail, plb_err_t *err)
 {

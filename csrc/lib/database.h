@@ -14,13 +14,12 @@ typedef struct plb_placed {
     int64_t migrations, bytes; /* number of cells of all ranks that move, and their bytes */
 } plb_placed_t;
 
-/** Check the counts of a rank's cells and edges, and that no required array is missing.  This does
- * not check the values in the arrays. */
+/** Check the counts of a rank's cells and edges, and that no required array is missing. */
 int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
 
 /** Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
- * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: true:
- * out->placing has the seconds that pylb itself needed; false: these are 0. */
+ * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: whether
+ * out->placing has the seconds that pylb itself needed, or 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
 
@@ -29,9 +28,8 @@ int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pyl
 int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                          double *gain, plb_err_t *err);
 
-/** Estimate the seconds of an LB step; the result is the same on all ranks.  Measure an LB step
- * that runs no strategy and moves nothing, and add the time to send all cells of the rank with the
- * most bytes through `network`.  Collective. */
+/** Estimate the seconds of an LB step: the measured time of one that runs no strategy and moves
+ * nothing, plus the time to send all cells of the rank with the most bytes.  Collective. */
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
                           const pylb_cells *cells, double *seconds, plb_err_t *err);
 

@@ -6,20 +6,18 @@
 #include "decide/advisor.h"
 #include "lib/registered.h"
 
-/* Largest number of receipts that a run without a record keeps: the earliest and the most recent
- * ones. */
-enum { MOST_RECEIPTS = 4096 };
+enum { MOST_RECEIPTS = 4096 }; /* a run without a record keeps at most this many */
 
-/* The strategies among which a decider chooses, with their parameters. */
+/* The strategies from which a decider chooses. */
 typedef struct candidates {
     plb_candidate_strategy_t *list; /* [n] owned */
     int32_t n;
     double *params; /* owned: the parameters of all strategies in the list, one after the other */
 } candidates_t;
 
-/* Return the number of strategies from which "auto" chooses, and list them in `out`, unless `out`
- * is NULL.  (Python's "auto" also chooses from distributed strategies, and from those of installed
- * libraries.)  *n_params: the number of parameters of all these strategies. */
+/* Count the strategies from which "auto" chooses, and list them in `out`, unless it is NULL.
+ * *n_params: the number of their parameters.  (Python's "auto" also chooses from distributed
+ * strategies, and from those of installed libraries.) */
 static int32_t count(const plb_strategy_t **out, int64_t *n_params)
 {
     int32_t n = 0;
@@ -67,8 +65,7 @@ static int list_one(candidates_t *self, const plb_strategy_t *strategy, const do
     return PLB_OK;
 }
 
-/* List the strategies of the settings; if the program passes no cells, the only one is the
- * program's own redistribution. */
+/* List the strategies of the settings; without cells, only the program's own redistribution. */
 static int list(candidates_t *self, const plb_settings_t *s, bool with_cells, plb_err_t *err)
 {
     return !with_cells           ? list_one(self, &plb_own_strategy, NULL, err)

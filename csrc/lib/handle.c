@@ -6,8 +6,8 @@
 
 static _Thread_local plb_err_t last;
 
-static _Atomic(plb_handle_t *) handles; /* a list of all handles that were ever opened, so that
-                                           tools which look for lost memory find them */
+/* all handles that were ever opened, for tools that look for lost memory */
+static _Atomic(plb_handle_t *) handles;
 
 plb_err_t *plb_lib_error(void)
 {

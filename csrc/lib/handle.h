@@ -1,5 +1,4 @@
-/* What all functions of pylb.h use: the error of the calling thread, and handles, which remember
- * that they were closed. */
+/* The error of the calling thread, and handles, which remember that they were closed. */
 #pragma once
 
 #include "base/err.h"
@@ -23,8 +22,7 @@ typedef struct plb_handle {
 
 int plb_handle_open(plb_handle_kind_t kind, void *content, plb_handle_t **out, plb_err_t *err);
 
-/** Return the content of a handle.  NULL with an error: the handle is NULL, closed or of
- *  another kind. */
+/** Return the content of a handle; NULL and an error if it is NULL, closed or of another kind. */
 void *plb_handle_content(const plb_handle_t *self, plb_handle_kind_t kind, plb_err_t *err);
 
 void plb_handle_close(plb_handle_t *self);

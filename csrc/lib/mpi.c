@@ -7,10 +7,9 @@ static int closing = MPI_KEYVAL_INVALID; /* key of an attribute of MPI_COMM_SELF
 static plb_handle_t *opened[64];         /* advisors of several ranks that may still be open */
 static int n_opened;
 
-/* MPI calls this function when MPI_Finalize deletes the attributes of MPI_COMM_SELF, which it does
- * first.  So a rank that ends without closing its advisors still leaves them, and no other rank
- * waits for it.  The rank first announces for each advisor that it leaves, and only then waits for
- * the other ranks, because these may be in a step of any advisor. */
+/* MPI_Finalize calls this first, when it deletes the attributes of MPI_COMM_SELF.  So no rank
+ * waits for a rank that ends without closing its advisors.  The rank announces for each advisor
+ * that it leaves before it waits for other ranks, which can be in a step of any advisor. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
 {
     (void)comm;

@@ -24,15 +24,13 @@ out:
     return ret;
 }
 
-/* The parameters of "auto". */
 static const plb_param_t auto_params[] = {
     PLB_SELECTION(PLB_PARAM_ROW){"alpha", "s", "cost of a message", 2e-6, 0.0, 1e30},
     {"beta", "s", "cost of a byte", 1e-10, 0.0, 1e30},
 };
 enum { ALPHA = PLB_N_SELECTION, BETA, N_AUTO };
 
-/* Place by the strategy that an advisor would choose for its first LB step.  (Python's
- * choose_and_place does the same.) */
+/* Place by the strategy that an advisor would choose first, as choose_and_place in Python. */
 static int place_auto(const plb_snapshot_t *in, const char *params, uint64_t seed, int32_t *rank,
                       plb_err_t *err)
 {

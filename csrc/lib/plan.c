@@ -76,8 +76,7 @@ int pylb_plan_counts(const pylb_plan *plan, int64_t *send, int64_t *receive)
 
 /* ---- migration ------------------------------------------------------------------------------ */
 
-/* Move one item for each cell.  failed: PLB_OK, or the code of an error of this rank; then all
- * ranks get an error. */
+/* Move one item for each cell.  failed: PLB_OK, or an error of this rank; then all ranks fail. */
 static int move_items(const pylb_plan *plan, int failed, const char *from, int64_t bytes, char *to,
                       plb_err_t *err)
 {
@@ -155,7 +154,6 @@ int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offse
     return ret;
 }
 
-/* What a migration of items of different sizes needs. */
 typedef struct sized {
     int64_t *send, *receive; /* like those of the plan, but they count elements instead of cells */
     char *wire;              /* the elements in the order in which they are sent */

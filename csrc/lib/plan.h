@@ -10,8 +10,7 @@ struct pylb_plan {
     int64_t n;               /* number of cells of this rank before the migration */
     int32_t *rank;           /* [n] owned: the new rank of each cell */
     plb_route_t route;       /* the order in which the cells are sent */
-    int64_t *send, *receive; /* [p + 1] owned; send[r]: index of the first cell that goes to rank
-                                r; receive[r]: index of the first cell that comes from rank r */
+    int64_t *send, *receive; /* [p + 1] owned: index of the first cell to, and from, each rank */
     int64_t migrations;      /* number of cells of all ranks that move */
     /* Called before and after each migration, to measure its time. */
     void (*begin)(void *arg);
@@ -19,8 +18,7 @@ struct pylb_plan {
     void *arg;
 };
 
-/** Make a plan that moves n cells to rank[n], which is copied.  receive[p]: number of cells that
- * come from each rank. */
+/** Make a plan that moves n cells to rank[n], and gets receive[p] cells from each rank. */
 int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err);
 void plb_plan_free(pylb_plan *self);

@@ -24,10 +24,9 @@
 !!
 !! Errors.  Each subroutine has an optional last argument `ierr`: 0 (pylb_ok) or one of the
 !! pylb_err_ constants; pylb_error() is the message.  If a call without `ierr` fails, it stops the
-!! program with that message, like `allocate` without `stat`.
+!! program with that message.
 !!
-!! Numbers.  Ranks count from 0, as in MPI.  Decisions count from 1.  Steps count from 0, as in
-!! reports.  Units are seconds and bytes.
+!! Numbers.  Ranks and steps count from 0, decisions from 1.  Units are seconds and bytes.
 module pylb
    use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, &
       c_int, c_int8_t, c_int32_t, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
@@ -78,7 +77,7 @@ module pylb
       logical :: rebalance = .false.                    !< false: nothing has to move
       integer(c_int64_t) :: n = 0                       !< number of cells that this rank will have
       integer(c_int64_t) :: migrations = 0              !< number of cells of all ranks that move
-      integer(c_int32_t), pointer :: rank(:) => null()  !< new rank of each cell, from 0
+      integer(c_int32_t), pointer :: rank(:) => null()  !< new rank of each cell
       type(c_ptr), private :: handle = c_null_ptr
       integer(c_int), private :: n_ranks = 0
    contains
@@ -95,7 +94,7 @@ module pylb
 
    !> A decision and its result.
    type :: pylb_receipt
-      integer(c_int64_t) :: iteration = 0     !< the step after which the decision was made, from 0
+      integer(c_int64_t) :: iteration = 0     !< the step after which the decision was made
       logical :: rebalanced = .false.         !< true: an LB step took place; false: none
       character(:), allocatable :: strategy   !< strategy of the LB step, or ""
       character(:), allocatable :: reason     !< reason of the decision, in words
@@ -278,8 +277,7 @@ module pylb
    end interface
 
    !> Where the items of each cell begin, before and after a migration.  n: number of items after
-   !! the migration.  sized: true: cells have different numbers of items; false: each cell has
-   !! one item.
+   !! the migration.  sized: whether cells have different numbers of items, or one each.
    type :: offsets_t
       logical :: sized
       integer(c_int64_t) :: n
@@ -485,7 +483,6 @@ contains
       call finish(c_rebalanced(self%handle, seconds), ierr)
    end subroutine rebalanced
 
-   !> Get the number of decisions and of LB steps so far.
    subroutine advisor_counts(self, decisions, lb_steps, ierr)
       class(pylb_advisor), intent(in) :: self
       integer(c_int64_t), intent(out) :: decisions, lb_steps
@@ -592,7 +589,7 @@ contains
       end if
    end function match
 
-   !> Find where the items of each cell begin; false after an error.
+   !> Set `o`; false after an error.
    logical function has_offsets(self, n, count, o, ierr)
       class(pylb_plan), intent(in) :: self
       integer, intent(in) :: n

@@ -12,11 +12,11 @@
  *
  * Errors.  Every function that can fail returns PYLB_OK (0) or a negative code; pylb_error() has
  * the message.  A call that fails changes nothing, unless its comment says so.  No function calls
- * exit or abort.  The only output is a line on standard error if a rank has waited ten seconds for
- * the other ranks, or if ranks share cores.  Compilers warn if a returned code is ignored.
+ * exit or abort.  Compilers warn if a returned code is ignored.  pylb prints only a line on
+ * standard error if a rank has waited ten seconds for the other ranks, or if ranks share cores.
  *
- * Handles (pylb_advisor, pylb_trigger) are opaque.  A call with a closed handle is safe: it
- * returns PYLB_ERR_STATE.  Use a handle from only one thread at a time.
+ * Handles (pylb_advisor, pylb_trigger).  A call with a closed handle returns PYLB_ERR_STATE.  Use
+ * a handle from only one thread at a time.
  *
  * "Collective" means: called by all ranks of the communicator, in the same order. */
 #ifndef PYLB_H
@@ -58,7 +58,7 @@ enum pylb_code {
     PYLB_ERR_INFEASIBLE = -5,  /* no placement satisfies the constraints */
     PYLB_ERR_FORMAT = -6,      /* a file is damaged or cannot be written */
     PYLB_ERR_MPI = -7,         /* MPI reported an error */
-    PYLB_ERR_INTERRUPTED = -8, /* interrupted */
+    PYLB_ERR_INTERRUPTED = -8, /* interrupted by a signal */
     PYLB_ERR_CALLBACK = -9,    /* the user's own function failed */
     PYLB_ERR_STATE = -10,      /* called in the wrong state, or the ranks' states differ */
     PYLB_ERR_MISSING = -11,    /* an optional part is absent */
@@ -94,17 +94,16 @@ PYLB_API const char *pylb_version(void);
  *             pylb_rebalance_end(lb);
  *         }
  *     }
- *     pylb_advisor_close(&lb);
- */
+ *     pylb_advisor_close(&lb); */
 typedef struct pylb_advisor pylb_advisor;
 
 /** Make an advisor for a program of one rank. */
 PYLB_CALL int pylb_advisor_create(pylb_advisor **lb);
 
 #ifdef MPI_VERSION
-/** Make an advisor for the ranks of `comm`; it uses its own duplicate of `comm`.  Collective.
+/** Make an advisor for the ranks of `comm`; it uses a duplicate of `comm`.  Collective.
  *  PYLB_ERR_STATE: MPI is not initialised or already finalised, or 64 such advisors are open;
- *  PYLB_ERR_VALUE: the communicator is MPI_COMM_NULL. */
+ *  PYLB_ERR_VALUE: `comm` is MPI_COMM_NULL. */
 PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
 #endif
 
@@ -112,33 +111,30 @@ PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
  * of a type(MPI_Comm).  Collective.  Only in libpylb_mpi. */
 PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
-/** Set an option before the first step, i.e. before any call that measures or ends a step, to the
- * same value on all ranks.
+/** Set an option to the same value on all ranks, before any call that measures or ends a step.
  *
  *      strategy    where cells go: a name that pylb_strategy_name returns, or "auto" (default),
- *                  which chooses one of pylb's own strategies for each LB step, always a central
- *                  one: rank 0 sees all cells
+ *                  which chooses one of pylb's own strategies for each LB step; rank 0 computes
+ *                  the placement of all cells
  *      trigger     when to rebalance: a name that pylb_trigger_name returns; default "auto"
  *      every       number of steps from one LB step to the next (instead of a trigger)
  *      mode        "on" (default), or "off": measure only
- *      lag         number of steps: a rank waits only for ranks that are more than this many
- *                  steps behind; default 0
+ *      lag         a rank waits only for ranks that are more than this many steps behind;
+ *                  default 0
  *      steps       number of steps that the program will make, if it is known
  *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every`, the trigger "periodic" or a trigger of your own is used
- *      unlike      "yes" or "no": whether ranks may differ in speed, which is then learned from
- *                  the times of cells on different ranks; default: yes if pylb chooses both the
- *                  strategy and when to rebalance, and `lag` is 0
+ *      unlike      "yes" or "no": whether to learn the ranks' speeds from the times of cells on
+ *                  different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0
  *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
  *                  default "0 0": only loads count
  *      clock       what pylb_start and pylb_stop measure: "auto" (default), elapsed time without
  *                  the time that the rank waited for a core because other processes used it
- *                  (Linux); "wall", elapsed time; "cpu", processor time; "none": they measure
- *                  nothing, and the program passes all seconds, by pylb_work, the loads of cells
- *                  and pylb_rebalanced
+ *                  (Linux); "wall", elapsed time; "cpu", processor time; "none", nothing: the
+ *                  program passes all seconds by pylb_work, loads of cells and pylb_rebalanced
  *      seed        seed of strategies that draw random numbers; default 0
  *      record      path of a run record (".json"), written when the advisor is closed
- *      strategy.X, trigger.X   the parameter X of the strategy or of the trigger
+ *      strategy.X, trigger.X   a parameter X, checked when the first step ends
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
  *  what the program sets.  A strategy or trigger from the environment has its default parameters.
@@ -149,61 +145,52 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
 /** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes
- * reductions under way, and writes the record.  The advisor is closed even if one of these fails.
- * If there are several advisors, all ranks close them in the same order; otherwise ranks may wait
- * for each other forever.
- * If other ranks go on with steps, they get PYLB_ERR_STATE.  MPI_Finalize closes advisors that are
- * still open, in the same way, in the order in which they were made. */
+ * reductions under way, and writes the record.  The advisor is closed even if this fails.  All
+ * ranks must close several advisors in the same order, or they may wait for each other forever.
+ * Ranks that go on with steps get PYLB_ERR_STATE.  MPI_Finalize closes advisors that are still
+ * open, in the same way, in the order in which they were made. */
 PYLB_CALL int pylb_advisor_close(pylb_advisor **lb);
 
 /** Get the rank of this process and the number of ranks.  Either pointer may be NULL.  Local. */
 PYLB_CALL int pylb_advisor_rank(const pylb_advisor *lb, int *rank, int *n_ranks);
 
-/* Measure the seconds of this rank's work in the step.  If the work has several parts, the seconds
- * of all parts are added.  Local.  PYLB_ERR_STATE: pylb_start was called twice without pylb_stop,
- * or pylb_stop without pylb_start. */
+/* Measure the seconds of this rank's work in the step; several measurements are added.  Local.
+ * PYLB_ERR_STATE: pylb_start twice without pylb_stop, or pylb_stop without pylb_start. */
 PYLB_CALL int pylb_start(pylb_advisor *lb);
 PYLB_CALL int pylb_stop(pylb_advisor *lb);
 
-/** Add seconds to this rank's work in the step, instead of pylb_start and pylb_stop, or in
- * addition to them.  Local. */
+/** Add seconds to this rank's work in the step.  Local. */
 PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 
-/** End a step, and get whether to rebalance now.  *rebalance is 1 if the program has to
- * redistribute its data now, else 0; the same on all ranks.  Collective: it begins one
- * nonblocking reduction, and waits for its result; with a lag, it waits for the result of the
- * step `lag` steps before.  PYLB_ERR_STATE: the ranks are in different steps or have different
- * options, or a rank has closed its advisor or failed; then there are no more steps, and the
- * advisor can only be closed. */
+/** End a step.  *rebalance is 1 if the program has to redistribute its data now, else 0; the same
+ * on all ranks.  Collective: it begins one nonblocking reduction, and waits for the result of the
+ * step `lag` steps before, by default of this step.  PYLB_ERR_STATE: the ranks are in different
+ * steps or have different options, or a rank has closed its advisor or failed; then there are no
+ * more steps, and the advisor can only be closed. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
-/* Call these functions before and after the redistribution that was advised: the time between the
- * two calls is its cost.  Local. */
+/* Call these before and after the advised redistribution: the time between is its cost.  Local. */
 PYLB_CALL int pylb_rebalance_begin(pylb_advisor *lb);
 PYLB_CALL int pylb_rebalance_end(pylb_advisor *lb);
 
-/** Report that this rank has redistributed its data, and add seconds to the cost.  Call this
- * instead of pylb_rebalance_begin and pylb_rebalance_end, or in addition to them.  Local.  After a
+/** Report that this rank has redistributed its data, and add seconds to the cost.  Local.  After a
  * plan for cells with keys, pylb looks at the keys instead: this rank has carried out the plan if
  * at least half of the cells that it had to send to other ranks are gone in the next step. */
 PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 
-/* The cells of a rank.  Call pylb_cells_init, then set what you have.  Every array belongs to the
- * caller; pylb reads it during the call, and does not change it.  All ranks must give the same
- * kinds of arrays. */
+/* The cells of a rank.  Call pylb_cells_init, then set what you have.  The arrays belong to the
+ * caller; pylb only reads them, during the call.  All ranks must give the same kinds of arrays. */
 typedef struct pylb_cells {
     size_t size;           /* size of this struct; set by pylb_cells_init */
     int64_t n;             /* number of cells of this rank */
     const double *load;    /* [n] seconds of each cell in this step; required */
-    const int64_t *key;    /* [n] a number for each cell, unique over all ranks; or NULL: all cells
-                            * are numbered from 0, in the order of the ranks */
+    const int64_t *key;    /* [n] unique over all ranks; NULL: 0, 1, ... in order of the ranks */
     const int64_t *bytes;  /* [n] bytes that a migration sends, or NULL */
     const int64_t *memory; /* [n] bytes that a cell occupies, or NULL */
     const uint8_t *fixed;  /* [n] 1: must stay, 0: may move; NULL: all 0 */
     const double *coords;  /* [3 n] coordinates, or NULL */
-    int64_t n_edges; /* number of messages (edges) that this rank's cells send in a step; edges
-                        need `key` */
-    const int64_t *src, *dst; /* [n_edges] keys of sender and receiver */
+    int64_t n_edges;       /* number of messages (edges) of this rank's cells in a step */
+    const int64_t *src, *dst; /* [n_edges] keys of sender and receiver; they need `key` */
     const double *edge_bytes; /* [n_edges] bytes of each message */
 } pylb_cells;
 
@@ -213,23 +200,20 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
 /* A plan: the new rank of each cell. */
 typedef struct pylb_plan pylb_plan;
 
-/** End a step, and get whether to rebalance now, and where each cell goes.  *plan is NULL if
- * nothing has to move; otherwise it belongs to the advisor and is valid until the next step.  The
- * load of this rank is the sum of its cells' loads.  Collective.  End either all steps by this
- * function, or all by pylb_advise.  PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30;
- * PYLB_ERR_KEY: two cells have the same key, or an edge has a key that no cell has (checked only
- * when rank 0 gathers the cells).  If a rank has an error, all ranks get one. */
+/** End a step, and get where each cell goes.  *plan is NULL if nothing has to move; otherwise it
+ * belongs to the advisor and is valid until the next step.  The load of this rank is the sum of
+ * its cells' loads.  Collective.  End either all steps by this function, or all by pylb_advise.
+ * PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30.  PYLB_ERR_KEY: two cells have the
+ * same key, or an edge has a key that no cell has (checked only when rank 0 gathers the cells).
+ * If a rank has an error, all ranks get one. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
-/** Return rank[n], the new rank of each cell, in the caller's order; NULL if plan is NULL or of an
- * earlier step.  Local. */
+/* The next three calls are local.  They return NULL or 0 if plan is NULL or of an earlier step. */
+/** Return rank[n], the new rank of each cell, in the caller's order. */
 PYLB_API const int32_t *pylb_plan_rank(const pylb_plan *plan);
-
-/** Return how many cells this rank will have after the migration; 0 if plan is NULL or of an
- * earlier step.  Local. */
+/** Return how many cells this rank will have after the migration. */
 PYLB_API int64_t pylb_plan_n(const pylb_plan *plan);
-
-/** Return how many cells of all ranks move; 0 if plan is NULL or of an earlier step.  Local. */
+/** Return how many cells of all ranks move. */
 PYLB_API int64_t pylb_plan_migrations(const pylb_plan *plan);
 
 /** Get how many cells this rank sends to each rank, send[n_ranks], and gets from each rank,
@@ -243,8 +227,7 @@ PYLB_CALL int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes,
 
 /** Move items of different sizes: cell i has the elements offset[i] ... offset[i + 1] - 1, of
  * `bytes` bytes each.  First call pylb_plan_offsets, which fills new_offset[pylb_plan_n + 1].
- * Then allocate new_offset[pylb_plan_n] elements and call pylb_plan_migrate_sized.  Both are
- * collective. */
+ * Then allocate new_offset[pylb_plan_n] elements and call pylb_plan_migrate_sized.  Collective. */
 PYLB_CALL int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offset);
 PYLB_CALL int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *offset,
                                       size_t bytes, void *to, const int64_t *new_offset);
@@ -256,26 +239,22 @@ typedef struct pylb_receipt {
     const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* the reason of the decision, in words */
     double max, mean;         /* seconds: loads of the ranks in that step */
-    double before, predicted; /* max/mean before the LB step, and expected max/mean after it; NAN:
-                                 unknown */
+    double before, predicted; /* max/mean before the LB step; expected after it (NAN: unknown) */
     double cost;              /* seconds of the LB step; 0: there was none */
     double gain;              /* seconds that the LB step has saved so far; NAN: not known yet */
     int64_t migrations;       /* cells that moved */
 } pylb_receipt;
 
-/** Get the number of decisions and of LB steps so far.  Either pointer may be NULL.  Local.  In a
- * long run without a record, at most 4096 decisions are kept and counted: the earliest and the
- * most recent ones. */
+/** Get the number of decisions and of LB steps so far.  Either pointer may be NULL.  Local.  A run
+ * without a record keeps and counts at most 4096 decisions: the earliest and the most recent. */
 PYLB_CALL int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_steps);
 
-/** Get the receipt of decision i (from 0).  Its texts are valid as long as the advisor is open.
- * Local. */
+/** Get the receipt of decision i (from 0).  Its texts are valid while `lb` is open.  Local. */
 PYLB_CALL int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt);
 
 /* ---- placement ------------------------------------------------------------------------------ */
 
-/* The load database: all objects of all ranks.  Call pylb_snapshot_init, then set what you have.
- */
+/* The load database: objects of all ranks.  Call pylb_snapshot_init, then set what you have. */
 typedef struct pylb_snapshot {
     size_t size; /* size of this struct; set by pylb_snapshot_init */
     int64_t n_objects;
@@ -289,8 +268,7 @@ typedef struct pylb_snapshot {
     const double *coords;      /* [3 n_objects] coordinates, or NULL */
     int64_t n_edges;           /* number of edges: messages of a step from object to object */
     const int32_t *edge_src, *edge_dst; /* [n_edges] indices of objects */
-    /* [n_edges] bytes, and number, of the messages of each edge; edge_messages may be NULL: each
-     * edge is one message */
+    /* [n_edges] bytes and number of messages of each edge; edge_messages NULL: one message */
     const double *edge_bytes, *edge_messages;
     const double *speed;         /* [n_ranks] speed of each rank; NULL: all speeds are 1 */
     const double *background;    /* [n_ranks] seconds of other work, or NULL */
@@ -302,10 +280,10 @@ typedef struct pylb_snapshot {
 PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 
 /** Compute rank[n_objects], the new rank of each object.  strategy: a name that pylb_strategy_name
- * returns, or "auto": the one that an advisor would choose for its first LB step.  `params`:
- * "name=value name=value"; NULL: defaults.  "auto" has parameters for the
- * choice (imbalance, utilization, communication, tolerance, dearer, again), and alpha and beta,
- * the seconds per message and per byte (defaults: 2e-6 and 1e-10).  Local. */
+ * returns, or "auto": the one that an advisor would choose for its first LB step.  params:
+ * "name=value name=value"; NULL: defaults.  "auto" has parameters for the choice (imbalance,
+ * utilization, communication, tolerance, dearer, again), and alpha and beta, the seconds per
+ * message and per byte (defaults: 2e-6 and 1e-10).  Local. */
 PYLB_CALL int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                          uint64_t seed, int32_t *rank);
 
@@ -318,22 +296,19 @@ typedef struct pylb_metrics {
     double max_over_mean;       /* max/mean; 1 is perfect */
     double percent;             /* 100 (max/mean - 1) */
     double efficiency;          /* mean/max */
-    double idle_mean, idle_max; /* seconds: idle_mean: mean over the ranks of max - time; idle_max:
-                                   max - min */
+    double idle_mean, idle_max; /* seconds: mean over the ranks of max - time; max - min */
 } pylb_metrics;
 
 /** Compute the imbalance metrics of time[n], n >= 1.  Local. */
 PYLB_CALL int pylb_metrics_of(const double *time, int32_t n, pylb_metrics *metrics);
 
-/** Return the name of strategy i = 0, 1, ...; pylb_strategy_help: what it does, in words.  NULL
- * after the last strategy. */
+/** Return the name of strategy i = 0, 1, ..., or what it does; NULL after the last strategy. */
 PYLB_API const char *pylb_strategy_name(int i);
 PYLB_API const char *pylb_strategy_help(int i);
 
 /* ---- triggers ------------------------------------------------------------------------------- */
 
-/* A trigger says when to rebalance.  This interface is for a program that reduces its own
- * statistics. */
+/* A trigger says when to rebalance, here for a program that reduces its own statistics. */
 typedef struct pylb_trigger pylb_trigger;
 
 /** Make a trigger; `params` as in pylb_place. */
@@ -342,52 +317,49 @@ PYLB_CALL int pylb_trigger_create(const char *name, const char *params, pylb_tri
 /** Close the trigger, and set *trigger to NULL; does nothing if *trigger is NULL. */
 PYLB_CALL int pylb_trigger_close(pylb_trigger **trigger);
 
-/** Set what is known before the run: n, the number of iterations, which count from 0 (n negative:
- * unknown), and the expected seconds of an LB step (NAN: unknown). */
+/** Set what is known before the run: n, the number of iterations (negative: unknown), and the
+ * expected seconds of an LB step (NAN: unknown). */
 PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost);
 
-/** Observe an iteration: maximum and mean of the ranks' loads in seconds.  *rebalance is 1 if the
- *  program should rebalance now, else 0. */
+/** Observe an iteration (from 0): maximum and mean of the ranks' loads in seconds.  *rebalance is
+ * 1 if the program should rebalance now, else 0. */
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 
-/** Report an LB step at the end of `iteration`: its cost in seconds, and the max/mean that it
- *  left. */
+/** Report an LB step at the end of `iteration`: its seconds, and the max/mean that it left. */
 PYLB_CALL int pylb_trigger_balanced(pylb_trigger *trigger, int64_t iteration, double cost,
                                     double max_over_mean);
 
 /** Return the reason of the most recent answer, in words; NULL if the handle is invalid. */
 PYLB_API const char *pylb_trigger_reason(const pylb_trigger *trigger);
 
-/** Return the name of trigger i = 0, 1, ...; pylb_trigger_help: what it does, in words.  NULL
- * after the last trigger. */
+/** Return the name of trigger i = 0, 1, ..., or what it does; NULL after the last trigger. */
 PYLB_API const char *pylb_trigger_name(int i);
 PYLB_API const char *pylb_trigger_help(int i);
 
 /* ---- strategies and triggers of your own ---------------------------------------------------- */
 
-/** A strategy: writes rank[n_objects], the new rank of each object, and returns 0, or another
- * number if it has failed.  The same snapshot and seed must give the same placement. */
+/** A strategy: writes rank[n_objects], the new rank of each object; returns 0, or another number
+ * if it has failed.  The same snapshot and seed must give the same placement. */
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy under a new name.  In this process it can then be used like all others.
- * The name is copied.  Do not call this while other threads use the library. */
+/** Register a strategy for this process under a new name, which is copied.  Do not call this while
+ * other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
 /* What has happened since the last LB step, for a trigger of your own.  Boulmier 2021 has the
  * letters tau (here n), u and U. */
 typedef struct pylb_cycle {
-    int64_t n; /* number of iterations */
-    /* seconds: max - mean of the present iteration; sum of max - mean over all n iterations */
-    double u, U;
-    double max, mean; /* seconds: largest and mean load of the present iteration */
+    int64_t n;        /* number of iterations */
+    double u, U;      /* seconds: max - mean of this iteration; sum over all n iterations */
+    double max, mean; /* seconds: largest and mean load of this iteration */
     double cost;      /* seconds of an LB step; NAN: not known */
 } pylb_cycle;
 
 /** A trigger: returns 1 to rebalance, 0 to go on, another number if it has failed.  It must return
- * the same on all ranks, so it may use only the cycle and `user`.  The ranks of an advisor compare
- * their answers in each step.  If the answers differ, or if the trigger has failed on a rank, all
+ * the same on all ranks, so it may use only the cycle and `user`.  In each step the ranks of an
+ * advisor compare their answers.  If these differ, or if the trigger has failed on a rank, all
  * ranks get the error, and there are no more steps. */
 typedef int (*pylb_trigger_fn)(const pylb_cycle *cycle, void *user);
 

@@ -13,8 +13,8 @@
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* JSON has neither NaN nor infinity.  NaN becomes null.  Infinity becomes a number that is too
- * large for a double, which readers convert to infinity. */
+/* JSON has neither NaN nor infinity.  NaN becomes null, infinity a number too large for a double,
+ * which readers convert to infinity. */
 static void put_number(FILE *f, double x)
 {
     if (isnan(x)) {
@@ -184,8 +184,7 @@ static void put_record(FILE *f, const plb_lib_advisor_t *self, const double *loa
     fputs("]}\n", f);
 }
 
-/* Create a file with a random name in the folder of `path`: no other user can have put a link
- * under this name. */
+/* Create a file beside `path`, with a random name, under which nobody can have put a link. */
 static FILE *new_beside(const char *path, char *part, size_t size)
 {
     uint64_t random;
@@ -204,8 +203,7 @@ static FILE *new_beside(const char *path, char *part, size_t size)
     return out;
 }
 
-/* Write under a temporary name, then rename, so that a file under the final name is always
- * complete. */
+/* Write under a temporary name, then rename: so a file under the final name is complete. */
 static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -232,7 +230,6 @@ out:
     return ret;
 }
 
-/* Copy the loads of this rank in all steps. */
 static int loads_of(const plb_lib_advisor_t *self, double **out, plb_err_t *err)
 {
     PLB_PASS_NEW(*out, self->n_rows);

@@ -81,8 +81,7 @@ static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const p
                                 self->name, code);
 }
 
-/* Observe an iteration by calling the user's function.  The function is in the own_t that contains
- * *self->kind. */
+/* Call the user's function, which is in the own_t that contains *self->kind. */
 static void observe_own(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)
 {
     const own_t *own = (const own_t *)((const char *)self->kind - offsetof(own_t, kind));

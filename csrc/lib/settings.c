@@ -91,14 +91,12 @@ static int set_lag(plb_settings_t *self, const char *option, const char *value, 
     return PLB_OK;
 }
 
-/* Set the seed, or the number of steps. */
 static int set_count(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int64_t *out = strcmp(option, "seed") == 0 ? &self->seed : &self->steps;
     return plb_option_count(option, value, 0, out, err);
 }
 
-/* Set give_up or unlike. */
 static int set_flag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     bool flag;
@@ -144,8 +142,7 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
     return copy_text(value, &self->record, err);
 }
 
-/* Keep a parameter "strategy.X" or "trigger.X".  plb_settings_close checks it, when strategy and
- * trigger are known. */
+/* Keep a parameter until strategy and trigger are known; plb_settings_close then checks it. */
 static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -191,14 +188,12 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* PYLB_TRIGGER may be a number n: then it sets the option `every`, and an LB step follows every
- * n-th step. */
+/* If PYLB_TRIGGER is a number, it sets the option `every`. */
 static const char *option_of(const char *option, const char *value)
 {
     return strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : option;
 }
 
-/* Drop the parameters option.X that the program has set. */
 static void drop_params(plb_settings_t *self, const char *option)
 {
     int kept = 0;
@@ -228,8 +223,7 @@ int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Return the table of the parameters that "strategy.X" sets: those of the strategy, or of the
- * selection for "auto". */
+/* Return the parameters that "strategy.X" sets; for "auto", those of the selection. */
 static const plb_param_t *strategy_table(const plb_settings_t *self, int *n, const char **name)
 {
     const plb_strategy_t *s = self->strategy;
@@ -275,8 +269,7 @@ bool plb_settings_learns(const plb_settings_t *self)
     return self->unlike < 0 ? chosen_by_pylb && self->lag == 0 : self->unlike;
 }
 
-/* Only LB steps of the trigger "auto" are checked: any other trigger is the user's choice, which
- * is never overruled. */
+/* Only LB steps of the trigger "auto" are checked: a trigger of the user is never overruled. */
 bool plb_settings_watches(const plb_settings_t *self)
 {
     return plb_settings_learns(self) && strcmp(self->trigger->name, "auto") == 0 && self->lag == 0;

@@ -9,28 +9,24 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; strategy_params are those of the strategy, or of the
-     * selection (decide/select.h) if the strategy is "auto" */
+    /* owned; set by plb_settings_close; strategy_params of "auto": of the selection (select.h) */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
-    int64_t every;            /* number of steps from one LB step to the next; 0: the trigger
-                                 decides */
+    int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
-    char **option, **value; /* [n] owned: names ("strategy.X" or "trigger.X") and values of the
-                               parameters, in the order in which they were set */
+    char **option, **value; /* [n] owned: "strategy.X" or "trigger.X", and its value; in order */
     int n;
 } plb_settings_t;
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err);
 void plb_settings_free(plb_settings_t *self);
 
-/** Set an option.  PLB_ERR_KEY: unknown option or name; PLB_ERR_VALUE: the option does not take
- * this value. */
+/** Set an option; errors: see pylb_advisor_set. */
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
 /** Let the environment override options.  A strategy or trigger from the environment has its
@@ -43,8 +39,7 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 /** Whether to stop LB steps while they cost more than they save. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether to learn the ranks' speeds.  (Python's Advisor has the same rule, and the same rule for
- * plb_settings_watches.) */
+/** Whether to learn the ranks' speeds.  Here and below, Python's Advisor has the same rules. */
 bool plb_settings_learns(const plb_settings_t *self);
 
 /** Whether to check that the most recent LB step has achieved what it predicted (promise.h). */

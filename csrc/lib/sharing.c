@@ -2,19 +2,16 @@
 
 #include "base/mem.h"
 
-/* What a rank contributes. */
 typedef struct share {
     plb_cores_t cores;
     int64_t lag;
 } share_t;
 
-/* What rank 0 answers. */
 typedef struct answer {
     plb_crowd_t crowd;
     int64_t lag;
 } answer_t;
 
-/* Compare all ranks, on rank 0. */
 static int compare(const share_t *all, int32_t p, answer_t *out, bool *capped, plb_err_t *err)
 {
     int ret = PLB_OK;

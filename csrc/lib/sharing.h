@@ -1,5 +1,4 @@
-/* What the ranks of an advisor tell each other before their first step: their cores
- * (base/cores.h), and their lag. */
+/* What ranks tell each other before the first step: their cores (base/cores.h) and lags. */
 #pragma once
 
 #include "base/cores.h"

@@ -20,9 +20,7 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* Find out whether this rank has carried out the previous plan, whatever the program has reported.
- * The plan counts as carried out if at least half of the cells that this rank had to send away are
- * no longer here. */
+/* Check by the cells' keys whether this rank has carried out the plan: see pylb_rebalanced. */
 static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
     int64_t here = 0;
@@ -94,7 +92,6 @@ static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out,
     return PLB_OK;
 }
 
-/* Return the error that says why there are no more steps. */
 static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
@@ -128,8 +125,7 @@ static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Estimate the cost of the first LB step if pylb chooses the strategy.  (Python's Advisor does the
- * same.) */
+/* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     double cost;
@@ -164,8 +160,8 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
 }
 
-/* The answer of a rank's trigger.  It is sent as the length (0, 1 or 2 bytes) of a message, so
- * that the gather's table of sizes tells every rank all answers. */
+/* The answer of a rank's trigger, sent as the length (0, 1 or 2 bytes) of a message: the gather's
+ * sizes then tell every rank all answers. */
 enum { GO_ON, LB_STEP, FAILED };
 
 /* Compare the answers of all ranks.  Collective. */
@@ -196,8 +192,7 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
 }
 
 /* Ask the decider.  If the trigger is a function of the program, also compare the answers of all
- * ranks, because ranks with different answers would wait for each other without end.  (pylb's own
- * triggers give the same answer on all ranks.)  Collective. */
+ * ranks: ranks with different answers would wait for each other forever.  Collective. */
 static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     int ret = ask_decider(self, ask, err);
@@ -291,8 +286,7 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
     return PLB_OK;
 }
 
-/* Do all that the end of a step needs except making the plan.  `failed`: PLB_OK, or the code of an
- * error in this rank's arguments. */
+/* End a step, without making a plan.  failed: PLB_OK, or an error in this rank's arguments. */
 static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
                 plb_ask_t *ask, plb_err_t *err)
 {
@@ -425,8 +419,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-            /* No comparison of the ranks' answers: the answer has no effect any more, and other
-             * ranks may not have left. */
+            /* the answers are not compared: they have no effect, and other ranks may still run */
             PLB_THEN(ask_decider(self, &ask, err));
             plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }

@@ -72,8 +72,7 @@ void plb_lib_end_moving(void *arg)
     add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
 }
 
-/* Do not measure a migration between pylb_rebalance_begin and pylb_rebalance_end: the time between
- * these two calls already includes the migration. */
+/* Measures nothing: pylb_rebalance_begin and pylb_rebalance_end include the migration. */
 static void no_clock(void *arg)
 {
     ((plb_lib_advisor_t *)arg)->rebalanced = true;

@@ -52,8 +52,8 @@ out:
 
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err)
 {
-    double *cpu = NULL, *comm = NULL; /* comm[v]: sum of the communication powers of those children
-                                         of place v that can compute */
+    /* comm[v]: sum of the communication powers of those children of place v that can compute */
+    double *cpu = NULL, *comm = NULL;
     int ret = check(self, err);
     if (ret == PLB_OK && !(w_comm >= 0.0 && w_comm <= 1.0)) {
         ret = PLB_FAIL(err, PLB_ERR_VALUE, "w_comm is %g: expected 0 ... 1", w_comm);

@@ -10,22 +10,18 @@
 typedef struct plb_drum {
     int64_t n;
     const int32_t *parent;
-    const double *cpu; /* p_n: computing power.  Only the values of leaves are used; these are 0 or
-                          more, and at least one is above 0. */
-    /* c_n: communication power, 0 or more; NaN: unknown, usually for all children of a place */
-    const double *comm;
+    const double *cpu;  /* p_n: computing power, 0 or more, not all 0; used only for leaves */
+    const double *comm; /* c_n: communication power, 0 or more; NaN: unknown */
 } plb_drum_t;
 
 /** Compute power[n]: the root has 1, and each place divides its power among its children,
  *    power_n = pp_n (w_comm c_n / sum c_j + w_cpu p_n / sum p_j),  w_cpu = 1 - w_comm.
  *  Here pp_n is the power of n's parent, and j runs over the children of this parent.  The p of an
- *  inner place is the sum over its leaves; the sum of c leaves out children without computing
- *  power.  (Devine's slide sums over a whole level, which loses power if the level has several
- *  parents.)  If the sum of c is zero or NaN, only p counts, e.g. between the ranks of a node,
- *  where comm is NaN.  A place without computing power (p_n = 0) gets 0. */
+ *  inner place is the sum over its leaves.  (Devine's slide sums over a whole level, which loses
+ *  power if the level has several parents.)  A place with p_n = 0 gets 0, and its c is left out.
+ *  If the sum of c is zero or NaN, only p counts, e.g. between the ranks of a node. */
 int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err_t *err);
 
-/** Run a benchmark for `seconds` of wall time, and return its number of steps.  A step is
- * one multiplication and one addition of doubles in the first-level cache.  *cpu_seconds:
- * processor time of this thread during the benchmark. */
+/** Run a benchmark for `seconds` of wall time; return its number of steps, each a multiplication
+ * and an addition of doubles in the first-level cache.  *cpu_seconds: its processor time. */
 double plb_drum_benchmark(double seconds, double *cpu_seconds);

@@ -25,8 +25,7 @@ static void follow(double load, int64_t i, int64_t n, double *table)
     const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
     const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
 
-    /* as long as `plain` is the largest gain, the estimate is the mean of all loads after the
-     * first one */
+    /* while `plain` is the largest gain, the estimate is the mean of all loads but the first */
     mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e;
     if (count[i] == 3.0) {
         spread[i] = fabs(e);
@@ -62,8 +61,8 @@ static bool is_any(const double *x, int64_t n)
     return false;
 }
 
-/* Add the loads to the estimates for this rank.  If the rank seems to have changed, wait for the
- * next iteration to confirm this. */
+/* Add the loads to the estimates for this rank.  A change of the rank counts only if the next
+ * iteration confirms it. */
 static void follow_here(const double *load, int64_t n, double *here)
 {
     double *aside = here + PLB_ESTIMATE_HERE * n;

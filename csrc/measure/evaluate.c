@@ -5,15 +5,12 @@
 #include "base/csr.h"
 #include "base/mem.h"
 
-/* What each rank sends to other ranks and receives from them. */
 typedef struct work {
     const plb_snapshot_t *in;
     const int32_t *rank;
     plb_evaluation_t *out;
-    double *between;               /* where the bytes between ranks are summed: out->cut for edges,
-                                      out->connectivity for multicasts */
-    int64_t *out_start, *in_start; /* [p + 1] where the deliveries from each rank begin in `to`,
-                                      and where the deliveries to each rank begin in `from` */
+    double *between; /* where bytes between ranks are added: out->cut or out->connectivity */
+    int64_t *out_start, *in_start; /* [p + 1] where each rank begins: in `to`, and in `from` */
     int64_t *out_next, *in_next;   /* [p] where the next delivery is written in `to` and `from` */
     int32_t *to, *from; /* [deliveries between ranks] to: the receivers, sorted by sender; from:
                            the senders, sorted by receiver */
@@ -71,7 +68,6 @@ static void fill(void *arg, int32_t src, int32_t dst, double bytes, double messa
     }
 }
 
-/* Add rank r to the results: the maxima of bytes and neighbours, and the mean of neighbours. */
 static void add_rank(work_t *self, int32_t r)
 {
     plb_evaluation_t *out = self->out;

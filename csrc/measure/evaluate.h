@@ -39,7 +39,6 @@ typedef struct plb_evaluation {
 #undef X
 } plb_evaluation_t;
 
-/** Evaluate the placement rank[] (NULL: the present one).  The time is linear in the numbers of
- *  objects, edges, receivers and ranks. */
+/** Evaluate the placement rank[] (NULL: the present one), in linear time. */
 int plb_evaluate(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_t *out,
                  plb_err_t *err);

@@ -6,8 +6,7 @@
 
 #include "base/mem.h"
 
-/* largest gain that one observation, or one interval, can contribute */
-static const double MOST = 3.0;
+static const double MOST = 3.0;    /* largest gain of one observation, or of one interval */
 static const double FREEDOM = 3.0; /* degrees of freedom of Student's t */
 static const double FLOOR = 0.02;  /* smaller changes of a log time count as none */
 /* More objects than this do not make a mean more exact, because they change together. */
@@ -15,8 +14,7 @@ static const double ENOUGH = 4.0;
 /* Each rank's control group also contains the average over all ranks, with the weight of this many
  * objects. */
 static const double PRIOR = 4.0;
-/* The explained change must be shared by more objects than this. */
-static const double FEW = 4.0;
+static const double FEW = 4.0; /* more objects than this must share the explained change */
 
 /* The rivals, in the order of evidence.h. */
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
@@ -137,8 +135,7 @@ static double clip(double x)
     return fmax(-MOST, fmin(x, MOST));
 }
 
-/* Add to gain[RIVALS] how much better the speeds predict than each rival (evidence.h), from the
- * sums side[p] of the p ranks. */
+/* Add to gain[RIVALS] how much better the speeds predict than each rival (evidence.h). */
 static void gains_of(const plb_evidence_side_t *side, int32_t p, double *gain)
 {
     for (int32_t r = 0; r < p; r++) {
@@ -188,8 +185,7 @@ typedef struct step {
     double change; /* change of the logarithm of its time, minus the usual change */
 } step_t;
 
-/* Find the next object that is in both placements, from index *j of `now` on; false: there is
- * none. */
+/* Find the next object in both placements, from index *j of `now` on; false: there is none. */
 static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
 {
     const plb_timings_t *last = in->last, *now = in->now;
@@ -206,9 +202,8 @@ static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
     return false;
 }
 
-/* The part of a change that speeds fitted without this object would leave unexplained.  Assumes
- * that each of the m objects that left a rank or came to it has the share 1 / m in the fitted
- * speed of this rank. */
+/* The part of a change that speeds fitted without this object would leave unexplained, assuming
+ * that each of m objects that left a rank or came to it has the share 1 / m in its speed. */
 static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
 {
     const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];
@@ -216,8 +211,7 @@ static double left_out(const plb_evidence_t *self, const plb_interval_t *in, con
     return owed < 1.0 ? left / (1.0 - owed) : step->change;
 }
 
-/* Whether the object has moved between two ranks that have not changed.  (The old observations of
- * a rank that has changed have a rank number of p or more.) */
+/* Whether the object has moved between ranks that have not changed (their numbers are below p). */
 static bool has_moved(const plb_evidence_t *self, const step_t *step)
 {
     return step->a != step->b && step->a < self->p && step->b < self->p;
@@ -227,7 +221,7 @@ double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in)
 {
     double was = 0.0, squares = 0.0, left = 0.0;
     step_t step = {0};
-    /* here stayed[r] is the number of objects that have left rank r or come to it */
+    /* here stayed[r] counts the objects that have left rank r or come to it */
     memset(self->stayed, 0, (size_t)self->p * sizeof *self->stayed);
     for (int64_t j = 0; next_step(in, &j, &step);) {
         if (has_moved(self, &step)) {

@@ -1,11 +1,10 @@
 /* Tests whether fitted speeds of ranks predict times to which they were not fitted.
  *
- * The balancer does not move objects at random, but those whose loads are high or grow.  If the
- * work of such objects changes at that time, this looks like a difference between the ranks'
- * speeds.  But only real speeds also predict the next placement: an object that moves from rank a
- * to rank b takes exp(s_a - s_b) times as long there; s are the logarithms of the speeds.  So each
- * new placement tests the speeds that were fitted before it.  They must predict better than each
- * of five rivals.  The rivals assume that an object's time
+ * The balancer moves objects whose loads are high or grow.  If their work changes when they move,
+ * this looks like a difference between the ranks' speeds.  But only real speeds also predict the
+ * next placement: an object that moves from rank a to rank b takes exp(s_a - s_b) times as long
+ * there; s are the logarithms of the speeds.  So each new placement tests the speeds fitted before
+ * it.  They must predict better than each of five rivals, which assume that an object's time
  *   - changes like the program as a whole,
  *   - does not change,
  *   - changes as in the previous interval,
@@ -14,11 +13,11 @@
  *
  * The objects of a rank do not change independently, because a hot spot covers neighbours.  So all
  * objects that leave a rank are one observation, and all objects that come to it are another.  The
+ * gain of the speeds over a rival is a log likelihood ratio by Student's t distribution.  The
  * gains are summed separately for leaving and for coming, and the smaller sum counts.  The noise
  * is measured by the changes of the objects that stayed on these ranks (the control group), and by
- * the differences between the moved objects.  The gain of the speeds over a rival is a log
- * likelihood ratio by Student's t distribution.  No observation and no interval counts more than
- * MOST (evidence.c), so that several intervals are needed. */
+ * the differences between the moved objects.  An observation or an interval counts at most MOST
+ * (evidence.c), so that several intervals are needed. */
 #pragma once
 
 #include <stdint.h>
@@ -37,8 +36,7 @@ typedef struct plb_evidence {
                [PLB_EVIDENCE_RIVALS]; /* gains in the most recent intervals, a ring buffer */
     double *spread;            /* [p] mean square change of the objects that stayed on each rank */
     int64_t *stayed;           /* [p] number of objects that stayed on each rank */
-    plb_evidence_side_t *side; /* [2 p] sums over the objects that left each rank, then over those
-                                  that came to it */
+    plb_evidence_side_t *side; /* [2 p] objects that left each rank, then those that came */
 } plb_evidence_t;
 
 /* An interval: from one placement, `last`, to the next, `now`. */
@@ -47,8 +45,7 @@ typedef struct plb_interval {
     const plb_timings_t *before; /* the placement before `last`; NULL: none */
     const plb_timings_t *oldest; /* the placement `intervals` before `last`; NULL: none */
     int32_t intervals;           /* number of intervals from `oldest` to `last` */
-    const double *shift; /* [p] log of the factor by which the times on each rank are expected to
-                            have grown (find_changed in learner.c) */
+    const double *shift; /* [p] log of the expected growth of times on each rank (find_changed) */
     /* [p] logarithms of the speeds, and their errors, fitted to the placements up to `last`
      * (for plb_evidence_explained, up to `now`) */
     const double *log_speed, *error;
@@ -63,16 +60,13 @@ void plb_evidence_test(plb_evidence_t *self, const plb_interval_t *in);
 
 /** Return which fraction of the changes of moved objects the speeds explain: 1 - left / was, where
  * `left` is the sum of the squared unexplained changes of all objects, and `was` the sum of the
- * squared changes of the moved objects.  Changes of objects that did not move, and changes on a
- * rank that has itself changed, count as unexplained; so the result may be negative.  Returns 0 if
- * only a few objects changed when they moved.  The speeds may have been fitted to this interval:
- * each object is judged as if the fit had left it out. */
+ * squared changes of the moved objects.  Changes of unmoved objects, and changes on a rank that
+ * has changed, count as unexplained; so the result can be negative.  Returns 0 if only a few
+ * objects changed when they moved.  Each object is judged as if the fit had left it out. */
 double plb_evidence_explained(plb_evidence_t *self, const plb_interval_t *in);
 
-/** Call this after a rank has changed: if the evidence is against the speeds, forget all evidence,
- * because it concerns the old speeds. */
+/** Call this after a rank has changed: forget all evidence if it is against the old speeds. */
 void plb_evidence_forgive(plb_evidence_t *self);
 
-/** The gain over the best rival in the most recent intervals: the natural logarithm of a
- * likelihood ratio, added up over these intervals. */
+/** The gain over the best rival, summed over the most recent intervals. */
 double plb_evidence_total(const plb_evidence_t *self);

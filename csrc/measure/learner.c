@@ -18,27 +18,25 @@ static const double PRIOR = 0.25; /* weight of the user's own work estimate, in 
  * ranks, but at most NOISE times the noise of the fit. */
 static const double CHANGED = 0.09531017980432493; /* log 1.1 */
 static const double CHANGED_ALIKE = 0.5;
-/* 1.5 times the distance between the outer deciles of the difference of two normally distributed
- * observations, in sigma of one observation */
+/* 1.5 times the distance, in sigma of an observation, between the outer deciles of the difference
+ * of two normally distributed observations */
 static const double NOISE = 1.5 * 2.56 * 1.4142135623730951;
 enum { LEAST = 4 };
-/* Ranks count as different if three conditions hold together.  The speeds explain the fraction
- * EXPLAINED of the changes of moved objects (STILL once speeds are in use).  One speed differs by
- * more than UNLIKE.  And the sum of all squared differences, in units of their errors, is larger
- * than expected by chance, by ERRORS standard deviations. */
+/* Ranks count as different if three conditions hold.  The speeds explain the fraction EXPLAINED of
+ * the changes of moved objects (STILL if speeds are in use already).  One speed differs by more
+ * than UNLIKE.  And the sum of all squared differences, in units of their errors, is larger than
+ * expected by chance, by ERRORS standard deviations. */
 static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
 
 /* Speeds are proven if gain / PROVEN + fraction / CLEAR is above 1.  gain: how much better than
- * its rivals they have predicted (evidence.h; negative: worse); a gain of PROVEN takes at least
- * three intervals.  fraction: how much of the changes in the most recent interval they explain
- * (explained()). */
+ * their rivals they have predicted (evidence.h); a gain of PROVEN takes at least three intervals.
+ * fraction: how much of the changes in the most recent interval they explain (explained()). */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-/* add_unrest increases the measured changes of speeds by this factor, because they are measured
- * from few values. */
+/* add_unrest increases the measured changes by this factor, because it has few values. */
 static const double WARY = 1.5;
-/* The model of changing work is chosen only if it explains at least this fraction of the variance
- * more than the model of constant work. */
+/* The model of changing work is chosen only if it explains this fraction of the variance more than
+ * the model of constant work. */
 static const double BETTER = 0.05;
 
 enum {
@@ -56,9 +54,8 @@ typedef struct change {
     double low, middle, high;
 } change_t;
 
-/* Whether the time of an object that was on rank a and is now on rank b shows by how much rank b
- * has changed.  An unmoved object (a is b) shows this.  For a moved one, the speeds must be in
- * use, so that the effect of the move is known. */
+/* Whether an object that was on rank a and is now on rank b shows by how much rank b has changed.
+ * If it has moved, the speeds must be in use, so that the effect of the move is known. */
 static bool tells_shift(const plb_learner_t *self, int32_t a, int32_t b)
 {
     return a == b ||
@@ -89,8 +86,7 @@ static void find_shifts(const plb_learner_t *self, int64_t *begin, int64_t *end,
     }
 }
 
-/* Compute quantiles: the median first, so that each of the others needs only half of the
- * values. */
+/* The median is computed first, so that each other quantile needs only half of the values. */
 static change_t quantiles(int32_t r, double *x, int64_t m)
 {
     const double last = (double)(m - 1);
@@ -128,10 +124,9 @@ static void begin_again(plb_learner_t *self, const int32_t *past_of)
 }
 
 /* Find which of n ranks have changed relative to the program as a whole.  past_of[r]: if rank r
- * has changed, a new number, under which its old observations are kept; otherwise -1.  shift[r]:
- * log of the factor by which the times on rank r have grown: the median change of rank r if it has
- * changed while speeds are in use, otherwise the median change of the program.  room[n] is scratch
- * memory. */
+ * has changed, a new rank number for its old observations; otherwise -1.  shift[r]: log of the
+ * factor by which the times on rank r have grown: the median change of rank r if it has changed
+ * while speeds are in use, else the median change of the program.  room[n]: scratch memory. */
 static void find_changed(plb_learner_t *self, const change_t *change, int32_t n, double *room,
                          int32_t *past_of, double *shift)
 {
@@ -194,8 +189,7 @@ out:
     return ret;
 }
 
-/* Compare the new placement with the previous one: find the ranks that have changed, and test how
- * well the speeds predict the times of the moved objects. */
+/* Find the ranks that have changed since the previous placement, and test the speeds. */
 static int compare(plb_learner_t *self, plb_err_t *err)
 {
     const int32_t p = self->p, before = self->n_past;
@@ -279,15 +273,13 @@ static void note_ranks(plb_learner_t *self, int32_t j)
     }
 }
 
-/* Remember the new placement as the most recent one.  The next placement will reuse the memory of
- * the one that is forgotten. */
+/* Remember the new placement.  The next one reuses the memory of the placement that is dropped. */
 static int remember(plb_learner_t *self, plb_err_t *err)
 {
     plb_timings_t gone = {0};
     int32_t n = self->n_seen;
     if (n > 0 && plb_timings_same(&self->seen[n - 1], &self->now)) {
-        /* the same placement shows nothing new about the speeds: replace the most recent one, not
-         * the oldest */
+        /* the same placement shows nothing new: replace the most recent one, not the oldest */
         gone = self->seen[--n];
         self->now.usual += gone.usual;
     } else if (n == MOST) {
@@ -318,8 +310,7 @@ static void add_observation(plb_moved_t *out, int32_t rank, float y, float weigh
     out->weight[out->m++] = weight;
 }
 
-/* For the model of constant work: add a moved object, with one observation for each of its stays
- * on a rank. */
+/* For the model of constant work: add a moved object, an observation for each stay on a rank. */
 static void add_stays(plb_moved_t *out, const history_t *from)
 {
     const int64_t first = out->m;
@@ -353,8 +344,7 @@ static void add_pairs(plb_moved_t *out, const history_t *from)
     }
 }
 
-/* Reads all placements, and the user's estimates of work as one more placement, object by object.
- */
+/* Reads all placements object by object; the user's estimates of work are one more placement. */
 typedef struct reader {
     const plb_timings_t *of[MOST + 1];
     float age[MOST + 1];  /* weight of each placement, which decreases with its age */
@@ -426,8 +416,7 @@ static bool read_any(reader_t *self, history_t *out)
     return any;
 }
 
-/* Add the history of each object to both models; the user's estimates only to the model of
- * constant work (`steady`). */
+/* Add the history of each object to both models; the user's estimates only to `steady`. */
 static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *drifting)
 {
     reader_t reader;
@@ -445,9 +434,8 @@ static void gather(const plb_learner_t *self, plb_moved_t *steady, plb_moved_t *
 }
 
 /* Increase the error of each speed, because speeds also change from placement to placement (other
- * programs, drift of the objects).  The standard deviation of these changes is estimated from the
- * median over all ranks and placements, and divided by the square root of the number of placements
- * with this rank. */
+ * programs, drift of the objects).  The standard deviation of these changes comes from their
+ * median, and is divided by the square root of the number of placements with this rank. */
 static int add_unrest(const plb_learner_t *self, double *error, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -471,8 +459,7 @@ out:
     return ret;
 }
 
-/* Shift the logarithms of the present ranks' speeds such that their mean is 0.  Unknown speeds are
- * left out. */
+/* Shift the known log speeds of the present ranks such that their mean is 0. */
 static void centre(double *log_speed, const double *error, int32_t p)
 {
     double mean = 0.0;
@@ -507,8 +494,7 @@ static bool shows(const plb_learner_t *self)
 }
 
 /* The fraction of the changes of moved objects between the two most recent placements that the
- * most recent fit explains (plb_evidence_explained), at least 0.  Changes of unmoved objects lower
- * the result. */
+ * most recent fit explains (plb_evidence_explained), at least 0. */
 static double explained(plb_learner_t *self)
 {
     const int32_t n = self->n_seen;
@@ -522,9 +508,8 @@ static double explained(plb_learner_t *self)
     return fmax(0.0, plb_evidence_explained(&self->evidence, &interval));
 }
 
-/* Whether the speeds are proven: earlier fits have predicted the times under later placements, or
- * the most recent fit explains those under the most recent placement.  Speeds that are in use, or
- * that rest on the user's own estimates of the work, need no proof, but must not be disproved. */
+/* Whether the speeds are proven (see PROVEN).  Speeds that are in use, or that rest on the user's
+ * own estimates of the work, need no proof, but must not be disproved. */
 static bool is_proven(plb_learner_t *self)
 {
     const double gain = plb_evidence_total(&self->evidence);
@@ -547,8 +532,7 @@ static void conclude(plb_learner_t *self)
     }
 }
 
-/* Fit the models of constant and of changing work.  The speeds and errors of the better one go to
- * the first half of the arrays. */
+/* Fit both models; the results of the better one go to the first half of the arrays. */
 static int fit_both(plb_learner_t *self, const plb_moved_t *steady, const plb_moved_t *drifting,
                     double *log_speed, double *error, plb_speeds_t *found, plb_err_t *err)
 {

@@ -6,7 +6,7 @@
 
 typedef struct alone {
     int depth;
-    int64_t begun, taken; /* numbers of reductions of statistics that were begun and completed */
+    int64_t begun, taken; /* numbers of reductions of statistics: begun; completed */
     bool has_maximum;
     int64_t maximum[PLB_MAXIMA];
     plb_stats_t ring[];

@@ -3,8 +3,7 @@
  *
  * There are two kinds: reductions of statistics, and of maxima.  All ranks begin reductions of one
  * kind in the same order, and the results come in that order.  comm/reduction.h implements the
- * interface with MPI, and plb_reduction_alone for a single rank.
- */
+ * interface with MPI, and plb_reduction_alone for a single rank. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,15 +20,13 @@ typedef struct plb_reduction {
     int depth; /* largest number of reductions of statistics that may be under way at once */
     /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
-    /** Make progress.  *done: true: `all` is the result of the oldest reduction under way; false:
-     *  there is none, or it is not complete. */
+    /** Make progress.  *done: whether `all` is the result of the oldest reduction under way. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);
     /** Begin and test a reduction of maxima; only one may be under way. */
     int (*begin_maximum)(void *self, const int64_t mine[PLB_MAXIMA], plb_err_t *err);
     int (*test_maximum)(void *self, int64_t all[PLB_MAXIMA], bool *done, plb_err_t *err);
 } plb_reduction_t;
 
-/** Make reductions for a single rank, whose contribution is the result; free them with
- * plb_reduction_alone_free. */
+/** Make reductions for a single rank, whose contribution is the result. */
 int plb_reduction_alone(plb_reduction_t *out, int depth, plb_err_t *err);
 void plb_reduction_alone_free(plb_reduction_t *self);

@@ -8,14 +8,12 @@
 
 /* log 1.25: noise is rarely larger; model/fpm.c has the same limit */
 static const double CHANGED = 0.22314355131420976;
-/* A deviation may mean that the processor has changed if it is above CHANGED and above SURE times
- * the noise. */
+/* A deviation above CHANGED and above SURE times the noise can mean a change of the processor. */
 static const double SURE = 3.0;
-/* By chance, the slowest rank's mean may be this many standard deviations too large. */
+/* By chance, the slowest rank's mean can be this many standard deviations too large. */
 static const double DEVIATIONS = 3.0;
 static const double SHORTEST = 1e-9; /* seconds; a shorter time counts as this long */
-/* The parts of PLB_DIVIDE_BOLD are a risk if paging might make the slowest rank this many times
- * slower than now. */
+/* PLB_DIVIDE_BOLD is a risk if paging can make the slowest rank this many times slower. */
 static const double STEEP = 2.0;
 enum { MEMORY = 8 }; /* the noise is computed from the 8 p most recent deviations of p ranks */
 
@@ -45,8 +43,7 @@ void plb_repeats_begin(plb_repeats_t *self)
     memset(self->doubt, 0, (size_t)self->p * sizeof *self->doubt);
 }
 
-/* Standard deviation of a measurement relative to its mean, estimated from the median deviation;
- * at most CHANGED; 0 if unknown. */
+/* The relative standard deviation of a measurement, from the median deviation; 0 if unknown. */
 static double noise_of(plb_repeats_t *self)
 {
     const int64_t all = MEMORY * (int64_t)self->p, n = self->n_off < all ? self->n_off : all;

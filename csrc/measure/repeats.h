@@ -1,6 +1,6 @@
-/* For row partitions: judges repeated measurements of the same parts (rows of each rank).  In:
- * the seconds of each rank in an iteration.  Out: mean times, noise, which ranks have changed,
- * and whether other parts would be better by more than the noise.
+/* For row partitions: judges repeated measurements of the same parts (rows of each rank).  In: the
+ * seconds of each rank in an iteration.  Out: mean times, noise, which ranks have changed, and
+ * whether other parts would be better by more than the noise.
  *
  * A rank's time is the mean of several measurements.  If a measurement is far from this mean, the
  * processor has changed or was interrupted.  The next measurement shows which of the two. */
@@ -15,10 +15,8 @@ typedef struct plb_repeats {
     int32_t p;
     double *mean;  /* [p] seconds: mean of each rank's measurements */
     int64_t *n;    /* [p] number of measurements in the mean */
-    double *doubt; /* [p] 1: the most recent measurement was far above the mean; -1: far below it;
-                      0: near it */
-    /* a ring buffer of relative deviations, then scratch memory of the same size for the median */
-    double *off;
+    double *doubt; /* [p] last measurement: 1: far above the mean; -1: far below it; 0: near it */
+    double *off;   /* ring buffer of relative deviations, then scratch memory of the same size */
     int64_t n_off; /* number of deviations so far */
 } plb_repeats_t;
 
@@ -35,31 +33,27 @@ void plb_repeats_begin(plb_repeats_t *self);
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
 /** Learn the noise from the differences between seconds[r] and the predicted expected[r], for the
- * ranks r for which which[r] is true: their predictions rest on measurements of nearly the same
- * parts.  Times that differ by more than a factor of 1.25 are left out: this is more than
- * noise. */
+ * ranks r with which[r] true: their predictions rest on measurements of nearly the same parts.
+ * Times that differ by more than noise (a factor of 1.25) are left out. */
 void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const double *expected,
                            const bool *which);
 
 typedef enum plb_division {
     PLB_DIVIDE_STAY, /* keep the present parts */
     PLB_DIVIDE_BOLD, /* take the parts that the models compute */
-    PLB_DIVIDE_SAFE, /* take the parts that the models compute under the assumption that a rank
-                        pages as soon as it gets more rows than before */
+    PLB_DIVIDE_SAFE, /* as BOLD, but assuming that a rank with more rows than before pages */
 } plb_division_t;
 
 /* Seconds of the slowest rank with different parts. */
 typedef struct plb_prospects {
-    double now;         /* with the present parts, as measured */
-    double bold;        /* with the parts of PLB_DIVIDE_BOLD, computed by the models */
-    double bold_paging; /* with the parts of PLB_DIVIDE_BOLD, if a rank pages as soon as it gets
-                           more rows than before */
-    double safe; /* with the parts of PLB_DIVIDE_SAFE, if a rank pages as soon as it gets more rows
-                    than before */
+    double now;         /* present parts, as measured */
+    double bold;        /* parts of PLB_DIVIDE_BOLD, computed by the models */
+    double bold_paging; /* parts of PLB_DIVIDE_BOLD, with paging as PLB_DIVIDE_SAFE assumes it */
+    double safe;        /* parts of PLB_DIVIDE_SAFE, with the same paging */
     double tolerance; /* relative difference of times that counts as balanced (Clarke's epsilon) */
 } plb_prospects_t;
 
-/** Choose the parts.  The present parts stay unless the new ones are better by more than chance
- * explains, or by more than the tolerance.  If a rank might page, PLB_DIVIDE_SAFE is preferred if
- * it is nearly as good; otherwise PLB_DIVIDE_BOLD must be better by more than the tolerance. */
+/** Choose the parts.  New parts must be better by more than chance explains, or by more than the
+ * tolerance.  If paging is a risk, PLB_DIVIDE_SAFE is preferred if it is nearly as good; otherwise
+ * PLB_DIVIDE_BOLD must be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);

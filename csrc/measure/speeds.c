@@ -12,12 +12,9 @@ static const double HUBER = 1.345;
  * ROUGHLY while the weights still change, TOLERANCE in the last round. */
 static const double ROUGHLY = 1e-6, TOLERANCE = 1e-9;
 
-/* The weights have converged when sigma changes by less than this fraction. */
-static const double SAME = 0.01;
-/* sigma counts as at least this: smaller residuals do not matter */
-static const double LEAST_SIGMA = 0.01;
-/* Weight, in observations, of the assumption that a rank has the mean speed.  A rank that shares
- * no object with other ranks keeps the mean speed. */
+static const double SAME = 0.01;        /* converged: sigma changes by less than this fraction */
+static const double LEAST_SIGMA = 0.01; /* a smaller sigma counts as this */
+/* Weight, in observations, of the assumption that a rank has the mean speed. */
 static const double ALIKE = 1e-3;
 
 enum { LARGE = 4096 }; /* a fit of fewer observations starts from zero, which is cheap */
@@ -56,8 +53,8 @@ typedef struct fit {
     float *weight;   /* [m] weights by Huber's rule */
     float *miss;     /* [m] y + s of each observation, minus the mean over its object */
     uint32_t *count; /* [BINS] number of observations for each bin of |miss| */
-    double *share;   /* [n] 1 / (sum of an object's weights); of an object with two observations:
-                        the strength of the spring between their ranks */
+    double *share;   /* [n] 1 / (sum of an object's weights); with two observations: strength of
+                        the spring between their ranks (apply) */
     double *s;       /* [p] the unknowns: logarithms of the speeds */
     double *r, *z, *d, *q; /* [p] vectors of the conjugate gradients */
     double *total;         /* [p] sum of the weights of a rank's observations */
@@ -84,9 +81,8 @@ out:
     return ret;
 }
 
-/* Set q = S v, where S is the matrix after elimination of the objects' work.  Most objects have
- * been on two ranks: such an object acts as a spring between them, and is not part of the ranks'
- * totals. */
+/* Set q = S v, where S is the matrix after elimination of the objects' work.  An object with two
+ * observations acts as a spring between their ranks. */
 static void apply(const fit_t *self, const double *v, double *q)
 {
     const int64_t *start = self->in->start;
@@ -136,8 +132,7 @@ static inline double set_up_pair(fit_t *self, int64_t k)
     return spring;
 }
 
-/* Add one object to the residual, the totals and the diagonal.  Returns 1 / (sum of its
- * weights). */
+/* Add an object to the residual, the totals and the diagonal; return 1 / (sum of its weights). */
 static inline double set_up_object(fit_t *self, int64_t begin, int64_t end)
 {
     const plb_moved_t *in = self->in;
@@ -227,8 +222,7 @@ static inline uint32_t bin_of(float x)
     return (bits & UINT32_C(0x7FFFFFFF)) >> (23 - DIGITS);
 }
 
-/* The factor by which the residuals of n observations are too small because their mean was
- * fitted. */
+/* The factor by which residuals of n observations are too small because their mean was fitted. */
 static inline double freedom_of(int64_t n)
 {
     static const double few[] = {0.0, 0.0, 1.4142135623730951, 1.224744871391589,
@@ -255,8 +249,7 @@ static double median_miss(const fit_t *self)
     return 1.4826 * middle_of(bin);
 }
 
-/* Compute miss[begin ... end - 1], the residuals of an object's observations, enlarged by
- * freedom_of. */
+/* Compute `miss`, the residuals of an object's observations, enlarged by freedom_of. */
 static inline void find_misses(fit_t *self, const float *weight, int64_t begin, int64_t end)
 {
     const plb_moved_t *in = self->in;
@@ -286,8 +279,8 @@ static double find_sigma(fit_t *self)
     return median_miss(self);
 }
 
-/* Begin with the speeds of an earlier fit, and with its sigma: for each object alone, compute its
- * residuals and its weights by Huber's rule in turn, for a few rounds. */
+/* Begin with the speeds and the sigma of an earlier fit: for each object alone, compute residuals
+ * and weights (Huber's rule) in turn, for a few rounds. */
 static void begin_from(fit_t *self, double sigma)
 {
     const plb_moved_t *in = self->in;
@@ -380,7 +373,6 @@ static double iterate(fit_t *self, double first, plb_speeds_t *out)
     return first;
 }
 
-/* Keep the result of this fit as the start of the next fit. */
 static int keep(const fit_t *self, double first, double sigma, plb_speeds_start_t *start,
                 plb_err_t *err)
 {

@@ -5,10 +5,10 @@
  * objects that were on several ranks separate the ranks' speeds from the work.  (Dasgupta 2013
  * assumes that all objects are equal.)
  *
- * w and s are fitted by least squares.  Fitting them in turn may need hundreds of rounds if few
- * objects have moved.  Instead w is eliminated, and s is found by conjugate gradients, with the
- * same result.  Observations get weights by Huber's rule (1.345 sigma; sigma from the median
- * residual), so that stragglers and objects whose work has changed have little influence.
+ * w and s are fitted by least squares: w is eliminated, and s is found by conjugate gradients,
+ * because fitting w and s in turn needs hundreds of rounds if few objects have moved.
+ * Observations get weights by Huber's rule (1.345 sigma; sigma from the median residual), so that
+ * stragglers and objects whose work has changed have little influence.
  *
  * The user's own estimates of the work count as observations on one more rank. */
 #pragma once
@@ -18,16 +18,13 @@
 #include "base/err.h"
 
 typedef struct plb_speeds {
-    double sigma; /* noise of an observation's logarithm, from the median residual */
-    double error; /* the same noise, from the squares of all residuals; infinite: there are too few
-                     residuals */
-    /* fraction of the variance of moved objects' times that the speeds explain */
-    double explained;
-    int64_t moved; /* number of objects that were seen on several ranks */
+    double sigma;     /* noise of an observation's logarithm, from the median residual */
+    double error;     /* the same noise, from the squares of all residuals; infinite: too few */
+    double explained; /* fraction of the variance of moved objects' times that speeds explain */
+    int64_t moved;    /* number of objects that were seen on several ranks */
 } plb_speeds_t;
 
-/* Observations of the objects that were on several ranks.  Single precision is enough for times
- * from a clock. */
+/* Observations of the objects that were on several ranks; float is precise enough for times. */
 typedef struct plb_moved {
     int64_t n, m;   /* numbers of objects and of observations */
     int64_t *start; /* [n + 1] where the observations of each object begin */
@@ -40,8 +37,7 @@ typedef struct plb_moved {
 int plb_moved_init(plb_moved_t *self, int64_t n, int64_t m, plb_err_t *err);
 void plb_moved_free(plb_moved_t *self);
 
-/* The start of a large fit: the result of the previous fit, so that a few steps are enough.  {0}:
- * there was no previous fit. */
+/* The start of a large fit: the result of the previous fit, which saves steps; {0}: none. */
 typedef struct plb_speeds_start {
     int32_t p;
     double *log_speed; /* [p] logarithms of the speeds */
@@ -51,19 +47,15 @@ typedef struct plb_speeds_start {
 
 void plb_speeds_start_free(plb_speeds_start_t *self);
 
-/** Fit log_speed[p]: its mean is 0 over the ranks that share objects with others; the
- * entry of a rank that shares no object is 0.
- * error[p]: standard error; infinite if unknown.  *start (NULL: none) is used and updated. */
+/** Fit log_speed[p], with mean 0 over the ranks that share objects; 0 for ranks that share none.
+ * error[p]: standard errors; infinite if unknown.  *start (NULL: none) is used and updated. */
 int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
                         double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
 
-/** Fit speed[p]: its geometric mean is 1 over the ranks that share objects with others; the speed
- * of a rank that shares no object is 1.
- *
- * Object o has the observations k = start[o] ... start[o+1]-1: it took seconds[k] > 0 on rank[k];
- * weight[k] > 0 (NULL: all are 1).  error[p]: standard error of a speed's logarithm; infinite if
- * unknown.
- */
+/** Fit speed[p], with geometric mean 1 over the ranks that share objects; 1 for ranks that share
+ * none.  Object o has the observations k = start[o] ... start[o+1]-1: it took seconds[k] > 0 on
+ * rank[k]; weight[k] > 0 (NULL: all are 1).  error[p]: standard errors of log speed; infinite if
+ * unknown. */
 int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
                    const double *weight, int32_t p, double *speed, double *error,
                    plb_speeds_t *out, plb_err_t *err);

@@ -1,10 +1,10 @@
 /* The record of statistics that ranks reduce in each iteration (Menon 3.4), and the operator that
  * merges two records.
  *
- * Menon reduces average load, maximum load and minimum utilization per iteration.  The record
- * here also has what the cost model needs (3.5, eq. 3.6), and what shows whether all ranks
- * contributed to the same iteration.  The merge is associative and commutative to the last bit:
- * sums of seconds are exact (base/exact.h); all other fields are integers, maxima and minima. */
+ * Menon reduces average load, maximum load and minimum utilization.  This record also has what the
+ * cost model needs (3.5, eq. 3.6), and what shows whether all ranks contributed to the same
+ * iteration.  The merge is associative and commutative to the last bit: sums of seconds are exact
+ * (base/exact.h); all other fields are integers, maxima and minima. */
 #pragma once
 
 #include <stdint.h>
@@ -49,12 +49,10 @@ typedef struct plb_stats {
     int64_t flags; /* PLB_STATS_MIXED: contributions differed in a SAME field; else 0 */
 } plb_stats_t;
 
-/** Set each field to the neutral element of its rule.  The caller sets the fields with the rule
- * SAME. */
+/** Set each field to the neutral element of its rule; the caller sets those with the rule SAME. */
 void plb_stats_init(plb_stats_t *self);
 
-/** Merge `other` into `self`.  If a SAME field differs, self keeps the larger one and sets
- * PLB_STATS_MIXED. */
+/** Merge `other` into `self`, which keeps the larger value if a SAME field differs. */
 void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
 
 /** Utilization, load / (load + idle); 1 if both are 0.  Menon eq. 3.2 has this name, but prints

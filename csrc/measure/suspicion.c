@@ -5,8 +5,7 @@
 /* A rank is suspected if at least LEAST objects stayed on it, if their median time has grown by a
  * factor above exp(SLOWER) = 1.93, and if the outer deciles of their changes differ by less than
  * the fraction ALIKE of the median change.  (If another program shares the core, the factor is 2.)
- * In 1 % of 800 random programs on equal ranks (tests/twins/like_programs.py), a rank is
- * suspected. */
+ * On equal ranks, this happens in 1 % of 800 random programs (tests/twins/like_programs.py). */
 static const double SLOWER = 0.66, ALIKE = 0.1;
 enum { LEAST = 8 };
 

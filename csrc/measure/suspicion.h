@@ -1,5 +1,4 @@
-/* Suspects that a rank has become slower, if all its objects suddenly take longer by the same
- * factor.
+/* Suspects a rank if all its objects suddenly take longer by the same factor.
  *
  * Either the rank has become slower, or the work of its objects has grown; only objects that move
  * can show which.  The two possible mistakes do not cost the same.  If the work has grown, and
@@ -16,8 +15,7 @@
  * distance between the outer deciles of these logarithms, minus the part that noise explains. */
 double plb_suspicion(int64_t n, double slower, double width);
 
-/** Drop a suspicion suspected[r] if the objects that left rank r or came to it between the two
- * placements show less than half of it. */
+/** Drop a suspicion if the objects that left the rank or came to it show less than half of it. */
 int plb_suspicions_test(double *suspected, int32_t p, const plb_timings_t *last,
                         const plb_timings_t *now, plb_err_t *err);
 

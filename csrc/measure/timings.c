@@ -6,10 +6,9 @@
 
 #include "base/mem.h"
 
-enum {
-    ENOUGH = 250
-}; /* if ranks have more than twice this many objects on average, only a sample is remembered, with
-      at least about this many objects per rank */
+/* If ranks have more than twice this many objects on average, only a sample is remembered, with at
+ * least about this many objects per rank. */
+enum { ENOUGH = 250 };
 
 static const float LEAST_WEIGHT = 1e-6F;
 
@@ -74,8 +73,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Find the order of the keys; *order is NULL if they are sorted already, which is the usual case.
- * Fails if a key occurs twice. */
+/* Find the order of the keys; *order stays NULL if they are sorted already, as usual. */
 static int sort_keys(const int64_t *key, int64_t n, name_t **order, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -1,5 +1,4 @@
-/* The times of a program's objects under one placement, as the learner (learner.h) remembers them.
- */
+/* The times of a program's objects under one placement, for the learner (learner.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +12,13 @@ typedef struct plb_timings {
     int64_t n, room; /* number of objects; capacity of the arrays */
     int64_t *key;
     int32_t *rank;
-    float *y; /* log seconds */
-    /* an object with a short time gets less weight, because such times are noisier */
-    float *weight;
-    double usual; /* log of the factor by which objects usually take longer than under the previous
-                     placement: the median over the ranks (find_changed in learner.c) */
+    float *y;      /* log seconds */
+    float *weight; /* short times are noisier, so they have less weight */
+    double usual;  /* log of the factor by which times have grown since the previous placement:
+                      median over the ranks (find_changed in learner.c) */
 } plb_timings_t;
 
-/* The times of n objects: their keys, ranks (0 ... p - 1), seconds, and the user's own estimates
- * (NULL: none). */
+/* The times of n objects on p ranks; work: the user's own estimates (NULL: none). */
 typedef struct plb_times {
     int64_t n;
     const int64_t *key;

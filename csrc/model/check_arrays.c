@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-/* The first loop of each check has no branches, so that compilers vectorize it: it sets the sign
- * bit of `doubt` if an element may be wrong.  Only then does a second loop look for the
- * element. */
+/* The first loop of each check has no branches, so that compilers vectorize it.  It sets the sign
+ * bit of `doubt` if an element may be wrong.  Then a second loop looks for the element. */
 
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                     plb_err_t *err)
@@ -21,8 +20,7 @@ int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end,
     return PLB_OK;
 }
 
-/* For numbers that are not negative, the bits, read as integers, have the same order as the
- * numbers. */
+/* The bits of numbers >= 0, read as integers, have the same order as the numbers. */
 int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                   plb_err_t *err)
 {

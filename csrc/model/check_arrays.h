@@ -10,8 +10,7 @@
 int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
                     plb_err_t *err);
 
-/** Check that each element is in `least` ... 1e30; `least` is zero or more.  PLB_ERR_VALUE if not,
- * or if it is NaN. */
+/** Check that each element is in least ... 1e30; least >= 0.  PLB_ERR_VALUE if not. */
 int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
                   plb_err_t *err);
 

@@ -7,9 +7,8 @@
 
 enum { STEPS = 8 }; /* number of collective steps in an LB step */
 
-/* Sums of the messages and bytes that each rank sends to other ranks. */
 typedef struct sent {
-    double *messages, *bytes; /* [p] sums over the messages of each rank */
+    double *messages, *bytes; /* [p] what each rank sends to other ranks */
 } sent_t;
 
 static void add(void *arg, int32_t src, int32_t dst, double bytes, double messages)

@@ -2,9 +2,9 @@
  *
  * In an iteration each rank takes
  *     background + load / speed + alpha * messages + beta * bytes          (Menon eq. 3.6)
- * where messages and bytes are those that the rank sends to other ranks: an edge goes to the
- * receiver's rank, and a multicast goes once to each rank that has receivers.  Each of these
- * deliveries is one message, unless the snapshot has edge_messages or multicast_messages.
+ * where messages and bytes are those that the rank sends to other ranks.  An edge goes to the
+ * receiver's rank, a multicast once to each rank that has receivers.  Each such delivery is one
+ * message, unless the snapshot has edge_messages or multicast_messages.
  *
  * An LB step takes
  *     steps + strategy + migration
@@ -45,7 +45,6 @@ typedef struct plb_lb_cost {
 int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, const int32_t *rank,
                           double *seconds, plb_err_t *err);
 
-/** Estimate the seconds of the first LB step, before any was measured, without the time of the
- * strategy.  The busiest rank is assumed to pack `objects` objects, to unpack as many, and to send
- * `bytes` bytes. */
+/** Estimate the seconds of the first LB step, without the time of the strategy.  The busiest rank
+ * is assumed to pack `objects` objects, to unpack as many, and to send `bytes` bytes. */
 double plb_first_cost(const plb_lb_cost_t *self, int64_t objects, int64_t bytes, int32_t n_ranks);

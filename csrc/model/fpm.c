@@ -11,8 +11,7 @@
 static const double SAME_TIME = 1e-9; /* smaller relative differences of times count as zero */
 static const double SHORTEST = 1e-9;  /* seconds; a shorter time counts as this long */
 static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger factor than this */
-/* below this fraction of its best speed, a processor counts as paging */
-static const double PAGING = 0.5;
+static const double PAGING = 0.5;   /* at a lower fraction of its best speed, a processor pages */
 
 /* Largest number of steps of the search.  Newton's method needs about ten; bisection alone needs
  * one for each bit of the interval's length. */
@@ -48,8 +47,7 @@ int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Return the first index i in begin ... end - 1 with x[i] >= value, where x ascends; `end` if
- * there is none. */
+/* Return the first i in begin ... end - 1 with x[i] >= value, or `end`; x ascends. */
 static int64_t lower_bound(const double *x, int64_t begin, int64_t end, double value)
 {
     PLB_BISECT(begin, end, k, !(x[k] < value))
@@ -96,10 +94,9 @@ static int64_t drop_least_telling(double *x, double *s, int64_t n, int64_t keep)
     return n - 1;
 }
 
-/* Return the factor by which the speed of the processor has changed (e.g. by a power cap or
- * another program); 1 if it has not.  The speed has changed if the same number of rows was
- * measured before, with a speed that differs by more than noise.  Points with a small fraction of
- * the best speed are ignored: there the processor pages, and its times vary. */
+/* Return the factor by which the processor's speed has changed (e.g. by a power cap or another
+ * program) since the same number of rows was measured; 1 if it was never measured, if noise can
+ * explain the change, or if the processor paged (then its times vary). */
 static double change_of(const double *x, const double *s, int64_t n, double d, double seconds)
 {
     const int64_t k = lower_bound(x, 0, n, d);
@@ -114,8 +111,7 @@ static double change_of(const double *x, const double *s, int64_t n, double d, d
     return ratio > CHANGED || ratio < 1.0 / CHANGED ? ratio : 1.0;
 }
 
-/* Merge n old points (x, s) and the measurement of d rows in `seconds`; return the new number of
- * points. */
+/* Merge n points (x, s) and a measurement of d rows in `seconds`; return the number of points. */
 static int64_t add_point(const double *x, const double *s, int64_t n, double d, double seconds,
                          double *out_x, double *out_s)
 {
@@ -161,12 +157,10 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
 
 /* ---- the line through the origin ------------------------------------------------------------ */
 
-/* The models during the search for the line. */
 typedef struct lines {
     const plb_fpm_t *in;
     double *time; /* seconds at each point */
-    int64_t *at;  /* [p] first point beyond the previous line, where the search for the next one
-                     starts */
+    int64_t *at;  /* [p] first point beyond the previous line; the next search starts there */
 } lines_t;
 
 static int lines_init(lines_t *self, const plb_fpm_t *in, plb_err_t *err)
@@ -187,8 +181,7 @@ static void lines_free(lines_t *self)
     PLB_FREE(self->time, self->at);
 }
 
-/* Return the index of the first point of model i that takes `seconds` or more; if there is none,
- * the end of the model. */
+/* Return the first point of model i that takes `seconds` or more, or the end of the model. */
 static int64_t reach(lines_t *self, int32_t i, double seconds)
 {
     const int64_t begin = self->in->start[i], end = self->in->start[i + 1], k = self->at[i];
@@ -230,11 +223,10 @@ static double meet_all(lines_t *self, double seconds, double *rate)
     return rows;
 }
 
-/* Find the line at which the rows of all models add up to n, to within a quarter of a row; *upper
- * is then the result, too.  Uses Newton's method, and Lastovetsky and Reddy's bisection where a
- * Newton step leaves the interval or hardly shortens it.  If times hardly rise with the rows, no
- * double may be close enough: then the result is the last line with fewer rows, and *upper the
- * next one, with more. */
+/* Return the line at which the rows of all models add up to n, to within a quarter of a row, and
+ * set *upper to it.  If no double is close enough (times hardly rise with the rows), return the
+ * last line with fewer rows, and set *upper to the next line.  Uses Newton's method; if a step
+ * leaves the interval or hardly shortens it, Lastovetsky and Reddy's bisection. */
 static double find_line(lines_t *self, double n, double *upper)
 {
     double low = 0.0, high = INFINITY, rate;
@@ -268,9 +260,8 @@ static double find_line(lines_t *self, double n, double *upper)
     return low;
 }
 
-/* Compute the parts between two lines at which the rows add up to n, rounded down.  If the lines
- * differ, each part takes the same fraction of the way from the lower to the upper line.  Return
- * the number of rows that are left, 0 or more. */
+/* Compute the parts, rounded down, between two lines at which the rows add up to n: each part lies
+ * at the same fraction of the way from the lower to the upper line.  Return the remaining rows. */
 static int64_t parts_between(lines_t *self, double lower, double upper, int64_t n, int64_t *part)
 {
     double rate, at = 0.0;
@@ -293,8 +284,7 @@ static int64_t parts_between(lines_t *self, double lower, double upper, int64_t 
     return left;
 }
 
-/* Distribute the rows that are left after rounding down, each to the processor that would finish
- * it first. */
+/* Give each remaining row to the processor that would finish it first. */
 static int hand_out(const plb_fpm_t *self, int64_t left, int64_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;

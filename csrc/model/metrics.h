@@ -23,6 +23,5 @@ typedef struct plb_metrics {
 } plb_metrics_t;
 
 /** Compute every metric of time[n], n >= 1.  If all times are 0, the ratios are 1: no rank waits.
- *
- * Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here. */
+ * (Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here.) */
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);

@@ -100,7 +100,6 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
     return PLB_OK;
 }
 
-/* Convert sums of loads to times of ranks. */
 static void to_seconds(const plb_snapshot_t *s, double *time)
 {
     for (int32_t r = 0; r < s->n_ranks; r++) {
@@ -108,10 +107,9 @@ static void to_seconds(const plb_snapshot_t *s, double *time)
     }
 }
 
-/* Successive objects are often on the same rank.  The sum of such a run of objects stays in a
- * register (add_runs).  The additions have the same order as in the plain loop, so the bits are
- * the same.  If runs have fewer than FEW_A_RUN objects on average, the plain loop is faster,
- * because the branch at the end of a run is mispredicted. */
+/* Successive objects are often on the same rank.  add_runs keeps the sum of such a run of objects
+ * in a register, and gives the same bits as the plain loop.  If runs have fewer than FEW_A_RUN
+ * objects on average, the plain loop is faster: it has no branch that can be mispredicted. */
 enum { FEW_A_RUN = 4 };
 
 static int64_t runs_of(const int32_t *rank, int64_t n)

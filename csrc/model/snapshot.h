@@ -1,7 +1,5 @@
-/* The snapshot of the load database, which all parts of pylb exchange.
- *
- * It is a struct of arrays that the caller owns.  A NULL array means the default: all objects may
- * migrate, all speeds are 1, no background load, no memory limit.  Units are seconds and bytes.
+/* The snapshot of the load database, which all parts of pylb exchange: a struct of arrays that the
+ * caller owns.  Units are seconds and bytes.
  *
  * The time of a rank in one iteration, without messages (cost.h adds these), is
  *     background[r] + (sum of load[i] over the objects on r) / speed[r]
@@ -16,12 +14,10 @@
 typedef struct plb_snapshot {
     int64_t n_objects;
     int32_t n_ranks;
-    int32_t n_components;  /* number of loads of an object: 1, or one for each phase or kind of
-                              processor */
+    int32_t n_components;  /* loads of an object: 1, or one for each phase or kind of processor */
     const double *load;    /* [n_objects * n_components] all loads of object 0, then of 1, ... */
     const int32_t *rank;   /* [n_objects] the present rank of each object */
-    const int64_t *key;    /* [n_objects] a number for each object that identifies it for the whole
-                              run; or NULL */
+    const int64_t *key;    /* [n_objects] identifies each object for the whole run; or NULL */
     const int64_t *bytes;  /* [n_objects] or NULL: bytes that a migration sends */
     const int64_t *memory; /* [n_objects] or NULL: bytes of memory that the object needs */
     const uint8_t *migratable; /* [n_objects] 1: may migrate, 0: must stay; NULL: all are 1 */
@@ -32,17 +28,14 @@ typedef struct plb_snapshot {
     const int32_t *edge_src, *edge_dst;
     const double *edge_bytes, *edge_messages; /* edge_messages is NULL: one message on each edge */
     /* Multicasts: messages from one object to several objects in one iteration (hyperedges). */
-    int64_t n_multicasts, n_pins;     /* n_pins: number of receivers of all multicasts */
-    const int32_t *multicast_src;     /* [n_multicasts] the sender */
-    const int64_t *multicast_start;   /* [n_multicasts + 1] receivers of multicast e: from start[e]
-                                       * to start[e + 1] - 1 in multicast_dst */
-    const int32_t *multicast_dst;     /* [n_pins] the receivers */
-    const double *multicast_bytes;    /* [n_multicasts] bytes to each rank with receivers */
-    const double *multicast_messages; /* [n_multicasts] messages to each rank with receivers; NULL:
-                                         one message */
+    int64_t n_multicasts, n_pins;   /* n_pins: number of receivers of all multicasts */
+    const int32_t *multicast_src;   /* [n_multicasts] the sender */
+    const int64_t *multicast_start; /* [n_multicasts + 1] first receiver, index of multicast_dst */
+    const int32_t *multicast_dst;   /* [n_pins] the receivers of multicast 0, of 1, ... */
+    const double *multicast_bytes;  /* [n_multicasts] bytes to each rank with receivers */
+    const double *multicast_messages; /* [n_multicasts] to each such rank; NULL: one message */
 
-    /* Blocks: data that objects share.  If several objects of a rank read the same block, the rank
-     * has it once. */
+    /* Blocks: data that objects share; a rank has a block once for all its objects. */
     int32_t n_blocks;
     const int32_t *block;       /* [n_objects] or NULL: the object's block; -1: none */
     const int64_t *block_bytes; /* [n_blocks] bytes of memory */
@@ -57,8 +50,7 @@ typedef struct plb_snapshot {
  * than 2^63.  The error names the array and, for a single value, its index and the value. */
 int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 
-/** Check that a placement has valid ranks, and leaves objects that may not migrate where they are.
- */
+/** Check that a placement has valid ranks, and moves only objects that may migrate. */
 int plb_snapshot_check_placement(const plb_snapshot_t *self, const int32_t *rank, plb_err_t *err);
 
 static inline double plb_speed(const plb_snapshot_t *self, int32_t r)
@@ -77,7 +69,7 @@ static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
 }
 
 /* Called for a delivery: what an edge or a multicast sends in an iteration from rank src to rank
- * dst.  The two may be the same rank. */
+ * dst, which can be the same rank. */
 typedef void (*plb_delivery_fn)(void *arg, int32_t src, int32_t dst, double bytes,
                                 double messages);
 
@@ -91,9 +83,7 @@ static inline void plb_each_edge(const plb_snapshot_t *in, const int32_t *rank, 
     }
 }
 
-/** Call `fn` for each multicast, once for every rank that has receivers; mark[p] is scratch
- * memory.
- */
+/** Call `fn` for each multicast, once for each rank with receivers; mark[p]: scratch memory. */
 static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark,
                                       plb_delivery_fn fn, void *arg)
 {

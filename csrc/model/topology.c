@@ -86,8 +86,7 @@ static void load_tree(const plb_topology_t *self, int32_t a, int32_t b, double b
 }
 
 /* Add bytes to the links from a to b, one dimension after the other.  link[(2 place + side)
- * n_levels + d] leaves a place in dimension d; side 0: in the positive direction, 1: in the
- * negative direction. */
+ * n_levels + d] leaves a place in dimension d; side 0: positive direction, 1: negative. */
 static void load_torus(const plb_topology_t *self, int32_t a, int32_t b, double bytes,
                        double *link)
 {
@@ -199,8 +198,7 @@ static int place_greedily(mapper_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t p = self->machine->n_places;
-    double *pull = NULL; /* bytes that each part exchanges with the placed parts; negative: the
-                            part itself is placed */
+    double *pull = NULL; /* bytes that each part exchanges with placed parts; -1: it is placed */
     int64_t *far = NULL; /* sum of hops from each place to all taken places */
     int32_t *old = NULL, *group_at = NULL;
     PLB_NEW0_EACH(p, pull, far);
@@ -247,10 +245,9 @@ out:
     return ret;
 }
 
-/* Exchange the places of pairs of parts, for each part with the partner that saves the most
- * hop-bytes.  Repeat this until no exchange saves more than rounding errors, at most PASSES times.
- * A part that is next to all parts with which it exchanges bytes is skipped: its cost is already
- * the smallest possible, one hop per byte (two in a tree). */
+/* Let each part change places with the part that saves the most hop-bytes.  Repeat this until no
+ * change saves more than rounding errors, at most PASSES times.  A part that is next to all parts
+ * with which it exchanges bytes is skipped: one hop per byte (two in a tree) is the minimum. */
 static int swap_all(mapper_t *self)
 {
     enum { PASSES = 20 };

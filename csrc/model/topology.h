@@ -1,8 +1,6 @@
 /* Machines with distances (trees and tori): hop-bytes (the sum of bytes times hops), and a mapping
  * of parts to places with few hop-bytes.  A place is a leaf of the tree or a point of the torus.
- *
- * Places are numbered from left to right in a tree, and in row-major order in a torus.
- */
+ * Places are numbered from left to right in a tree, and in row-major order in a torus. */
 #pragma once
 
 #include <stdint.h>
@@ -16,17 +14,16 @@ enum { PLB_TOPOLOGY_LEVELS = 16 };
 typedef struct plb_topology {
     plb_topology_kind_t kind;
     int n_levels;
-    int32_t size[PLB_TOPOLOGY_LEVELS]; /* tree: children of a vertex of each level, the root first;
-                                        * torus: the length of each dimension */
-    int32_t n_places;                  /* the product of the sizes */
+    /* tree: children of a vertex of each level, the root first; torus: length of each dimension */
+    int32_t size[PLB_TOPOLOGY_LEVELS];
+    int32_t n_places; /* the product of the sizes */
 } plb_topology_t;
 
 /** Check size[n_levels], and fill in `self`. */
 int plb_topology_init(plb_topology_t *self, plb_topology_kind_t kind, const int64_t *size,
                       int n_levels, plb_err_t *err);
 
-/* Bytes that parts send to each other, in rows like a sparse matrix (CSR).  There are as many
- * parts as places of the machine. */
+/* Bytes that parts send to each other, like a sparse matrix (CSR); as many parts as places. */
 typedef struct plb_flows {
     /* [n_places + 1] part a sends the entries start[a] ... start[a + 1] - 1 */
     const int64_t *start;
@@ -37,9 +34,8 @@ typedef struct plb_flows {
 /** Return the hop-bytes with part a at place[a]. */
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
-/** Compute *most, the bytes over the most loaded link; the two directions of a cable are two
- * links.  In a torus, messages go along the first dimension first, and in the positive direction
- * if both directions are equally long. */
+/** Compute *most, the bytes over the most loaded link; a cable is two links, one per direction.
+ * In a torus, messages go along the first dimension first; ties: in the positive direction. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 

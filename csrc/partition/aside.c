@@ -7,13 +7,12 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* sum of the numbers of vertices, edges and pins; below this, a library answers within about 30
- * ms */
+/* vertices + edges + pins; below this, a library answers within about 30 ms */
 enum { SMALL = 4096 };
 
 typedef struct asked {
     const plb_partitioner_t *with;
-    plb_question_t in; /* a copy of the question; its arrays are in `arrays` */
+    plb_question_t in; /* a copy; its arrays are in `arrays` */
     void *arrays;
     int32_t *part;
 } asked_t;

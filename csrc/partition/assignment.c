@@ -12,18 +12,17 @@ enum { NONE = -1 };
  * place has profit 0. */
 typedef struct search {
     const plb_gains_t *in;
-    int32_t *room, *place;  /* the arguments of plb_assign */
-    double *profit, *price; /* [n_items] and [n_places] the dual variables */
-    int32_t *first, *next;  /* [n_places], [n_items] linked lists of the items at each place */
-    double *distance; /* [n_places] distance of each place reached in this search; INFINITY: not
-                         reached */
-    int32_t *from;    /* [n_places] the item from which each place was reached */
+    int32_t *room, *place;
+    double *profit, *price; /* [n_items], [n_places] the dual variables */
+    int32_t *first, *next;  /* [n_places], [n_items] lists of the items at each place */
+    double *distance;       /* [n_places] from the start of this search; INFINITY: not reached */
+    int32_t *from;          /* [n_places] the item from which a place was reached */
     int32_t *reached, n_reached;
-    plb_heap_t heap; /* the places by distance; a place may be in the heap several times */
+    plb_heap_t heap; /* places by distance; a place may occur several times */
 } search_t;
 
-/* The end of the cheapest path so far: either a place that can take one more item, or an item that
- * is left without a place (the other is NONE). */
+/* The end of the cheapest path so far: a place that can take one more item, or an item that is
+ * left without a place; the other is NONE. */
 typedef struct end {
     double distance;
     int32_t place, item;
@@ -31,10 +30,10 @@ typedef struct end {
 
 static double positive(double x)
 {
-    return x > 0.0 ? x : 0.0; /* x is negative only because of rounding */
+    return x > 0.0 ? x : 0.0; /* negative only because of rounding */
 }
 
-/* Extend the search from an item at `distance` to the places for which the item has a gain. */
+/* Extend the search from an item to the places where it has a gain. */
 static void spread(search_t *s, int32_t item, double distance)
 {
     const plb_gains_t *in = s->in;
@@ -52,7 +51,7 @@ static void spread(search_t *s, int32_t item, double distance)
     }
 }
 
-/* Find the cheapest path from an item (Dijkstra's search); return its end. */
+/* Return the end of the cheapest path from an item (Dijkstra's search). */
 static end_t find(search_t *s, int32_t item)
 {
     end_t end = {s->profit[item], NONE, item};
@@ -64,8 +63,7 @@ static end_t find(search_t *s, int32_t item)
             break;
         }
         if (top.key > s->distance[top.id]) {
-            continue; /* an outdated entry: the search has since found a cheaper path to this
-                         place */
+            continue; /* an outdated entry: a cheaper path was found since */
         }
         if (s->room[top.id] > 0) {
             return (end_t){top.key, top.id, NONE};
@@ -80,8 +78,7 @@ static end_t find(search_t *s, int32_t item)
     return end;
 }
 
-/* Update prices and profits so that the found path costs nothing.  Reset the distances for the
- * next search. */
+/* Update prices and profits so that the found path costs nothing; reset the distances. */
 static void settle(search_t *s, int32_t item, double distance)
 {
     s->profit[item] -= distance;
@@ -114,7 +111,7 @@ static void enter(search_t *s, int32_t item, int32_t place)
     s->first[place] = item;
 }
 
-/* Move every item on the path to the next place of the path. */
+/* Move each item on the path to the path's next place. */
 static void follow(search_t *s, int32_t item, end_t end)
 {
     int32_t to = end.place;

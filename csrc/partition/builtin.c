@@ -1,12 +1,10 @@
-/* pylb's own partitioner.  It partitions hypergraphs and refines any partition, which METIS and
- * Scotch cannot do. */
+/* pylb's own partitioner: unlike METIS and Scotch, it takes hypergraphs and refines partitions. */
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/multilevel.h"
 
-/* Partition from scratch (`fresh`), or refine part[]; then do `cycles` V-cycles. */
 static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
                      plb_err_t *err)
 {
@@ -14,8 +12,7 @@ static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32
     const int32_t n = in->n_vertices;
     plb_hypergraph_t hg = {0};
     int64_t *limit = NULL, after;
-    int32_t *all = NULL; /* [hg.n_vertices] part of each vertex; after the vertices of the question
-                            follows an additional vertex for each old part */
+    int32_t *all = NULL; /* [hg.n_vertices] parts, also of the vertices added for old parts */
     plb_rng_t rng;
     plb_rng_init(&rng, (uint64_t)in->seed);
     PLB_NEW(limit, in->n_parts);
@@ -46,7 +43,6 @@ int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *par
                                                    : cycles_on(in, false, cycles, part, err);
 }
 
-/* Start from the old partition; if there is none, partition from scratch. */
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE,

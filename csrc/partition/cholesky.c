@@ -3,7 +3,6 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* Set at[new number] = vertex; PLB_ERR_VALUE if perm is not a permutation. */
 static int invert(int32_t n, const int32_t *perm, int32_t *at, plb_err_t *err)
 {
     for (int32_t i = 0; i < n; i++) {
@@ -31,7 +30,7 @@ int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const 
         column[k] = 1;
         int64_t steps = 0;
         for (int64_t e = start[v]; e < start[v + 1]; e++) {
-            /* row k of L: go up the elimination tree from each earlier neighbour */
+            /* row k of L: from each earlier neighbour, go up the elimination tree */
             for (int32_t i = perm[to[e]]; i < k && flag[i] != k; i = parent[i]) {
                 parent[i] = parent[i] < 0 ? k : parent[i];
                 column[i]++;

@@ -13,7 +13,7 @@ void plb_hypergraph_free(plb_hypergraph_t *self)
     *self = (plb_hypergraph_t){0};
 }
 
-/* Allocate space for nets, which are added one by one afterwards. */
+/* Allocate space for nets, which are added later. */
 static int begin(plb_hypergraph_t *self, int32_t n_vertices, int64_t n_nets, int64_t n_pins,
                  bool fixed, plb_err_t *err)
 {
@@ -34,7 +34,6 @@ out:
     return ret;
 }
 
-/* List the nets of each vertex, after all nets have been added. */
 static int transpose(plb_hypergraph_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -57,9 +56,9 @@ out:
     return ret;
 }
 
-/* Add a net with the pins map[pin[i]] (map NULL: pin[i]), each once; a pin that is mapped to -1 is
- * left out.  If fewer than two pins are left, or the weight is 0, no net is added.  seen[v]: the
- * stamp of the most recent net with vertex v; each net has a different `stamp`. */
+/* Add a net with the pins map[pin[i]] (map NULL: pin[i]), each once; -1: no pin.  If fewer than
+ * two pins remain, or the weight is 0, no net is added.  seen[v]: `stamp` of the most recent net
+ * with vertex v; each net has a different one. */
 static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
                     int64_t weight, int32_t stamp, int32_t *seen)
 {
@@ -142,7 +141,7 @@ out:
 
 /* ---- contraction ---------------------------------------------------------------------------- */
 
-/* A hash of a net's pins that does not depend on their order. */
+/* The hash does not depend on the order of the pins. */
 static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
 {
     uint64_t h = 0;
@@ -154,7 +153,7 @@ static uint64_t fingerprint(const plb_hypergraph_t *self, int32_t e)
     return h ^ (uint64_t)plb_pins_of(self, e);
 }
 
-/* Whether two nets have the same pins, in any order.  No entry of seen[] may equal `stamp`. */
+/* Before the call, no entry of seen[] may equal `stamp`. */
 static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_t stamp,
                       int32_t *seen)
 {
@@ -172,7 +171,6 @@ static bool same_pins(const plb_hypergraph_t *self, int32_t a, int32_t b, int32_
     return true;
 }
 
-/* Remove the nets of weight 0. */
 static void drop_merged(plb_hypergraph_t *self)
 {
     int32_t kept = 0, at = 0;
@@ -183,7 +181,7 @@ static void drop_merged(plb_hypergraph_t *self)
         }
         memmove(self->pin + at, self->pin + from, (size_t)n * sizeof *self->pin);
         self->net_weight[kept] = self->net_weight[e];
-        /* kept <= e: an entry of net_start[] is only overwritten after it was read */
+        /* kept <= e, so this entry was read before */
         self->net_start[kept++] = at;
         at += n;
     }
@@ -199,8 +197,7 @@ static int merge_nets(plb_hypergraph_t *self, int32_t stamp, int32_t *seen, plb_
     PLB_NEW(print, self->n_nets);
     for (int32_t e = 0; e < self->n_nets; e++) {
         PLB_TRY(plb_interrupted(1 + plb_pins_of(self, e)));
-        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits, which a double holds
-                                                            exactly */
+        print[e] = (double)(fingerprint(self, e) >> 11); /* 53 bits: a double holds them */
     }
     PLB_TRY(plb_loads_sorted(&order, print, self->n_nets, PLB_ASCENDING, err));
     for (int32_t i = 1, first = 0; i < self->n_nets; i++) {
@@ -260,18 +257,16 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-/* clustering ignores nets with more pins than this: such nets take much time and change little */
+/* Clustering ignores nets with more pins: they take much time and change little. */
 enum { LARGE_NET = 400 };
 
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: weight of each
-                              cluster.  The number of a cluster is that of its first vertex */
-    int32_t *of, *fixed;   /* [n_vertices] of: cluster of each vertex; fixed: fixed part of each
-                              cluster, or -1 */
-    double *score;         /* score of each cluster: how strongly it is connected with the current
-                              vertex */
+    int64_t most, *weight; /* most: largest allowed weight of a cluster, whose number is that of
+                              its first vertex */
+    int32_t *of, *fixed; /* [n_vertices] cluster of each vertex; fixed part of a cluster, or -1 */
+    double *score;       /* how strongly each cluster is connected with the current vertex */
     int32_t *beside, n_beside;
 } clusters_t;
 
@@ -286,8 +281,7 @@ static bool may_join(const clusters_t *self, int32_t v, int32_t c)
            self->weight[c] + hg->weight[v] <= self->most;
 }
 
-/* Compute how strongly the nets of v connect it with each neighbouring cluster; return the number
- * of pins that were visited. */
+/* Rate the neighbouring clusters of v; return the number of pins that were visited. */
 static int64_t rate(clusters_t *self, int32_t v)
 {
     const plb_hypergraph_t *hg = self->hg;
@@ -311,8 +305,8 @@ static int64_t rate(clusters_t *self, int32_t v)
     return visited;
 }
 
-/* Return the cluster with which v is connected most strongly, relative to the cluster's weight; if
- * there is none, v's own cluster.  Resets the scores to 0. */
+/* Return the cluster with which v is connected most strongly, relative to its weight; v's own if
+ * there is none.  Resets the scores to 0. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;
@@ -331,7 +325,6 @@ static int32_t choose(clusters_t *self, int32_t v)
     return best;
 }
 
-/* Number the clusters 0, 1, ...; return how many there are. */
 static int32_t number(const clusters_t *self, int32_t *cluster)
 {
     int32_t n = 0;
@@ -371,8 +364,7 @@ int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, i
     shuffle(order, self->n_vertices, rng);
     for (int32_t i = 0; i < self->n_vertices; i++) {
         const int32_t v = order[i];
-        /* v stays where it is if it has joined another cluster, or another vertex has joined its
-         * cluster */
+        /* v stays if it has joined another cluster, or another vertex has joined its cluster */
         if (c.of[v] != v || size[v] > 1) {
             continue;
         }

@@ -1,5 +1,4 @@
-/* Hypergraphs (with the vertices of each net, and the nets of each vertex), their contraction, and
- * connectivity - 1.
+/* Hypergraphs, their contraction, and connectivity - 1.
  *
  * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This is
  * the volume of multicasts, if each part gets each message once (Catalyurek and Aykanat 1999). */
@@ -10,23 +9,21 @@
 
 typedef struct plb_hypergraph {
     int32_t n_vertices, n_nets;
-    /* vertices of net e: pin[net_start[e]] ... pin[net_start[e + 1] - 1], each once */
+    /* vertices of net e, each once: pin[net_start[e]] ... pin[net_start[e + 1] - 1] */
     int32_t *net_start, *pin;
     /* nets of vertex v: net[vertex_start[v]] ... net[vertex_start[v + 1] - 1] */
     int32_t *vertex_start, *net;
-    int32_t *weight;     /* [n_vertices] weight of each vertex */
-    int64_t *net_weight; /* [n_nets], above zero; the sum may be 2^31 or more, since nets, edges
-                            and costs of leaving old parts are added */
-    int32_t *fixed;      /* [n_vertices] part that a vertex must get, or -1; NULL: all -1 */
+    int32_t *weight;     /* [n_vertices] */
+    int64_t *net_weight; /* [n_nets], above zero; the sum may exceed 2^31, because nets, edges and
+                            costs of leaving old parts are added */
+    int32_t *fixed; /* [n_vertices] part that a vertex must get, or -1; NULL: no vertex is fixed */
 } plb_hypergraph_t;
 
-/** Return the number of vertices of net e. */
 static inline int32_t plb_pins_of(const plb_hypergraph_t *self, int32_t e)
 {
     return self->net_start[e + 1] - self->net_start[e];
 }
 
-/** Return the number of nets of vertex v. */
 static inline int32_t plb_nets_of(const plb_hypergraph_t *self, int32_t v)
 {
     return self->vertex_start[v + 1] - self->vertex_start[v];
@@ -34,45 +31,38 @@ static inline int32_t plb_nets_of(const plb_hypergraph_t *self, int32_t v)
 
 /** Make the hypergraph of a question.  An edge of its graph is a net with two vertices.  Nets with
  * one vertex or no weight are left out, and duplicate pins count once.  If there is an old
- * partition, each old part gets an additional vertex without weight, which is fixed in this part,
- * and a net of weight old_cost connects each vertex with that of its old part (Catalyurek et al.
- * 2007).  `self` owns its arrays. */
+ * partition, each old part gets an extra vertex without weight, which is fixed in this part, and a
+ * net of weight old_cost connects it with each vertex of the old part (Catalyurek et al. 2007). */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 
 /** Merge the vertices of each cluster 0 ... n - 1 into one vertex; vertices of cluster -1 are left
- * out.  A new net contains each cluster at most once.  Nets with the same clusters become one net,
- * with the sum of their weights; nets with fewer than two clusters are left out.  `out` owns its
- * arrays. */
+ * out.  Nets with the same clusters become one net, with the sum of their weights; nets with fewer
+ * than two clusters are left out.  `out` owns its arrays. */
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
 
 /** Group vertices that have nets of much weight in common into *n clusters, each of weight `most`
- * or less; cluster[n_vertices] is the cluster of each vertex.  All vertices of a cluster have the
- * same label (label NULL: labels do not count), and those of its vertices that are fixed are fixed
- * in the same part. */
+ * or less; cluster[n_vertices] is the cluster of each vertex.  The vertices of a cluster have the
+ * same label (label NULL: no labels), and its fixed vertices are fixed in the same part. */
 int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
                            plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
 
-/** Compute connectivity - 1 of a partition. */
 int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
                                 int64_t *out, plb_err_t *err);
 
-/* The largest weights that parts may have. */
 typedef struct plb_limits {
     int32_t n_parts;
-    const int64_t *limit; /* [n_parts] largest weight of each part */
+    const int64_t *limit; /* [n_parts] largest allowed weight */
 } plb_limits_t;
 
-/** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Each search starts from
- * a vertex at the boundary, makes the moves of best gain, even negative ones, and finally undoes
- * the moves after the best state.  Before the searches, vertices leave each part that is above its
- * limit until the part keeps it, if possible.  connectivity - 1 increases only if the limits
- * require it.  *after: connectivity - 1 of the result. */
+/** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Before the searches,
+ * vertices leave each part that is above its limit until the part keeps it, if possible.
+ * connectivity - 1 (*after: the final one) increases only if the limits require it. */
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
 
 /** Make two parts: part 0 grows from vertex `start` until its weight reaches `target`; part 1 has
- * the other vertices.  Fixed vertices are always in their parts. */
+ * the other vertices.  Fixed vertices are in their parts. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err);

@@ -1,32 +1,31 @@
 /* k-way local search on connectivity - 1 (plb_hypergraph_refine).
  *
  * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each search
- * starts at one vertex of the boundary, spreads to the neighbours of moved vertices, and ends
- * after a number of moves without a gain; its moves up to the best state are kept.  A vertex moves
- * at most once per round.  The parts that a net touches are stored as a short list, so that the
- * memory for a net does not grow with the number of parts. */
+ * starts at one vertex of the boundary, makes the moves of best gain, even negative ones, spreads
+ * to the neighbours of moved vertices, and ends after a number of moves without a gain; its moves
+ * up to the best state are kept.  A vertex moves at most once per round.  The parts that a net
+ * touches are a short list, so that its memory does not grow with the number of parts. */
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/hypergraph.h"
 
 enum {
-    PATIENCE = 30, /* a search ends after this many moves without a gain */
+    PATIENCE = 30, /* moves without a gain that end a search */
     MAX_ROUNDS = 12,
-    /* after a move, the vertices of nets with more pins than this are not queued */
-    WIDE_NET = 1000,
+    WIDE_NET = 1000, /* after a move, vertices of nets with more pins are not queued */
 };
 
 /* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */
 
 typedef struct queue {
-    int64_t *key;       /* [n_vertices] key of each vertex, a gain */
-    int32_t *heap, *at; /* [n_vertices] heap: the queued vertices, the best one first; at: index of
-                           each vertex in `heap`, or -1 */
+    int64_t *key;       /* [n_vertices] gain of each vertex */
+    int32_t *heap, *at; /* [n_vertices] heap: queued vertices, best first; at: index of a vertex in
+                           `heap`, or -1 */
     int32_t n;
 } queue_t;
 
-/* Whether a comes before b: by the higher key, then by the lower number. */
+/* By the higher key, then by the lower number. */
 static bool before(const queue_t *q, int32_t a, int32_t b)
 {
     return q->key[a] > q->key[b] || (q->key[a] == q->key[b] && a < b);
@@ -105,21 +104,20 @@ typedef struct search {
     int32_t k;
     int32_t *part;
     int64_t *load;
-    slot_t *slot;    /* the parts that net e touches: the n_slot[e] entries from slot[net_start[e]]
-                        on */
-    int32_t *n_slot; /* [n_nets] number of parts that each net touches */
+    slot_t *slot; /* the parts that net e touches: n_slot[e] entries from slot[net_start[e]] on */
+    int32_t *n_slot; /* [n_nets] parts that each net touches */
     queue_t queue;
-    int64_t *conn; /* [k] for the current vertex: total weight of its nets that touch each part */
+    int64_t *conn; /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
-    int32_t *round_of; /* [n_vertices] the most recent round in which each vertex moved */
+    int32_t *round_of; /* [n_vertices] the last round in which each vertex moved */
     int32_t *woken, *woken_at, n_woken, stamp;
     move_t *moves;
     int32_t n_moves, round;
     plb_rng_t *rng;
-    int64_t work; /* steps since the most recent call of stopped() */
+    int64_t work; /* steps since the last call of stopped() */
 } search_t;
 
-/* Report the steps since the previous call; return whether a signal ends the search. */
+/* Report the steps; return whether a signal ends the search. */
 static bool stopped(search_t *s)
 {
     const int64_t steps = 32 + s->work;
@@ -138,7 +136,7 @@ static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
     return NULL;
 }
 
-/* Record a pin of net e in a part; return the number of pins that the net now has there. */
+/* Return the number of pins that net e now has in the part. */
 static int32_t add_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -149,7 +147,7 @@ static int32_t add_pin(search_t *s, int32_t e, int32_t part)
     return 1;
 }
 
-/* Remove a pin of net e from a part; return the number of pins that the net still has there. */
+/* Return the number of pins that net e still has in the part. */
 static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
 {
     slot_t *slot = find_slot(s, e, part);
@@ -160,8 +158,8 @@ static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
     return left;
 }
 
-/* Return the gain of the best move of v; *to: its target, or -1 if no adjacent part can take v.
- * Ties: the part with the lowest load, then the lowest number. */
+/* Return the gain of the best move of v; *to: its target; -1: no adjacent part can take v.  Ties:
+ * the part with the lowest load, then the lowest number. */
 static int64_t best_move(search_t *s, int32_t v, int32_t *to)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -214,7 +212,7 @@ static void wake(search_t *s, int32_t u)
     }
 }
 
-/* List the pins of net e in woken[]; only those in `part`, unless part is -1. */
+/* List the pins of net e in woken[], only those in `part`; -1: all. */
 static void wake_pins(search_t *s, int32_t e, int32_t part)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -230,7 +228,7 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
 }
 
 /* Move v, and list the vertices whose gains rise in woken[].  Gains that fall are corrected when
- * their vertices are taken from the queue. */
+ * their vertices leave the queue. */
 static void move(search_t *s, int32_t v, int32_t to)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -243,10 +241,9 @@ static void move(search_t *s, int32_t v, int32_t to)
         const int32_t e = hg->net[j];
         const int32_t left = remove_pin(s, e, from);
         if (add_pin(s, e, to) == 1) {
-            wake_pins(s, e, -1); /* the other pins of e can now follow to `to` without loss */
+            wake_pins(s, e, -1); /* the other pins of e can follow without loss */
         } else if (left == 1) {
-            /* one pin of e is left in `from`: if this pin moves, too, e no longer touches
-             * `from` */
+            /* if the last pin of e in `from` moves, too, e no longer touches `from` */
             wake_pins(s, e, from);
         }
     }
@@ -277,7 +274,7 @@ static void clear_queue(search_t *s)
 
 /* ---- one search ----------------------------------------------------------------------------- */
 
-/* Search from the queued vertices; return the total gain of the moves that are kept. */
+/* Search from the queued vertices; return the total gain. */
 static int64_t search(search_t *s)
 {
     int64_t gained = 0, best = 0;
@@ -285,7 +282,7 @@ static int64_t search(search_t *s)
     while (s->queue.n > 0 && idle < PATIENCE && !stopped(s)) {
         const int32_t v = s->queue.heap[0];
         int32_t to;
-        /* the loads of other parts may have changed since v was queued */
+        /* loads may have changed since v was queued */
         const int64_t gain = best_move(s, v, &to);
         if (to < 0) {
             drop(&s->queue, v);
@@ -329,7 +326,7 @@ static bool at_boundary(const search_t *s, int32_t v)
     return false;
 }
 
-/* Search from every vertex of the boundary, in random order; return the total gain. */
+/* Search from every vertex of the boundary, in random order. */
 static int64_t search_round(search_t *s, int32_t *seed)
 {
     int64_t won = 0;
@@ -355,8 +352,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
 
 /* ---- growth: one side of a bisection from one vertex ---------------------------------------- */
 
-/* Move vertices from part 1 to part 0, best gain first, until the weight of part 0 is `target` or
- * more. */
+/* Move vertices from part 1 to part 0, best gain first, until part 0 weighs `target` or more. */
 static void grow(search_t *s, int32_t start, int64_t target)
 {
     const int32_t n = s->hg->n_vertices;
@@ -367,7 +363,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
             drop(&s->queue, v);
-        } else { /* the first vertex, or the first one of another component */
+        } else { /* the first vertex, also of another component */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }
@@ -385,9 +381,8 @@ static void grow(search_t *s, int32_t start, int64_t target)
 
 /* ---- balance -------------------------------------------------------------------------------- */
 
-/* Return the gain of the best move of v to an adjacent part.  If no adjacent part can take v,
- * return a very low gain, and try the part `roomiest` as target.  *to: the target; -1: there is
- * none. */
+/* Return the gain of the best move of v to an adjacent part, or, if none can take v, a very low
+ * gain, and try the part `roomiest`.  *to: the target; -1: there is none. */
 static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
 {
     const int64_t gain = best_move(s, v, to);
@@ -409,7 +404,7 @@ static int32_t find_roomiest(const search_t *s)
     return best;
 }
 
-/* Move vertices out of part p, those with the smallest loss first, until p keeps its limit. */
+/* Move vertices out of part p, smallest loss first, until p keeps its limit. */
 static void relieve(search_t *s, int32_t p)
 {
     const plb_hypergraph_t *hg = s->hg;
@@ -495,8 +490,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     }
     for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
     }
-    PLB_TRY(plb_interrupted(0)); /* return the code of an interrupt, which ends the searches
-                                    early */
+    PLB_TRY(plb_interrupted(0)); /* an interrupt ends the searches early */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
         *after += self->net_weight[e] * (s.n_slot[e] - 1);

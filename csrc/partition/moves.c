@@ -7,7 +7,6 @@ static int32_t present(const plb_new_parts_t *in, int64_t v)
     return in->old == NULL || in->old[v] < 0 ? in->home : in->old[v];
 }
 
-/* Find the new ranks of all objects, and count how many objects move to each part. */
 static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *rank, plb_err_t *err)
 {
     for (int64_t v = 0; v < in->n; v++) {
@@ -23,7 +22,7 @@ static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *ran
     return PLB_OK;
 }
 
-/* List the moves.  next[n_parts]: index in packed[] for the next object of each part. */
+/* next[n_parts]: index in packed[] for the next object of each part. */
 static void list(plb_moves_t *self, const plb_new_parts_t *in, int64_t *next)
 {
     int64_t i = 0, at = 0;

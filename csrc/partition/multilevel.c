@@ -12,10 +12,10 @@ enum {
     MAX_LEVELS = 48,
     PER_PART = 60,  /* coarsening ends at this many vertices per part ... */
     COARSEST = 200, /* ... or at this many vertices in total, if that is more */
-    TRIES = 8,      /* number of bisections that are tried for a coarsest hypergraph */
+    TRIES = 8,      /* bisections of a coarsest hypergraph */
 };
 
-/* Larger than any sum of weights, but so small that the sum over all parts does not overflow. */
+/* Larger than any sum of weights; the sum over all parts does not overflow. */
 static const double UNLIMITED = 0x1p32;
 
 static int64_t total_weight(const plb_hypergraph_t *self)
@@ -29,8 +29,8 @@ static int64_t total_weight(const plb_hypergraph_t *self)
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
-/* Put each vertex, heaviest first, into the least full part.  *most: the resulting largest ratio
- * of weight to share, a limit that some partition can keep. */
+/* Put each vertex, heaviest first, into the least full part.  *most: the largest ratio of weight
+ * to share, a limit that some partition can keep. */
 static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
                        plb_err_t *err)
 {
@@ -95,9 +95,8 @@ out:
 /* ---- levels --------------------------------------------------------------------------------- */
 
 typedef struct levels {
-    plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is that of the caller */
-    /* cluster[i][v]: the vertex of hg[i + 1] that contains vertex v of hg[i] */
-    int32_t *cluster[MAX_LEVELS];
+    plb_hypergraph_t hg[MAX_LEVELS]; /* hg[0] is the caller's */
+    int32_t *cluster[MAX_LEVELS];    /* vertex of hg[i + 1] that contains vertex v of hg[i] */
     int n;
 } levels_t;
 
@@ -112,8 +111,8 @@ static void levels_free(levels_t *self)
     self->n = 0;
 }
 
-/* Replace the labels of the vertices by the labels of their clusters.  This needs a copy, because
- * a cluster's number may be above or below those of its vertices. */
+/* The labels of clusters replace those of vertices.  This needs a copy, because a cluster's number
+ * may be above or below those of its vertices. */
 static int coarsen_labels(const int32_t *cluster, int32_t n, int32_t *label, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -129,8 +128,7 @@ out:
 }
 
 /* Coarsen level by level to about `coarsest` vertices.  Only vertices with the same label are
- * merged, and label[] gets the labels of the coarsest level; label NULL: any vertices may be
- * merged. */
+ * merged, and label[] gets the labels of the coarsest level; label NULL: no labels. */
 static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)
 {
@@ -146,7 +144,7 @@ static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest,
         PLB_NEW(self->cluster[at], fine->n_vertices);
         ret = plb_hypergraph_cluster(fine, label, most, rng, self->cluster[at], &n, err);
         if (ret != PLB_OK || n > fine->n_vertices - fine->n_vertices / 20) {
-            break; /* fewer than one vertex in twenty was merged: more levels are not worth it */
+            break; /* fewer than one vertex in twenty was merged: not worth more levels */
         }
         PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
         PLB_TRY(plb_hypergraph_contract(fine, self->cluster[at], n, &self->hg[at + 1], err));
@@ -160,8 +158,8 @@ out:
     return ret;
 }
 
-/* Compute the limits of a level.  Except on the finest level, they are larger than the final
- * limits by the weight of the heaviest vertex, so that heavy vertices can move. */
+/* Except on the finest level, the limits are larger by the weight of the heaviest vertex, so that
+ * heavy vertices can move. */
 static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool finest,
                    int64_t *out)
 {
@@ -174,7 +172,7 @@ static void loosen(const plb_hypergraph_t *hg, const plb_limits_t *limits, bool 
     }
 }
 
-/* Turn the partition coarse[] of the coarsest level into part[] of the finest level, and refine it
+/* From the partition coarse[] of the coarsest level, make part[] of the finest level, and refine
  * on each level. */
 static int uncoarsen(const levels_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                      int32_t *coarse, int32_t *part, int64_t *after, plb_err_t *err)
@@ -227,7 +225,6 @@ out:
     return ret;
 }
 
-/* Do a V-cycle: compute the partition next[] from part[]. */
 static int cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                  const int32_t *part, int32_t *next, int64_t *after, plb_err_t *err)
 {
@@ -268,8 +265,7 @@ out:
 
 /* ---- from scratch: recursive multilevel bisection ------------------------------------------- */
 
-/* Bisect the coarsest hypergraph several times, and take the best bisection: part 0 has about the
- * weight `target`. */
+/* Take the best of several bisections; part 0 has about the weight `target`. */
 static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limits, int64_t target,
                            plb_rng_t *rng, int32_t *part, plb_err_t *err)
 {
@@ -296,8 +292,7 @@ out:
     return ret;
 }
 
-/* Bisect: part 0 has about the weight `target`, and each part at most `slack` times its ideal
- * weight. */
+/* Part 0 gets about the weight `target`, and each part at most `slack` times its ideal weight. */
 static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_rng_t *rng,
                   int32_t *part, plb_err_t *err)
 {
@@ -325,7 +320,6 @@ out:
 static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, double slack,
                    plb_rng_t *rng, int32_t *part, plb_err_t *err);
 
-/* Divide one side of a bisection into the parts base ... base + k - 1. */
 static int recurse_side(const plb_hypergraph_t *hg, const int32_t *side, int32_t which,
                         const int64_t *limit, int32_t k, int32_t base, double slack,
                         plb_rng_t *rng, int32_t *part, plb_err_t *err)
@@ -392,8 +386,7 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
     for (int32_t p = 0; p < limits->n_parts; p++) {
         room += limits->limit[p];
     }
-    /* Each part results from log2(k) bisections in a row; each of these may use an equal share of
-     * the allowed imbalance. */
+    /* each part results from log2(k) bisections, which share the allowed imbalance equally */
     const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
     const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
     int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);

@@ -6,19 +6,16 @@
 
 /** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times the part's
  * share of the total weight.  If even a greedy distribution of the vertices exceeds these limits,
- * because vertices are few or heavy, the largest ratio of weight to share in this distribution
- * replaces the imbalance. */
+ * its largest ratio of weight to share replaces the imbalance. */
 int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
                          plb_err_t *err);
 
-/** Partition from scratch by recursive multilevel bisection, then refine the result.  *after:
- * connectivity - 1. */
+/** Partition by recursive multilevel bisection, then refine.  *after: connectivity - 1. */
 int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
                              plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err);
 
 /** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
- * and Kumar 1999, 4.2).  The result replaces part[] if only the result keeps the limits.  If both
- * or neither keep the limits, it replaces part[] if its connectivity - 1 is lower or equal.
- * *after: connectivity - 1. */
+ * and Kumar 1999, 4.2).  The result replaces part[] if only the result keeps the limits, or if
+ * both or neither keep them and its connectivity - 1 is no higher.  *after: that of part[]. */
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);

@@ -84,8 +84,7 @@ int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, doubl
     int ret = PLB_OK;
     plb_keys_t pairs = {0};
     int32_t number;
-    int64_t *seen = NULL; /* [n_parts] for each part: 1 + the most recent object with a neighbour
-                             in it */
+    int64_t *seen = NULL; /* [n_parts] 1 + the most recent object with a neighbour in the part */
     PLB_NEW0(seen, places->n_parts);
     PLB_TRY(plb_keys_init(&pairs, 64, err));
     *volume = 0.0;
@@ -127,7 +126,7 @@ int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double 
                      double *cut, plb_err_t *err)
 {
     int ret = PLB_OK;
-    int64_t *seen = NULL; /* [n_parts] for each part: 1 + the most recent net with a pin in it */
+    int64_t *seen = NULL; /* [n_parts] 1 + the most recent net with a pin in the part */
     PLB_NEW0(seen, places->n_parts);
     *connectivity = *cut = 0.0;
     for (int64_t e = 0; e < nets->n; e++) {

@@ -35,8 +35,8 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
 
 /* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Check n values, every `stride`-th one of x: each must be in least ... most.  If `sum` is true,
- * their sum must be below 2^31.  x NULL: nothing is checked. */
+/* Check that every `stride`-th of n values of x is in least ... most.  sum: also that their sum is
+ * below 2^31.  x NULL: nothing is checked. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {
@@ -154,15 +154,14 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 
 /* ---- parts that get no vertices ------------------------------------------------------------- */
 
-/* The question without the parts that cannot get vertices.  If there are fewer vertices than
- * parts, the parts with the lowest numbers remain. */
+/* The question without the parts that cannot get vertices.  Of more parts than vertices, those
+ * with the lowest numbers remain. */
 typedef struct reduced {
     plb_question_t in;
-    int32_t *part_of, *index_of; /* part_of[k]: the k-th remaining part; index_of[r]: the index k
-                                    of part r, -1: part r was left out */
+    int32_t *part_of, *index_of; /* part_of[k]: k-th remaining part; index_of[r]: its k, or -1 */
     double *share;
     int32_t *fixed, *old;
-    bool same; /* true: all parts remain */
+    bool same; /* all parts remain */
 } reduced_t;
 
 static void reduced_free(reduced_t *self)
@@ -170,8 +169,7 @@ static void reduced_free(reduced_t *self)
     PLB_FREE(self->part_of, self->index_of, self->share, self->fixed, self->old);
 }
 
-/* Choose the parts that remain, and set part_of, index_of and in.n_parts.  Parts with fixed
- * vertices always remain. */
+/* Set part_of, index_of and in.n_parts.  Parts with fixed vertices always remain. */
 static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *err)
 {
     enum { OUT = -1, IN = -2 };
@@ -226,7 +224,7 @@ static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
         for (int32_t k = 0; k < self->in.n_parts; k++) {
             sum += self->share[k] = in->share[self->part_of[k]];
         }
-        /* if no remaining part has a share, all vertices are fixed, and any shares will do */
+        /* without any share, all vertices are fixed, and any shares will do */
         self->in.share = sum > 0.0 ? self->share : NULL;
     }
     if (in->fixed != NULL) {
@@ -276,8 +274,8 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
     return PLB_OK;
 }
 
-/* Return the vertex of part r that may move and has the smallest first weight (ties: the lowest
- * number); -1: there is none. */
+/* The vertex of part r that may move and has the smallest first weight (ties: the lowest number);
+ * -1: there is none. */
 static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r)
 {
     int32_t best = -1;
@@ -302,8 +300,7 @@ static int32_t fullest(const int32_t *count, int32_t k)
     return best;
 }
 
-/* Move all vertices that are not fixed from parts without a share into the part with the largest
- * share. */
+/* Unfixed vertices move from parts without a share to the part with the largest share. */
 static void leave_no_share(const plb_question_t *in, int32_t *part)
 {
     int32_t largest = 0;
@@ -335,7 +332,7 @@ int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t
             part[lightest(in, part, from)] = r;
             count[from]--;
             free_ones[from]--;
-            count[r] = 1; /* with this count, part r does not lose its only vertex */
+            count[r] = 1; /* so part r does not lose its only vertex */
         }
     }
 out:
@@ -345,7 +342,6 @@ out:
 
 /* ---- without a library ---------------------------------------------------------------------- */
 
-/* Set the size of each vertex to the sum of its weights, each divided by its total. */
 static void count_vertices(const plb_question_t *in, const double *total, double *out)
 {
     for (int32_t v = 0; v < in->n_vertices; v++) {
@@ -357,8 +353,8 @@ static void count_vertices(const plb_question_t *in, const double *total, double
     }
 }
 
-/* Compute one size for each vertex.  With several weights, each of them counts as a fraction of
- * its sum over all vertices; without weights, all vertices have the same size. */
+/* Compute one size for each vertex: the sum of its weights, each (if there are several) divided by
+ * its sum over all vertices; without weights, 1. */
 static int weigh_vertices(const plb_question_t *in, double *out, plb_err_t *err)
 {
     double *total = NULL;
@@ -372,13 +368,13 @@ static int weigh_vertices(const plb_question_t *in, double *out, plb_err_t *err)
     for (int64_t k = 0; k < (int64_t)in->n_vertices * in->n_weights; k++) {
         total[k % in->n_weights] += in->weight[k];
     }
-    total[0] = in->n_weights == 1 ? 1.0 : total[0]; /* integers are not rounded */
+    total[0] = in->n_weights == 1 ? 1.0 : total[0]; /* do not round integers */
     count_vertices(in, total, out);
     plb_free(total);
     return PLB_OK;
 }
 
-/* For vertices without connections: fill the parts one after the other, each up to its share. */
+/* Without connections: fill the parts one after the other, each up to its share. */
 static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -412,7 +408,7 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
         return PLB_OK;
     }
-    /* if all weights are 0, use 1 instead, because some libraries divide by the sum */
+    /* all weights are 0: use 1, because some libraries divide by the sum */
     if (total_weight(in) == 0) {
         plain.weight = NULL;
         plain.n_weights = 1;

@@ -10,11 +10,11 @@ enum { NONE = -1 };
 
 typedef struct namer {
     const plb_new_names_t *in;
-    int32_t *name;  /* [n_parts] the new name (number) of each part; NONE: the part has none yet */
-    bool *taken;    /* [n_parts] whether some part already has this name */
-    int32_t *room;  /* [n_parts] argument of plb_assign: how many parts each place may take */
+    int32_t *name;  /* [n_parts] the new number of each part; NONE: not yet */
+    bool *taken;    /* [n_parts] whether a part has this name */
+    int32_t *room;  /* [n_parts] how many parts each place may take */
     int32_t *place; /* [n_parts] result of plb_assign */
-    int64_t *start; /* start, to, gain: the gains, an argument of plb_assign */
+    int64_t *start; /* start, to, gain: as in plb_gains_t */
     int32_t *to;
     double *gain;
 } namer_t;
@@ -60,7 +60,7 @@ static int check(const plb_new_names_t *in, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Name the parts so that the total size of the objects that stay in their part is largest. */
+/* Make the total size of the objects that stay in their part largest. */
 static int by_parts(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -87,8 +87,7 @@ static int by_parts(namer_t *s, plb_err_t *err)
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
 
-/* Return the first free name on a rank that the part may get.  (All free names on a rank are
- * equally good.) */
+/* Return the first free name on a rank that the part may get: all are equally good. */
 static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
 {
     const int32_t end = plb_first_on(rank + 1, s->in->n_ranks, s->in->n_parts);
@@ -100,8 +99,7 @@ static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
     return NONE;
 }
 
-/* Name the remaining parts so that the total size of the objects that stay on their rank is
- * largest. */
+/* Then make the total size of the objects that stay on their rank largest. */
 static int by_ranks(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -136,8 +134,8 @@ static int by_ranks(namer_t *s, plb_err_t *err)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-/* Let each part that has no name keep its own number; if this number is taken, give the part the
- * first free number of a part with an equal share. */
+/* A part without a name keeps its number; if that is taken, it gets the first free number of a
+ * part with an equal share. */
 static void fill(namer_t *s)
 {
     const int32_t k = s->in->n_parts;
@@ -156,7 +154,7 @@ static void fill(namer_t *s)
 }
 
 /* Compute the total size of the objects that stay in their part (out[0]) and on their rank
- * (out[1]) if the parts get these names.  name NULL: each part keeps its number. */
+ * (out[1]); name NULL: each part keeps its number. */
 static void worth(const plb_new_names_t *in, const int32_t *name, double out[2])
 {
     out[0] = out[1] = 0.0;

@@ -6,12 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Largest sum of weights: half of 2^31, because libraries add the weights of both directions of
- * each edge as 32-bit integers. */
+/* Largest sum of weights: half of 2^31, because libraries add both directions of each edge. */
 enum { PLB_MOST_WEIGHT = 1 << 30 };
 
-/** Return the factor that scales the sum of x[n] to PLB_MOST_WEIGHT; 1 if all values are integers
- * and their sum is at most PLB_MOST_WEIGHT.  No value may be negative. */
+/** The factor that scales the sum of x[n] to PLB_MOST_WEIGHT; 1 if all values are integers and
+ * their sum is not larger.  No value may be negative. */
 static inline double plb_scale_of(const double *x, int64_t n)
 {
     double total = 0.0;
@@ -25,8 +24,8 @@ static inline double plb_scale_of(const double *x, int64_t n)
                : fmin(PLB_MOST_WEIGHT / total, DBL_MAX);
 }
 
-/** Return x * scale, rounded to nearest, but at least `least` and at most PLB_MOST_WEIGHT.  With
- * `least` 0, values that are tiny compared with the sum become 0. */
+/** Return x * scale, rounded to nearest, but in `least` ... PLB_MOST_WEIGHT.  With `least` 0,
+ * values that are tiny compared with the sum become 0. */
 static inline int32_t plb_scaled(double x, double scale, int32_t least)
 {
     const double y = x * scale + 0.5;

@@ -1,8 +1,6 @@
-/* For writers of strategies: what a strategy is, and what it may use.
- *
- * A strategy is a pure function from a snapshot to a placement.  It is one file in strategies/
- * and one entry of PLB_STRATEGIES below; Python, the command line and the docs read this table.
- */
+/* The interface of strategies.  A strategy is a pure function from a snapshot to a placement.  Its
+ * code is in strategies/, and it has an entry in PLB_STRATEGIES below, a table that Python, the
+ * command line and the docs read. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,8 +26,7 @@ enum {
 };
 
 typedef struct plb_opts {
-    const double *params; /* one value for each parameter of the strategy, in the order of its
-                             table `params` */
+    const double *params; /* values of the parameters, in the order of the strategy's `params` */
     uint64_t seed;
     bool lenient; /* for distributed strategies. true: ranks may end above their memory limits, as
                      in a running program; false: this is an error */
@@ -51,11 +48,9 @@ struct plb_strategy {
     void *user;
     /* agents of a distributed strategy (kit/agent.h); NULL: the strategy is central */
     const struct plb_agent_type *agent;
-    /* name of the partitioner that the strategy needs, which may not be installed; NULL: it needs
-     * none */
-    const char *library;
-    bool for_equal_objects; /* true: the strategy assumes that all objects are equal, so it is
-                               never selected automatically; false: it is for any objects */
+    const char *library;    /* name of the partitioner that the strategy needs; NULL: none */
+    bool for_equal_objects; /* the strategy assumes that all objects are equal, and is never
+                               selected automatically */
 };
 
 /* X(name): the strategy is plb_strategy_<name>.  Strategies are listed in this order. */
@@ -85,7 +80,7 @@ struct plb_strategy {
 PLB_STRATEGIES(X)
 #undef X
 
-/** All strategies, in the order of PLB_STRATEGIES, then NULL. */
+/** All strategies in this order, then NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
 /** Return the strategy with that name, e.g. "GreedyLB"; NULL: there is none. */

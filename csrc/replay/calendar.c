@@ -79,8 +79,7 @@ int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t 
         self->chunk[c].next = self->spare;
         self->spare = c;
         self->n -= here;
-        /* Push an event again if it is not due yet: it was put into the last bucket because it was
-         * too far in the future for a bucket of its own. */
+        /* events later than the last bucket had been put into that bucket: push them again */
         for (int i = 0; i < here; i++) {
             if (bucket_of(self, out[i].time, self->now + 1) <= self->now) {
                 out[(*n)++] = out[i];

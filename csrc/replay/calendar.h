@@ -1,9 +1,8 @@
-/* A calendar queue (Brown 1988): the events of a simulation, in buckets by time.  A bucket has the
- * events of `width` seconds.  An event of one owner (a rank) can affect another owner no earlier
- * than `width` seconds later.  So the events of a bucket may be taken in any order, and are not
- * sorted (the window of conservative parallel simulation).
- *
- * Each event costs a write and a read of 16 bytes, in chunks that are filled sequentially. */
+/* A calendar queue (Brown 1988): the events of a simulation, in buckets of `width` seconds.  An
+ * event of one owner (a rank) affects other owners at least `width` seconds later.  So the order
+ * of the events within a bucket does not matter, and they are not sorted (the window of
+ * conservative parallel simulation).  A bucket is a list of chunks, which are filled one after the
+ * other, so that memory access is mostly sequential. */
 #pragma once
 
 #include <stdint.h>
@@ -41,6 +40,6 @@ void plb_calendar_free(plb_calendar_t *self);
 /** Add an event to the bucket of `time`, or to the present bucket if `time` has passed. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
-/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  If processing them
- * adds events to the same bucket, a later call takes these.  *n = 0: there are no more events. */
+/** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  A later call takes
+ * events that are meanwhile added to the same bucket.  *n = 0: there are no more events. */
 int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err);

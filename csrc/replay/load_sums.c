@@ -7,8 +7,7 @@
 #include "base/cpu.h"
 #include "base/exact.h"
 
-/* A vector with a lane (a number) for each phase; the compiler keeps it in the processor's
- * registers. */
+/* A vector register with a lane (a number) for each phase. */
 typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
 
 typedef struct pair { /* sum: the rounded sum; rest: the sum of its rounding errors */
@@ -22,8 +21,7 @@ static inline void two_sum(pair_t *self, const lanes_t *x)
     self->sum = sum;
 }
 
-/* Successive objects are often on the same rank: its sums stay in registers until the rank
- * changes. */
+/* Successive objects are often on the same rank, whose sums then stay in registers. */
 PLB_MULTIVERSION
 static void add(const double *load, int64_t n, int n_phases, const int32_t *rank, pair_t *of)
 {
@@ -55,7 +53,6 @@ static bool rounds(double sum, double rest, int64_t n, double *out)
     return all == 0.0 || (all > 0x1p-60 && all < 1e300 && fabs(off) + doubt < half);
 }
 
-/* Compute the sum for rank r in exact arithmetic. */
 static double exactly(const double *load, int64_t n, const int32_t *rank, int32_t r)
 {
     plb_exact_t sum = {{0}};

@@ -1,6 +1,5 @@
-/* Sums the loads of the ranks in several phases at once; these phases must have the same tasks on
- * the same ranks.  This is faster, because additions of different phases do not depend on each
- * other.
+/* Sums the loads of the ranks in several phases together, which is faster: additions of different
+ * phases do not depend on each other.  The phases must have the same tasks on the same ranks.
  *
  * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): the
  * rounding errors are summed, too (Knuth's TwoSum).  If this does not determine the last bit, the
@@ -9,7 +8,7 @@
 
 #include <stdint.h>
 
-enum { PLB_SUM_PHASES = 4 }; /* number of phases that are summed at once */
+enum { PLB_SUM_PHASES = 4 }; /* number of phases that are summed together */
 
 /** Compute sum[r * PLB_SUM_PHASES + j], the load of rank r in phase j < n_phases, rounded once.
  * load[n_phases, n]: seconds or work; rank[n]: the rank of each task, the same in all phases.

@@ -8,22 +8,20 @@
 #include "base/mem.h"
 
 typedef struct plb_optimum {
-    double time;   /* seconds of all iterations and LB steps */
-    double bound;  /* seconds: lower bound for all schedules with any strategies */
-    bool exact;    /* true: no schedule with these strategies is shorter than `time`; false: the
-                      search has skipped some schedules, so a shorter one may exist */
-    int64_t *when; /* owned; iterations at whose end to rebalance, ascending */
-    /* owned; index of the strategy of each LB step; NULL: there are no strategies */
-    int32_t *which;
-    int64_t n; /* number of LB steps */
+    double time;    /* seconds of all iterations and LB steps */
+    double bound;   /* seconds: lower bound for all schedules with any strategies */
+    bool exact;     /* false: the search skipped schedules, so a shorter one is possible */
+    int64_t *when;  /* owned; [n] iterations at whose end to rebalance, ascending */
+    int32_t *which; /* owned; [n] index of each LB step's strategy; NULL: generated program */
+    int64_t n;      /* number of LB steps */
 } plb_optimum_t;
 
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
     /* Only for a recorded run. */
-    int64_t width; /* largest number of calls of strategies at the end of a phase, 1 or more; each
-                      strategy may be called once in any case */
-    double upper;  /* upper bound: seconds of a known schedule; INFINITY: none is known */
+    int64_t width; /* 1 or more: limit of calls of strategies after a phase, but at least one of
+                      each */
+    double upper;  /* seconds of a known schedule; INFINITY: none is known */
     uint64_t seed; /* seed of strategies that draw random numbers */
 } plb_optimum_opts_t;
 

@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-/* Update best[i] for each i > s: try the best schedule up to an LB step just before iteration s,
- * without an LB step between s and i. best[i] is the shortest total time of iterations 0 ... i - 1
- * and an LB step just before i (none if i is n). */
+/* Try an LB step just before iteration s as the last one before each i > s, and update best[i].
+ * best[n] has no LB step at the end. */
 static void extend(const plb_program_t *program, int64_t s, double cost, double *best,
                    int64_t *from)
 {

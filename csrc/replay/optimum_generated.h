@@ -6,14 +6,12 @@
  *
  *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0
  *
- * This is exact dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory.
- */
+ * This is dynamic programming over all 2^(n-1) schedules, in O(n^2) steps and O(n) memory. */
 #pragma once
 
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
 
-/** Find the best schedule.  Ties: the schedule whose last LB step is latest, then the one whose
- * second last LB step is latest, and so on. */
+/** Find the best schedule.  Ties: the latest last LB step, then the latest one before it, etc. */
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err);

@@ -60,15 +60,13 @@ static int find_sections(layout_t *self, plb_err_t *err)
         c->end = i + 1;
     }
     PLB_PASS_NEW(self->slot, slots);
-    /* an object of a section causes at most two changes: one when the section begins (`come`), one
-     * when it ends (`leave`) */
+    /* at most two changes for each object of a section: when the section begins, and ends */
     PLB_PASS_NEW(self->change, 2 * slots);
     return PLB_OK;
 }
 
-/* Which slots are in use.  For each entity, `of` is its slot, `seen` is the most recent section so
- * far in which it occurs, and `last` is the last section of the whole run in which it occurs.
- * spare: the free slots. */
+/* of: slot of each entity, -1: none; seen, last: last section with each entity, so far and in the
+ * whole run; spare: the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;
@@ -209,12 +207,11 @@ double plb_phase_seconds(const plb_trace_t *t, int64_t i, double most)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* Return the seconds after which all ranks end together if `work` can be divided in any
- * proportion. base[p]: seconds that each rank needs in addition. */
+/* Return the seconds after which all ranks that get a part of `work` end, if it is divided in the
+ * best proportion.  base[p]: seconds that each rank needs in addition. */
 static double fill(const double *base, const double *pace, int32_t p, double work)
 {
-    for (double level = INFINITY;;) { /* leave out the ranks whose `base` alone is longer than the
-                                         result, until there are no more such ranks */
+    for (double level = INFINITY;;) { /* leave out ranks whose `base` is longer than the result */
         double sum = work, speeds = 0.0;
         for (int32_t r = 0; r < p; r++) {
             const double own = pace == NULL ? 1.0 : pace[r];
@@ -228,9 +225,9 @@ static double fill(const double *base, const double *pace, int32_t p, double wor
     }
 }
 
-/* A lower bound of the seconds of phase i under any placement: the larger one of two times.  In
- * the first, all load that may migrate is divided in the best proportion.  In the second, only the
- * largest object of this load exists, on the rank where it ends first. */
+/* A lower bound of the seconds of phase i under any placement: the larger one of two times.  For
+ * the first, all load that may migrate is divided in the best proportion.  For the second, only
+ * the largest object of this load is counted, on the rank where it ends first. */
 static double least_of(const layout_t *self, int64_t i, double *base)
 {
     const plb_trace_t *t = self->trace;
@@ -255,8 +252,7 @@ static double least_of(const layout_t *self, int64_t i, double *base)
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, p, work)) : most;
     const double out = plb_phase_seconds(t, i, most);
-    /* under the recorded placement, the phase takes the measured time, even if this is below the
-     * bound */
+    /* under the recorded placement, the phase takes the measured time, even below the bound */
     return t->figures == NULL ? out
                               : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
 }

@@ -15,24 +15,19 @@ enum {
  * that cannot migrate has a new recorded rank. */
 typedef struct change {
     int32_t slot, rank;
-    bool fresh; /* true: the object arrives without a load estimate; false: it keeps its estimate,
-                   or leaves */
+    bool fresh; /* whether the object arrives without a load estimate */
 } change_t;
 
-/* Successive phases with the same tasks, in which objects that cannot migrate stay where
- * they are. */
+/* Successive phases with the same tasks, in which objects that cannot migrate do not move. */
 typedef struct section {
     int64_t first, end; /* first phase; last phase plus 1 */
     int64_t n;          /* number of tasks in each phase */
-    bool some_absent;   /* whether an object that is absent in this section will come back to its
-                           last rank */
+    bool some_absent;   /* whether an object that is absent now will come back to its last rank */
     int64_t slots;      /* index in `slot` where the section's entries begin */
-    /* indices in `change` of the section's entries: first, and last plus 1 */
-    int64_t changes, end_of_changes;
+    int64_t changes, end_of_changes; /* in `change`: first entry of the section, and last plus 1 */
     int64_t lanes; /* index in `lanes` where the section's blocks begin; -1: it has no blocks */
 } section_t;
-/* The layout.  A slot belongs to one object as long as the object's rank matters; later it may
- * belong to another object. */
+/* A slot belongs to one object as long as the object's rank matters; then it is reused. */
 typedef struct layout {
     const plb_trace_t *trace;
     section_t *section;

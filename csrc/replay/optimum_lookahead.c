@@ -19,7 +19,7 @@ static bool as_recorded(const layout_t *self, const section_t *c, int64_t i, con
     return true;
 }
 
-/* Like add_block, for GROUP placements at once, whose sums are adjacent. */
+/* Like add_block, for GROUP placements together, whose sums are adjacent. */
 PLB_MULTIVERSION
 static void add_blocks(const double *restrict lanes, const int32_t *slot, int64_t n,
                        const int32_t *const *rank, int64_t stride, double *restrict sum)
@@ -80,8 +80,7 @@ static void add_phase(const layout_t *self, const section_t *c, int64_t i, const
     }
 }
 
-/* Compute the times of phases i ... end - 1 of one block.  If there are no blocks, compute phase
- * i only. */
+/* Compute the times of phases i ... end - 1 of one block; without blocks, `end` is i + 1. */
 static void run_block(const layout_t *self, const section_t *c, int64_t i, int64_t end,
                       const group_t *group)
 {

@@ -1,5 +1,4 @@
-/* Computes the seconds of the next phases of a recorded run if no LB step changes the placement.
- */
+/* Computes the seconds of the next phases of a recorded run without an LB step. */
 #pragma once
 
 #include "replay/optimum_layout.h"
@@ -18,8 +17,7 @@ typedef struct group {
     int32_t *scratch;    /* [GROUP, n_slots] scratch memory */
 } group_t;
 
-/** Compute the seconds of the phases `known` ... `until` - 1, without an LB step, and of the rest
- * of their last block.  Returns the first phase that is not computed yet.  group->rank: the
- * placements in phase i. */
+/** Compute the seconds of the phases `known` ... `until` - 1, and up to the end of the last block.
+ * Returns the first phase that is not computed.  group->rank: the placements in phase i. */
 int64_t plb_layout_run(const layout_t *self, int64_t i, int64_t known, int64_t until,
                        group_t *group);

@@ -12,14 +12,11 @@
 #include "replay/phase_step.h"
 
 enum {
-    /* times are computed this many phases ahead of the search, rounded up to a block */
-    AHEAD = 8,
-    NARROW = 8, /* number of states in the first search, whose result is an upper bound for the
-                   second one */
-    MOST_RANKS = 1 << 26,    /* largest number of entries in the placements of all states: 256
-                                MiB */
-    MOST_ANSWERS = 1 << 26,  /* largest number of entries in stored placements: 256 MiB */
-    WORTH_THREADS = 1 << 20, /* with fewer additions than this, threads are not used */
+    AHEAD = 8,               /* phases ahead whose times are computed, rounded up to a block */
+    NARROW = 8,              /* number of states in the first search, see search_twice */
+    MOST_RANKS = 1 << 26,    /* most entries in the placements of all states: 256 MiB */
+    MOST_ANSWERS = 1 << 26,  /* most entries in stored placements: 256 MiB */
+    WORTH_THREADS = 1 << 20, /* for more additions than this, threads are used */
     CHEAP = 4, /* CHEAP * width LB steps are tried if one call of the strategy serves them all */
 };
 
@@ -34,24 +31,22 @@ typedef struct search {
     const plb_candidate_strategy_t *strategy;
     int32_t n_strategies;
     const plb_optimum_opts_t *opts;
-    double *rest; /* [n_phases + 1] seconds: a lower bound for the rest of the run from each phase
-                     on */
+    double *rest; /* [n_phases + 1] seconds: lower bound for the run from each phase on */
     states_t all;
     int64_t limit; /* the search keeps at most this many states */
     step_t *step;
     int64_t n_steps, step_room;
-    bool alone;   /* true: no strategy uses the present placement; false: at least one does */
+    bool alone;   /* whether all strategies use loads alone */
     double upper; /* seconds of the fastest complete run so far */
     /* For LB steps. */
     plb_phases_t phases; /* phases of the run without LB steps; they give the load database */
     bool has_phases, has_database;
     plb_database_t database;
-    int32_t *present, *answer; /* [largest number of objects] scratch memory */
-    double *load, *table; /* [largest number of objects] and [ROWS * largest number of objects]
-                             scratch memory */
-    int32_t *answers;     /* [tasks] the placements of the only strategy in all phases; NULL: not
-                             stored */
-    bool answered;        /* whether the previous search has filled `answers` */
+    /* Scratch memory: [lay.most]; table: [ROWS * lay.most]. */
+    int32_t *present, *answer;
+    double *load, *table;
+    int32_t *answers; /* [tasks] the only strategy's placements in all phases; NULL: not stored */
+    bool answered;    /* whether the previous search has filled `answers` */
     /* Scratch memory for each of n_parts threads. */
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */
@@ -60,7 +55,7 @@ typedef struct search {
     int64_t phase, soon, until;
 } search_t;
 
-/* Whether LB steps from all states lead to the same state. */
+/* Whether an LB step leads from all states to the same state. */
 static bool is_one_state(const search_t *self)
 {
     return self->alone && !self->lay.section[self->lay.section_of[self->phase]].some_absent;
@@ -68,15 +63,15 @@ static bool is_one_state(const search_t *self)
 
 /* ---- LB steps ------------------------------------------------------------------------------- */
 
-/* Whether the strategy is known to use loads alone (GreedyLB, if loads do not depend on the rank):
- * then it gives the same answer for all states. */
+/* Whether the strategy is known to use loads alone, so that its answer is the same for all states:
+ * GreedyLB, if loads do not depend on the rank. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
 {
     return self->lay.trace->measured == NULL &&
            self->strategy[which].strategy.run == plb_strategy_greedy.run;
 }
 
-/* Let a strategy place the objects of state s; s < 0: any state, all give the same answer. */
+/* Let a strategy place the objects of state s; s < 0: all states give the same answer. */
 static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_err_t *err)
 {
     const layout_t *lay = &self->lay;
@@ -108,8 +103,7 @@ static int note_step(search_t *self, int64_t before, int32_t which, plb_err_t *e
     return PLB_OK;
 }
 
-/* Let state `parent` take an LB step.  This gives a new state, a faster schedule for an existing
- * placement, or nothing if the schedule is slower. */
+/* Let state `parent` take an LB step.  Of states with the same placement, keep the fastest. */
 static int take_step(search_t *self, int32_t which, int64_t parent, const int32_t *answer,
                      plb_err_t *err)
 {
@@ -145,8 +139,7 @@ out:
     return ret;
 }
 
-/* Whether a state with this time can take an LB step now and still be part of the best
- * schedule. */
+/* Whether a state with this time can be part of the best schedule if it takes an LB step now. */
 static bool may_step(const search_t *self, double time)
 {
     return time + self->opts->cost + self->rest[self->phase] < self->upper;
@@ -159,8 +152,8 @@ static int by_value(const void *a, const void *b)
                                 : (x->state > y->state) - (x->state < y->state);
 }
 
-/* List the states that may take an LB step, the fastest first.  If all LB steps lead to the same
- * state, only the first entry is used, so the others are not sorted. */
+/* List the states that may take an LB step, the fastest first.  If LB steps lead from all states
+ * to the same state, only the fastest state is used: the list is not sorted then. */
 static int64_t list_parents(const search_t *self)
 {
     int64_t n = 0, first = 0;
@@ -193,8 +186,7 @@ static int step_with(search_t *self, int32_t which, int64_t n, plb_err_t *err)
     return ret;
 }
 
-/* Apply one placement to all states.  This makes them one state, unless absent objects are on
- * different ranks. */
+/* Apply one placement to all states, which become one state if no object is absent. */
 static int step_alone(search_t *self, int32_t which, int64_t n, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;
@@ -251,8 +243,7 @@ static void run_group(search_t *self, group_t *group, const int64_t *of)
     group->n = 0;
 }
 
-/* Compute the times of a part of the states: every n_parts-th group of them, beginning with group
- * `part`. */
+/* Compute the times of every n_parts-th group of states, beginning with group `part`. */
 static void run_part(void *arg, int part, int n_parts)
 {
     search_t *self = arg;
@@ -280,8 +271,7 @@ static void run_part(void *arg, int part, int n_parts)
     }
 }
 
-/* A lower bound for schedules that continue from state s: some phases without an LB step, then an
- * LB step, and then all phases as fast as any placement allows. */
+/* The lower bound of a state, explained in optimum_recorded.h. */
 static double least_from(const search_t *self, int64_t s)
 {
     const state_t *state = &self->all.state[s];
@@ -331,8 +321,7 @@ static void prune(search_t *self)
     }
 }
 
-/* If a state has the times of fewer than AHEAD / 2 phases from the present one on, compute those
- * of AHEAD phases. */
+/* Compute the times of AHEAD phases for states that know those of fewer than AHEAD / 2 phases. */
 static void look_ahead(search_t *self)
 {
     const int64_t n = self->lay.trace->n_phases;
@@ -423,7 +412,7 @@ static int run_phase(search_t *self, int64_t i, plb_err_t *err)
     return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
-/* Write the schedule of the best state to *out, if it is faster than all earlier ones. */
+/* Write the schedule of the best state to *out if it is faster than `upper`. */
 static int take_result(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -463,7 +452,6 @@ static plb_phases_options_t options_of(const search_t *self)
                                   .edges = (looks_at & PLB_LOOKS_COMM) != 0};
 }
 
-/* Do one search, over at most `limit` states. */
 static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;
@@ -485,8 +473,7 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     return ret == PLB_OK ? take_result(self, out, err) : ret;
 }
 
-/* Compute the run without LB steps, and a lower bound for all runs.  In the bound, all phases
- * after the first LB step are as fast as any placement allows. */
+/* Compute the time of the run without LB steps, and a lower bound for all runs. */
 static void run_unbalanced(search_t *self, plb_optimum_t *out)
 {
     const layout_t *lay = &self->lay;
@@ -548,8 +535,8 @@ static void free_search(search_t *self)
     plb_layout_free(&self->lay);
 }
 
-/* Search.  If all states get the same placement, first do a cheap search with few states; its
- * result lets the second search drop most states. */
+/* If the only strategy gives all states the same placement, first search with few states.  The
+ * result is an upper bound, by which the second search drops most states. */
 static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->lay.trace;

@@ -1,23 +1,20 @@
 /* The best schedule of LB steps for a recorded run: a search forward over its phases.
  *
  * A state is a placement of all objects, with the time of the fastest schedule that leads to it.
- * At the end of each phase, states take an LB step, with one call of the strategy each.  Of all
- * states with the same placement, only the fastest one is kept.  This loses nothing, because the
- * future depends on the state alone (label-setting search, as in Dijkstra, Numerische Mathematik
- * 1, 1959).  A strategy that uses loads alone gives the same new state from all states: then the
- * search is the dynamic programming of optimum_generated.h.
+ * At the end of each phase, states take an LB step with each strategy.  Of all states with the
+ * same placement, only the fastest one is kept (label-setting search, as in Dijkstra, Numerische
+ * Mathematik 1, 1959).  This loses nothing if these states have the same load estimates; if not,
+ * the result is not exact.  A strategy that uses loads alone leads from all states to the same new
+ * state: then the search is the dynamic programming of optimum_generated.h.
  *
  * Without pruning the number of states would double with each phase.  Two rules limit it:
- *   - A state is dropped if it cannot become faster than the best complete run that is known
- *     (branch and bound).  Its lower bound is the time of some phases without an LB step, then one
- *     LB step, then phases that are as fast as possible: their load is perfectly balanced, as far
- *     as the largest object and the objects that may not migrate allow.
+ *   - A state is dropped if its lower bound is not below the time of the best complete run so far
+ *     (branch and bound).  The bound is the time of some phases without an LB step, then one LB
+ *     step, then phases that are as fast as the largest object and the objects that may not
+ *     migrate allow.
  *   - Only the fastest states take an LB step, with at most `width` calls of strategies: after an
  *     LB step, slower states would be similar to them.  If this leaves out a state, the result is
- *     not exact.
- *
- * optimum_layout.h prepares the loads; optimum_lookahead.h computes the times of the next phases
- * for all states, LANES phases at once. */
+ *     not exact. */
 #pragma once
 
 #include "decide/decider.h"
@@ -26,7 +23,6 @@
 
 /** Find the best schedule, each LB step with one of strategy[n].  As in a replay, an LB step at
  * the end of phase i places the objects of phase i + 1, by their load estimates at that time.
- * There is none at the end of the last phase.
  *
  * self->time is INFINITY if the search found no schedule shorter than `upper`; if self->exact is
  * also true, there is no such schedule. */

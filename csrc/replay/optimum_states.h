@@ -1,5 +1,4 @@
-/* The states of the search of optimum_recorded.c: placements, and for each placement the time of
- * the fastest schedule that leads to it. */
+/* The states of the search (optimum_recorded.h), and a hash table of their placements. */
 #pragma once
 
 #include "measure/estimate.h"
@@ -9,13 +8,11 @@ enum { ROWS = PLB_ESTIMATE_HERE };
 
 typedef struct state {
     double time;   /* seconds of the phases and LB steps that lead to this state */
-    double least;  /* seconds: a lower bound for schedules that continue from this state; negative:
-                      not computed yet */
-    int64_t step;  /* the schedule's last LB step: its index among all LB steps of the search; -1:
-                      none */
+    double least;  /* seconds: lower bound for schedules by way of this state; < 0: not computed */
+    int64_t step;  /* last LB step: index among all LB steps of the search; -1: none */
     int64_t known; /* the last phase whose seconds are in `ring`, plus 1 */
     uint64_t hash; /* hash of the placement */
-    bool gone;     /* true: replaced by a faster state with the same ranks; false: in use */
+    bool gone;     /* whether a faster state with the same ranks has replaced it */
 } state_t;
 
 /* A state with its sort key; ties: the state with the smaller index comes first. */
@@ -29,8 +26,7 @@ typedef struct states {
     state_t *state;
     int32_t *rank;     /* [room, n_slots] rank of each object in each state */
     double *ring;      /* [room, RING] seconds of the next phases in each state */
-    double *estimates; /* [room, ROWS, n_slots] load estimates; NULL: they are the same for all
-                          states */
+    double *estimates; /* [room, ROWS, n_slots] load estimates; NULL: all states have the same */
     ranked_t *order;   /* [room] scratch memory to sort the states */
     int64_t n, room;
     int32_t *bucket; /* hash table, [n_buckets], a power of two: index of a state; -1: free */
@@ -55,22 +51,19 @@ static inline double *estimates_of(const states_t *self, int64_t s)
 
 uint64_t plb_hash_of_ranks(const int32_t *rank, int64_t n);
 
-/** Allocate memory for n states. */
 int plb_states_reserve(states_t *self, int64_t n, plb_err_t *err);
 void plb_states_free(states_t *self);
 void plb_states_copy(states_t *self, int64_t to, int64_t from);
 
-/** Build the hash table of states again, by their placements, with space for `more` additional
- * states.  change: true: some placements may have become equal, so keep only the fastest of the
- * equal states; false: all placements are different. */
+/** Build the hash table of states by their placements, with space for `more` additional states.
+ * change: whether placements may have become equal; then keep the fastest of the equal states. */
 int plb_states_list(states_t *self, int64_t more, bool change, plb_err_t *err);
 
 /** Return the bucket of the state with these ranks, or the free bucket for it. */
 int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t hash);
 
-/** Set left_out if two states with the same placement, one of which is dropped, have different
- * load estimates. */
+/** Set left_out if two states with the same placement have different load estimates. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
-/** Let objects arrive and leave in all states, when a new section begins. */
+/** Let objects arrive and leave in all states, at the beginning of a section. */
 void plb_states_change_objects(states_t *self, int64_t section);

@@ -8,7 +8,6 @@
 #include "replay/trace_check.h"
 #include "replay/trace_repeats.h"
 
-/* Put the edges of phase i into the database. */
 static void take_edges(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -21,8 +20,6 @@ static void take_edges(plb_phases_t *self, int64_t i)
     self->edge_multicast = t->edge_multicast == NULL ? NULL : t->edge_multicast + e;
 }
 
-/* Return the loads of the phase, whose tasks begin at index `first`: seconds on the objects'
- * present ranks, or work if the trace has work. */
 static const double *loads_here(plb_phases_t *self, int64_t first)
 {
     const plb_trace_t *t = self->trace;
@@ -38,9 +35,8 @@ static const double *loads_here(plb_phases_t *self, int64_t first)
     return self->load;
 }
 
-/* Return the end of the group of successive phases that begins with phase i.  Unless an LB step
- * moves objects, all phases of a group have the same objects on the same ranks.  A group has at
- * most PLB_SUM_PHASES phases. */
+/* Return the end of the phases from i on, at most PLB_SUM_PHASES, that have the same objects on
+ * the same ranks if no LB step moves objects. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -121,8 +117,7 @@ static void add_sent(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->sent[src] += bytes;
 }
 
-/* Add the cost of messages to each rank's time: alpha * messages + beta * bytes, where the
- * messages and bytes are those that the rank sends to other ranks. */
+/* Add the cost of the messages that each rank sends to other ranks. */
 static void add_traffic(plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -213,7 +208,6 @@ static void add_sums(void *arg, int32_t src, int32_t dst, double bytes, double m
     self->bytes += bytes;
 }
 
-/* Count the messages between ranks, and their bytes. */
 static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
 {
     sums_t sums = {0.0, 0.0};
@@ -273,8 +267,7 @@ static void order_by_rank(plb_phases_t *self)
     for (int32_t r = 0; r < p; r++) {
         ptr[r + 1] += ptr[r];
     }
-    /* this loop moves ptr[r] from the beginning of rank r to its end; afterwards, the ends are
-     * shifted by one, so that ptr[r] is the beginning again */
+    /* the loop moves ptr[r] to where rank r + 1 begins; the memmove moves it back */
     for (int64_t k = 0; k < self->n; k++) {
         self->order[ptr[self->rank[k]]++] = (int32_t)k;
     }

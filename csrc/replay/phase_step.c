@@ -8,8 +8,7 @@
 #include "base/mem.h"
 #include "replay/trace_check.h"
 
-/* Get the indices of sender and receiver of edge k among the present objects; false if one is
- * absent. */
+/* Get the indices of the ends of edge k among the present objects; false: an end is absent. */
 static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)
 {
     *src = self->index_of[self->edge_src[k]];
@@ -76,7 +75,7 @@ static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
     s->multicast_messages = self->amount + self->edge_room + e;
 }
 
-/* Convert loads or drifts from seconds on the present ranks to work, in `work`; return `work`. */
+/* Convert loads or drifts from seconds on the present ranks to `work`, which is returned. */
 static double *as_work(const plb_phases_t *self, const double *seconds, double *work)
 {
     for (int64_t k = 0; k < self->n; k++) {

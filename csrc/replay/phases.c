@@ -71,7 +71,7 @@ static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Allocate the arrays of n objects.  `window` is the last row of the array `estimate`. */
+/* The array `window` is the last row of the array `estimate`. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -142,8 +142,7 @@ out:
     return ret;
 }
 
-/* Copy an array with a value for each rank to the buffer `room`, and return the copy; NULL if the
- * array is NULL. */
+/* Copy x[p] to `room`, and return the copy; NULL if x is NULL. */
 static const double *own(const double *x, double *room, int32_t p)
 {
     if (x != NULL) {
@@ -202,8 +201,7 @@ static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
     return self->rank_of[e] >= 0 ? self->rank_of[e] : t->task_rank[k];
 }
 
-/* Move estimates and `window` to the new indices of their objects; set them to 0 for new objects.
- */
+/* Move estimates and `window` to the new indices of their objects; they are 0 for new objects. */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
     const int rows = plb_phases_rows(self) + 1;
@@ -229,7 +227,6 @@ typedef struct column {
 
 enum { N_COLUMNS = 5 };
 
-/* List the properties that are copied.  first: index of the phase's first task. */
 static void columns_of(const plb_phases_t *self, int64_t first, column_t *out)
 {
     const plb_trace_t *t = self->trace;
@@ -273,7 +270,6 @@ static void keep_facts(plb_phases_t *self, int64_t old_n, int64_t n)
     }
 }
 
-/* Take the properties of the objects that the previous phase did not have. */
 static void take_new_facts(plb_phases_t *self, int64_t first)
 {
     column_t column[N_COLUMNS];
@@ -342,8 +338,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     return PLB_OK;
 }
 
-/* Set the ranks of the phase's objects; return whether any object or rank differs from the
- * previous phase. fresh: some objects may be new. */
+/* Returns whether an object or a rank has changed.  fresh: whether the objects have changed. */
 static bool set_ranks(plb_phases_t *self, int64_t first, bool fresh)
 {
     const plb_trace_t *t = self->trace;

@@ -2,7 +2,7 @@
  * the recorded ones.
  *
  * The rank of an object (an "entity" of the trace):
- *   - An object that never may migrate is always on its recorded rank.
+ *   - An object that may never migrate is always on its recorded rank.
  *   - An object that appears is on the rank where it was created.  If the trace does not have
  *     that rank, an object that was absent and comes back is on its last rank, and a new object is
  *     on its recorded rank.
@@ -10,8 +10,7 @@
  * Load estimates are computed as in the runtime (measure/estimate.h).  Loads of ranks are exact
  * sums, rounded once, with the same bits as in a run.
  *
- * A trace may be given in several parts, with the same numbers for the same entities.
- */
+ * A trace may be given in several parts, with the same numbers for the same entities. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,19 +24,15 @@
 
 typedef struct plb_phases_options {
     int32_t n_ranks;
-    bool as_recorded; /* true: every object is always on its recorded rank; false: see the list at
-                         the beginning of this file */
+    bool as_recorded; /* true: every object is always on its recorded rank; false: see above */
     bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
                          prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
-    bool learns;      /* true: also keep estimates from the iterations since an object came to its
-                         present rank; false: only those from all iterations */
-    bool one_by_one;  /* true: the loads of a rank's objects are added to the estimates one by one,
-                         as in a loop with a lag; false: all together */
-    bool edges;       /* whether the database has edges */
-    bool crossing;    /* whether statistics count the messages and bytes between ranks */
-    plb_network_t network; /* seconds per message and byte, added to the time of the sending rank;
-                              zeros: none */
+    bool learns;     /* whether to keep also the estimates from the objects' present ranks alone */
+    bool one_by_one; /* whether to update the estimates of a rank's objects one by one (lag > 0) */
+    bool edges;      /* whether the database has edges */
+    bool crossing;   /* whether statistics count the messages and bytes between ranks */
+    plb_network_t network; /* cost of messages, added to the time of the sending rank */
 } plb_phases_options_t;
 
 typedef struct plb_phases {
@@ -46,14 +41,12 @@ typedef struct plb_phases {
     int64_t phase;            /* index of the present phase in the part `trace` */
     /* Arrays of entities. */
     int64_t n_entities, room;
-    int32_t *rank_of; /* present or last rank; -1: the entity has not appeared yet */
-    /* rank before the last LB step; -1: not known, e.g. because the entity appeared later */
-    int32_t *rank_before;
-    int32_t *index_of; /* index of each entity among the present objects; -1: it is absent */
+    int32_t *rank_of;     /* present or last rank; -1: the entity has not appeared yet */
+    int32_t *rank_before; /* rank before the last LB step; -1: the entity was absent */
+    int32_t *index_of;    /* index of each entity among the present objects; -1: it is absent */
     /* Arrays of present objects, in the order of the trace. */
     int64_t n, capacity;
-    /* from: index of each object in the previous phase; -1: it was absent */
-    int32_t *entity, *rank, *from;
+    int32_t *entity, *rank, *from; /* from: index in the previous phase; -1: it was absent */
     int64_t *key, *bytes, *memory;
     uint8_t *movable;
     double *coords;    /* [3 * n] position of each object */
@@ -64,13 +57,12 @@ typedef struct plb_phases {
     bool same_objects; /* whether the previous phase had the same objects */
     /* whether the trace has task_bytes, task_memory, task_coords, task_work */
     bool has_bytes, has_memory, has_coords, has_work;
-    double *estimate;         /* [rows, n] the rows of measure/estimate.h */
+    double *estimate;         /* [plb_phases_rows, n] the rows of measure/estimate.h */
     double *window;           /* [n] sum of `phase_load` since the last LB step */
     double *drift;            /* [n] change of each load per iteration (plb_estimate_drift) */
     double *spare;            /* [rows + 1, capacity] scratch memory */
     double *load;             /* [n] memory to which `phase_load` may point */
-    const double *phase_load; /* [n] seconds of this phase on the present ranks; work, if
-                                 plb_phases_pace gives speeds */
+    const double *phase_load; /* [n] on the present ranks: seconds, or work (plb_phases_pace) */
     double *other;            /* [n_ranks] seconds of other work since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
@@ -82,40 +74,35 @@ typedef struct plb_phases {
     const double *edge_bytes, *edge_messages;
     int32_t *own_edge;  /* [3 * n_edges] copies of edge_src, edge_dst and edge_multicast */
     double *own_amount; /* [2 * n_edges] copies of edge_bytes and edge_messages */
-    int32_t *src, *dst; /* [edge_room] senders (src) and receivers (dst) of the edges, as indices
-                           of present objects; behind them, the senders and the receivers of
-                           multicasts */
-    double *amount;     /* [2 * edge_room] bytes and messages of edges, then of multicasts */
-    int64_t *start;     /* [edge_room + 1] where the receivers of each multicast begin */
-    int64_t *mark;      /* [n_ranks] scratch memory */
-    double *speed;      /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
+    /* [edge_room] indices of senders and receivers: of edges, then of multicasts */
+    int32_t *src, *dst;
+    double *amount; /* [2 * edge_room] bytes and messages of edges, then of multicasts */
+    int64_t *start; /* [edge_room + 1] where the receivers of each multicast begin */
+    int64_t *mark;  /* [n_ranks] scratch memory */
+    double *speed;  /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
     const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
     double *own_ranks;                      /* [2 * n_ranks] copies of trace_speed, background */
     const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
     int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
-    /* Loads of ranks, computed for the phases sums_begin ... sums_end - 1 at once. */
-    double *sum, *room_of_sums; /* sum: [n_ranks, PLB_SUM_PHASES]; room_of_sums: scratch memory */
+    /* [n_ranks, PLB_SUM_PHASES] loads of ranks in the phases sums_begin ... sums_end - 1 */
+    double *sum, *room_of_sums; /* room_of_sums: scratch memory */
     int64_t sums_begin, sums_end;
-    /* [n_ranks] for each rank: its seconds, and the messages and bytes that it sends to other
-     * ranks */
+    /* [n_ranks] seconds of each rank; messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
     double recorded_max;   /* seconds of the slowest rank in the recorded placement, with messages
                               if they have a cost; only set if the trace has figures */
-    bool in_seconds;       /* whether the trace has task_seconds, so that loads are seconds and not
-                              work */
-    bool all_as_recorded;  /* true: every object is on its recorded rank; false: not every one, or
-                              unknown, because the trace has no figures */
+    bool in_seconds;       /* whether the trace has task_seconds */
+    bool all_as_recorded;  /* whether every object is on its recorded rank; only determined if
+                              opt.as_recorded is set or the trace has figures */
 } plb_phases_t;
 
-/* Return the speeds by which the ranks' sums of `phase_load` must be divided to give seconds;
- * NULL: they are seconds already. */
+/* Speeds by which sums of `phase_load` are divided to give seconds; NULL: they are seconds. */
 static inline const double *plb_phases_pace(const plb_phases_t *self)
 {
     return self->in_seconds ? NULL : self->trace_speed;
 }
 
-/* Return the number of rows of `estimate`. */
 static inline int plb_phases_rows(const plb_phases_t *self)
 {
     return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
@@ -124,8 +111,7 @@ static inline int plb_phases_rows(const plb_phases_t *self)
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);
 void plb_phases_free(plb_phases_t *self);
 
-/** Begin a part of the trace.  The caller keeps the part until the next one begins, or until
- * plb_phases_pause. */
+/** Begin a part of the trace.  The caller keeps it until the next part, or plb_phases_pause. */
 int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
 
 /** Copy what later parts need from the present part; afterwards the caller may free the part. */
@@ -135,6 +121,5 @@ int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
  * estimates and edges are those of the previous phase. */
 int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
 
-/** Copy the properties of the present objects from the present phase.  first: index of the phase's
- * first task. */
+/** Copy the properties of the present objects from the tasks first, first + 1, ... */
 void plb_phases_take_facts(plb_phases_t *self, int64_t first);

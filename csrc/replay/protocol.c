@@ -10,12 +10,10 @@
 #include "replay/protocol_relay.h"
 
 enum {
-    /* initial size of the window: number of iterations whose messages may be under way */
-    UNDER_WAY = 8,
+    UNDER_WAY = 8, /* initial size of the window (sim_t) */
 };
 
-/* Return a random number in [0, 1) that depends only on the rank and the iteration, not on the
- * order of events. */
+/* Return a random number in [0, 1) that depends only on the seed, the rank and the iteration. */
 static double uniform(const sim_t *s, int64_t rank, int64_t iteration)
 {
     const uint64_t a =
@@ -38,7 +36,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
 
 /* ---- a rank's machine ----------------------------------------------------------------------- */
 
-/* Add the seconds since n->since to the sum for the reason for which the rank has waited. */
+/* Add the seconds since n->since to the rank's waiting time. */
 static void account(node_t *n, double t)
 {
     n->waited[n->wait] += t - n->since;
@@ -53,8 +51,8 @@ static wait_t reason(const plb_consensus_t *machine, plb_answer_t answer)
     return machine->reach[0] / 2 >= machine->limit ? PAUSE : LAG;
 }
 
-/* Carry out the actions that a rank's state machine asks for.  Returns true if the rank waits at
- * AtSync and may ask again whether it can go on. */
+/* Carry out the actions that a rank's state machine asks for.  Returns whether the rank waits at
+ * AtSync and can ask again to go on. */
 static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, double t)
 {
     node_t *n = &s->node[rank];
@@ -145,8 +143,7 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and process all messages of a rank that have arrived by time t, and the messages that
- * follow from them. */
+/* Pass on and process a rank's messages that have arrived by t, and messages that follow. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];
@@ -219,8 +216,7 @@ static void work_event(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Whether this rank has an unprocessed event before t: possible, because the events in a bucket of
- * the calendar are not sorted. */
+/* Whether this rank has an event before t: the events in a bucket are not sorted. */
 static bool is_early(const node_t *n, double t)
 {
     const bool is_busy = n->state == WORK || n->state == BALANCE;
@@ -273,8 +269,7 @@ static void touch(const void *memory)
     __builtin_prefetch(memory, 1);
 }
 
-/* Prefetch what the next events will read: first the states of their ranks, then the memory to
- * which these states point. */
+/* Prefetch the states of the events' ranks, then the memory to which these states point. */
 static void prefetch(const sim_t *s, const plb_event_t *e, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -10,17 +10,16 @@
  * ranks (decide/consensus.h explains the rules and the terms).  With fanout f, the children of
  * rank r are the ranks r f + 1 ... r f + f.  A rank sends one message to its parent when it has
  * its own part and those of its children.  The root's rulings go down the same tree, one message
- * per child. A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent. Messages
- * to several children leave one after the other, every max(g, o + (n - 1) G) seconds.  A rank can
- * receive from several children at the same time, and passing messages on does not prolong its
- * work.
+ * per child.  A message of n bytes arrives o + L + (n - 1) G + o seconds after it is sent.  A rank
+ * sends to its children one after the other, every max(g, o + (n - 1) G) seconds.  It can receive
+ * from several children at the same time, and passing messages on does not prolong its work.
  *
- * A waiting rank passes messages on at once.  A working rank passes them on `serves` times per
- * iteration (1: only at AtSync, like MPI without a progress thread), or at once
+ * A waiting rank passes messages on immediately.  A working rank passes them on `serves` times per
+ * iteration (1: only at AtSync, like MPI without a progress thread), or immediately
  * (PLB_SERVES_ALWAYS: the network itself reduces).
  *
- * In the real protocol each rank has a copy of the root's state machine.  All copies take the
- * same results in the same order, so the simulation has only one. */
+ * In the real protocol each rank has a root; all roots decide the same (decide/consensus.h).  The
+ * simulation has only one. */
 #pragma once
 
 #include <stdint.h>
@@ -40,7 +39,7 @@ enum { PLB_SERVES_ALWAYS = 0 };
       "lag D: a rank at the end of iteration k waits for the statistics of k - D; 0: no lag")     \
     X(fanout, int64_t, 2, "", "number of children of a rank in the tree")                         \
     X(serves, int64_t, 1, "",                                                                     \
-      "how often a working rank passes messages on in an iteration; 0: always at once")           \
+      "how often a working rank passes messages on in an iteration; 0: always immediately")       \
     X(halo, int64_t, 1, "", "1: a rank needs its neighbours' data; 0: it does not")               \
     X(blocked, int64_t, 0, "",                                                                    \
       "1: a rank that waits for its neighbours' data is in a blocking receive, and only passes "  \
@@ -61,8 +60,7 @@ typedef struct plb_protocol {
 #define X(name, type, value, unit, help) type name;
     PLB_PROTOCOL_PARAMS(X)
 #undef X
-    double bucket; /* for tests: width of the calendar's buckets, as a fraction of the largest
-                      allowed width */
+    double bucket; /* for tests: width of the calendar's buckets; 1: the largest valid width */
 } plb_protocol_t;
 
 void plb_protocol_defaults(plb_protocol_t *self);

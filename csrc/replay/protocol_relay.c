@@ -6,7 +6,7 @@
 
 enum {
     MAXIMUM_BYTES = 16
-}; /* bytes of a message with a round and a reach, or with the ruling that follows from them */
+}; /* bytes of a message with a round and a maximum, or with the ruling that follows */
 
 static double bytes_time(const sim_t *s, int64_t bytes)
 {
@@ -78,7 +78,6 @@ void plb_sim_wake_next(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Double the window: the number of iterations whose messages may be under way. */
 static void widen(sim_t *s)
 {
     const sim_t old = *s;
@@ -137,8 +136,7 @@ static void count(node_t *n, int64_t messages, int64_t bytes)
 
 /* ---- the root ------------------------------------------------------------------------------- */
 
-/* Record a ruling, and send it down the tree.  iteration: the one whose statistics led to the
- * ruling; 0: a maximum led to it. */
+/* Record a ruling, and send it down the tree; iteration: see sent_ruling_t. */
 static int send_ruling(sim_t *s, const plb_ruling_t *ruling, int64_t iteration, double t,
                        plb_err_t *err)
 {
@@ -170,8 +168,8 @@ out:
     return ret;
 }
 
-/* Return the root's wish: an LB step `every` iterations after the last one, or as soon as possible
- * after that. */
+/* Return the wish (plb_consensus_root_stats): from `every` iterations after the last LB step on,
+ * an LB step as early as possible. */
 static int64_t wish(const sim_t *s, int64_t iteration)
 {
     const bool is_free = s->root.final == PLB_NEVER && s->root.tentative == PLB_NEVER;

@@ -1,5 +1,4 @@
-/* The state of a simulation of the protocol (protocol.h): the ranks, and the messages that are
- * under way. */
+/* The state of a simulation (protocol.h): the ranks, and the messages under way. */
 #pragma once
 
 #include "decide/consensus.h"
@@ -23,11 +22,10 @@ typedef enum wait { PAUSE, LAG, GATHER, N_WAITS } wait_t;
 enum { LINE = 64 }; /* bytes of a cache line */
 
 /* The state of a rank.  All of it is in one struct, because events visit ranks in random order,
- * and memory access takes most of the time.  Events of other ranks use only the first cache line,
- * except for the members max_... */
+ * and memory access takes most of the time.  Events of other ranks use only the first cache line
+ * and the members max_... */
 typedef struct node {
-    _Alignas(LINE) double wake; /* time of the event at which the next message arrives; INFINITY:
-                                   there is no such event */
+    _Alignas(LINE) double wake; /* time of the event for the next message; INFINITY: none */
     double begun[2];   /* times at which the rank began its last even and its last odd iteration */
     int64_t iteration; /* the last iteration that the rank began */
     int64_t up;        /* iteration of the next statistics that the rank sends to its parent */
@@ -35,24 +33,19 @@ typedef struct node {
     int32_t n_children;
     uint8_t state, wait; /* state_t, wait_t */
     double due;          /* time at which the rank's work or its LB step ends */
-    double serve; /* time at which the rank next passes messages on during its work; INFINITY: not
-                     before the end */
-    double since; /* time at which the rank began to wait */
-    int64_t n_taken; /* number of rulings that the rank's state machine has taken */
+    double serve;        /* next time to pass messages on during the rank's work; INFINITY: none */
+    double since;        /* time at which the rank began to wait */
+    int64_t n_taken;     /* number of rulings that the rank's state machine has taken */
     plb_consensus_t machine;
     /* the maximum of the iterations that ranks have begun (the reach in decide/consensus.h) */
     double max_at; /* time at which the last contribution to the present maximum arrives */
     int64_t max_reach;
-    int32_t max_missing; /* number of contributions to the present maximum that have
-                            not arrived */
-    /* seconds of waiting: at AtSync, for each reason (waited); for neighbours (received) */
-    double waited[N_WAITS], received;
-    int64_t bytes, messages; /* bytes and messages that this rank has sent for the
-                                protocol */
+    int32_t max_missing;              /* number of contributions that have not arrived */
+    double waited[N_WAITS], received; /* seconds of waiting: at AtSync; for neighbours */
+    int64_t bytes, messages;          /* sent by this rank for the protocol */
 } node_t;
 
-/* What passes through a rank: the statistics of an iteration on their way to its parent, and a
- * ruling on its way to its children. */
+/* In a rank: statistics on the way to its parent, and a ruling on the way to its children. */
 typedef struct slot {
     double up_at;    /* time at which the latest part of the statistics arrives */
     double down_at;  /* time at which the ruling arrives; INFINITY: not known yet */
@@ -71,9 +64,8 @@ typedef struct sim {
     plb_calendar_t calendar;
     node_t *node; /* [p] the ranks, a part of `memory` */
     void *memory;
-    slot_t *slot;   /* [p, window], indexed by the number of the iteration or of the ruling, modulo
-                       the window */
-    int64_t window; /* a power of two */
+    slot_t *slot;   /* [p, window] index: number of the iteration or ruling, modulo the window */
+    int64_t window; /* number of iterations whose messages can be under way; a power of two */
     sent_ruling_t *ruling; /* [n_rulings] all rulings of the root so far */
     int64_t n_rulings, room_rulings;
     int64_t last_balanced, n_done;
@@ -84,7 +76,6 @@ typedef struct sim {
     plb_err_t *err;
 } sim_t;
 
-/* Keep the first failure, at which the simulation stops. */
 static inline void plb_sim_check(sim_t *s, int ret)
 {
     s->ret = s->ret != PLB_OK ? s->ret : ret;

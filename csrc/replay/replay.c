@@ -56,8 +56,6 @@ void plb_replay_free(plb_replay_t *self)
     *self = (plb_replay_t){0};
 }
 
-/* Allocate memory for the results of these phases.  If the trace comes in parts, the capacity
- * doubles each time that it is exceeded. */
 static int make_room(plb_replay_t *self, const plb_trace_t *t, plb_err_t *err)
 {
     const int64_t n = self->n - self->first + t->n_phases,
@@ -115,8 +113,7 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     }
 }
 
-/* Set the cost of the LB step in seconds: the given cost, else the measured one, else that of the
- * model. */
+/* Set the cost of the LB step, by the rule at the top of replay.h. */
 static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_t *placing,
                  plb_step_done_t *done, plb_err_t *err)
 {
@@ -150,7 +147,6 @@ static int price(const plb_replay_t *self, const plb_snapshot_t *s, plb_placing_
     return ret;
 }
 
-/* Compute how many seconds the last LB step has saved so far, and tell the decider. */
 static int judge(plb_replay_t *self, plb_err_t *err)
 {
     double gain;
@@ -158,16 +154,15 @@ static int judge(plb_replay_t *self, plb_err_t *err)
     return ret != PLB_OK ? ret : plb_decider_judge(self->opt.decider, gain, err);
 }
 
-/* Return the ranks' speeds, by which the load estimate of an object is converted when the object
- * migrates.  NULL or all zeros: the estimate does not depend on the rank. */
+/* Return the speeds by which load estimates are converted when objects migrate.  NULL or all
+ * zeros: the estimates do not depend on the rank. */
 static const double *speeds_used(const plb_replay_t *self)
 {
     const plb_phases_t *phases = &self->phases;
     if (plb_phases_pace(phases) != NULL) {
         return NULL; /* loads are work */
     }
-    /* a distributed strategy leaves the decider's speeds at zero: each rank knows only its own
-     * given speed */
+    /* zeros, after a distributed strategy: each rank knows only its own given speed */
     return phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
 }
 
@@ -226,7 +221,7 @@ static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t
 }
 
 /* With a lag, the ranks agree on the iteration of an LB step (decide/consensus.h).  *final:
- * whether they have agreed on `iteration`. */
+ * whether the LB step takes place at the end of `iteration`. */
 static int agree(plb_replay_t *self, int64_t iteration, bool *final, plb_err_t *err)
 {
     const int64_t k = iteration - self->loop.first + 1;
@@ -244,8 +239,8 @@ static bool ends(const plb_replay_t *self, int64_t iteration)
     return iteration + 1 >= self->loop.first + self->loop.n;
 }
 
-/* Let the decider observe the previous phase and decide, now that the objects of the next phase
- * are known. more: whether the loop goes on. */
+/* Let the decider observe the previous phase and decide.  more: whether the loop had more
+ * iterations, even if the program left it early. */
 static int conclude(plb_replay_t *self, bool more, plb_err_t *err)
 {
     plb_decider_t *d = self->opt.decider;
@@ -304,9 +299,8 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
                               loop->moving, err);
 }
 
-/* Go on from one phase to the next: let the decider observe the earlier phase, and rebalance if
- * the decider asks for it.  If a loop was left early, an LB step that was due takes place before
- * the next loop begins. */
+/* Go on from one phase to the next.  If a loop was left early, an LB step that was due takes place
+ * before the next loop begins. */
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
@@ -342,8 +336,7 @@ static void keep(plb_replay_t *self)
     }
 }
 
-/* Foresight: the decider gets the statistics of a phase before the phase runs, and can rebalance
- * at the start of the phase, with the loads of the phase. */
+/* Foresight: before a phase runs, the decider gets its statistics, and can rebalance. */
 static int foresee(plb_replay_t *self, plb_err_t *err)
 {
     const plb_iteration_t it = plb_phases_statistics(&self->phases, self->n);
@@ -381,7 +374,6 @@ static int run_phase(plb_replay_t *self, int64_t i, plb_err_t *err)
     return plb_interrupted(8 * (tasks + self->opt.n_ranks));
 }
 
-/* Put the number of the phase before the message. */
 static void name_phase(plb_err_t *err, int64_t i)
 {
     plb_err_t copy = *err;
@@ -411,7 +403,6 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
     return ret != PLB_OK ? ret : left;
 }
 
-/* Make the objects of this trace, which has a single phase, present; do not run the phase. */
 static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
 {
     int ret = plb_phases_begin(&self->phases, left, err);

@@ -24,8 +24,7 @@
 typedef struct plb_loop {
     int64_t first, n;
     double cost;   /* expected seconds of the first LB step; NAN: not known */
-    double moving; /* seconds of this cost that moving objects would take if all objects moved;
-                      NAN: not known */
+    double moving; /* seconds of `cost` for migrations if all objects moved; NAN: not known */
 } plb_loop_t;
 
 /* What the recorded run measured for an LB step. */
@@ -33,33 +32,24 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    /* seconds of the parts of the LB step, and of the whole LB step */
-    double statistics, placing, migration, whole;
+    double statistics, placing, migration, whole; /* seconds: of three parts; of all */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {
     plb_decider_t *decider; /* borrowed; has observed nothing yet; NULL: no LB steps */
     int32_t n_ranks;
-    int32_t lag;      /* an LB step comes at least this many iterations after the statistics that
-                         cause it; 0: no lag */
-    bool as_recorded; /* true (only without a decider): every object is always on its recorded
-                         rank; false: an object stays where it first appeared, until an LB step
-                         moves it */
-    bool foresight; /* true: LB steps take place at the start of a phase, with its loads; false: at
-                       its end */
-    bool moves;     /* true: receipts say that objects moved; false: shadow mode, no object
-                       moved */
-    /* seconds per message and byte, added to the time of the sending rank */
-    plb_network_t network;
+    int32_t lag; /* an LB step follows its statistics by this many iterations or more; 0: no lag */
+    bool as_recorded; /* every object is always on its recorded rank; only without a decider */
+    bool foresight;   /* whether LB steps take place at the start of a phase, with its loads */
+    bool moves;       /* true: receipts say that objects moved; false: shadow mode */
+    plb_network_t network; /* cost of messages, added to the time of the sending rank */
     double cost; /* seconds of each LB step; NAN: use the measured cost, or that of `model` */
     plb_lb_cost_t model; /* cost of LB steps that were not measured */
-    double per_move;     /* seconds that are added to the cost of `model` for each migration */
-    double per_byte;     /* seconds that are added to the cost of `model` for each byte that
-                            migrates */
+    double per_move;     /* seconds per migration, added to the cost of `model` */
+    double per_byte;     /* seconds per byte that migrates, added to the cost of `model` */
     const plb_measured_step_t *steps; /* [n_steps], borrowed */
     int64_t n_steps;
-    bool keep_times, keep_ranks; /* whether to keep the times of the ranks in each phase; whether
-                                    to keep the rank of each task */
+    bool keep_times, keep_ranks; /* whether to keep plb_replay_t.times, plb_replay_t.rank */
 } plb_replay_opts_t;
 
 typedef struct plb_replay {
@@ -71,17 +61,15 @@ typedef struct plb_replay {
     int32_t *rank;          /* [tasks] rank on which each task ran; NULL: not kept */
     double *times; /* [n, n_ranks] seconds of each rank, without messages; NULL: not kept */
     int64_t n, tasks, room, room_of_tasks;
-    int64_t first; /* the metrics and seconds of the phases before phase `first` were forgotten */
-    /* The present loop. */
-    plb_loop_t loop, next;
-    bool begins; /* whether the next phase is the first one of the loop `next`; if not, it belongs
-                    to `loop` */
+    int64_t first;             /* the first phase whose metrics and seconds are kept */
+    plb_loop_t loop, next;     /* the present loop, and the next one */
+    bool begins;               /* whether the next phase is the first one of the loop `next` */
     plb_consensus_root_t root; /* the consensus of a loop with a lag */
     plb_wish_t wish;
     bool due; /* whether the decider asks for an LB step at the end of the last phase */
     plb_verdict_t why;
     plb_iteration_t last; /* statistics of the last phase */
-    bool unobserved;      /* true: the decider has not observed `last` yet; false: it has */
+    bool unobserved;      /* whether the decider must still observe `last` */
     int32_t *answer;      /* owned: [phases.n] ranks from an LB step */
     double *speed;        /* owned: [n_ranks] speeds from an LB step */
     int64_t room_of_answer;
@@ -101,12 +89,11 @@ int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *
 /** Replay the next phases, which belong to the present loop. */
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err);
 
-/** Forget the metrics and seconds of the phases before number `before`.  If the times of the ranks
- * are kept, nothing is forgotten. */
+/** Forget metrics and seconds of the phases before `before`, unless opt.keep_times is set. */
 void plb_replay_forget(plb_replay_t *self, int64_t before);
 
 /** Let the decider observe the last phase, although the next phase is not known yet.  left: a
  * trace with one phase, which has the objects that exist now; NULL: the objects of the last
- * phase.  early: true: the loop was left before its end, so that an LB step that is due takes
- * place now; false: the loop was not left early. */
+ * phase.  early: whether the loop was left before its end; then an LB step that is due takes
+ * place now. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);

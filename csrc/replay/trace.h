@@ -1,7 +1,6 @@
-/* A recorded run: the successive phases of a program, as a struct of arrays.
+/* A recorded run: the successive phases of a program, as a struct of borrowed arrays.
  *
- * Entities are the objects of the whole run, numbered once; a task is one entity in one phase.
- * Nothing here is owned.  NULL means the default, as in a snapshot. */
+ * Entities are the objects of the whole run; a task is one entity in one phase. */
 #pragma once
 
 #include <stdint.h>
@@ -37,9 +36,8 @@ typedef struct plb_trace {
     const int64_t *task_ptr;    /* [n_phases + 1] where the tasks of each phase begin */
     const int32_t *task_entity; /* [tasks] entity of each task; each at most once per phase */
     const int32_t *task_rank;   /* [tasks] the rank where the task ran */
-    /* [tasks] rank where the object was created; NULL: where it first appears */
-    const int32_t *task_home;
-    const double *task_load; /* [tasks] seconds; if `speed` is given, work: seconds * speed */
+    const int32_t *task_home;   /* [tasks] rank where the object was created; NULL: unknown */
+    const double *task_load;    /* [tasks] seconds; if `speed` is given, work: seconds * speed */
     /* [tasks] seconds as measured on task_rank, or NULL: task_load / speed.  Needs `speed`. */
     const double *task_seconds;
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
@@ -51,10 +49,9 @@ typedef struct plb_trace {
 
     const int64_t *edge_ptr;            /* [n_phases + 1] where the edges of each phase begin */
     const int32_t *edge_src, *edge_dst; /* [edges] entities: sender and receiver */
-    const double *edge_bytes, *edge_messages;
-    /* [edges] the number of the multicast to which the edge belongs, 0: none; or NULL.  The edges
-     * of a multicast follow each other, and each has the multicast's sender, bytes and messages.
-     */
+    const double *edge_bytes, *edge_messages; /* [edges]; edge_messages NULL: one each */
+    /* [edges] number of the edge's multicast, 0: none; or NULL.  The edges of a multicast follow
+     * each other, and each has the multicast's sender, bytes and messages. */
     const int32_t *edge_multicast;
 
     const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */

@@ -4,8 +4,8 @@
 
 #include "replay/trace_check.h"
 
-/* Whether phases i and i - 1 have the same elements of x.  Phase i has the elements from[i] ...
- * from[i + 1] - 1, of `size` bytes each. */
+/* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
+ * has the elements from[i] ... from[i + 1] - 1, of `size` bytes each. */
 static bool repeats(const void *x, size_t size, const int64_t *from, int64_t i)
 {
     const char *bytes = x;

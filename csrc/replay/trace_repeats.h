@@ -1,6 +1,5 @@
-/* Finds the phases of a recorded run that have the same objects as the previous phase.  For
- * such a phase, results for the previous phase can be reused.  Most
- * phases of an iterative program are of this kind. */
+/* Finds the phases with the same objects as the previous phase, whose results can be reused.  Most
+ * phases of an iterative program have the same objects as the previous phase. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +13,5 @@ bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
  * phases must have the same objects (plb_trace_alike), and i > 0. */
 bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
 
-/** Compute out[n_phases]: what each phase has in common with the previous one (PLB_REPEATS_...),
- * for repeated replays. */
+/** Compute out[n_phases]: what each phase has in common with the previous one, as bits. */
 int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);

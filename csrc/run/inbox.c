@@ -50,8 +50,8 @@ int plb_inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t
             order[start[to[i]]++] = (int32_t)i;
         }
     }
-    memmove(start + 1, start, (size_t)n * sizeof *start); /* the loop has moved each start[i] to
-                                                             the old start[i + 1]: shift back */
+    /* the loop has moved each start[i] to the old start[i + 1]: shift back */
+    memmove(start + 1, start, (size_t)n * sizeof *start);
     start[0] = 0;
     for (int64_t k = 0; k < n; k++) {
         int32_t *mine = order + start[k];

@@ -64,8 +64,7 @@ static int32_t *bucket_of(const plb_talk_t *self, int64_t source, const int64_t 
     }
 }
 
-/* Put all messages into the hash table.  They are all different, so the first free bucket is
- * taken. */
+/* Put all messages into the hash table.  They all differ, so each takes the first free bucket. */
 static void rehash(plb_talk_t *self)
 {
     const uint64_t mask = (uint64_t)(self->n_buckets - 1);
@@ -113,8 +112,7 @@ static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64
     return PLB_OK;
 }
 
-/* Return the first edge of a message to target[n]; append edges with 0 bytes if there are none.
- * NULL: an error. */
+/* Return the first edge of a message to target[n], which is appended if it is new; NULL: error. */
 static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n,
                             plb_err_t *err)
 {

@@ -1,6 +1,5 @@
-/* Messages and bytes between objects: the part of the communication graph that starts at one
- * rank's objects, summed over iterations.  A multicast (one message to several objects) is a
- * group of edges, one to each receiver. */
+/* Messages and bytes that the objects of a rank send to objects, summed over iterations.  A
+ * multicast (one message to several objects) is a group of edges, one to each receiver. */
 #pragma once
 
 #include <stdint.h>
@@ -10,31 +9,27 @@
 
 typedef struct plb_edge {
     int64_t source, target, bytes, messages;
-    int64_t cast; /* number of the multicast, 1 or more; 0: no multicast.  The edges of a multicast
-                   * follow each other, and each has the multicast's bytes and messages */
+    int64_t cast; /* number of the multicast, from 1; 0: no multicast.  Edges of a multicast follow
+                   * each other, and each has the multicast's bytes and messages */
 } plb_edge_t;
 
-/* The edges.  Programs usually send the same messages in each iteration.  So plb_talk_add first
- * looks at edge[next], which follows the edge of the previous message, and only then in the hash
- * table. */
+/* The edges.  Programs usually send the same messages in each iteration.  So plb_talk_add looks
+ * first at edge[next], after the edge of the previous message, then in the hash table. */
 typedef struct plb_talk {
     plb_edge_t *edge;             /* [n] in the order of their first messages */
     int64_t n, room, next, casts; /* room: capacity of `edge`; casts: number of multicasts */
-    int32_t *bucket; /* [n_buckets] index of an edge (of a multicast: the first); -1: empty.  At
-                      * most half of the buckets are used */
+    int32_t *bucket; /* [n_buckets] index of an edge (of a multicast: the first); -1: empty */
     int64_t n_buckets;
 } plb_talk_t; /* {0}: no edges */
 
 void plb_talk_free(plb_talk_t *self);
 
-/** Add a message of `bytes` bytes to n objects; with n > 1, it is a multicast.  PLB_ERR_RANGE:
- * more than 2^30 edges. */
+/** Add a message to n objects, a multicast if n > 1.  PLB_ERR_RANGE: more than 2^30 edges. */
 int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n, int64_t bytes,
                  plb_err_t *err);
 
 /** Forget all edges, and keep the memory. */
 void plb_talk_clear(plb_talk_t *self);
 
-/** Forget the edges from and to these objects.  A multicast of which one receiver remains becomes
- * a message to one object (`cast` 0). */
+/** Forget the edges from and to these objects; `cast` becomes 0 if one receiver remains. */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err);

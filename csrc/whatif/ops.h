@@ -50,28 +50,25 @@ typedef enum plb_collective {
         PLB_N_COLLECTIVES
 } plb_collective_t;
 
-enum {                        /* Flags of an operation. */
-       PLB_OP_SAME_CALL = 1,  /* the operation belongs to the same call as the previous one */
-       PLB_OP_ANY_SOURCE = 2, /* a receive or probe from any source; `peer` is the actual source,
-                                 or -1 if only the receive's WAIT has the source */
-       PLB_OP_ANY_TAG = 4,    /* a receive or probe with any tag; `tag` is the actual tag, or 0 if
-                                 only the receive's WAIT has the tag */
-       /* a synchronous send, which is complete when the message is received */
-       PLB_OP_SYNCHRONOUS = 8,
-       PLB_OP_BUFFERED = 16,  /* a buffered send, which is complete at once */
-       PLB_OP_SHARED = 32,    /* LOCK: shared, not exclusive */
-       PLB_OP_CANCELLED = 64, /* WAIT: the receive will never be matched */
+enum {                       /* Flags of an operation. */
+       PLB_OP_SAME_CALL = 1, /* the operation belongs to the same call as the previous one */
+       PLB_OP_ANY_SOURCE =
+           2, /* receive or probe from any source; `peer`: the actual one; -1: see WAIT */
+       PLB_OP_ANY_TAG =
+           4, /* receive or probe with any tag; `tag`: the actual one; or 0: see WAIT */
+       PLB_OP_SYNCHRONOUS = 8, /* a synchronous send: complete when the message is received */
+       PLB_OP_BUFFERED = 16,   /* a buffered send: complete immediately */
+       PLB_OP_SHARED = 32,     /* LOCK: shared, not exclusive */
+       PLB_OP_CANCELLED = 64,  /* WAIT: the receive will never be matched */
 };
 
 typedef struct plb_op {
     /* ns of processor time from the end of the previous call to the start of this one */
     int64_t compute;
     int64_t begin; /* ns of wall time from the start of the recording to the start of the call */
-    /* number of bytes (of a PAUSE: ns); 0 for a receive and its WAIT: only the send has the number
-     */
-    int64_t bytes;
-    float inside; /* seconds of wall time within the call; only in the call's first operation */
-    int32_t peer; /* rank in MPI_COMM_WORLD; of a collective: the root, a rank in `comm` */
+    int64_t bytes; /* bytes (of a PAUSE: ns); a receive and its WAIT have 0 */
+    float inside;  /* seconds of wall time within the call; only in the call's first operation */
+    int32_t peer;  /* rank in MPI_COMM_WORLD; of a collective: the root, a rank in `comm` */
     int32_t tag;
     int32_t request;     /* a small number that identifies an open request; numbers are reused */
     int32_t comm;        /* index of a communicator in plb_comms_t */

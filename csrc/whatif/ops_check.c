@@ -38,7 +38,6 @@ static bool has_peer(const plb_op_t *op)
     }
 }
 
-/* Return an error if a value is not in 0 ... most. */
 #define EXPECT(what, value, most)                                                                 \
     do {                                                                                          \
         const long long is_ = (value), most_ = (most);                                            \

@@ -8,8 +8,7 @@
 #include "base/mem.h"
 #include "whatif/ops_check.h"
 
-/* Messages of one sender, receiver, communicator and tag form a channel, and are received in the
- * order in which they were sent. */
+/* A channel: the messages with the same sender, receiver, communicator and tag. */
 typedef struct channel {
     int32_t source, target, comm, tag;
 } channel_t;
@@ -25,7 +24,6 @@ static int64_t join(int32_t a, int32_t b)
     return (int64_t)((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
 }
 
-/* Get the number of a channel; add it if it is new. */
 static int add_channel(channels_t *self, const channel_t *c, int32_t *number, plb_err_t *err)
 {
     int32_t ends, what;

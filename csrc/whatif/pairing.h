@@ -16,15 +16,13 @@ typedef struct plb_streams { /* The operations of all ranks; borrowed. */
 
 /* Sends (SEND, ISEND) and receives (RECV, IRECV) are numbered rank by rank, in order. */
 typedef struct plb_pairing {
-    int64_t *send_start, *receive_start; /* [n_ranks + 1] number of the first send, and of the
-                                            first receive, of each rank */
-    int64_t *send_of;                    /* [receives] number of each receive's send; -1: none */
-    int32_t *requests;                   /* [n_ranks] each rank's highest request number plus 1 */
-    /* number of sends without a receive, and of receives without a send */
-    int64_t unreceived, unsent;
+    /* [n_ranks + 1] number of each rank's first send; of its first receive */
+    int64_t *send_start, *receive_start;
+    int64_t *send_of;           /* [receives] number of each receive's send; -1: none */
+    int32_t *requests;          /* [n_ranks] each rank's highest request number plus 1 */
+    int64_t unreceived, unsent; /* number of sends and of receives without a partner */
 } plb_pairing_t;
 
-/** Pair the messages.  PLB_ERR_FORMAT if plb_op_check finds an error in an operation.  Free `out`
- * also after a failure. */
+/** Pair the messages.  Errors: those of plb_op_check.  Free `out` also after a failure. */
 int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err);
 void plb_pairing_free(plb_pairing_t *self);

@@ -7,20 +7,18 @@
 #include "base/mem.h"
 
 typedef struct message {
-    /* ns.  longest: path length of the sender when it sent the message, plus the transfer time;
-     * < 0: not sent yet.  work, gain: see path.h */
+    /* ns.  longest: the sender's path length plus the transfer time, < 0: not sent yet; work,
+     * gain: see path.h */
     int64_t longest, work, gain;
     int64_t op; /* index, on the sender, of the operation that sends the message */
 } message_t;
 
 /* One collective.  A member is a rank, numbered as in the communicator. */
 typedef struct collective {
-    int64_t *longest; /* [size] ns: path length of each member when it entered; < 0: it has not
-                         entered */
+    int64_t *longest; /* [size] ns: path length of each member at its entry; < 0: not entered */
     int64_t *op;      /* [size] index of the operation by which each member entered */
     int64_t top;      /* largest path length of the members that have entered, ns */
-    int32_t top_member, entered, left, size; /* entered, left: number of members that have entered,
-                                                and that have left; size: number of all members */
+    int32_t top_member, entered, left, size; /* member with `top`; numbers: entered, left, all */
 } collective_t;
 
 typedef struct collectives {
@@ -53,10 +51,9 @@ typedef struct path {
     walk_t *rank;
     message_t *message;        /* [sends] the message of each send, by its number (pairing.h) */
     collectives_t *collective; /* [communicators] the collectives of each communicator */
-    int64_t *n_entered;        /* number of collectives that each member of each communicator has
-                                  entered; indexed like comms.member */
-    int32_t *runnable, n_runnable; /* stack of the ranks whose next operation can be processed */
-    bool *queued;                  /* [n_ranks] whether the rank is on the stack `runnable` */
+    int64_t *n_entered; /* [like comms.member] number of collectives that the member has entered */
+    int32_t *runnable, n_runnable; /* stack of the ranks to process next */
+    bool *queued;                  /* [n_ranks] whether the rank is on this stack */
 } path_t;
 
 static void wake(path_t *p, int32_t rank)
@@ -72,9 +69,9 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Set `work` and `gain` to 0, as the paper does at each message (figure 2, lines 10 and 16).  With
- * `kept`, only limit the gain to `slack`: the time by which the rank's path is longer than the
- * path for which it waits.  Removing the procedure cannot shorten the path by more. */
+/* Set `work` and `gain` to 0, as the paper does at each message.  With `kept`, only limit the gain
+ * to `slack`: the time by which the rank's path is longer than the path for which it waits.
+ * Removing the procedure cannot shorten the path by more. */
 static void reset_work(const path_t *p, walk_t *w, int64_t slack)
 {
     if (!p->query->kept) {
@@ -112,7 +109,7 @@ static void send(path_t *p, int32_t rank, const plb_op_t *op)
     wake(p, op->peer);
 }
 
-/* Receive a message.  Returns false if it has not been sent yet. */
+/* Returns false if the message has not been sent yet. */
 static bool receive(path_t *p, int32_t rank, int64_t number)
 {
     const int64_t sent = p->pairs->send_of[number];
@@ -174,9 +171,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     return PLB_OK;
 }
 
-/* Find the member for which the caller of `op` waits (*member; -1: none).  Returns the path length
- * of this member, or 0 if there is none; -1: a member for which the caller waits has not entered.
- */
+/* Find the *member with the longest path for which the caller of `op` waits; -1: none.  Returns
+ * the length of this path; 0: no member; -1: a member that the caller needs has not entered. */
 static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *member)
 {
     *member = -1;
@@ -250,7 +246,6 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 
 /* --- a rank ---------------------------------------------------------------------------------- */
 
-/* Add the rank's time since its previous operation to the path. */
 static void add_time(path_t *p, int32_t rank, const plb_op_t *op)
 {
     const plb_path_query_t *query = p->query;
@@ -447,8 +442,7 @@ out:
     return ret;
 }
 
-/* Divide the time of a rank's segments of the path among the procedures.  The time between two
- * operations belongs to the innermost procedure that is open then. */
+/* Divide the time of a rank's segments of the path; it belongs to the innermost open procedure. */
 static int share(const plb_streams_t *streams, int32_t rank, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
                  int32_t *stack, plb_err_t *err)

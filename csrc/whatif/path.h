@@ -5,8 +5,8 @@
  * The program activity graph has the operations as nodes.  Its arcs are messages, and the
  * processor time of a rank from one operation to the next.  The longest path is the run time if
  * each rank had its own processor and waited only for messages, collectives and pauses.  Sends
- * complete at once.  Each operation is visited once, a receive after its send.  Times are integers
- * (ns), so the result does not depend on the order in which ranks are processed.
+ * complete immediately.  Times are integers (ns), so the result does not depend on the order in
+ * which ranks are processed.
  *
  * Running F elsewhere moves it from the senders to the receivers.  Cs and Cr are the lengths of
  * the paths of sender and receiver:
@@ -15,9 +15,8 @@
  * `work` is F's time since the last message (F in figure 2).  `gain` is the time by which removing
  * F shortens the sender's path.  In the paper both are the same, and every message that the sender
  * sends or receives sets them to zero (lines 10 and 16; line 26 adds the received rmtF, misprinted
- * as rmtFCP).  With `kept`, they are kept until a message goes to the rank to which F moves, so
- * that F can move between any two ranks.  A receive then only limits the gain, to Cr - Cs, or to 0
- * if Cs > Cr. */
+ * as rmtFCP).  The option `kept` keeps both until a message goes to the rank to which F moves, so
+ * that F can move between any two ranks.  A receive then limits the gain to max(Cr - Cs, 0). */
 #pragma once
 
 #include <stdbool.h>
@@ -30,21 +29,19 @@ typedef enum plb_path_change {
     PLB_PATH_ZEROED, /* the procedure takes no time */
 } plb_path_change_t;
 
-/* A question: how long is the critical path after this change of the program? */
+/* A change of the program, for which the length of the path is computed. */
 typedef struct plb_path_query {
     plb_path_change_t change;
     int32_t procedure;
-    int32_t from, to; /* PLB_PATH_MOVED: F moves from rank `from` to rank `to`; -1: any rank */
-    bool kept;        /* true: `work` and `gain` are kept until a message goes to rank `to`; false:
-                         every message sets them to zero, as in the paper */
+    int32_t from, to;   /* PLB_PATH_MOVED: F moves from rank `from` to rank `to`; -1: any rank */
+    bool kept;          /* true: keep `work` and `gain`, see above; false: as in the paper */
     double alpha, beta; /* seconds per message and per byte */
 } plb_path_query_t;
 
-/* From where the longest path comes to an operation. */
+/* From where the longest path comes to an operation: from operation `op` of rank `rank`. */
 typedef struct plb_path_hop {
-    int64_t op;   /* index of the operation from which the path comes, on rank `rank` */
-    int32_t rank; /* the other rank from which the path comes; -1: the path comes from the previous
-                     operation of the same rank, and `op` is not used */
+    int64_t op;
+    int32_t rank; /* -1: from the previous operation of the same rank; `op` is not used */
     int32_t pad;
 } plb_path_hop_t;
 

@@ -40,11 +40,10 @@ def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
-    """Print the command's answer as JSON."""
     print(json_text(answer(args, value), indent=2))
 
 
-# A footnote of tables: how the seconds of a replay are computed.
+# A footnote of tables.
 COUNTED = (
     "sum over the iterations: measured time, minus the slowest rank's load in the recording, plus "
     "the slowest rank's load in the replay (with vt's files: only the last term)"
@@ -54,31 +53,26 @@ COUNTED = (
 
 
 def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object") -> None:
-    """Declare ``--json``."""
     parser.add_argument("--json", action="store_true", help=help)
 
 
 def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declare ``--json FILE``, for commands whose standard output belongs to another program."""
     help = f"write {what} as JSON (standard output belongs to the command)"
     parser.add_argument("--json", metavar="FILE", help=help)
 
 
 def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
-    """Write the file of ``--json FILE``, if it was given."""
     if args.json is not None:
         files.write_text(args.json, json_text(answer(args, value), indent=2) + "\n")
 
 
 def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    """Declare the argument for a recorded run, and ``--stem``."""
     help = "a run record (.h5, or .json by pylb's C library), or vt's files: the folder or one file"
     parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
     parser.add_argument("--stem", help="stem of the files of one run, if the folder has several")
 
 
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--strategy``, ``--import`` and ``--cost``."""
     add = parser.add_argument
     strategy = "a name that pylb strategies lists (default: %(default)s)"
     add("--strategy", default="GreedyLB", help=strategy)
@@ -116,13 +110,7 @@ def counts(text: str) -> list[int]:
 
 
 def check_targets(source: str, *targets: str | None) -> None:
-    """Check that a command does not overwrite what it reads.
-
-    Raises
-    ------
-    DomainError
-        A target is `source`, or an existing file in the folder `source`.
-    """
+    """Raise DomainError if a target is `source`, or an existing file in the folder `source`."""
     for target in targets:
         if target is None or not os.path.isfile(target) or not os.path.exists(source):
             continue
@@ -140,13 +128,7 @@ def read(args: argparse.Namespace) -> RunRecord | Trace:
 
 
 def trace_of(found: RunRecord | Trace) -> Trace:
-    """Return the run as a trace.
-
-    Raises
-    ------
-    FormatError
-        The run has no complete iteration.
-    """
+    """Return the run as a trace; FormatError if it has no complete iteration."""
     trace = found.trace if isinstance(found, RunRecord) else found
     if not len(trace):
         raise FormatError("no complete iteration in the run")
@@ -154,7 +136,7 @@ def trace_of(found: RunRecord | Trace) -> Trace:
 
 
 def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
-    """Return the seconds of an LB step: as given, else the mean of the recorded LB steps."""
+    """Return the given seconds of an LB step, else the mean of the recorded LB steps."""
     if given is not None:
         return given
     own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
@@ -174,7 +156,6 @@ class Schedule(NamedTuple):
 
     @classmethod
     def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
-        """Find the schedule for the run on the command line."""
         found, entry = read(args), functions.strategy(args.strategy)
         cost, trace = _cost_of(found, args.cost), trace_of(found)
         with progress("searching for the best schedule"):
@@ -183,7 +164,6 @@ class Schedule(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The strategy's name."""
         return self.strategy if isinstance(self.strategy, str) else self.strategy.name
 
     def speedup(self, seconds: float) -> float:

@@ -38,7 +38,6 @@ COUNTS = {"iterations": "number of iterations", "balancings": "number of LB step
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     help = "a run record (.h5, or .json by pylb's C library), or a folder of vt's files"
     parser.add_argument("first", metavar="A", help=help)
     parser.add_argument("second", metavar="B", help="another run")
@@ -46,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print both runs side by side, then their LB steps."""
     with common.noting_warnings():
         both = Comparison(*(course.of(path) for path in (args.first, args.second)))
     for doubt in both.doubts():
@@ -85,7 +83,7 @@ def _show_time(both: Comparison, a: str, b: str) -> None:
 
 
 def _moves(run: Course) -> tuple[Any, Any]:
-    """Return the number of migrations and their size as text; None: not known."""
+    """Return the number of migrations, and their size as text; None: not known."""
     if any(r.strategy == OWN for r in run.balancings):
         return None, None
     n = Counted.of(run)

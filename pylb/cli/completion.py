@@ -23,12 +23,10 @@ FILES = ("run", "recording", "file", "first", "second", "imports", "save", "html
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script, made from the parser of the whole command line."""
     shtab = optional.require("shtab")
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise DomainError(

@@ -31,7 +31,6 @@ FORMATS |= {"otf2": "OTF2 archive", "csv": "tables"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     common.add_run(parser)
     parser.add_argument("target", metavar="TARGET", help="file or folder to write")
     parser.add_argument("--to", choices=FORMATS, help="format (default: by TARGET's suffix)")
@@ -40,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert the run, and print the names of the written files."""
     kind = args.to or _kind(args.target)
     if args.compress and kind != "vt":
         raise DomainError(f"--compress is for --to vt only, but the format is {FORMATS[kind]}")

@@ -26,7 +26,6 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     add("--ranks", type=int, default=8, help="number of virtual ranks (default: 8)")
     add("--objects", type=int, default=128, help="number of objects (default: 128)")
@@ -50,7 +49,6 @@ def _check_paths(save: str | None, html: str | None) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program, and compare it with a run without rebalancing."""
     _check_paths(args.save, args.html)  # so that a wrong path raises its error before the run
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:

@@ -18,12 +18,10 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what `pylb.cli.installed.gather` finds."""
     if find_spec("mpi4py") is not None:
         import mpi4py
 

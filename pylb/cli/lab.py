@@ -21,7 +21,7 @@ EXAMPLES = """\
   pylb lab --share 0.25 -- mpiexec -n 8 python prog.py
   pylb lab --share 0.5,0.25 -- mpiexec -n 4 python prog.py    (ranks 0, 2: half a core)
   pylb lab --cap 23W -- mpiexec -n 4 python prog.py           (nodes under a power cap)
-  pylb lab --memory 64MiB,256MiB -- mpiexec -n 2 python prog.py    (the rest is swapped out)
+  pylb lab --memory 64MiB,256MiB -- mpiexec -n 2 python prog.py    (what is above is swapped out)
   pylb lab --lab caps.yaml -- mpiexec -n 4 python prog.py     (hosts, network, changes)
   pylb lab --lab caps.yaml --check                            (measure what the lab enforces)
   pylb lab --share 0.1 --json used.json -- python serial.py
@@ -29,7 +29,6 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     share = "cores for each rank; a short list is repeated (default: equal parts of the machine)"
     add("--share", metavar="CORES,...", help=share)
@@ -47,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; show the limits and the usage of its ranks on standard error."""
     if not (args.command or args.check):
         raise DomainError("command is empty: expected a program after --, or --check")
     plan, code = _plan(args), 0
@@ -124,7 +122,6 @@ def _measure(lab: Lab, n_ranks: int | None) -> None:
 
 
 def _show_table(columns: list[str], rows: list[list[Any]], title: str | None = None) -> None:
-    """Print the table on standard error, without empty columns."""
     console.show(columns, rows, title=title, file=sys.stderr, drop_empty=True)
 
 

@@ -35,7 +35,7 @@ from pylb.cli import (
 from pylb.errors import DomainError, PylbError, nearest
 
 EXAMPLES = """\
-  pylb info                                  (what is installed, and how to get the rest)
+  pylb info                                  (what is installed, and how to get what is missing)
   pylb demo --save run.h5                    (run a program that balances itself; record it)
   pylb report run.h5                         (show the record as a page)
   pylb replay run.h5 --strategy GreedyLB,RefineLB --every 5
@@ -74,7 +74,6 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line and suggest names for a misspelt word."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise an error, which `main` prints."""
         raise DomainError(f"{message.removeprefix('argument ')} ({self.prog} --help)")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -95,7 +94,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the whole command line."""
     parser = Parser(
         prog="pylb",
         description="Dynamic load balancing for iterative parallel programs.",
@@ -119,14 +117,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
     try:
         args = build_parser().parse_args(argv)
         code: int = args.execute(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The program that reads the output has ended.  Python writes the rest of the output at its
-        # exit; send it to /dev/null, so that no second error occurs.
+        # The program that reads the output has ended.  When Python exits, it writes what is left in
+        # the buffer: to /dev/null, so that no second error occurs.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:

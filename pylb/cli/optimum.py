@@ -23,14 +23,12 @@ COUNTED = f"seconds: {common.COUNTED}; plus the time of the LB steps"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     common.add_run(parser)
     common.add_strategy_and_cost(parser)
     common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find the schedule and compare it with the recorded run."""
     found = common.Schedule.of(args, Functions(args.imports, [args.strategy]))
     best, speedup = found.best, found.speedup(found.best.time)
     above = best.time / best.bound - 1 if best.bound > 0 else 0.0

@@ -1,8 +1,7 @@
 """The user's own functions for ``--strategy`` and ``--trigger``; ``--import`` names their modules.
 
-A module is first read without executing it.  It is refused if it imports mpi4py.MPI, or if it has,
-outside of its functions, a loop, a ``with`` or a call that may run a program, like a script without
-``if __name__ == "__main__":``.
+A module is first read without executing it.  It is refused if it has, outside of functions, ``if``
+and ``try``, an import of mpi4py.MPI, a loop, a ``with``, or a call that could run a program.
 """
 
 from __future__ import annotations
@@ -44,23 +43,16 @@ Call = Callable[..., Any]
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--import``."""
     parser.add_argument(
         "--import", dest="imports", action="append", default=[], metavar="FILE.py", help=HELP
     )
 
 
 def names_of(path: Path) -> set[str]:
-    """Read a module without executing it, and return the names of its functions and variables.
+    """Read a module without executing it, and return the names that it defines or imports.
 
-    These are the names that the module defines, or imports by ``from ... import``.
-
-    Raises
-    ------
-    MissingFileError, FormatError
-        The file is absent, or is not Python.
-    DomainError
-        Importing it would start MPI or run a program.
+    Names of modules, from ``import ...``, are left out.  DomainError if an import of the module
+    would start MPI or run a program.
     """
     if not path.is_file():
         raise MissingFileError(f"--import {path}: there is no such file")
@@ -85,10 +77,7 @@ def names_of(path: Path) -> set[str]:
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that an import may execute, also those in ``if`` and ``try``.
-
-    The body of ``if __name__ == "__main__":`` is left out.
-    """
+    """Yield the statements that an import can execute, also those in ``if`` and ``try``."""
     for node in body:
         if isinstance(node, ast.If):
             guards = ast.unparse(node.test) in MAIN
@@ -133,10 +122,10 @@ def _refuse_mpi(path: Path, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _runs(node: ast.stmt, modules: set[str]) -> bool:
-    """Say whether a statement is a call that may run a program.
+    """Say whether a statement is a call that could run a program.
 
-    A call of an imported module's function, e.g. ``sys.path.insert(...)``, counts as harmless, but
-    not a call of pylb's functions.
+    A call of an imported module's function, e.g. ``sys.path.insert(...)``, counts as harmless,
+    except for pylb's functions.
     """
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False
@@ -179,17 +168,8 @@ def _execute(path: Path) -> Mapping[str, Any]:
 class Functions:
     """The functions of the modules given by ``--import``.
 
-    Parameters
-    ----------
-    imports : sequence of str
-        Paths of the modules.
-    strategies, triggers : sequence of str
-        The names on the command line.  If one is unknown, no module is executed.
-
-    Raises
-    ------
-    UnknownStrategyError, UnknownTriggerError
-        Neither pylb nor a module has a function of this name.
+    imports: paths of the modules; strategies, triggers: the names on the command line.  If one of
+    these names is unknown, no module is executed.
     """
 
     def __init__(

@@ -37,7 +37,6 @@ NOTES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     add("file", metavar="FILE", help="the graph, hypergraph or points")
     add("--parts", type=int, default=2, metavar="K", help="number of parts (default: 2)")
@@ -74,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Divide by every requested method, and print the quality of each result."""
     common.check_targets(args.file, args.out)
     given = files.read(args.file)
     if args.coords is not None:

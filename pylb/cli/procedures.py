@@ -26,7 +26,6 @@ NOTES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     add("recording", metavar="RUN", help="file that pylb record wrote")
     add("--from", dest="source", type=int, metavar="RANK", help="only procedures of this rank")
@@ -37,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each rank's share of the critical path, then a row for each procedure."""
     recording = Recording.read(args.recording)
     network = (args.alpha, args.beta)
     path = critical_path(recording, network=network)
@@ -69,7 +67,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_json(path: CriticalPath, told: Procedures) -> dict[str, Any]:
-    """Return the output of ``--json``."""
     return {
         "critical_path": path.time,
         "by_rank": path.by_rank,

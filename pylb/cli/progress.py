@@ -16,10 +16,7 @@ CLEAR = "\r\x1b[K"
 def progress(what: str) -> Iterator[Callable[[str], None]]:
     """Show `what` and the seconds so far on a terminal's standard error.
 
-    Yields
-    ------
-    callable
-        Sets the words that follow `what`, e.g. ``say("with GreedyLB")``.
+    Yields a function that sets the words after `what`, e.g. ``say("with GreedyLB")``.
     """
     text = what
 

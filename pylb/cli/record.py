@@ -24,7 +24,6 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     add("-o", "--output", required=True, metavar="FILE", help="the recording to write")
     host = (
@@ -52,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; notes list what is missing in the recording."""
     procedures = [name for name in args.procedures.split(",") if name]
     speed = {} if args.speed is None else {"speed": common.numbers("speed", args.speed, float)}
     Recording.check_writable(args.output)
@@ -82,10 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _save(recording: Recording, path: str) -> str:
-    """Write the recording, and return its path.
-
-    If `path` cannot be written, write to a temporary folder, so that the recording is not lost.
-    """
+    """Write the recording, to a temporary folder if `path` cannot be written; return its path."""
     try:
         recording.save(path)
     except OSError as error:

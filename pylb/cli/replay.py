@@ -67,7 +67,6 @@ STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     common.add_run(parser)
     add = parser.add_argument
     add(
@@ -105,7 +104,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay the run under each requested strategy and trigger, one row each."""
     names = list(BASELINES) if args.unbalanced else args.strategy
     functions = Functions(args.imports, names, args.trigger or [])
     found = common.read(args)

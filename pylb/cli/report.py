@@ -32,7 +32,6 @@ NOTES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     common.add_run(parser)
     add = parser.add_argument
     add("--html", metavar="FILE", help="write the page (if nothing else is written: RUN.html)")
@@ -52,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the requested files; print the efficiencies."""
     common.check_targets(args.run, args.html, args.chrome)
     found: Any = _replayed(args) if args.strategy else _recorded(args)
     title = args.title or Path(args.run).resolve().name

@@ -23,14 +23,12 @@ NOTES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     only = "only these strategies (default: all)"
     parser.add_argument("name", nargs="*", metavar="NAME", help=only)
     common.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table."""
     chosen = [find(name) for name in args.name] or [
         one for one in strategies().values() if one.name != "none"
     ]

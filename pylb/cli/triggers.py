@@ -27,7 +27,6 @@ NOTES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     common.add_run(parser, optional=True)
     only = "only these triggers (default: all)"
     parser.add_argument("--trigger", metavar="A,B,...", type=common.words, help=only)
@@ -36,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the triggers, or replay the run under each of them."""
     names = args.trigger or list(triggers())
     functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:

@@ -31,7 +31,6 @@ NAMES = {"ranks": "n_ranks", "objects": "n_objects"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     add("run", metavar="FILE", help="the file that the program writes")
     add(
@@ -53,7 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the run until Ctrl-C, or once."""
     if not 0.05 <= args.interval <= 3600:
         raise DomainError(f"--interval is {args.interval}: expected seconds, 0.05 ... 3600")
     if args.serve is not None and not 0 <= args.serve < 2**16:
@@ -82,10 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the state of the run whenever the file has changed.
-
-    If the file does not exist yet, wait for it, unless ``--once`` is given.
-    """
+    """Yield the state of the run whenever the file has changed; with ``--once``, only now."""
     seen = None
     while True:
         try:

@@ -43,7 +43,6 @@ SUGGESTED = ("saves", "placement", "procedure", "reason")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add = parser.add_argument
     add("recording", metavar="RUN", help="file that pylb record wrote")
     places = "processor of each rank; may be repeated (default: each rank has its own)"
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     speed = "speed of each processor, or one number for all; 1: as fast as the recorded ones"
     add("--speed", metavar="X,...", help=speed)
     add("--share", metavar="X,...", help="available fraction of each processor, as in pylb lab")
-    add("--period", help="period of the shares (default: 5ms; 0 if the ranks slept while waiting)")
+    add("--period", help="period of the shares (default: 5ms, or 0ms if waiting ranks slept)")
     add("--node", metavar="N,...", help="node of each processor (default: all on one)")
     add("--alpha", type=float, help="seconds per message (default: as measured with the recording)")
     add("--beta", type=float, help="seconds per byte (default: as measured with the recording)")
@@ -74,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict the time with each placement; notes say what makes a prediction uncertain."""
     if args.suggest is not None and args.suggest < 1:
         raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
     recording, given = Recording.read(args.recording), _given(args)

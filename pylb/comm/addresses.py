@@ -54,13 +54,7 @@ def _pairs(rows: I64) -> NDArray[Any]:
 
 
 class Addresses:
-    """The addresses that one rank knows; the address of an object is the rank where it is.
-
-    Attributes
-    ----------
-    n_objects : int
-        Number of objects of all ranks.
-    """
+    """The addresses that one rank knows; the address of an object is the rank where it is."""
 
     def __init__(self, agreement: Agreement) -> None:
         self._agreement = agreement
@@ -73,7 +67,7 @@ class Addresses:
         self._new_askers: list[I64] = []
         self._asked_for = NO_KEYS  # objects for which `ask` was called on this rank
         self._most = FEW  # if `_asked` has more entries, this rank forgets unused ones
-        self.n_objects = 0
+        self.n_objects = 0  # of all ranks
         agreement.objects_on = WeakMethod(self.on)  # for errors about a dead rank
 
     def on(self, rank: int) -> I64:
@@ -83,7 +77,7 @@ class Addresses:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that this rank needs for the addresses of objects."""
+        """Bytes that the addresses take on this rank."""
         askers = self._asker.nbytes + sum(rows.nbytes for rows in self._new_askers)
         return self._here.nbytes + self._asked.nbytes + self._asked_for.nbytes + askers
 
@@ -135,12 +129,8 @@ class Addresses:
         """Register this rank's new objects, and forget its removed ones.  Collective.
 
         n_here: number of objects on this rank after the change.  Returns the keys of the removed
-        objects that this rank had, had asked for, or was the home of.
-
-        Raises
-        ------
-        DuplicateKeyError
-            A key was added twice; the message names the ranks.  Nothing has changed on any rank.
+        objects that this rank had, had asked for, or was the home of.  If a key was added twice,
+        all ranks raise DuplicateKeyError, and nothing has changed.
         """
         keys = np.concatenate([new, gone])
         parcels = self._to_homes(keys, np.arange(len(keys)) < len(new))
@@ -221,10 +211,7 @@ class Addresses:
     def ask(self, keys: I64) -> None:
         """Ask the homes of objects where the objects are.  Collective.
 
-        Raises
-        ------
-        UnknownKeyError
-            An object does not exist; raised on every rank.
+        If an object does not exist, all ranks raise UnknownKeyError.
         """
         unknown = np.unique(keys[self._asked.find(keys) < 0])
         _, asked, source = self._exchange(Step.DIRECTORY, 0, self._to_homes(unknown), 1)

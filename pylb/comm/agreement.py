@@ -59,50 +59,25 @@ class Stats(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What a rank contributes to a collective step.
+    """What a rank contributes to a collective step."""
 
-    Attributes
-    ----------
-    kind : int
-        The kind of step, one of `Step`.
-    iteration : int
-        The iteration in which, or after which, the step takes place.
-    arguments : int
-        Fingerprint of everything else that must be equal on all ranks.
-    loads : (n,) float64
-        Seconds of each object of the rank.
-    idle, time : float
-        Seconds that the rank waited, and seconds of the iteration.
-    messages, message_bytes : int
-        Number of messages to other ranks, and their bytes.
-    messages_open : int
-        Number of messages that must be forwarded (by the home rank of their target), or that the
-        receiver may be unable to restore.
-    background : float
-        Seconds of the rank's other work, which are part of its load.
-    cost : float
-        Seconds of the most recent LB step.
-    n_changed : int
-        Number of objects that were added or removed; for an advisor, 1 if the cells have changed.
-    n_rebalanced : int
-        For an advisor, 1 if the rank carried out the LB step that was advised.
-    """
-
-    kind: int
-    iteration: int
-    arguments: int
+    kind: int  # the kind of step, one of `Step`
+    iteration: int  # in which, or after which, the step takes place
+    arguments: int  # fingerprint of everything else that must be equal on all ranks
     failed: bool = False
     n_objects: int = 0
-    loads: NDArray[np.float64] = NO_LOADS
-    idle: float = 0.0
-    messages: int = 0
+    loads: NDArray[np.float64] = NO_LOADS  # (n,), seconds of each object of the rank
+    idle: float = 0.0  # seconds that the rank waited
+    messages: int = 0  # number of messages to other ranks
     message_bytes: int = 0
-    time: float = 0.0
-    cost: float = 0.0
-    n_changed: int = 0
-    n_rebalanced: int = 0
+    time: float = 0.0  # seconds of the iteration
+    cost: float = 0.0  # seconds of the most recent LB step
+    n_changed: int = 0  # added and removed objects; for an advisor, 1 if the cells have changed
+    n_rebalanced: int = 0  # for an advisor, 1 if the rank carried out the LB step that was advised
+    # Number of messages that must be forwarded (by the home rank of their target), or that the
+    # receiver may be unable to restore.
     messages_open: int = 0
-    background: float = 0.0
+    background: float = 0.0  # seconds of the rank's other work, which are part of its load
 
 
 class Step(IntEnum):
@@ -153,10 +128,7 @@ class Step(IntEnum):
 class Attempt:
     """A block whose error is kept for the next step: ``with Attempt() as tried: ...``.
 
-    Attributes
-    ----------
-    error : Exception or None
-        The error of the block, if it is of the class `kept`; other errors are raised at once.
+    Only errors of the class `kept` are kept; the block raises all others.
     """
 
     def __init__(self, kept: type[Exception] = Exception) -> None:
@@ -173,15 +145,10 @@ class Attempt:
 
 
 class OpenLoop:
-    """A loop with a lag: its statistics are reduced while the program continues.
-
-    Attributes
-    ----------
-    left : bool
-        Whether this rank has left the loop; other ranks may still be in it.
-    """
+    """A loop with a lag: its statistics are reduced while the program continues."""
 
     def __init__(self, agreement: Agreement) -> None:
+        # left: whether this rank has left the loop; other ranks may still be in it.
         self._agreement, self.left = agreement, False
         agreement.running = self
 
@@ -250,7 +217,6 @@ class Agreement:
 
     @property
     def last_step_in_words(self) -> str:
-        """The most recent step that this rank has taken, in words."""
         return _in_words([*self.last_step, ""])
 
     def network(self) -> Network:
@@ -386,10 +352,7 @@ class Agreement:
         raise self._difference(leaving)
 
     def free(self) -> None:
-        """Free the MPI objects, unless they are still needed.
-
-        Called when the user frees the communicator.
-        """
+        """Free the MPI objects unless they are needed; the user has freed the communicator."""
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))

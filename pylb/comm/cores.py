@@ -13,9 +13,9 @@ class Cores(NamedTuple):
     Attributes
     ----------
     n_ranks : int
-        Number of ranks in a group that shares cores: ranks of one host, ranks that may use the same
-        cores, or ranks under one quota (of a Linux control group).  This is the group with the
-        fewest cores per rank.
+        Number of ranks in a group that shares cores: ranks of one host, ranks that can use the same
+        cores, or ranks under one quota (of a Linux control group).  Of all groups, this is the one
+        with the fewest cores per rank.
     n_cores : float
         Number of cores that these ranks may use.  If it is less than `n_ranks`, the ranks wait for
         one another.
@@ -38,7 +38,7 @@ class Cores(NamedTuple):
     def clock(self, name: str) -> str:
         """Return the clock that measures loads if the user has asked for the clock `name`.
 
-        "auto" leaves out waits for a core.  But a quota of this rank alone makes the rank slower,
-        like a slow processor, so then "auto" means elapsed time.
+        "auto" leaves out waits for a core.  But if a quota limits only this rank, it acts like a
+        slow processor, and "auto" means elapsed time.
         """
         return "wall" if name == "auto" and self.capped else name

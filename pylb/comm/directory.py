@@ -112,12 +112,10 @@ class Directory:
 
     @property
     def n_here(self) -> int:
-        """Number of entries that this rank holds."""
         return len(self._table)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of this rank's table."""
         return self._table.nbytes
 
     def update(

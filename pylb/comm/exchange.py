@@ -15,7 +15,7 @@ LOWEST_TAG, TAGS = 2, 32766  # lowest tag of an exchange, number of tags: csrc/c
 
 
 class StepExchanger:
-    """An `AnyExchanger` that uses collective steps; for virtual ranks or a single rank."""
+    """An `AnyExchanger` that uses collective steps."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement

@@ -125,7 +125,6 @@ class Plan:
 
     @property
     def source(self) -> I32:
-        """The rank that sent each received item."""
         return _of_items(self._simple._into, self.n_received)
 
     @property
@@ -407,13 +406,7 @@ class Pending:
 
 
 def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
-    """Return integers as a one-dimensional contiguous array with the given dtype.
-
-    Raises
-    ------
-    DomainError
-        The values are not integers, do not fit into `dtype`, or do not have one axis.
-    """
+    """Check integers, and return them as a one-dimensional contiguous array of this dtype."""
     array = checks.array(name, values)
     if array.ndim != 1:
         raise DomainError(f"{name} has shape {array.shape}: expected (n,)")

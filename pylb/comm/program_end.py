@@ -1,8 +1,8 @@
 """Tell the other ranks that this rank's program ends, and why.
 
 After an uncaught exception, or at the end of the interpreter, the rank joins the collective step in
-which the other ranks wait.  After an exception the other ranks may come to no step, e.g. because
-they wait in a receive of the program.  This rank then aborts the program, so that it does not hang.
+which the other ranks wait.  After an exception, the other ranks may never come to a step, e.g.
+because they wait in a receive of the program.  This rank then aborts the program.
 """
 
 from __future__ import annotations
@@ -114,8 +114,7 @@ class ExitingAgreement(Agreement):
 def watch() -> None:
     """Call `leave` when this program ends.
 
-    `watch` is called before the first communicator is made, because an error while a communicator
-    is made leaves other ranks waiting, too.
+    Call `watch` before making a communicator: an error there leaves other ranks waiting, too.
     """
     global _process
     if _process:
@@ -132,7 +131,7 @@ def watch() -> None:
 
 
 def leave(error: BaseException | None) -> None:
-    """Join the steps of the other ranks for the last time, on all communicators at once.
+    """Join the steps of the other ranks for the last time, on all communicators.
 
     After an error, wait at most `ABORT_AFTER` seconds for the other ranks; then abort all ranks.
     """

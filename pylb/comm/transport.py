@@ -18,24 +18,14 @@ Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by r
 
 
 class Side(NamedTuple):
-    """The rows that a rank sends in an exchange, or that it receives.
+    """The rows that a rank sends in an exchange, or that it receives."""
 
-    Attributes
-    ----------
-    rank : (k,) int32
-        The partners, ascending; this rank may be one.
-    start : (k + 1,) int64
-        Rows ``start[i]`` to ``start[i + 1] - 1`` of the message buffer belong to ``rank[i]``.
-    order : (n,) int32 or None
-        The item at each position of the message buffer; None: item i is at position i.
-    offset : (m + 1,) int64 or None
-        If items have several rows: first row of each of the m items of this rank, and the number of
-        all rows.  None: each item has one row.
-    """
-
-    rank: I32
+    rank: I32  # (k,), the partners, ascending; this rank may be one
+    # (k + 1,): rows ``start[i]`` to ``start[i + 1] - 1`` of the message buffer are of ``rank[i]``.
     start: I64
-    order: I32 | None = None
+    order: I32 | None = None  # (n,), the item at each position of the buffer; None: item i at i
+    # (m + 1,): first row of each of the m items of this rank, and the number of all rows.  None:
+    # each item has one row.
     offset: I64 | None = None
 
     @property
@@ -86,7 +76,7 @@ class AnyExchanger(Protocol):
 
 
 class Transport(Protocol):
-    """Collective operations over all ranks; they do not occupy the processor while waiting."""
+    """Collective operations over all ranks; a rank that waits does not occupy its processor."""
 
     rank: int
     size: int
@@ -95,10 +85,7 @@ class Transport(Protocol):
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Merge the contributions of all ranks, and exchange buffers.
-
-        into: memory for the received buffers.
-        """
+        """Merge the contributions of all ranks, and exchange buffers; into: memory for these."""
         ...
 
     def bcast(self, array: Any, root: int, /) -> None: ...
@@ -106,8 +93,7 @@ class Transport(Protocol):
     def reduction(self, depth: int, /) -> Any:
         """Return a capsule with the reduction for `_core.AtSync` and `_core.Steps`.
 
-        None on one rank.  depth: largest number of reductions that may be under way.  Collective
-        the first time.
+        None on one rank.  depth: how many reductions can be under way.  Collective the first time.
         """
         ...
 
@@ -120,10 +106,7 @@ class Transport(Protocol):
         ...
 
     def price(self, nbytes: int) -> float:
-        """Return the seconds for which an LB step communicates if this rank sends `nbytes`.
-
-        Collective.
-        """
+        """Return the seconds of communication of an LB step that sends `nbytes`.  Collective."""
         ...
 
     def cores(self) -> Cores:
@@ -158,14 +141,12 @@ class Serial:
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Return the rank's own record, and no messages."""
         return _core.stats([sample]), []
 
     def bcast(self, array: Any, root: int, /) -> None:
-        """Do nothing, since there is one rank."""
+        """Do nothing: there is one rank."""
 
     def allgather(self, data: Any, /) -> list[bytes]:
-        """Return the rank's own data."""
         return [bytes(data)]
 
     def reduction(self, depth: int, /) -> None:
@@ -175,13 +156,10 @@ class Serial:
         """Return None: use collective steps."""
 
     def network(self) -> Network:
-        """Return a network without costs."""
         return Network(0.0, 0.0)
 
     def price(self, nbytes: int) -> float:
-        """Return zero: there is no other rank."""
         return 0.0
 
     def cores(self) -> Cores:
-        """Return the cores of this process."""
         return Cores.of([_core.cores()], 0)

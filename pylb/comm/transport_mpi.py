@@ -26,16 +26,6 @@ def agreement_on(comm: Any) -> Agreement:
     """Return the agreement of the ranks of an mpi4py communicator: the same at each call.
 
     Collective the first time.
-
-    Raises
-    ------
-    MPIError
-        The communicator is MPI.COMM_NULL, e.g. because it was freed; or pylb and mpi4py do not use
-        the same MPI.
-    DomainError
-        `comm` is not an intracommunicator of mpi4py.
-    MissingPartError
-        mpi4py or pylb._mpi is missing.
     """
     global _keyval
     wrong = DomainError(f"comm is {comm!r}: expected a communicator of mpi4py, or None")
@@ -65,13 +55,7 @@ def agreement_on(comm: Any) -> Agreement:
 
 
 class MPITransport:
-    """The transport on a duplicate of a communicator.
-
-    Attributes
-    ----------
-    comm
-        The duplicate, as an mpi4py communicator; do not free it.
-    """
+    """The transport on a duplicate of a communicator.  Do not free the duplicate, `comm`."""
 
     pace = 1.0
 
@@ -86,34 +70,29 @@ class MPITransport:
 
     @property
     def pending(self) -> bool:
-        """Whether a step was begun and is not complete."""
         return self._native.pending  # type: ignore[no-any-return]
 
     def died(self) -> list[int]:
-        """Return the ranks that have died, if MPI tolerates dead ranks (ULFM); otherwise []."""
         try:
             failed = self.comm.Get_failed()
-        except (NotImplementedError, RuntimeError):  # this MPI or this run cannot tell
+        except (NotImplementedError, RuntimeError):  # needs ULFM in this MPI and this run
             return []
         ranks = failed.Translate_ranks(None, self.comm.Get_group())
         return sorted(ranks)
 
     def exchanger(self) -> MPIExchanger:
-        """Return the exchanger of these ranks.  Collective the first time."""
         self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
         return self._exchanger
 
     def network(self) -> Network:
-        """Measure the cost of messages.  Collective."""
         return measure_network(self.comm)
 
     def price(self, nbytes: int) -> float:
-        """Return the seconds for which an LB step communicates if this rank sends `nbytes`.
+        """Measure one collective step and a transfer of at most `MOST` bytes.
 
-        Collective: one collective step and a transfer of at most `MOST` bytes are measured.  The
-        transfer goes into new memory, as in an LB step; it is several times slower than one
-        into memory that was used before.  The smallest of several times counts: a time in which a
-        rank waits for its core would make the first LB step seem too expensive to be tried.
+        The transfer goes into new memory, as in an LB step; this is several times slower than into
+        memory that was used before.  The smallest of several times counts: a time in which a rank
+        waits for its core would make the first LB step seem too expensive to be tried.
         """
         known = self.allgather(np.int64(nbytes))
         a_step = self._fastest(TIMES, lambda: self.allgather(b""))
@@ -132,7 +111,7 @@ class MPITransport:
         return steps + self._fastest(2, transfer) * nbytes / most
 
     def _fastest(self, times: int, call: Callable[[], object]) -> float:
-        """Make a collective call several times; return the seconds of the fastest on this rank."""
+        """Make a collective call several times; return the shortest time on this rank."""
         least = math.inf
         for _ in range(times):
             begin = _core.clock()
@@ -141,11 +120,9 @@ class MPITransport:
         return max(least, 0.0)
 
     def cores(self) -> Cores:
-        """Compare the cores of all ranks.  Collective."""
         return Cores.of(self.allgather(_core.cores()), self.rank)
 
     def free(self) -> None:
-        """Free the duplicates of the communicator.  Collective."""
         if self._exchanger is not None:
             self._exchanger.native.free()
         self._native.free()
@@ -158,12 +135,10 @@ class MPIExchanger:
         self._module, self.native = module, module.Exchanger(comm)
 
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
-        """Return a lane for rows with the dtype and shape of those of `like`."""
         lane: AnyLane = self._module.Lane(self.native, tuple(sides), like, tag)
         return lane
 
     def fail(self, sides: Sides, error: Exception) -> None:
-        """Tell an error to the partners, and raise it."""
         self.native.fail(*sides.out[:2], *sides.into[:2])
         raise error
 

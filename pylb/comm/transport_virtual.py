@@ -29,23 +29,17 @@ def agreement_on(comm: VirtualComm) -> Agreement:
 
 
 class Virtual:
-    """The transport of a virtual rank.
-
-    Attributes
-    ----------
-    pace : float
-        Virtual seconds per second of computing; 0 if virtual time passes only when declared.
-    """
+    """The transport of a virtual rank."""
 
     def __init__(self, comm: VirtualComm):
         self.comm = comm
         self.rank, self.size = comm.rank, comm.size
+        # Virtual seconds per second of computing; 0 if virtual time passes only when declared.
         self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
 
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
-        """Merge the contributions of all ranks, and exchange buffers, in virtual time."""
         sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
         if sends:
             nbytes = sum(len(part) for parts in sent.values() for part in parts)
@@ -57,7 +51,7 @@ class Virtual:
         return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
 
     def _finish(self, values: list[Any], times: list[float]) -> Any:
-        record = Stats._make(_core.stats([sample for sample, _ in values]))  # merged over all ranks
+        record = Stats._make(_core.stats([sample for sample, _ in values]))
         received: list[Sends] = [[] for _ in values]
         for source, (_, sent) in enumerate(values):
             for rank, parts in sent.items():
@@ -65,23 +59,19 @@ class Virtual:
         return [(record, r) for r in received], self.comm.world.together(times, RECORD)
 
     def bcast(self, array: Any, root: int, /) -> None:
-        """Fill `array` with the root's array."""
         data = self.comm.bcast(memoryview(array).cast("B").tobytes(), root)
         array.view(np.uint8).reshape(-1)[:] = np.frombuffer(data, np.uint8)
 
     def allgather(self, data: Any, /) -> list[bytes]:
-        """Return the bytes of every rank."""
         return self.comm.allgather_bytes(bytes(data))
 
     def exchanger(self) -> None:
         """Return None: use collective steps."""
 
     def network(self) -> Network:
-        """Return the message costs (`Network`) that were set for the virtual cluster."""
         return Network(*self.comm.network)
 
     def price(self, nbytes: int) -> float:
-        """Return the seconds for which an LB step communicates if this rank sends `nbytes`."""
         return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
 
     def cores(self) -> Cores:

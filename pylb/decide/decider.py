@@ -1,7 +1,6 @@
 """The decider for Python: checked settings, and receipts in words.
 
-The C core decides (``csrc/decide/decider.h``).  This module checks the settings and makes the
-decider for all drivers: running programs, shadow mode and replays.
+The C core decides (``csrc/decide/decider.h``), in running programs, shadow mode and replays.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ StrategyLike = str | Strategy | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked arguments of a decider; made by ``settings(...)``.
+    """The checked arguments of a decider.
 
     Attributes
     ----------
@@ -44,7 +43,7 @@ class Settings:
     strategies : tuple of Strategy
         The strategies to choose from; one if there is no choice.
     trigger : Trigger
-        The trigger, which has observed no iteration yet.
+        A new trigger, which has observed no iteration.
     gives_up : bool
         Whether LB steps are switched off when they do not pay.
     learns : bool
@@ -76,7 +75,6 @@ class Settings:
         return self.name == "auto"
 
     def params_of(self, strategy: Strategy) -> dict[str, Any]:
-        """Return the parameters that are given for one of the strategies."""
         return {} if self.selects else self.strategy_params
 
     @property
@@ -122,11 +120,6 @@ def settings(
     """Check the arguments of a `Balancer` and fill in its defaults.
 
     distributed: whether "auto" may use a distributed strategy (see ``csrc/decide/central.h``).
-
-    Raises
-    ------
-    UnknownStrategyError, DomainError
-        There is no such strategy or trigger; a parameter is out of its domain.
     """
     if every is None and trigger is None:
         trigger = "auto"
@@ -163,13 +156,7 @@ def settings(
 
 
 class Decider:
-    """The decider: when to rebalance, and with which strategy.  It keeps the receipts.
-
-    Attributes
-    ----------
-    settings : Settings
-    core : _core.Decider
-    """
+    """The decider: when to rebalance, and with which strategy.  It keeps the receipts."""
 
     def __init__(
         self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
@@ -194,9 +181,9 @@ class Decider:
     def choose(self, reason: int = -1, n_objects: int = 0) -> Strategy:
         """Begin an LB step: choose its strategy, load the libraries for it, and return it.
 
-        reason: number of the trigger's reason (``plb_reason_t`` in csrc/decide/trigger.h); -1: that
-        of the most recent verdict.
-        n_objects: number of objects on all ranks; 0: not known, so "auto" uses a central strategy.
+        reason: number of the trigger's reason (``plb_reason_t`` in csrc/decide/trigger.h); -1: the
+        most recent one.  n_objects: number of objects on all ranks; 0: not known, so "auto" uses a
+        central strategy.
         """
         indices = self.core.choose(reason, n_objects)
         for i in indices:
@@ -212,7 +199,6 @@ class Decider:
         return out
 
     def receipt(self, row: dict[str, Any]) -> Receipt:
-        """Convert a receipt of the C core."""
         given = self.settings
         names = [s.name for s in given.strategies]
         out = receipt_of(row, names, given.trigger.name, given.seed)
@@ -245,6 +231,5 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
 
 
 def why_switched_off(paid: float, saved: float, until: int) -> str:
-    """Return the reason for switching LB steps off, in words."""
     spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
     return f"{spent}; they are switched off until iteration {until}"

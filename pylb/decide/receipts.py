@@ -1,4 +1,4 @@
-"""Receipts: the reasons for a decision, its cost, and what it saved."""
+"""Receipts: records of decisions, with their reasons, their costs, and what they saved."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Alternative:
 
 @dataclass(repr=False, eq=False)
 class Receipt:
-    """A decision of the trigger: to rebalance, or not.
+    """The record of one decision: to rebalance, or not.  It is the same on every rank.
 
-    Times are in seconds.  A receipt is the same on every rank.
+    Times are in seconds.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Receipt:
         What the trigger computed, by name: fitted lines, ideal period `tau`, expected cost and
         gain, and so on; nan: not computed.
     alternatives : tuple of Alternative
-        The possible decisions: no LB step, and each strategy that could be chosen.
+        The possible decisions: no LB step, or an LB step with one of the strategies.
     until, times : int
         The last iteration with the same decision since the last LB step, and how often this
         decision was taken.
@@ -114,17 +114,15 @@ class Receipt:
     predicted_idle_mean, predicted_idle_max : float
         `idle_mean` and `idle_max` on the new placement.
     memory_full : float
-        How full the fullest rank is with the new placement, as a fraction of its memory limit; nan
-        without limits.
+        Largest fraction of a rank's memory limit that the new placement uses; nan without limits.
     heaviest, next_heaviest : float
         Time of the heaviest object, and of the next one, on a rank of the highest speed, divided by
         the time that perfect balance would give: max/mean cannot be less than `heaviest`.
     heaviest_key : float
         The key of the heaviest object.
     suspected : float
-        The rank that is suspected to be slower, because all its objects take longer by the same
-        factor, although no migration has confirmed it yet; `speed` then assumes that it is slower.
-        nan: no rank is suspected.
+        A rank that may be slower, because all its objects suddenly take longer by the same factor;
+        no migration has confirmed this yet, but `speed` assumes it.  nan: there is no such rank.
     realised_idle_mean, realised_idle_max : float
         Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
     realised : float
@@ -158,7 +156,7 @@ class Receipt:
     seconds : float
         Wall time of the whole LB step on the slowest rank.
     cost : float
-        `seconds`, or the sum of its parts if that is more, plus `seconds_warm_up`.
+        The larger of `seconds` and the sum of its parts, plus `seconds_warm_up`.
     gain : float
         Seconds that the LB step has saved so far: the time of the slowest rank on the old
         placement, computed from the measured loads, minus that of the slowest rank on the new
@@ -298,20 +296,17 @@ class Receipt:
 
 
 class Dropped(NamedTuple):
-    """The sums of the receipts that were dropped from the middle of a `History`.
+    """The sums of the receipts that a very long run dropped from the middle of its `History`.
 
     Attributes
     ----------
-    n : int
-        Number of dropped receipts.
-    balancings : int
-        How many of them are receipts of LB steps.
-    migrations, bytes : int
-    cost : float
-        Seconds.
+    first : int
+        Number of the first dropped receipt.
+    n, balancings : int
+        Numbers of all dropped receipts, and of the dropped receipts of LB steps.
     """
 
-    first: int = 0  # number of the first dropped receipt
+    first: int = 0
     n: int = 0
     balancings: int = 0
     migrations: int = 0
@@ -330,7 +325,7 @@ class Dropped(NamedTuple):
 
 
 class History(list[Receipt]):
-    """The receipts of a run, in the order of the decisions; ``print`` shows them as a table.
+    """The receipts of a run in order; ``print`` shows them as a table.
 
     Examples
     --------
@@ -338,7 +333,7 @@ class History(list[Receipt]):
     3
     """
 
-    dropped = Dropped()  # sums of the receipts that were not kept, if the run was very long
+    dropped = Dropped()
 
     @overload
     def __getitem__(self, index: SupportsIndex) -> Receipt: ...

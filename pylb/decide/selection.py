@@ -30,14 +30,11 @@ class Choice(NamedTuple):
         Whether a strategy can help: the load is imbalanced, or ranks are idle and communication is
         intensive.  A `strategy` is chosen in any case, because a trigger may ask for an LB step.
     strategy : str
-        The strategy for an LB step.
     family : {"comprehensive", "refinement"}
-        Family of the strategy.
     kind : {"computation", "communication"}
         The kind of cost that should be reduced.
     used : {"computation", "communication"}
-        The kind of cost that the strategy reduces.  It differs from `kind` if no strategy reduces
-        costs of the kind `kind`.
+        The kind of cost that the strategy reduces; not `kind` if no strategy reduces that.
     need, lead : str
         Why a strategy is needed or not, and why it is of this family.
     max_over_mean : float
@@ -82,11 +79,11 @@ class Experience(NamedTuple):
     n : int
         Number of LB steps with this strategy.
     before, after : float
-        max/mean before and after the most recent of these LB steps; zero if n is zero.
+        max/mean before and after the last LB step with this strategy; 0 if n is 0.
     cost : float
         Seconds of an LB step: the mean of the newest measurement and of the previous value.
     migrations : int
-        Migrations of the most recent of these LB steps.
+        Migrations in the last LB step with this strategy.
 
     Examples
     --------
@@ -106,8 +103,8 @@ class Experience(NamedTuple):
 class Selector:
     """Chooses the strategy of each LB step, as in Menon 2012, section 3.7 and figure 3.8.
 
-    It is a state machine that reads no clock and sends nothing.  So the same calls give the same
-    choices: on all ranks, in a replay and in a simulation.
+    It reads no clock and sends nothing, so that the same calls give the same choices on all ranks,
+    in a replay and in a simulation.
 
     Parameters
     ----------
@@ -174,8 +171,8 @@ class Selector:
         max, mean, total : float
             Seconds: load of the most loaded rank, mean load, total load.
         utilization : float
-            The lowest load / (load + idle) of a rank, 0 ... 1 (Menon 2012, section
-            3.4.3; eq. 3.2 there gives the fraction of idle time this name).
+            The lowest load / (load + idle) of a rank, 0 ... 1 (Menon 2012, section 3.4.3; eq. 3.2
+            there calls the fraction of idle time utilization).
         messages, bytes : int
             Messages between objects on different ranks, and their bytes.
 
@@ -204,7 +201,7 @@ class Selector:
             Name of the strategy that was used.
         before, after : float
             Time of the slowest rank divided by the mean load, before and after: 1 or more.  For a
-            communication strategy, include the time of messages, else its gain is not visible.
+            communication strategy, include the time of messages, which shows its gain.
         cost : float
             Seconds of the whole LB step.
         migrations : int

@@ -7,14 +7,13 @@ from typing import Any
 
 from pylb.console import count, seconds, size
 
-# An object counts as the limit of the balance if its load is more than 1.05 times the mean load of
-# the ranks, and the predicted max/mean is at most 5 % above the object's load divided by this mean.
+# An object limits the balance if its load is above LIMITS times the mean load of the ranks, and the
+# predicted max/mean is below LIMITS times the ratio of these loads.
 LIMITS = 1.05
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 
 
 def explained(r: Any) -> str:
-    """Say what was decided, why, what it cost and what it saved."""
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:
         parts += [_choice(r), _speeds(r), _memory(r), _price(r), _heaviest(r)]
@@ -80,7 +79,7 @@ def _is_known(figures: dict[str, float], name: str) -> bool:
 
 def _expected(r: Any) -> str:
     others = [a for a in r.alternatives if a.strategy and a.strategy != r.strategy]
-    # Strategies that were not tried yet have the same estimate.
+    # Strategies that were not tried yet share one estimate, and one phrase.
     tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
     taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
     phrases = [_alternative(a) for a in taken + tried]

@@ -29,15 +29,7 @@ def is_record(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record.  Each rank counts as one object, with its load in each step.
-
-    Raises
-    ------
-    MissingFileError
-        There is no such file.
-    FormatError
-        The file is not such a record, has a newer version, or is damaged.
-    """
+    """Read a run record.  Each rank counts as one object, with its load in each step."""
     name = decoded(path)
     with understood(name, "a readable run record"):
         return _run(name, json_of(name))
@@ -78,7 +70,7 @@ def _run(name: str, record: dict[str, Any]) -> RunData:
 
 
 def _stretch(load: F64) -> Stretch:
-    """Return a stretch with one object per rank, which stays there."""
+    """Return a stretch with one object per rank, which may not migrate."""
     p = load.shape[1]
     key, rank = np.arange(p, dtype=np.int64), np.arange(p, dtype=np.int32)
     none, nothing = np.zeros(0, np.int32), np.zeros(0)

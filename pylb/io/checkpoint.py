@@ -45,26 +45,14 @@ Arrays = dict[str, Any]
 
 
 class Head(NamedTuple):
-    """What ``checkpoint.json`` says.
-
-    Attributes
-    ----------
-    iteration : int
-        Number of complete iterations.
-    packed : bool
-        Whether a function of the user (``pack=``) has converted the objects.
-    pickled : bool
-        True: objects and messages are pickled.  False: they are plain values.
-    sizes : list of int
-        Bytes of each rank's file.
-    """
+    """The contents of ``checkpoint.json``."""
 
     id: str
     n_ranks: int
-    iteration: int
-    packed: bool
-    pickled: bool
-    sizes: list[int]
+    iteration: int  # number of complete iterations
+    packed: bool  # whether a function of the user (``pack=``) has converted the objects
+    pickled: bool  # whether objects and messages are pickled; else they are plain values
+    sizes: list[int]  # bytes of each rank's file
 
 
 def new_id() -> str:
@@ -80,7 +68,6 @@ def make_folder(folder: Path) -> None:
 
 
 def file_of(folder: Path, checkpoint: str, rank: int) -> Path:
-    """Return the path of a rank's file."""
     return folder / f"{checkpoint}.{rank}.h5"
 
 
@@ -121,15 +108,7 @@ def clean(folder: Path, keep: str) -> None:
 
 
 def head(folder: Path) -> Head:
-    """Read ``checkpoint.json``.
-
-    Raises
-    ------
-    MissingFileError
-        There is no complete checkpoint.
-    FormatError
-        The file is damaged, has another version, or is not the list of a checkpoint.
-    """
+    """Read ``checkpoint.json``; MissingFileError or FormatError if it is missing or damaged."""
     path = folder / LIST
     if not path.exists():
         raise MissingFileError(f"{os.fspath(folder)}: no complete checkpoint here")
@@ -151,15 +130,7 @@ def head(folder: Path) -> Head:
 
 
 def read(folder: Path, which: Head, rank: int, names: tuple[str, ...]) -> Arrays:
-    """Read the arrays `names` from the file of a rank.
-
-    Raises
-    ------
-    MissingFileError
-        The file was removed.
-    FormatError
-        The file is cut short or damaged, or an array is missing.
-    """
+    """Read the arrays `names` from a rank's file; its errors are those of `head`."""
     path = file_of(folder, which.id, rank)
     size = os.stat(path).st_size if path.exists() else -1
     if size >= 0 and size != which.sizes[rank]:

@@ -82,17 +82,8 @@ MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 class Writer:
     """Writes a run record, which grows with each call of `append`.
 
-    Parameters
-    ----------
-    where : path or file
-        The file to write, see `pylb.io.hdf5.Output`.
-    n_objects : int
-        Expected number of objects, which sets the size of a chunk of the loads.
-
-    Raises
-    ------
-    OSError
-        The file cannot be created, or the disk is full.  Every method may raise it.
+    where: as for `pylb.io.hdf5.Output`; n_objects: expected number of objects, which sets the size
+    of a chunk of the loads.  Each method raises OSError if the disk is full.
     """
 
     def __init__(
@@ -170,7 +161,7 @@ class Writer:
             self._extend("answers", np.frombuffer(lines.encode(), np.uint8))
 
     def loops(self, loops: list[Loop]) -> None:
-        """Write all loops so far: costs of earlier loops may have been measured in the meantime."""
+        """Write all loops so far again, because costs of earlier loops are measured later."""
         if loops != self._loops:
             self._loops = list(loops)
             dataset = self._file["loops"]
@@ -186,7 +177,7 @@ class Writer:
             dataset[n:] = values
 
     def close(self) -> None:
-        """Write everything to disk, and close the file; may be called twice."""
+        """Write everything to disk, and close the file."""
         self._out.close()
 
 
@@ -194,7 +185,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
     """Write the record of a whole run; the file appears when it is complete."""
     figures = run.figures
     n_objects = len(run.stretches[0].key) if run.stretches else 0
-    # The objects that remain after iteration i - 1 are written before the stretch from i on.
+    # Objects that remain after iteration i - 1 are written before the iterations from i on.
     stretches = sorted(
         [*run.remaining.values(), *run.starting.values(), *run.stretches],
         key=lambda s: (s.first, s.iterations),
@@ -236,17 +227,7 @@ def is_record(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; if it is truncated, read it up to its last complete iteration.
-
-    Raises
-    ------
-    MissingFileError
-        There is no such file.
-    FormatError
-        The file is not a run record, has a newer version, or is damaged.
-    MissingPartError
-        h5py is absent.
-    """
+    """Read a run record; if it is truncated, read it up to its last complete iteration."""
     name = decoded(path)
     with understood(name, "a readable run record"), hdf5.reading(name, DTYPES, cut=True) as file:
         return _record(name, file)

@@ -23,9 +23,7 @@ from pylb.files import descriptor
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
-# The size in bytes that libhdf5 sees if a file may be truncated: after the real end of the file,
-# libhdf5 reads zeros.
-MOST = 1 << 40
+MOST = 1 << 40  # size in bytes that libhdf5 sees if a truncated file is accepted
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
 MOST_DEFLATED = 1032  # largest factor of decompression (RFC 1951)
@@ -38,19 +36,7 @@ HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 class Output:
     """An HDF5 file for writing.
 
-    Parameters
-    ----------
-    where : path or file
-        A path: the file is created at once.  A file opened with ``"w+b"``: the caller closes it.
-
-    Attributes
-    ----------
-    h5 : h5py.File
-
-    Raises
-    ------
-    OSError
-        The file cannot be created.
+    where: a path, or a file opened with ``"w+b"``, which the caller closes.
     """
 
     def __init__(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
@@ -183,16 +169,7 @@ def reading(
 ) -> Iterator[Input]:
     """Open an HDF5 file for reading.
 
-    dtypes: the type that each dataset must have, by name; cut: the file may be truncated.
-
-    Raises
-    ------
-    MissingFileError
-        There is no such file.
-    MissingPartError
-        h5py is absent.
-    FormatError
-        The file is not an HDF5 file.
+    dtypes: the type that each dataset must have, by name; cut: accept a truncated file.
     """
     h5py = optional.require("h5py")
     with _Bounded(descriptor(path), cut) as file:
@@ -232,11 +209,9 @@ class Input:
         return b"" if value is None else value.tobytes()
 
     def n_datasets(self, group: str) -> int:
-        """Return the number of datasets in a group."""
         return len(self._member(group))
 
     def length(self, name: str) -> int:
-        """Return the number of rows of a dataset."""
         return len(self._dataset(name))
 
     def rows(self, name: str, first: int = 0, n: int | None = None) -> Any:
@@ -311,8 +286,8 @@ def _has_sound_chunks(found: Any) -> bool:
 class _Bounded(io.FileIO):
     """A file whose offsets and sizes are checked.
 
-    cut: the file may be truncated.  Then reads after its end give zeros.  Checksums do not fit the
-    zeros, so missing data are found.
+    cut: accept reads after the end of the file.  They give zeros, which do not fit the checksums;
+    so missing data are found.
     """
 
     def __init__(self, fd: int, cut: bool) -> None:

@@ -67,7 +67,7 @@ class Phases:
     task_work : (t,) float64 or None
         The user's estimates of the objects' work in any unit, 0: not given.
     task_migratable : (t,) bool or None
-        Whether the object may migrate at the end of the phase.  None: as `entity_migratable`.
+        Whether the object may migrate at the end of the phase.  None: `entity_migratable` holds.
     entity_birth : (n,) int64 or None
         A number that differs between two objects that had the same key at different times.  None:
         no key was used again.

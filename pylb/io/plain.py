@@ -4,11 +4,13 @@ Plain values are None, bool, int, float, complex, str, bytes, NumPy arrays and s
 objects, and lists, tuples and dicts of these. A float keeps every bit.
 
 Layout: the length of the text (8 bytes, little-endian), the text, then the buffers. The text is
-JSON, ``[value, lengths of the buffers]``. In it, None, bool, int and str are written as such. Any
-other value is a list that begins with a letter for its type: ``["f", bits]`` and ``["c", bits,
-bits]`` (float and complex, with 16 hexadecimal digits for each number), ``["b", i]`` (bytes, in
-buffer i), ``["a", i]`` and ``["s", i]`` (array and scalar, in buffer i as NumPy's npy), ``["l",
-values]``, ``["t", values]``, ``["d", [[key, value], ...]]`` (list, tuple, dict).
+JSON, ``[value, lengths of the buffers]``. JSON represents None, bool, int and str directly. Any
+other value is a list that begins with a letter for its type:
+
+    ["f", bits], ["c", bits, bits]     float and complex, 16 hexadecimal digits for each number
+    ["b", i], ["a", i], ["s", i]       bytes, array, scalar in buffer i; the last two as npy
+    ["l", values], ["t", values]       list and tuple
+    ["d", [[key, value], ...]]         dict
 """
 
 from __future__ import annotations

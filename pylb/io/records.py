@@ -14,5 +14,5 @@ def is_record(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; the errors are those of `h5.read` and `advisor_run.read`."""
+    """Read a run record; its errors are those of `pylb.RunRecord.read`."""
     return advisor_run.read(path) if advisor_run.is_record(path) else h5.read(path)

@@ -21,13 +21,7 @@ MOST = 1e30  # largest allowed value of the `FIGURES`, in seconds, messages or b
 
 
 def check_figures(table: F64, first: int = 0) -> None:
-    """Check the `FIGURES` (k, 8) of iterations from `first` on.
-
-    Raises
-    ------
-    FormatError
-        A value is out of range; the message names the metric and the iteration.
-    """
+    """Raise FormatError if `FIGURES` (k, 8) of iterations from `first` on are out of range."""
     for i, column in np.argwhere(~((table >= 0) & (table <= MOST)))[:1]:
         raise FormatError(
             f"{FIGURES[column]} of iteration {first + i} is {table[i, column]}: expected a number "
@@ -162,10 +156,10 @@ class RunFacts:
     starting : dict of Stretch
         By k: the objects of an LB step at the start of a loop that begins after k iterations.
     answers : list of (int, dict)
-        What the user's functions have returned about the ranks, with an entry for each change: the
-        moment, and a dict that has, under "speed", "background" or "memory_limit", a list with one
-        number for each rank.  Moment 2 k is after k iterations; moment 2 k + 1 is at the start of
-        the loop that follows.
+        What the user's functions returned about the ranks, an entry (moment, values) for each
+        change.  The values are lists with a number for each rank, under "speed", "background" or
+        "memory_limit".  Moment 2 k is after k iterations; moment 2 k + 1 is at the start of the
+        loop that follows.
     """
 
     parameters: dict[str, Any] = field(default_factory=dict)

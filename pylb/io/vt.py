@@ -33,49 +33,27 @@ from pylb.optional import PARTS, missing_part
 from pylb.threads import stoppable
 
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
-# A file of b bytes may unpack to at most MOST_UNPACKED + MOST_RATIO * b bytes.
+# The unpacked size of a file of b bytes is limited to MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
 PIECE = 1 << 22  # bytes that are packed, unpacked or written between two checks for Ctrl-C
 MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
 
 
 class Run(NamedTuple):
-    """The contents of the files of a run.
+    """The contents of the files of a run."""
 
-    Attributes
-    ----------
-    texts : list
-        The text of each rank's file, memory-mapped or decompressed; `scans` refer to it.
-    scans : list
-        The C core's index of each text.
-    phase_id : (m,) int64
-    source : (m,) int64
-        For each phase, the index of the phase that has its data: its own, or that of an earlier
-        phase if the record says that this one is identical to the previous phase.
-    skipped : list of int
-        Ids of the phases that the run did not record.
-    arrays : dict
-        The arrays of the C core, see csrc/io/vt_merge.h.
-    """
-
-    texts: list[Any]
-    scans: list[Any]
-    phase_id: I64
+    texts: list[Any]  # the text of each rank's file, mapped or decompressed; `scans` refer to it
+    scans: list[Any]  # the C core's index of each text
+    phase_id: I64  # (m,)
+    # (m,) For each phase, the index (in the files) of the phase that has its data: an earlier phase
+    # if the record says that the phase is identical to the previous phase.
     source: I64
-    skipped: list[int]
-    arrays: dict[str, Any]
+    skipped: list[int]  # ids of the phases that the run did not record
+    arrays: dict[str, Any]  # the arrays of the C core, see csrc/io/vt_merge.h
 
 
 def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
-    """Return the runs in a folder as {stem: {rank: file}}, shortest stem first.
-
-    Raises
-    ------
-    MissingFileError
-        There is no such folder.
-    FormatError
-        A file of a run is a link, a pipe or a device.
-    """
+    """Return the runs in a folder as {stem: {rank: file}}, shortest stem first."""
     found: dict[str, dict[int, Path]] = {}
     try:
         entries = list(os.scandir(folder))
@@ -92,15 +70,7 @@ def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
 
 
 def files(path: str | os.PathLike[str], stem: str | None = None) -> list[Path]:
-    """Return the files of one run by rank, given its folder, its prefix or one of its files.
-
-    Raises
-    ------
-    MissingFileError
-        There is no run, or the files of some ranks are missing.
-    DomainError
-        `stem` is given, but `path` is not a folder.
-    """
+    """Return the files of one run by rank, given its folder, its prefix or one of its files."""
     path = Path(decoded(path))
     if path.is_dir():
         return _complete(*_choose(path, stem))
@@ -161,8 +131,7 @@ def scan(path: Path) -> tuple[Any, Any]:
     try:
         return text, _core.vt_scan(text, name)
     except FormatError:
-        # A Brotli stream may begin like JSON; the error of the JSON reader would then be
-        # misleading.
+        # A Brotli stream can begin like JSON; then the error of the JSON reader would mislead.
         try:
             text = _decompressed(path, text)
         except (FormatError, MissingPartError):
@@ -289,8 +258,8 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     Raises
     ------
     DomainError
-        The record has phases that are copies of earlier ones.  Then all phases must be written, and
-        a copy must have the placement of its original.
+        The record has phases that are copies of earlier phases, and not all phases are written, or
+        a copy has another placement than its original.
     StateError
         A file has changed since it was read.
     """
@@ -365,10 +334,10 @@ def _compressor() -> Callable[[bytes], bytes]:
 
 
 def rows(ptr: I64, phases: I64) -> tuple[I64, Any]:
-    """Return where each of these phases begins in the rows of all these phases, and the rows.
+    """Select the rows of k phases: return where each phase then begins, (k + 1,), and the indices.
 
-    ptr: where each phase of the run begins among all rows.  The first result ends with the number
-    of rows.  The second is a slice if the phases are consecutive, else an array of indices.
+    ptr: where each phase begins among all rows, (m + 1,).  The indices of the rows are a slice if
+    the phases are consecutive.
     """
     sizes = np.diff(ptr)[phases]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -67,7 +67,7 @@ def _list(rows: I64, made: Callable[[I64], list[Json]]) -> str:
 
 
 def _slices(trace: Phases, i: int) -> tuple[slice, slice]:
-    """Return the slices of the tasks and of the edges of a phase."""
+    """Return the tasks and the edges of phase i."""
     return slice(*trace.task_ptr[i : i + 2].tolist()), slice(*trace.edge_ptr[i : i + 2].tolist())
 
 
@@ -99,7 +99,7 @@ def _communications(trace: Phases, edges: I64, entities: list[Json]) -> list[Jso
         {
             "type": trace.COMM_TYPES[code],
             "bytes": size,
-            # vt's numbers of messages are integers; a mean over iterations may be less than 1
+            # an integer for vt; a mean over iterations can be below 1
             "messages": max(round(messages), int(messages > 0)),
             "from": entities[src],
             "to": entities[dst],

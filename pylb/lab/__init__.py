@@ -1,8 +1,8 @@
-"""A laboratory on one machine: each MPI rank gets a share of a core and no more.
+"""A laboratory on one machine: each MPI rank gets only a share of a core.
 
 So measured times are realistic even with more ranks than cores, and ranks can differ in speed.
-The kernel limits each rank to its share of a core (CPU bandwidth control of cgroups, v1 or v2) and
-to its memory (the rest is swapped out), and each host to its bandwidth (network namespaces).
+The kernel limits the shares of ranks (CPU bandwidth control of cgroups, v1 or v2), their memory
+(what is above the limit is swapped out), and the bandwidth of hosts (tc in network namespaces).
 """
 
 from pylb.lab.moments import announce

@@ -23,11 +23,11 @@ from pylb.errors import DomainError
 LEAST, MOST = 23.0, 95.0
 """Range of caps, in watts."""
 
-FALL = 2.4  # if a cap is this number of watts higher, its effect is 2.718 times smaller
+FALL = 2.4  # watts by which a cap must rise for e (in the module's formula) to fall to 1 / 2.718
 WIDEST = 0.4  # relative difference of the fastest node's speed from the mean, at the lowest cap
 
-# Ten nodes, as in the paper, with evenly spaced speeds.  The fastest and the slowest come first, so
-# that two nodes have the whole spread; nodes come in pairs, so that the mean speed stays the same.
+# u of ten nodes, as many as in the paper, evenly spaced.  The fastest and the slowest come first:
+# two nodes have the whole spread.  They come in pairs (u, -u), so that the mean speed is the same.
 NODES = tuple(n / 9 for n in (9, -9, 3, -3, 7, -7, 5, -5, 1, -1))
 
 

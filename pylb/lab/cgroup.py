@@ -23,9 +23,8 @@ PATIENCE = 5.0  # seconds to wait until killed processes have left their groups
 
 # ---- the files of a group, of versions 1 and 2 --------------------------------------------------
 
-# These weights are the largest possible ones, so that ranks get their shares even if other
-# processes want the cores.  Other processes still get some time, since the ranks' shares are
-# limited.
+# The largest weights that the kernel accepts: ranks get their shares even if other processes want
+# the cores.  Other processes get the time that the shares leave.
 WEIGHTS = {"cpu.shares": "262144", "cpu.weight": "10000"}
 
 # Where to read each field of `Usage`: (file, key in this file, unit).  The key is "" if the file is
@@ -45,10 +44,9 @@ READ = {
 
 
 def control(limit: Limit) -> list[tuple[str, str]]:
-    """Return what to write to set a limit: (file, text) pairs, in this order.
+    """Return the (file, text) pairs to write, in this order, for a limit.
 
-    The pairs are for both versions.  A group has only the files of its own version, so the caller
-    skips the pairs whose file does not exist.
+    They are for both versions: the caller skips the files that a group does not have.
     """
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
@@ -76,17 +74,12 @@ def _figure(groups: Sequence[Path], field: str) -> Any:
 
 
 class Mount(NamedTuple):
-    """A mounted hierarchy of control groups.
+    """A mounted hierarchy of control groups."""
 
-    The directory `point` shows the group `root` of the hierarchy.  `kind` is "cgroup" (version 1)
-    or "cgroup2".  `controllers` are the options of the mount; in version 1 they include the names
-    of the controllers.
-    """
-
-    point: Path
-    root: str
-    kind: str
-    controllers: frozenset[str]
+    point: Path  # the directory that shows the group `root`
+    root: str  # a path in the hierarchy
+    kind: str  # "cgroup" (version 1) or "cgroup2"
+    controllers: frozenset[str]  # the options of the mount; in version 1 also the controllers
 
 
 def mounts(mountinfo: str) -> list[Mount]:
@@ -124,12 +117,6 @@ def parents(mountinfo: str, cgroup: str, memory: bool = False) -> list[Path]:
 
     If version 1 controls the processor, the lab uses version 1, because version 2 cannot then
     control the processor.  memory: True if a rank has a memory limit.
-
-    Raises
-    ------
-    NotAllowedError
-        No hierarchy controls the processor or (with `memory`) the memory; or version 2 permits no
-        group below a writable directory.
     """
     seen, own = mounts(mountinfo), own_paths(cgroup)
     found = {}
@@ -203,11 +190,6 @@ class Groups:
 
     Each directory has a group for each rank, and one for other processes.  The first directory is
     locked while the lab lives; if it is not locked, its lab was killed.
-
-    Raises
-    ------
-    NotAllowedError
-        A directory cannot be made.
     """
 
     def __init__(self, where: Sequence[Path], memory: bool = False) -> None:
@@ -244,13 +226,7 @@ class Groups:
         return [base / f"rank{rank}" for base in self.bases]
 
     def change(self, rank: int, limit: Limit) -> None:
-        """Give a running rank another limit.
-
-        Raises
-        ------
-        OSError
-            The kernel refuses, e.g. because more memory is in use than can go to swap.
-        """
+        """Give a running rank another limit; OSError if the kernel refuses it."""
         for group in self._groups_of(rank):
             for name, value in control(limit):
                 if (group / name).exists():
@@ -297,7 +273,7 @@ def _pids(bases: Sequence[Path]) -> set[int]:
 
 
 def _until_gone() -> Iterator[None]:
-    """Yield every 5 ms for `PATIENCE` seconds; killed processes take a moment to disappear."""
+    """Yield every 5 ms for `PATIENCE` seconds."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         yield
@@ -315,15 +291,12 @@ def _kill(bases: Sequence[Path]) -> None:
 
 
 def _remove(bases: Sequence[Path], folders: Sequence[Path] | None = None) -> None:
-    """Kill the processes, and remove `folders`; by default, the groups and then their bases.
-
-    Removing a group also removes the kernel's files in it.
-    """
+    """Kill the processes, and remove `folders`; by default, the groups and then their bases."""
     _kill(bases)
     for folder in [*_groups(bases), *bases] if folders is None else folders:
         for _ in _until_gone():
             try:
-                folder.rmdir()
+                folder.rmdir()  # also removes the kernel's files in it
             except FileNotFoundError:
                 break
             except OSError:

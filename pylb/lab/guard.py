@@ -1,7 +1,6 @@
-"""Clean up after a lab that was killed by a signal that no process can catch.
+"""Clean up after labs that were killed, e.g. by ``kill -9``.
 
-Usage: ``python -m pylb.lab.guard DIRECTORY...``.  In each DIRECTORY, every lab has made a directory
-of its own.
+Usage: ``python -m pylb.lab.guard DIRECTORY...``, the directories where labs make control groups.
 """
 
 from __future__ import annotations
@@ -20,13 +19,7 @@ WAIT = 'trap "" HUP INT TERM; read line || exec "$@"'
 
 
 class Guard:
-    """A process that outlives the lab; if the lab was killed, it cleans up.
-
-    Parameters
-    ----------
-    where : sequence of Path
-        The directories in which the lab has made its own directories.
-    """
+    """A process that outlives the lab, and cleans up in `where` if the lab was killed."""
 
     def __init__(self, where: Sequence[Path]) -> None:
         command = [sys.executable, "-m", "pylb.lab.guard", *map(str, where)]
@@ -36,7 +29,7 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # it gets no signal that is sent to the lab's process group
+            start_new_session=True,  # no signal to the lab's process group reaches it
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
 
@@ -47,7 +40,6 @@ class Guard:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Clean up after all killed labs."""
     cgroup.remove_stale([Path(name) for name in argv])
     state.remove_stale()
 

@@ -14,8 +14,7 @@ LIMITS
     which repeats if there are more ranks; or under ``hosts`` by the host's name.  With hosts, the
     host of rank r is written to the file ``rank<r>`` in the folder of LIMITS.
 
-The process is in the group before it becomes the program, and all that the program starts is in the
-group, too.  So no instruction of the program runs without its limit.
+So the program, and all that it starts, runs with the limit from its first instruction on.
 """
 
 import json
@@ -59,7 +58,6 @@ def _join(bases: list[str], name: str, limits: str) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Move to the group and execute the program; never returns."""
     bases, name, limits, *command = argv
     try:
         _join(bases.split(":"), name, limits)

@@ -39,7 +39,7 @@ class Joined(NamedTuple):
 def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
     """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`.
 
-    For the shares, as many programs run at once as the cores allow.
+    As many programs measure their shares at the same time as the cores allow.
     """
     cores = len(os.sched_getaffinity(0))
     shares: list[float] = []

@@ -10,8 +10,8 @@ is stopped for up to 16 ms (measured), so that the quota is right only on averag
 real-time priority and wakes often for an instant, which interrupts the process sooner.
 
 LAB is the id of the process that starts this program.  When LAB has ended, this program has another
-parent, and ends.  (LAB is an argument, because at the start of this program LAB may have ended
-already.)  If this program may not have real-time priority, it ends at once with code 1.
+parent, and ends.  (LAB is an argument, because LAB can end before this program asks for its
+parent.)  Without permission for real-time priority, this program ends with code 1.
 """
 
 import contextlib
@@ -22,7 +22,6 @@ import time
 
 
 def main(argv: list[str]) -> None:
-    """Wake periodically on one core."""
     core, seconds, lab = int(argv[0]), 1e-6 * int(argv[1]), int(argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lab handles Ctrl-C
     try:

@@ -27,7 +27,7 @@ def announce(moment: str) -> bool:
 
     Examples
     --------
-    >>> pylb.lab.announce("half")  # outside of a lab nothing happens
+    >>> pylb.lab.announce("half")  # outside of a lab
     False
     """
     path = os.environ.get(VARIABLE)

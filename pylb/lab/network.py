@@ -27,7 +27,7 @@ TOOLS = {
 NETWORK = "10.77.0."
 LONGEST_QUEUE = "50ms"
 LEAST_BURST = 65_536  # bytes: the largest segment that the kernel passes to a network card
-TICK = 0.004  # seconds; with a bucket of less than rate * TICK bytes, the rate is not reached
+TICK = 0.004  # seconds; a bucket smaller than the data of one tick would limit the rate further
 
 # A host has the machine's file systems, but its own host name and its own /etc/hosts.
 ENTER = """\
@@ -49,13 +49,7 @@ exec "$(dirname "$0")/enter" "$host" sh -c "$*"
 
 
 class HostNetwork:
-    """The connected hosts of a lab; `notes` says what this machine cannot provide.
-
-    Raises
-    ------
-    NotAllowedError
-        No namespace or device can be made here, or a tool is missing.
-    """
+    """The connected hosts of a lab; `notes` says what this machine cannot provide."""
 
     def __init__(self, state: State, hosts: Sequence[Host]) -> None:
         _check_tools()
@@ -94,7 +88,7 @@ class HostNetwork:
         i = [host.name for host in self.hosts].index(name)
         for space, device in ((name, "eth0"), ("switch.", f"port{i}")):
             where = f"-n {self._space(space)} qdisc"
-            attempt(f"tc {where} del dev {device} root".split())  # there may be no limit yet
+            attempt(f"tc {where} del dev {device} root".split())  # fails if there is no limit yet
             parent = "root"
             if link.bandwidth is not None:
                 burst = max(LEAST_BURST, round(link.bandwidth / 8 * TICK))

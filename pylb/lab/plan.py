@@ -33,7 +33,7 @@ class Profile(NamedTuple):
     cap : float, optional
         Power cap in watts: the share is multiplied by `caps.speed`.
     memory : int, optional
-        Bytes in memory; the rest is swapped out.
+        Largest number of bytes in memory; what is above it is swapped out.
 
     Examples
     --------
@@ -48,8 +48,7 @@ class Profile(NamedTuple):
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
         """Convert to limits for the kernel.
 
-        node: number of the rank or host, which `caps.speed` needs; equal: the share if the profile
-        has none.
+        node: number of the rank or host for `caps.speed`; equal: the share if the profile has none.
         """
         share = equal if self.share is None else self.share
         if self.cap is not None:
@@ -232,8 +231,8 @@ class LabPlan(NamedTuple):
         Parameters
         ----------
         n_ranks : int, optional
-            Number of ranks that the command starts; without effect in a lab with hosts, which
-            have their own numbers of ranks.  Default: the number of profiles.
+            Number of ranks that the command starts; not used with hosts (see `Host.ranks`).
+            Default: the number of profiles.
         cores : int, optional
             Cores of the machine.  Default: `os.cpu_count()`.
         """
@@ -259,7 +258,6 @@ class LabPlan(NamedTuple):
         )
 
     def after(self, change: Change) -> LabPlan:
-        """Return the plan after a change."""
         profile = {k: v for k, v in change.values.items() if k in PROFILE}
         link = {k: v for k, v in change.values.items() if k in LINK}
         profiles, hosts = list(self.profiles), list(self.hosts)

@@ -3,9 +3,9 @@
 This file is run by its path and does not import pylb.  It prints its results on one line.
 
 Usage: ``python -I -S probe.py ...``
-       ``spin SECONDS``                 prints the number of cores that it got
-       ``touch BYTES``                  prints the bytes that it has in memory
-       ``serve``                        prints a port, and serves transfers until killed
+       ``spin SECONDS``                 computes, and prints processor time / wall time
+       ``touch BYTES``                  writes to all its pages; prints how many bytes are in memory
+       ``serve``                        prints a port, and serves transfers until it is killed
        ``transfer HOST PORT SECONDS``   prints bits per second, and seconds one way
 """
 
@@ -19,7 +19,6 @@ PINGS = 20
 
 
 def spin(seconds: float) -> None:
-    """Run a busy loop; print processor time / wall time."""
     start, used = time.perf_counter(), time.process_time()
     while time.perf_counter() - start < seconds:
         pass
@@ -27,7 +26,6 @@ def spin(seconds: float) -> None:
 
 
 def touch(size: int) -> None:
-    """Write to every page of a block of `size` bytes; print the bytes that are in memory then."""
     pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for at in range(0, size, mmap.PAGESIZE):
         pages[at] = 1
@@ -36,7 +34,6 @@ def touch(size: int) -> None:
 
 
 def serve() -> None:
-    """Answer the pings of each connection, and receive its data; runs until it is killed."""
     with socket.create_server(("", 0)) as server:
         print(server.getsockname()[1], flush=True)
         while True:
@@ -51,7 +48,6 @@ def serve() -> None:
 
 
 def transfer(host: str, port: str, seconds: float) -> None:
-    """Ping, then send for a while; print bandwidth and latency."""
     with socket.create_connection((host, int(port)), timeout=30) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         trips = []
@@ -70,7 +66,6 @@ def transfer(host: str, port: str, seconds: float) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Run one of the four commands."""
     what, *rest = argv
     if what == "spin":
         spin(float(*rest))

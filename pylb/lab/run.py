@@ -34,7 +34,7 @@ METRONOME = Path(__file__).with_name("metronome.py")
 BEAT_US = 500  # microseconds between two checks of the quotas; the checks take 3 to 5 % of a core
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 5.0  # seconds between asking the command to end and killing it
-TYPED = 2.0  # seconds before Ctrl-C is passed on: a terminal sends it to the command, too
+TYPED = 2.0  # seconds before SIGINT is passed on to the command, see `_plan`
 
 
 class Lab:
@@ -167,9 +167,8 @@ class Lab:
     def run(self, command: Sequence[str]) -> int:
         """Run a command and return its exit code, or 128 + n if signal n ended it.
 
-        SIGINT, SIGTERM and SIGHUP end the command; a second signal kills it at once.  When the
-        command has ended, all processes that it has started are killed.  Call this method from the
-        main thread.
+        SIGINT, SIGTERM and SIGHUP end the command; a second signal kills it.  When the command has
+        ended, all processes that it has started are killed.  Call this from the main thread.
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
@@ -191,7 +190,7 @@ class Lab:
                 try:
                     stopped = _wait(child, wake)
                 finally:
-                    # Kill the command if waiting has failed, and the processes left by the command.
+                    # The command still runs if waiting has failed.
                     child.kill()
                     self._groups.kill()
         finally:
@@ -221,9 +220,7 @@ class Lab:
     # ---- limits and usage ------------------------------------------------------------------------
 
     def measure(self, n_ranks: int | None = None) -> tuple[list[Held], list[Joined]]:
-        """Measure the limits that the lab enforces, with programs that try to use more.
-
-        This takes some seconds.
+        """Measure for some seconds what the lab enforces, with programs that try to use more.
 
         Parameters
         ----------
@@ -233,7 +230,7 @@ class Lab:
         Returns
         -------
         held : list of Held
-            One for each entry of `limits`; with hosts, one for each host.
+            One for each limit of `LabPlan.limits`.
         joined : list of Joined
             The connections from the first host to each other host, and back.
         """
@@ -257,8 +254,8 @@ class Lab:
         DomainError
             A limit is out of range; nothing has changed.
         OSError
-            The kernel refuses, e.g. because more memory is in use than can go to swap; some ranks
-            may have their new limits.
+            The kernel refuses, e.g. because more memory is in use than can go to swap; it is
+            possible that some ranks have their new limits.
         """
         plan = self.plan.after(change)
         self.plan, self.limits = plan, plan.limits(self._n_ranks)
@@ -288,7 +285,7 @@ class Lab:
 
 @contextmanager
 def _metronomes() -> Iterator[None]:
-    """Run metronome.py on each core, which makes the kernel check the quotas, if permitted."""
+    """Run metronome.py on each core."""
     command = [sys.executable, "-I", "-S", str(METRONOME)]
     beats = [
         subprocess.Popen([*command, str(core), str(BEAT_US), str(os.getpid())])
@@ -343,7 +340,7 @@ def _wait(child: subprocess.Popen[bytes], wake: int) -> int:
 
 
 def _plan(number: int, now: float) -> list[tuple[float, int]]:
-    # Ctrl-C in a terminal has reached the command, too, and a second SIGINT makes Open MPI abort
-    # less gracefully.  So SIGINT is passed on only after a while.
+    # A terminal sends Ctrl-C to the command, too, and a second SIGINT makes Open MPI abort less
+    # gracefully.  So SIGINT is passed on only if the command still runs after a while.
     first = now + (TYPED if number == signal.SIGINT else 0.0)
     return [(first, number), (first + GRACE, signal.SIGKILL)]

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from pylb.errors import DomainError
 from pylb.lab.plan import Change
 
-MOST_WORDS = 4096  # largest length of a moment's name in bytes
-PATIENCE = 5.0  # seconds that a program may take to send the name of the moment
+MOST_WORDS = 4096  # a name of a moment is read until it has this number of bytes
+PATIENCE = 5.0  # seconds to wait for the name of a moment
 
 
 class Done(NamedTuple):

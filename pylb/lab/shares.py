@@ -13,9 +13,8 @@ LEAST = 1_000
 MOST = 1_000_000
 
 PERIOD_US = 5_000
-"""Default period in microseconds.  A rank that waits actively in MPI uses up its quota, and is then
-stopped for the rest of the period.  Ranks that wait for it are delayed, too.  Since the period is
-short, they are delayed only by milliseconds."""
+"""Default period in microseconds.  A rank that spins while it waits in MPI uses up its quota; then
+it is stopped until the period ends, and delays ranks that wait for it.  So the period is short."""
 
 SLACK = 2**28
 """Bytes by which a group of version 1 may briefly exceed the memory limit (see keeper.py)."""
@@ -62,7 +61,7 @@ class Usage(NamedTuple):
     paged : int or None
         Number of pages from swap or a file for which the rank had to wait; None: not counted.
     killed : int
-        Processes that the kernel killed because memory was full.
+        Number of processes that the kernel killed because memory was full.
 
     Examples
     --------
@@ -85,14 +84,7 @@ class Usage(NamedTuple):
 def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:
     """Return the limit for each share, on a machine with this number of cores.
 
-    The period is 5 ms by default.  It is longer if the quota would be below the kernel's minimum of
-    1 ms.
-
-    Raises
-    ------
-    DomainError
-        There is no share, a share is out of range, or the period is out of the kernel's range or
-        too short for a share.
+    The default period is 5 ms, or longer if the quota would be below the kernel's minimum of 1 ms.
     """
     if period_us is not None and not LEAST <= period_us <= MOST:
         raise DomainError(

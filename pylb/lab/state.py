@@ -58,7 +58,7 @@ def claim(parent: Path) -> tuple[Path, int]:
         except FileExistsError:
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # another lab may have just removed it, when it was not locked yet
+        if folder.exists():  # otherwise, another lab has removed it before it was locked
             return folder, lock
         os.close(lock)
     raise AssertionError

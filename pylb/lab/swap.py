@@ -10,19 +10,14 @@ from pylb.errors import NotAllowedError
 from pylb.lab import units
 from pylb.lab.state import State, must
 
-FOLDER = Path("/var/tmp")  # usually on a disk, while /tmp may be in memory
-MOST = 0.5  # largest fraction of the free disk space that a swap file may take
+FOLDER = Path("/var/tmp")  # usually on a disk; /tmp can be in memory
+MOST = 0.5  # largest size of a swap file, as a fraction of the free disk space
 
 
 def swap_on(state: State, size: int) -> str:
     """Provide `size` bytes of swap as long as the lab lives; return a message about it.
 
     The machine's own swap is used if enough of it is free.
-
-    Raises
-    ------
-    NotAllowedError
-        No swap file can be made or used here; the message says what would help.
     """
     free = swap_free()
     if free >= size:

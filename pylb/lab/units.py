@@ -15,15 +15,12 @@ SHORT.maxlevel, SHORT.maxstring = 2, 60
 
 
 class Quantity(NamedTuple):
-    """A physical quantity: its name, the size of each of its units, and an example for messages.
-
-    bare: whether a number without a unit is accepted; such a number is in the unit of size 1.
-    """
+    """A physical quantity, with the size of each of its units and an example for messages."""
 
     name: str
     units: Mapping[str, float]
     example: str
-    bare: bool = True
+    bare: bool = True  # whether a number without a unit is accepted; its unit has size 1
 
 
 TIME = Quantity("time", {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}, "5ms")
@@ -38,13 +35,7 @@ RATE = Quantity("bandwidth", {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}, "100
 
 
 def quantity(kind: Quantity, name: str, value: Any) -> float:
-    """Convert `value` to the unit of size 1: ``quantity(TIME, "at", "5 ms")`` is 0.005.
-
-    Raises
-    ------
-    DomainError
-        `value` is no number with a unit of `kind`, or is negative; the message begins with `name`.
-    """
+    """Convert `value` to the unit of size 1: ``quantity(TIME, "at", "5 ms")`` is 0.005."""
     words = str(value) if isinstance(value, str | float | int) else ""
     found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d+)?)\s*([A-Za-z/]*)\s*", words)
     unit = found[2] if found else None

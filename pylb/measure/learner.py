@@ -17,9 +17,9 @@ class SpeedLearner:
     show which part of a time is work and which is speed (`csrc/measure/speeds.h`).  The eight most
     recent placements are remembered; the older of them count less.  Speeds are used only after they
     have predicted the times under placements from which they were not fitted
-    (`csrc/measure/evidence.h`).  There are three exceptions, in which speeds are used at once:
-    with `work`; if they explain most of the changes of the objects that have just moved; and for a
-    rank that seems to have become much slower (`csrc/measure/suspicion.h`).
+    (`csrc/measure/evidence.h`).  In three cases, speeds are used immediately: with `work`; if they
+    explain most of the changes of the objects that have just moved; and for a rank that seems to
+    have become much slower (`csrc/measure/suspicion.h`).
     If the times of all objects on a rank change by the same factor, the rank is treated as a new
     one (`csrc/measure/learner.h`).
 

@@ -10,7 +10,7 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import F64, _array
 
 KEEPS = 0.95  # weight of a step, relative to the weight of the following step
-ROUNDS = 100  # largest number of rounds of the search per feature; usually one is enough
+ROUNDS = 100  # largest number of rounds of the search for each feature; usually one is enough
 
 
 class LoadModel:
@@ -81,13 +81,7 @@ def non_negative(a: F64, b: F64) -> F64:
 
 
 def features_of(features: Any, name: str = "features") -> F64:
-    """Return features as (n, k) float64; an array of shape (n,) becomes one column.
-
-    Raises
-    ------
-    DomainError
-        The shape is neither (n,) nor (n, k), or a value is not a number from 0 to 1e30.
-    """
+    """Check features; return them as (n, k) float64, an array (n,) as one column."""
     out: F64 = _array(name, features, np.float64)
     if out.ndim == 1:
         out = out[:, None]

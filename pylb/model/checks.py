@@ -37,7 +37,6 @@ def instance(name: str, value: Any, kind: type, called: str = "") -> None:
 
 
 def integer(name: str, value: Any) -> int:
-    """Check that the value is a Python or NumPy integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -45,7 +44,6 @@ def integer(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Check that the value is a finite number."""
     if not (isinstance(value, Real) and math.isfinite(float(value))):
         raise DomainError(f"{name} is {value!r}: expected a finite number")
     return float(value)

@@ -46,9 +46,9 @@ class Machine:
     nodes : tuple of Place
         The places of kind "node", in order of the tree.
     node : (p,) int32
-        The node of each rank, for `Snapshot(node=...)`.
+        Index in `nodes` of each rank's node, for `Snapshot(node=...)`; -1: the rank is on no node.
     speed, load : (p,) float64
-        Speed and load of each rank, e.g. for ``Snapshot(speed=machine.speed)``.
+        Speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
 
     Raises
     ------
@@ -107,17 +107,14 @@ class Machine:
 
     @property
     def n_ranks(self) -> int:
-        """Number of leaves."""
         return len(self.ranks)
 
     @property
     def nodes(self) -> tuple[Place, ...]:
-        """The places of kind "node", in order of the tree."""
         return tuple(place for _, place in self._parts[0] if place.kind == "node")
 
     @property
     def node(self) -> I32:
-        """Index in `nodes` of the node of each rank; -1: the rank is on no node."""
         tree, leaf = self._parts
         number, count = np.full(len(tree), -1, np.int32), 0
         for v, (above, place) in enumerate(tree):
@@ -130,12 +127,10 @@ class Machine:
 
     @property
     def speed(self) -> F64:
-        """Processing power of each rank."""
         return np.array([self._parts[0][v][1].speed for v in self._parts[1]])
 
     @property
     def load(self) -> F64:
-        """Fraction of each rank's core that other programs used while it was measured, 0 ... 1."""
         return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
@@ -168,9 +163,8 @@ class Machine:
         A place n has two powers: the communication power c_n is its bandwidth, and the processing
         power p_n is the sum of the speeds of its ranks.  Beginning at the root, each place divides
         its power among its children in proportion to ``w_comm c_n + w_cpu p_n``, where c_n and p_n
-        are fractions of the sum over these children.  If the bandwidth of one of them is not
-        known, e.g. within a node, only p_n counts.  A place whose ranks all have speed 0 gets no
-        power.
+        are fractions of the sum over the children.  If the bandwidth of a child is not known, e.g.
+        within a node, only p_n counts.  A place whose ranks all have speed 0 gets no power.
 
         Parameters
         ----------
@@ -221,10 +215,10 @@ class Machine:
         """Measure the machine that a job runs on.  Collective; may block.
 
         Ranks that share memory are on one node.  The tree shows the sockets of a node if each
-        of its ranks is bound to one socket, and not all to the same.  All ranks compute for a
-        while at the same time, so that the speeds include quotas and other programs on the same
-        cores.  Then the first two ranks of each node play ping-pong.  Then the first ranks of all
-        pairs of nodes play ping-pong, in rounds in which each rank has at most one partner.
+        of its ranks is bound to one socket, and not all to the same.  All ranks compute at the same
+        time for `seconds`, so that the speeds include quotas and other programs on the same cores.
+        Then the first two ranks of each node play ping-pong.  Then the first ranks of all pairs of
+        nodes play ping-pong, in rounds in which each rank has at most one partner.
 
         Parameters
         ----------

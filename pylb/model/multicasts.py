@@ -37,7 +37,6 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Rows:
-        """Return the communication of a snapshot."""
         none = np.zeros(0)
         e = snapshot.edges or Edges(none.astype(np.int32), none.astype(np.int32), none)
         out = cls(
@@ -73,7 +72,6 @@ class Rows(NamedTuple):
         )
 
     def take(self, index: Any) -> Rows:
-        """Return the rows with these indices."""
         return Rows(*(column[index] for column in self))
 
     def placed(self, where: Any) -> Rows:

@@ -14,8 +14,8 @@ from pylb.model.snapshot import F64, Snapshot
 
 SIZES = (8, 1 << 10, 1 << 15, 1 << 20)  # bytes of the measured messages
 REPEATS = 3, 20  # smallest and largest number of repeats for each size
-# Seconds after which a size is not repeated further, if it has the smallest number of repeats: if
-# ranks share cores, a message may take a whole time slice.
+# Seconds after which a size gets only the smallest number of repeats: if ranks share cores, a
+# message can take a whole time slice.
 ENOUGH = 1e-2
 
 
@@ -95,13 +95,12 @@ class Network(NamedTuple):
 def measure_network(comm: Any) -> Network:
     """Measure alpha and beta between the ranks of an mpi4py communicator; all get the same result.
 
-    Each rank of the lower half plays ping-pong with one of the upper half, all pairs at once.  So
-    messages go between nodes if there are several, and share the network as in a program.  For each
-    size and pair the fastest of some repeats counts, because delays only make messages slower; the
-    mean over the pairs is fitted.  Takes some milliseconds.  Collective; may block.
+    Each rank of the lower half plays ping-pong with one of the upper half, all pairs at the same
+    time.  If there are several nodes, messages go between them, and share the network as in a
+    program.  For each size and pair the fastest of some repeats counts, because delays only make
+    messages slower; the mean over the pairs is fitted.  Collective; blocks for some milliseconds.
 
-    With one rank, alpha and beta are 0.  On a virtual cluster, alpha and beta are known, so they
-    are not measured.
+    With one rank, alpha and beta are 0.  Those of a virtual cluster are known, and not measured.
 
     Raises
     ------
@@ -151,7 +150,7 @@ def _halves(comm: Any, clock: Any) -> list[float] | None:
 def ping_pong(comm: Any, partner: int, is_first: bool, clock: Any) -> list[float]:
     """Return half the seconds of the fastest round trip for each of `SIZES`.
 
-    Both partners call this function; exactly one of them passes ``is_first=True``.
+    Both partners call this function, one of them with ``is_first=True``.
     """
     out = []
     for size in SIZES:

@@ -142,7 +142,6 @@ def to_json(place: Place) -> dict[str, Any]:
 
 
 def from_json(found: dict[str, Any]) -> Place:
-    """Restore a place from the result of `to_json`."""
     children = tuple(from_json(child) for child in found.get("children", ()))
     numbers: dict[str, Any] = {
         k: float(found[k]) for k in ("speed", "load", "bandwidth") if k in found

@@ -24,16 +24,8 @@ CPUS = Path("/sys/devices/system/cpu")
 class PlaceFacts(NamedTuple):
     """What a rank knows about the place where it runs.
 
-    Attributes
-    ----------
-    node : str
-        Name of the node.
-    cores, sockets : int
-        Numbers of cores and sockets of the node.
-    socket, core : int
-        The socket and the core that this rank is bound to; -1: several, or not known.
-    speed, load : float
-        See `speed_now`.
+    cores, sockets: how many the node has; socket, core: to which this rank is bound (-1: several,
+    or not known); speed, load: see `speed_now`.
     """
 
     node: str
@@ -77,10 +69,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
 
 
 def speed_now(seconds: float) -> tuple[float, float]:
-    """Measure the speed of this rank, and the fraction of time in which it had no core.
-
-    The speed is in 10⁹ steps of the benchmark per second.
-    """
+    """Measure the speed in 10⁹ benchmark steps per second, and the share of time without a core."""
     steps, wall, cpu = _core.drum_benchmark(seconds)
     return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
 
@@ -121,8 +110,7 @@ def _single(numbers: set[int]) -> int:
 def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
     """Yield all pairs of the numbers 0 ... n-1, in rounds; a number is at most once in a round.
 
-    This is the circle method.  There are n - 1 rounds of n/2 pairs.  If n is odd, there are n
-    rounds, and each number is left out in one of them.
+    The circle method makes n - 1 rounds; if n is odd, n rounds, of which each leaves out a number.
     """
     ring = list(range(n + n % 2))
     for _ in range(len(ring) - 1):
@@ -165,10 +153,7 @@ def _line(times: list[float]) -> Network:
 
 
 def bandwidth(beta: F64, node: int) -> float:
-    """Return the communication power of a node: bytes per second to the other nodes.
-
-    It follows from the mean of `beta` over these nodes; NaN: not known.
-    """
+    """Return 1 / mean `beta` of a node: bytes per second to the other nodes; NaN: not known."""
     others = np.delete(beta[node], node)
     mean = float(others.mean()) if len(others) else math.nan
     return 1.0 / mean if mean > 0 else math.nan

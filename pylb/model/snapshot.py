@@ -46,7 +46,7 @@ class Edges(NamedTuple):
 
 
 class Multicasts(NamedTuple):
-    """Messages from one object to several at once, per iteration: the hyperedges of the program.
+    """Messages per iteration that go from one object to several objects: hyperedges.
 
     Attributes
     ----------
@@ -77,10 +77,7 @@ class Multicasts(NamedTuple):
 
 
 def _column(owner: str, name: str, doc: str) -> Any:
-    """Make a property of the snapshot from a column of its edges or multicasts.
-
-    The property is None if the snapshot has no edges or multicasts, or if they lack the column.
-    """
+    """Make a property from a column of the edges or multicasts; None if there is no such column."""
 
     def get(self: Snapshot) -> Any:
         return getattr(getattr(self, owner), name, None)
@@ -107,7 +104,7 @@ class Snapshot:
     edges : Edges or (src, dst, nbytes[, messages]), optional
         Communication per iteration between objects (by index).
     multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
-        Messages to several objects at once.  Do not repeat them in `edges`.
+        Messages to several objects.  Do not repeat them in `edges`.
     bytes : (n,) array of int, optional
         Bytes that the migration of an object sends.
     memory : (n,) array of int, optional
@@ -129,7 +126,7 @@ class Snapshot:
     block : (n,) array of int, optional
         Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
     block_bytes : (b,) array of int, optional
-        Memory of each block; a rank holds a block once, however many of its objects share it.
+        Memory of each block; a rank holds one copy of a block, for all its objects that share it.
 
     Raises
     ------
@@ -283,7 +280,6 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
 
 
 def _is_whole(given: NDArray[Any]) -> bool:
-    """Say whether the array has only whole numbers."""
     kind = given.dtype.kind
     return (
         kind in "iub" or not given.size or (kind == "f" and bool(np.all(given == np.rint(given))))

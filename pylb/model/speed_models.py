@@ -176,10 +176,9 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks have a measured point near their given rows, and do not page there.
+        """Say which ranks have a measured point near their given rows, and page at neither of them.
 
-        A point is near if its number of rows differs by at most `part` times the given rows.  The
-        rank must not page with the rows of the point, nor with the given rows.
+        A point is near if its number of rows differs by at most `part` times the given rows.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -209,7 +208,7 @@ class SpeedModels:
     def wary(self) -> SpeedModels:
         """Return models in which a rank pages as soon as it has more rows than `edges` says.
 
-        With one more row than that, a rank already has the speed of its next measured point.
+        With one row more, the rank already has the speed of its next measured point.
         """
         owner = self._owner()
         at = np.flatnonzero(self.rows == self.edges()[owner])
@@ -263,7 +262,6 @@ class SpeedModels:
 
 
 def _whole(counts: ArrayLike) -> I64:
-    """Return numbers of rows as integers."""
     given = checks.array("counts", counts)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         said = f"shape {given.shape}, dtype {given.dtype}"

@@ -22,8 +22,8 @@ class Tree:
     ----------
     sizes : tuple of int
         Children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight nodes with two
-        sockets each, and sixteen ranks on each socket.  Two of these ranks are 2 links apart if
-        they are on the same socket, 4 if they are on the same node, and otherwise 6.
+        sockets each, and sixteen ranks on each socket.  Two ranks of one socket are 2 links apart,
+        those of two sockets of a node 4, and those of two nodes 6.
 
     Examples
     --------
@@ -207,8 +207,8 @@ def map_ranks(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None 
     and cut do not change.  Two ranks are exchanged only if they have the same speed, background
     and memory limit, and if all their objects may migrate.
 
-    The method is a greedy construction, then up to 20 passes of swaps of two ranks, until no swap
-    saves hop-bytes.  The result never has more hop-bytes than the given placement.
+    A greedy construction is followed by up to 20 passes of swaps of two ranks, until no swap saves
+    hop-bytes.  The result never has more hop-bytes than the given placement.
 
     Parameters
     ----------

@@ -88,10 +88,7 @@ def places(name: str, value: Any, n: int, parts: int) -> I32:
 
 
 def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
-    """Check that the value has finite numbers, zero or more, and the shape (n,).
-
-    several: the shape (n, d) is allowed, too.
-    """
+    """Check that the value has finite numbers, 0 or more, (n,) or, if `several`, (n, d)."""
     out = floats(name, value)
     if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
         also = f" or ({n}, d)" if several else ""
@@ -123,7 +120,7 @@ def points(name: str, value: Any) -> F64:
 def rows(name: str, value: Any, per_entry: bool) -> Rows:
     """Convert a scipy.sparse matrix or (start, indices[, weight]) to `Rows`.
 
-    per_entry: the weights belong to the entries; otherwise, to the rows.
+    per_entry: each entry has a weight; if false, each row.
     """
     if hasattr(value, "tocsr"):
         matrix = value.tocsr()

@@ -94,9 +94,9 @@ def partition(
         the packages "kaminpar" (graphs) and "mtkahypar" (nets), on one thread;
         pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
         "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
-        V-cycle, and the two best by `cycles` V-cycles in all, and return the best.  Zoltan makes
-        them, or pylb if Zoltan is missing; Mt-KaHyPar makes the first one if it is installed and
-        the approach is "partition".
+        V-cycle, refine the two best until they have had `cycles` V-cycles, and return the best.
+        The partitions come from Zoltan, or from pylb if Zoltan is missing; the first one from
+        Mt-KaHyPar if it is installed and the approach is "partition".
         On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
         "kaminpar", "mtkahypar" and "pylb" run on the first rank.
         Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
@@ -196,8 +196,6 @@ def partition(
 
 
 class Request(NamedTuple):
-    """What a call asks for: methods, approach, levels and effort."""
-
     names: tuple[str, ...]  # names of the methods, one for each level
     approach: str
     levels: Levels | None

@@ -62,12 +62,7 @@ def read(
     """Make the graph of this rank from the user's arguments.  Collective.
 
     call: the call in words, the same on all ranks; error: an error that the caller has found in
-    another argument; all ranks raise it.
-
-    Raises
-    ------
-    DomainError, DuplicateKeyError, UnknownKeyError
-        As in `color`, on every rank.
+    another argument.  All ranks raise every error.
     """
     agreement = agreement_of(comm, hold=False)
     start, names, own = np.zeros(1, np.int64), np.zeros(0, np.int64), None
@@ -100,7 +95,7 @@ def read(
 
 
 def _numbers(agreement: Agreement, firsts: I64, key: I64, names: I64) -> I64:
-    """Look up the number of each named vertex.  Collective."""
+    """Look up the numbers of the vertices with the ids `names`.  Collective."""
     where = Directory.on(agreement)
     where.update(key)
     unique, which = np.unique(names, return_inverse=True)
@@ -130,10 +125,7 @@ def _arrays(graph: Any) -> tuple[I64, I64]:
 def _symmetric(
     agreement: Agreement, firsts: I64, row: I64, number: I64, symmetrize: bool
 ) -> tuple[I64, I64]:
-    """Sort the edges, and remove loops and repeated edges.
-
-    If an edge is given in one direction only, add the other direction or raise an error.
-    """
+    """Sort the edges, remove loops and repeated edges; add missing directions or raise an error."""
     total = max(int(firsts[-1]), 1)
     mine = np.sort((row * total + number)[row != number])
     mine = mine[np.diff(mine, prepend=-1) != 0]  # np.unique is 20 times slower here (NumPy 2.3)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
 
-MOST_LONELY = 1 << 20  # a file of b bytes may have b + MOST_LONELY objects: not all need text
+MOST_LONELY = 1 << 20  # b bytes may describe b + MOST_LONELY objects: some need no text
 MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
@@ -30,12 +30,8 @@ def read(path: str | Path) -> dict[str, Any]:
     - ``.npz``: arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight,
       old, fixed, sizes, tree, shares
 
-    Raises
-    ------
-    MissingFileError
-        There is no such file.
-    FormatError
-        The file does not have the format of its suffix; the message names the line if possible.
+    Raises MissingFileError if there is no such file, and FormatError if the file does not have the
+    format of its suffix; the message names the line if possible.
     """
     file = Path(path)
     readers = {".graph": _metis, ".hgr": _hmetis, ".mtx": _market, ".npy": _npy, ".npz": _npz}

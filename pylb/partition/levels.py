@@ -26,11 +26,6 @@ Branch = tuple[Any, ...]  # a vertex of the tree: the tuple of its children; a l
 class Levels:
     """The levels of a machine (nodes, sockets, ranks), with a part for each leaf.
 
-    Parameters
-    ----------
-    machine : pylb.Machine, pylb.model.Tree, str or path
-        A string is parsed; a path, or a string that ends in .json, names a file to read.
-
     Attributes
     ----------
     branch : Branch
@@ -38,13 +33,6 @@ class Levels:
         The part at each leaf, in the order of the tree: the number of the rank there.
     shares : (k,) float64 or None
         The share of each part, if the machine has speeds.
-
-    Raises
-    ------
-    DomainError
-        The argument is not a machine, or has no leaves.
-    FormatError, OSError
-        The string does not describe a machine, or the file cannot be read.
     """
 
     def __init__(self, machine: Any) -> None:
@@ -73,7 +61,6 @@ class Levels:
 
     @property
     def n_parts(self) -> int:
-        """Number of leaves."""
         return len(self.label)
 
 
@@ -100,12 +87,7 @@ def divide(
     """Divide level by level, and return the part of each object.  Collective.
 
     If there are up to k divisions between the root and a leaf, each one is allowed the k-th root of
-    the problem's imbalance.
-
-    Parameters
-    ----------
-    ask : callable
-        ``ask(problem, method)`` returns the parts that a method gives to a problem.
+    the problem's imbalance.  ``ask(problem, method)`` returns the part of each object.
     """
     place = np.empty_like(levels.label)
     place[levels.label] = np.arange(levels.n_parts, dtype=np.int32)

@@ -28,8 +28,8 @@ class Method(NamedTuple):
     fixes : bool
         Whether the method accepts fixed objects.
     over : str
-        The method that replaces this one on several ranks.  "": none does; if the library is not
-        parallel, it runs on the first rank.
+        The method that replaces this one on several ranks.  "": this one runs there, too, on the
+        first rank if the library is not parallel.
     """
 
     library: str
@@ -76,18 +76,7 @@ def available(name: str) -> bool:
 
 
 def load(name: str) -> None:
-    """Make a library known to the C core.
-
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.  Loading Zoltan also initializes MPI (by mpi4py) if necessary.
-
-    Raises
-    ------
-    MissingPartError
-        The library is missing; the message has the command that installs it.
-    """
+    """Make a library of `NAMES` known to the C core; for Zoltan, also initialize MPI."""
     module = require(name)
     _core.install(_core.PACKAGES.get(name) or module.partitioner)
     if name == "Zoltan":
@@ -95,7 +84,6 @@ def load(name: str) -> None:
 
 
 def _start_mpi() -> None:
-    """Initialize MPI if mpi4py has not done so."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():

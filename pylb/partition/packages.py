@@ -124,8 +124,8 @@ def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any
     """Return limits of the parts' weights that can be kept; with other limits a package may hang.
 
     With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
-    shows which limits can be kept.  It takes the heaviest vertices first, and puts each into the
-    part that is then the lightest relative to its share.  A part without a share has only fixed
+    shows which limits can be kept.  It begins with the heaviest vertex, and puts each vertex into
+    the part that is then the lightest relative to its share.  A part without a share has only fixed
     vertices; they do not raise the limits of other parts.
     """
     mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
@@ -169,15 +169,7 @@ def answer_of(
     to: I32,
     edge_weight: I32 | None,
 ) -> I32:
-    """Divide a graph or hypergraph with a Python package; the C core calls this function.
-
-    Raises
-    ------
-    MissingPartError
-        The package is missing.
-    PartitionerError
-        The package failed (the cause is chained), or did not return a part for each vertex.
-    """
+    """Divide a graph or hypergraph with a Python package; the C core calls this function."""
     require(name)
     weight = np.ones(n, np.int32) if weight is None else weight
     if edge_weight is None:

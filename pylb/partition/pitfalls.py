@@ -26,9 +26,9 @@ def exact_scale(problem: Problem) -> float:
 def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
     """Say whether a rank with several parts may get no object.  Collective.
 
-    RCB would fail on that rank, and the other ranks would wait for it.  A rank gets objects for
-    certain if its share exceeds what earlier cuts may take from it (each cut less than the heaviest
-    object), or if all parts are on the first rank.
+    RCB would fail on that rank, and the other ranks would wait for it, except if all parts are on
+    the first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take
+    from it: each cut less than the heaviest object.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:
@@ -52,9 +52,9 @@ def may_end_early(problem: Problem) -> bool:
 
 
 def with_an_end(problem: Problem) -> Problem:
-    """Return the problem with one more object of some weight, at the end of the curve.  Collective.
+    """Return the problem with one more object that has a weight, at the end of HSFC's curve.
 
-    Zoltan's Hilbert curve ends where the last coordinate is largest and the others are smallest.
+    The curve ends where the last coordinate is largest and the others are smallest.  Collective.
     """
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None

@@ -68,7 +68,7 @@ class Problem:
         return int(self.dist[-1])
 
     def facts(self, spare: int, **more: Any) -> RankFacts:
-        """Return what all ranks compare; a rank without objects omits properties of objects."""
+        """Return what all ranks compare; a rank without objects omits the properties of objects."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
         }
@@ -107,11 +107,7 @@ def _begin(ids: I64 | None) -> int:
 def complete(problem: Problem, symmetrize: bool) -> None:
     """Check the arguments of all ranks together, after `facts` were exchanged.  Collective.
 
-    Raises
-    ------
-    PylbError
-        The same error on every rank; it names the rank, the argument, its value and what was
-        expected.
+    All ranks raise the same error.
     """
     ranks = problem.ranks
     sizes, begins, weigh, spare = zip(*ranks.numbers, strict=True)
@@ -154,13 +150,7 @@ def local(
     seed: int,
     params: dict[str, Any],
 ) -> Problem:
-    """Check the arguments of this rank, as far as that is possible without the other ranks.
-
-    Raises
-    ------
-    PylbError
-        The error names the argument, its value and what was expected.
-    """
+    """Check the arguments of this rank, as far as that is possible without the other ranks."""
     k = ranks.size if parts is None and ranks.comm is not None else parts
     k = 2 if k is None else arrays.integer("parts", k)
     if not 1 <= k <= arrays.MOST_PARTS:

@@ -1,4 +1,4 @@
-"""Evaluate a partition, like Zoltan_LB_Eval."""
+"""The metrics of a partition."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Quality:
         The imbalance if each object had the weight 1.
     cut_edges, cut_weight : (k,) float64 or None
         Number and weight of the edges from each part to other parts.  The sum over the parts counts
-        each edge twice, as in Zoltan.  Without a graph, these, `boundary`, `neighbours` and `cut`
-        are None.
+        each edge twice, as in Zoltan.  Without a graph, `cut_edges`, `cut_weight`, `boundary`,
+        `neighbours` and `cut` are None.
     boundary : (k,) int64 or None
         Number of objects of each part with a neighbour in another part.
     neighbours : (k,) int64 or None

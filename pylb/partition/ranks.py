@@ -73,7 +73,6 @@ class Ranks:
             self.comm = self.agreement.transport.comm  # type: ignore[attr-defined]
 
     def gather(self, value: T) -> list[T]:
-        """Return the values of all ranks on every rank."""
         return [value] if self.size == 1 else self.comm.allgather(value)
 
     def sum(self, array: Any) -> Any:
@@ -147,18 +146,8 @@ def _same(everyone: list[dict[str, Any]]) -> None:
 class Numbering:
     """Find the numbers of objects by id; objects are numbered rank after rank.  Collective.
 
-    Parameters
-    ----------
-    ranks : Ranks
-    ids : (n,) int64
-        Ids of this rank's objects.
-    first : int
-        Number of the first of these objects; the next objects have the next numbers.
-
-    Raises
-    ------
-    DuplicateKeyError
-        Two objects have the same id; on every rank.
+    ids: (n,), those of this rank's objects, which have the numbers from `first` on.  All ranks
+    raise DuplicateKeyError if two objects have the same id.
     """
 
     def __init__(self, ranks: Ranks, ids: I64, first: int):

@@ -1,7 +1,7 @@
 """``method="reftree"`` (Mitchell 2007): divide the leaves of a refinement tree along a curve.
 
-The curve visits the leaves in the order of the tree, and is cut wherever a part is full.  So the
-leaves of an element stay together, and few leaves move when the weights change.
+The curve visits the leaves in the order of the tree, and is cut wherever a part is full.  This
+keeps the leaves of an element together, and few leaves move when the weights change.
 """
 
 from __future__ import annotations

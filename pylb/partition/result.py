@@ -66,8 +66,8 @@ class Partition:
     n_parts : int
     exports, imports : Moves
         Objects of this rank that change their part, and objects that come to parts of this rank.
-        Both include objects that change their part but not their rank.  Both are empty on one rank
-        without `old`, because there were no parts before.
+        Both include objects that change their part but not their rank.  On one rank without `old`,
+        both are empty, because there were no parts before.
     counts : Counts
         The counts from which `evaluation` is computed.
     migrations : int
@@ -239,7 +239,6 @@ def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overl
 
 
 def _on_rank_0(n: int) -> I32:
-    """Return rank 0 for each object."""
     return np.zeros(n, np.int32)
 
 

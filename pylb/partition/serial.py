@@ -175,9 +175,8 @@ class _Question:
 def _best_of_several(question: _Question, starts: int, cycles: int) -> I32:
     """Make and refine several partitions, refine the two best further, and return the best.
 
-    Two threads run, so that Zoltan, which takes one call at a time, makes a partition while pylb
-    refines another.  If Mt-KaHyPar is installed and there are no present parts, it makes the first
-    partition.
+    Zoltan takes one call at a time: with two threads, it makes a partition while pylb refines
+    another.  If Mt-KaHyPar is installed and there are no present parts, it makes the first one.
     """
     library = "Zoltan" if libraries.available("Zoltan") else "pylb"
     if library == "Zoltan":

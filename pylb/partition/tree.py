@@ -30,18 +30,11 @@ class RefinementTree(NamedTuple):
 
     @property
     def n_leaves(self) -> int:
-        """Number of objects."""
         return len(self.place)
 
 
 def tree_of(value: Any) -> RefinementTree:
-    """Make a tree from the parent of each element, -1 for the coarsest elements.
-
-    Raises
-    ------
-    DomainError
-        A parent is out of range, or an element is its own ancestor.
-    """
+    """Make a tree from the parent of each element, -1 for the coarsest elements."""
     parent = arrays.whole("tree", value)
     n = len(parent)
     bad = np.flatnonzero((parent < -1) | (parent >= n))

@@ -109,7 +109,6 @@ class _Parts:
 
 
 def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
-    """Return the arrays that the method takes."""
     out: dict[str, Any] = {"share": parts.shares, "old": _present_parts(problem, parts)}
     weight = problem.weight
     if weight is not None:
@@ -144,7 +143,7 @@ def _near_one(problem: Problem, weight: F64) -> F64:
 def _present_parts(problem: Problem, parts: _Parts) -> I32 | None:
     """Return present parts in Zoltan's numbers; 0 if the part is not in `parts`."""
     if problem.old is None:
-        return None  # Zoltan then takes this rank's first part as the present part of its objects
+        return None  # Zoltan then assumes that this rank's objects are in the rank's first part
     old = parts.of(present(problem))
     return old if parts.same else np.maximum(old, 0)
 

@@ -57,7 +57,7 @@ def traffic(
         Name of a distributed strategy: ``pylb.strategies()[name].distributed`` is True.
     seed : int
     **params
-        The strategy's own parameters.
+        Parameters of the strategy.
 
     Raises
     ------

@@ -84,7 +84,7 @@ def place(
     seed : int
         Seed of strategies that draw random numbers.
     **params
-        The strategy's own parameters; ``pylb.strategies()[name].params`` lists them.  "auto" takes
+        Parameters of the strategy; ``pylb.strategies()[name].params`` lists them.  "auto" takes
         those of `pylb.decide.selection.PARAMS`, and alpha and beta, the seconds per message and per
         byte that the choice assumes (default: 2 µs and 0.1 ns).
 

@@ -33,11 +33,6 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
     """Check the given parameters, and return the values of all, in the order of `params`.
 
     Parameters that are not given have their default.  owner: name of the strategy or trigger.
-
-    Raises
-    ------
-    DomainError
-        `owner` has no such parameter, or a value is not a number or out of range.
     """
     if not given:
         return [p.default for p in params]
@@ -199,8 +194,8 @@ def strategy(
     Raises
     ------
     DomainError
-        The name belongs to a strategy of the C core, or the family or a word of
-        `looks_at` is unknown.
+        The name belongs to a strategy of the C core, or the family or a word of `looks_at` is
+        unknown.
 
     Examples
     --------
@@ -243,13 +238,7 @@ def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
-    """Return the strategy of that name, or the callable as a strategy.
-
-    Raises
-    ------
-    UnknownStrategyError
-        No strategy has this name; the message suggests the nearest names.
-    """
+    """Return the strategy of that name, or the callable as a strategy."""
     if isinstance(which, Strategy):
         return which
     if callable(which):
@@ -265,14 +254,7 @@ def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
 
 
 def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
-    """Call a Python strategy and check its answer.  The C core calls this function.
-
-    Raises
-    ------
-    StrategyError
-        The strategy has raised an exception, which is the cause of this error, or has not returned
-        a rank for each object.
-    """
+    """Call a Python strategy and check its answer.  The C core calls this function."""
     inner = call.func if isinstance(call, functools.partial) else call
     name = getattr(inner, "__name__", repr(inner))
     try:

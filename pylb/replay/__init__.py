@@ -1,8 +1,8 @@
 """Replay recorded runs with different decisions.
 
 In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
-schedule (`Optimum`), simulations of the consensus protocol and of an LB step on many ranks.
-Imports `model`, `place`, `decide` and `io`.
+schedule of LB steps (`Optimum`).  Also simulates, on many ranks, an LB step and the protocol by
+which ranks agree when to rebalance.  Imports `model`, `place`, `decide` and `io`.
 """
 
 from pylb.replay.generated import GeneratedRun, Imbalance

@@ -1,4 +1,4 @@
-"""Feed a recorded run to the C replay: its phases, and changes of objects and ranks in between."""
+"""Feed the C replay with a recorded run: its phases, and the changes between them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pylb.replay.trace_conversion import Entities, one_phase, or_zeros, stretch_
 def feed(core: Any, trace: Phases, first: int, last: int) -> None:
     """Run the phases `first` to `last` - 1, which are in one loop.
 
-    If the program changed sizes, positions or other properties of new objects in their first phase,
-    a decision before this phase uses the earlier values, which the record lists.
+    If the program changed sizes, positions or other properties of objects in their first phase, a
+    decision before this phase uses the earlier values, which the record lists.
     """
     listed = trace.recorded.remaining if trace.recorded else {}
     ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
@@ -29,10 +29,7 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
 
 
 def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Cut the phases `first` to `last` - 1 at `ends`, and where properties of the ranks change.
-
-    Return a pair (begin, end) for each part.
-    """
+    """Cut the phases `first` to `last` - 1 at `ends`, and where ranks change: (begin, end), ..."""
     inner = {*ends, *_changes(trace)}
     cuts = [first, *sorted(i for i in inner if first < i < last), last]
     return list(itertools.pairwise(cuts))
@@ -60,7 +57,7 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
 
 
 def start(core: Any, trace: Phases, first: int) -> None:
-    """Start a loop with the objects that the record lists, if the loop begins with an LB step."""
+    """If the loop begins with an LB step, start it with the objects that the record lists."""
     if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
         core.start(_listed(trace, objects, 2 * first + 1))
 
@@ -79,7 +76,7 @@ def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
 def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
     """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
 
-    The record lists these objects if they are not those of the next phase.  If it lists none and
+    The record lists the objects if they differ from those of the next phase.  If it lists none and
     the loop was left early, the replay decides when it gets the next phase, if there is one.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None

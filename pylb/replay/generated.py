@@ -1,4 +1,4 @@
-"""Generated programs, which consist of iteration times only; they serve to compare triggers."""
+"""Generated programs, which consist of iteration times only, to compare triggers."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Imbalance:
     iterations : int, optional
         Number of iterations, n.  Default: the length of the arrays.
     drift : (n,) array of float, optional
-        State of the program in each iteration, e.g. the position of a hot spot.  The more it has
-        changed since the last LB step, the larger is the imbalance.
+        State of the program in each iteration, e.g. the position of a hot spot.  The imbalance
+        grows with the change of the state since the last LB step.
     noise : (n,) array of float, optional
         Imbalance that each iteration has in addition, with any placement.
     residual : float
@@ -130,11 +130,10 @@ class Imbalance:
 
         Parameters
         ----------
-        mean : float
-            Seconds of a balanced iteration.
+        mean, iterations
+            As for `Imbalance`.
         rate : callable
             Change of max/mean as a function of the number of iterations since the last LB step.
-        iterations : int
         """
         n = _length(iterations, None)
         imbalance = [1.0]
@@ -155,7 +154,7 @@ class Imbalance:
         Parameters
         ----------
         trigger : str, callable or Trigger, optional
-            A name of `pylb.triggers()`, or a function of a `Cycle`; these know the number of
+            A name of `pylb.triggers()`, or a function of a `Cycle`: both know the number of
             iterations and the cost.  Or a new trigger object, which knows only what was passed to
             `Trigger.expect`.  Give either `trigger` or `every`.
         cost : float

@@ -1,4 +1,4 @@
-"""Simulate the consensus protocol on up to millions of ranks."""
+"""Simulate, on up to millions of ranks, the protocol by which ranks agree when to rebalance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ProtocolDecision(NamedTuple):
     Attributes
     ----------
     asked : int
-        The iteration whose statistics asked for an LB step.
+        The iteration whose statistics caused the LB step.
     tentative : int
         The tentative iteration of the LB step, before the ranks have agreed.
     final : int
@@ -55,9 +55,9 @@ class ProtocolRun:
     seconds : float
         Time until the last rank ended.
     pause, pause_max : float
-        Time in the pause state: mean over the ranks, and maximum.
+        Time for which a rank waits until ranks have agreed: mean over the ranks, and maximum.
     lagged, gathered, received : float
-        Waiting time, mean over the ranks: for the statistics of `lag` iterations ago, for the other
+        Waiting time, mean over the ranks: for the statistics of `lag` iterations ago, for other
         ranks at the agreed iteration, and for data of neighbours.
     bytes_sent, bytes_sent_max, messages_sent : float
         What the protocol sent in the whole run: bytes per rank (mean and maximum), and messages per
@@ -107,8 +107,8 @@ def protocol_params() -> dict[str, tuple[Any, str, str]]:
 def simulate_protocol(**params: Any) -> ProtocolRun:
     """Simulate the consensus protocol: the state machines of ``csrc/decide`` on a LogGP network.
 
-    The simulated program asks for each LB step as soon as possible: ``every`` iterations after the
-    previous one.  ``csrc/replay/protocol.h`` describes the model.
+    The simulated program asks for an LB step ``every`` iterations after the previous one.
+    ``csrc/replay/protocol.h`` describes the model.
 
     Parameters
     ----------
@@ -121,8 +121,7 @@ def simulate_protocol(**params: Any) -> ProtocolRun:
     DomainError
         There is no such parameter, or its value is out of its domain.
     StateError
-        No rank can continue.  This deadlock is possible if ``lag`` is 0 and ranks block in receives
-        (``blocked=1``).
+        Deadlock, which is possible if ``lag`` is 0 and ranks block in receives (``blocked=1``).
 
     Examples
     --------

@@ -100,10 +100,10 @@ class Replay:
 
     @property
     def balancing_seconds(self) -> float:
-        """Seconds of the LB steps themselves; for strategy ``"none"``, of the recorded LB steps.
+        """Seconds of the LB steps; for strategy ``"none"``, of the recorded LB steps.
 
-        The iterations after an LB step may be slower at first.  This time is part of the `cost` in
-        a receipt, but not of these seconds, because it is part of `iteration_time`.
+        The first iterations after an LB step may be slower.  The extra time is part of `cost` in a
+        receipt, but here it is part of `iteration_time`.
         """
         return math.fsum(r.step_seconds for r in self.balancings)
 
@@ -156,10 +156,7 @@ class Replay:
         return other.time / self.time if self.time > 0 else math.inf
 
     def regret(self, best: Optimum) -> float:
-        """Return how much longer this run is than the best one found: 0.02 is 2 % slower.
-
-        It is 0 if this run is faster.
-        """
+        """Return how much slower this run is than the best one found, 0 or more: 0.02 is 2 %."""
         return max(regret(self.time, best), 0.0)
 
     def __repr__(self) -> str:
@@ -219,10 +216,10 @@ def replay(
 
     The decider and the arguments are those of `Balancer`: by default, the result is what
     ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
-    the objects of phase i + 1, by the estimates of their loads at that time.  There is no LB step
-    at the end of the last phase, unless the recorded program left its last loop early.  An object
-    stays on its first rank until an LB step moves it; an object that may never migrate is always
-    on its recorded rank.
+    the objects of phase i + 1, by the estimates of their loads at that time.  The last phase ends
+    with an LB step only if the recorded program left its last loop early.  An object stays on its
+    first rank until an LB step moves it; an object that may never migrate is always on its recorded
+    rank.
 
     Parameters
     ----------
@@ -249,11 +246,10 @@ def replay(
         Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
     alpha, beta : float
         Seconds per message and per byte that a rank sends to other ranks in a phase (Menon eq.
-        3.6); they are added to the time of that rank.  If not both are zero, they are also passed
-        to strategies that have parameters of these names.
+        3.6), added to the time of that rank.  If one of them is above zero, strategies that have
+        parameters of these names get both.
     foresight : bool
-        Rebalance at the start of a phase, with the loads of this phase, instead of at its end.
-        This means a perfect prediction.
+        Rebalance at the start of a phase, with the loads of this phase: a perfect prediction.
     speed, background : (p,) array of float, optional
         Values for the ranks that replace those of the trace.
     memory_limit : (p,) array of int, optional
@@ -381,7 +377,7 @@ def _decisions(
 def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     """Return the receipts of a replay with foresight.
 
-    Its LB steps were at the start of a phase.  In the receipts, they are at the end of the previous
+    The LB steps were at the start of a phase.  The receipts show them at the end of the previous
     phase, with the metrics of the phases that follow.
     """
     out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]

@@ -33,8 +33,8 @@ class RunRecord(RunData):
         The receipts.
     loops : list of Loop
     remaining : dict of Stretch
-        For some k, the objects that exist after k iterations, as a stretch without iterations;
-        recorded if objects were added or removed at the end of a loop or just before an LB step.
+        For some k, the objects that exist after k iterations, as a stretch without iterations.
+        Recorded if objects were added or removed at the end of a loop or just before an LB step.
     starting : dict of Stretch
         For some k, the objects of an LB step before a loop that begins after k iterations.
     answers : list of (int, dict)

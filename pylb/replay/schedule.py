@@ -39,8 +39,8 @@ def optimum(
     The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
     placements, each with the shortest time to reach it: label-setting search (Dijkstra 1959) with
     branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which ignores the
-    present placement, and whenever `width` excluded no state.  Otherwise it is the best schedule
-    found, which is at least as good as the runs with each trigger and with some fixed periods.
+    present placement, and if `width` excluded no state.  In other cases it is at least as good as
+    the runs with each trigger and with some fixed periods.
 
     Parameters
     ----------

@@ -60,9 +60,9 @@ class LogGP(NamedTuple):
         return float(np.ceil(np.log2(n_ranks))) * self.message(nbytes)
 
     def exchange(self, n_ranks: int, messages: F64, nbytes: F64) -> float:
-        """Return the seconds of a sparse exchange, whose end the ranks find by a reduction.
+        """Return the seconds of a sparse exchange, which ends with a reduction.
 
-        messages, nbytes: (p,), those that each rank sends and receives, added up.
+        messages, nbytes: (p,), sum of what each rank sends and receives.
         """
         busiest = float((messages * max(self.o, self.g) + nbytes * self.G).max())
         return busiest + self.L + 2.0 * self.tree(n_ranks, RECORD)
@@ -98,7 +98,6 @@ class SimulatedStep(NamedTuple):
     Attributes
     ----------
     strategy : str
-        The strategy that was used.
     n_ranks, n_objects, migrations : int
     before, after : float
         max/mean of the ranks' times before and after the LB step.
@@ -132,13 +131,13 @@ def simulate_step(
 ) -> SimulatedStep:
     """Simulate an LB step on all ranks of a snapshot, with the times of a LogGP network.
 
-    The strategy really runs, in this process.  The measured run time of a central strategy is that
-    of rank 0.  The run time of a distributed strategy is divided equally among the ranks, and its
-    real messages are counted.  All other messages are those of `Balancer`:
+    The strategy runs in this process.  Its measured run time is that of rank 0 for a central
+    strategy; for a distributed one, it is divided equally among the ranks, and the messages are
+    counted.  All other messages are those of `Balancer`:
 
     - the statistics go up and down a tree;
     - for a central strategy, rank 0 gets 48 bytes per object and 40 bytes per edge by a tree, and
-      sends back 16 bytes per move;
+      sends back 16 bytes per migration;
     - objects move from their old rank to the new one in one message per pair of ranks;
     - the old rank of a moved object tells the object's home rank (see `Directory`) the new rank;
       the home rank tells the ranks whose objects send to the object; each notice has 16 bytes.
@@ -268,11 +267,7 @@ def _migration(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogG
 
 
 def _directory(snapshot: Snapshot, rank: I32, moved: NDArray[np.intp], net: LogGP) -> StepPart:
-    """Simulate the messages about the new rank of each moved object.
-
-    The object's old rank tells the object's home rank, which tells the ranks whose objects send to
-    the object.
-    """
+    """Simulate the messages about the new rank of each moved object; see `simulate_step`."""
     p = snapshot.n_ranks
     key = np.arange(snapshot.n_objects) if snapshot.key is None else snapshot.key
     home = _core.home(key, p)

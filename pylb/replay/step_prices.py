@@ -15,11 +15,10 @@ from pylb.io.run_record import Loop
 
 
 class Prices:
-    """Costs of LB steps in a replay, and the costs that the decider knows in advance.
+    """The costs of one replay.
 
     Parameters
     ----------
-    trace : Phases
     cost : float or None
         Seconds of each LB step, if the user gives them.
     tell : bool

@@ -12,7 +12,7 @@ from pylb.io.phases import frozen
 from pylb.model import checks
 from pylb.replay.trace import Trace
 
-SOME = 2**17  # largest number of values that one call of NumPy computes: Ctrl-C acts between calls
+SOME = 2**17  # most values that one call of NumPy computes: Ctrl-C takes effect between calls
 
 
 def _repeated(row: NDArray[Any], m: int) -> NDArray[Any]:

@@ -168,9 +168,9 @@ class Trace(Phases):
     ) -> list[Path]:
         """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
 
-        A trace that was read from such files keeps everything: unknown keys, formats of numbers,
-        subphases, attributes, metadata.  Without `rank`, the text of each file is identical to that
-        of the file that was read, byte by byte.
+        A trace that was read from LBDatafiles keeps everything: unknown keys, formats of numbers,
+        subphases, attributes, metadata.  Without `rank`, the text of each file is then the same as
+        in the file that was read, byte by byte.
 
         Parameters
         ----------
@@ -278,11 +278,9 @@ class Trace(Phases):
     def communications(self, phase: int | None = None) -> pd.DataFrame:
         """Return the communications as a pandas DataFrame, one row each.
 
-        They include communications with an end that is not a task of the phase.
-
         Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
-        (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1
-        if that end is not a task of the phase), `bytes` and `messages`.  A trace that was not read
+        (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1:
+        this end is not a task of the phase), `bytes` and `messages`.  A trace that was not read
         from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter and errors: see
         `tasks`.
         """

@@ -27,7 +27,6 @@ class Entities(NamedTuple):
 
     @classmethod
     def of(cls, trace: Any) -> Entities:
-        """Return the entities of a trace."""
         return cls(trace.entity_key, trace.entity_birth, trace.entity_migratable)
 
 
@@ -58,11 +57,7 @@ def trace_fields(run: RunData) -> Arrays:
 
 
 def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
-    """Convert a recorded stretch of iterations for ranks with these given properties.
-
-    With memory limits, an object whose memory is not known occupies the bytes that a migration
-    sends.
-    """
+    """With memory limits, let objects of unknown memory occupy the bytes that a migration sends."""
     if "memory_limit" in ranks:
         s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.bytes))
     return s
@@ -71,8 +66,8 @@ def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
 def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
     """Join the fields of a trace, whose loads are seconds, with the properties of its ranks.
 
-    With speeds, ``task_load`` is work, and the seconds are kept as measured, because
-    work / speed may differ from them in the last bit.
+    With speeds, ``task_load`` becomes work.  The measured seconds are kept, because work / speed
+    can differ from them in the last bit.
     """
     out = arrays | facts
     if (speed := facts.get("speed")) is not None:
@@ -187,7 +182,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        mine = entity[at : at + n]  # the entities of the stretch's objects, in their order
+        mine = entity[at : at + n]  # the entities of the stretch's objects
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k
@@ -232,13 +227,7 @@ def or_zeros(column: Any, n: int) -> Any:
 
 
 def stretches_of(trace: Phases) -> Iterator[Stretch]:
-    """Group the phases of a trace into stretches: consecutive phases that differ only in loads.
-
-    Raises
-    ------
-    DuplicateKeyError
-        Two objects have the same key and birth.
-    """
+    """Group the phases of a trace into stretches: consecutive phases that differ only in loads."""
     pairs = np.stack([trace.entity_key, or_zeros(trace.entity_birth, trace.n_entities)], axis=1)
     if len(np.unique(pairs, axis=0)) < trace.n_entities:
         raise DuplicateKeyError(
@@ -260,7 +249,6 @@ def _as_one(alike: list[Stretch]) -> Stretch:
 
 
 def stretch_of(trace: Phases, i: int) -> Stretch:
-    """Return phase i of a trace as a stretch."""
     tasks = slice(*trace.task_ptr[i : i + 2].tolist())
     edges = slice(*trace.edge_ptr[i : i + 2].tolist())
     entity = trace.task_entity[tasks]

@@ -1,18 +1,18 @@
 """The loop of a program: its objects, messages and time steps.
 
 In: the objects of a program, and the times that they take.  Out: the same objects, moved between
-ranks so that the load is balanced; messages; metrics of each iteration; a receipt for each
-decision.
+ranks so that the load is balanced; messages; metrics of each iteration; for each decision a receipt
+(its reasons, its cost, and what it saved).
 
 If pylb owns the objects, the program uses `Balancer`.  A Balancer has a loop (`loops`: all ranks
 together; `lagged_loop`: each rank at its own pace) and a mode (`modes`: measure only, rebalance, or
-repeat a recorded run; `shadow`), which share a `RunState`.  If the program owns its data, it uses
-`Advisor`.  An Advisor has an `advisor_loop`; its mode "on" is in `advising_mode`, and its other
-modes are those of a Balancer.  `rows` and `tiles` divide arrays instead of objects.  This room
-(folder of the source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
+repeat a recorded run; `shadow`).  If the program owns its data, it uses `Advisor`.  An Advisor has
+an `advisor_loop`; its mode "on" is in `advising_mode`, its other modes are those of a Balancer.
+`rows` and `tiles` divide arrays instead of objects.  This room (folder of the source) may import
+all rooms except `whatif`, `lab`, `cli` and `lib`.
 
-Words of this room: a *cell* is a piece of the program's own data, as an Advisor sees it; an
-*iteration* of a Balancer is called a *step* of an Advisor; a loop with a *lag* does not wait for
+Words of this room: a *cell* is a piece of the data of a program that uses an Advisor; the *steps*
+of an Advisor correspond to the *iterations* of a Balancer; a loop with a *lag* does not wait for
 the statistics of the most recent iterations.
 """
 

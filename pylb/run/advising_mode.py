@@ -36,61 +36,29 @@ OWN = Strategy(sentences.OWN, "comprehensive", ("load",), _own.__doc__ or "", ""
 
 
 class Measured(NamedTuple):
-    """What a rank has measured in a step.
+    """What a rank has measured in a step."""
 
-    Attributes
-    ----------
-    form : int
-        Code of the arguments that `advise` was given, the same on all ranks.
-    words : str
-        The names of these arguments.
-    cells : Cells
-    changed : bool
-        Whether the keys of the cells (without keys: their number) differ from the previous step.
-    sent : CellMessages
-        What the cells sent when `edges` were last examined.
-    features : (n, k) float64 or None
-        Features of the cells, if `advise` was given features or weights instead of loads.
-    time : float
-        Seconds of the step; 0: it was not timed.
-    cost : float
-        Seconds of the redistribution before the step.
-    rebalanced : bool
-        Whether this rank carried out the LB step that was advised before the step.
-    """
-
-    form: int
-    words: str
+    form: int  # code of the arguments that `advise` was given, the same on all ranks
+    words: str  # names of these arguments
     cells: Cells
-    changed: bool
-    sent: CellMessages
-    features: F64 | None
-    time: float
-    cost: float
-    rebalanced: bool
+    changed: bool  # whether keys (without keys: the number of cells) differ from the previous step
+    sent: CellMessages  # what the cells sent when `edges` were last examined
+    features: F64 | None  # (n, k), if `advise` was given features or weights instead of loads
+    time: float  # seconds of the step; 0: it was not timed
+    cost: float  # seconds of the redistribution before the step
+    rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
 
 
 class AdvisorState(RunState):
-    """The state of a run on one rank, if the program owns its data.
-
-    Attributes
-    ----------
-    cells : LocalCells
-    places : bool or None
-        Whether the program gives cells (True), or only the time of each rank (False); None: not
-        known yet, before the first step.
-    model : LoadModel or None
-        Estimates the loads of cells from their features.
-    features : (n, k) float64 or None
-        Features of the cells in the most recent step.
-    """
+    """The state of a run on one rank, if the program owns its data."""
 
     def __init__(self, agreement: Agreement, options: Options) -> None:
         self.cells = LocalCells(agreement.transport.rank)
         super().__init__(agreement, options, cast(Any, self.cells))
+        # Whether the program gives cells; None: not known before the first step.
         self.places: bool | None = None
-        self.model: LoadModel | None = None
-        self.features: F64 | None = None
+        self.model: LoadModel | None = None  # estimates the loads of cells from their features
+        self.features: F64 | None = None  # (n, k), of the cells in the most recent step
 
     def step(self) -> CellStep:  # type: ignore[override]
         """Return the LB step that follows the most recent step of the program.

@@ -50,8 +50,8 @@ class Advisor(RunResults):
         The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
-        "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto": a
-        strategy is chosen for each LB step, like `pylb.Selector` does.  Without cells, only "auto".
+        "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
+        `pylb.Selector` chooses a strategy for each LB step.  Without cells, only "auto".
     every : int, optional
         Number of steps from one LB step to the next.
     trigger : str, callable or Trigger, optional
@@ -68,8 +68,8 @@ class Advisor(RunResults):
     seed : int
         Seed for strategies that draw random numbers.
     give_up : bool, optional
-        Stop LB steps while they cost more than they save, and try again now and then.  Default:
-        True, unless `every` or a function of your own decides when to rebalance.
+        Stop LB steps as long as they cost more than they save, and try again from time to time.
+        Default: True, unless `every` or a function of yours decides when to rebalance.
     unlike : bool, optional
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
@@ -149,7 +149,7 @@ class Advisor(RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first, so that all ranks learn of an error in the rest
+        agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         given: dict[str, Any] = {
             "strategy": strategy,
             "every": every,

@@ -43,13 +43,7 @@ class AdvisorInput:
         features: Any,
         **arrays: Any,
     ) -> Measured:
-        """Check the arguments, and return the measurements of this rank in the step that ends.
-
-        Raises
-        ------
-        DomainError, StateError, UnknownKeyError
-            See `Advisor.advise`.
-        """
+        """Check the arguments; return the measurements of this rank in the step that ends."""
         watch = self._watch
         watch.check_closed("advise()")
         is_given = [x is not None for x in (loads, weights, features)]
@@ -85,7 +79,7 @@ class AdvisorInput:
             cells = self._by_model(features, self._seconds(seconds), arrays)
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
-        if changed:  # checking edges takes a while, so they are examined only if cells change
+        if changed:  # edges are checked only then, because the check is slow
             sent = self._state.cells.messages_of(cells)
         return Measured(
             form,
@@ -132,7 +126,7 @@ class AdvisorInput:
         """Say whether this rank followed the advice and timed the redistribution.
 
         If the rank did only one of the two, warn once.  If it is not known whether the rank
-        followed the advice, say whether the rank timed a redistribution.
+        followed the advice, only the timing counts.
         """
         timed = self._watch.move.used
         done = advice.was_carried_out(self._state.cells.keys, now.keys)

@@ -43,21 +43,8 @@ class LaggedSteps(OpenLoop):
     def end(self, mine: Contribution, words: str, error: Exception | None) -> Stats | None:
         """End a step; return the statistics of the step `lag` steps ago, or None if none exists.
 
-        Parameters
-        ----------
-        mine : Contribution
-            The measurements of this rank.
-        words : str
-            The arguments of `Advisor.advise`, in words.
-        error : Exception or None
-            An error of this rank.
-
-        Raises
-        ------
-        Exception
-            `error`, or the error of another rank.
-        StateError, DomainError, RemoteError
-            The ranks are in different steps or have different arguments, or a rank has ended.
+        words: the arguments of `Advisor.advise`; error: an error of this rank.  Raises the same
+        errors as `Agreement.step`.
         """
         self._agreement.last_step = (mine.kind, mine.iteration, words)
         self._next = mine.iteration + 1
@@ -74,10 +61,7 @@ class LaggedSteps(OpenLoop):
         return Stats._make(record)
 
     def drain(self, step: int) -> Iterator[Stats]:
-        """Complete the pending steps, and yield their statistics.  Collective.
-
-        step: number of the next step.
-        """
+        """Complete the steps before number `step`, and yield their statistics.  Collective."""
         if self._failed:
             return
         self._next = step
@@ -128,22 +112,13 @@ class LaggedSteps(OpenLoop):
 
 
 class AdvisorLoop:
-    """The steps of an advisor.  For reports it has the interface of `loops.IterationLoop`.
-
-    Attributes
-    ----------
-    step : int
-        Number of the present step.
-    advice : Advice or None
-        The advice at the end of the previous step; None: there was none.
-    n : int or None
-        Number of steps of the present loop of `iterate`; None: the program has its own loop.
-    """
+    """The steps of an advisor.  For reports it has the interface of `loops.IterationLoop`."""
 
     def __init__(self, state: AdvisorState, mode: MeasuringMode, watch: Stopwatch) -> None:
         self._state, self._mode, self._watch = state, mode, watch
-        self.step = 0
-        self.advice: Advice | None = None
+        self.step = 0  # number of the present step
+        self.advice: Advice | None = None  # the advice at the end of the previous step
+        # Number of steps of the present loop of `iterate`; None: the program has its own loop.
         self.n: int | None = None
         self.in_loop = False
         self._open = False

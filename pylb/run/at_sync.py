@@ -53,15 +53,8 @@ ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a
 class AtSyncProtocol(OpenLoop):
     """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/atsync.h``.
 
-    Parameters
-    ----------
-    n : int
-        Number of iterations.
-    balances : bool
-        Whether to rebalance; False: measure only.
-    each : bool
-        True: each object reports the end of each of its iterations.  False: only the rank as a
-        whole reports it.
+    n: number of iterations; balances: whether to rebalance; each: whether each object reports the
+    ends of its iterations (False: the rank reports the end of an iteration of all its objects).
     """
 
     def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:

@@ -42,10 +42,10 @@ class Balancer(ProgramObjects, RunResults):
     """The objects of a parallel program, their messages, and their load balancing.
 
     A program adds its objects (`add`), runs its iterations by ``for it in lb.iterate(n)``, and
-    within an iteration its objects by ``for key, block in lb.local()``.  The time of each body of
-    the inner loop is the object's load.  At the end of each iteration, the ranks exchange the
-    objects' messages and their statistics in one collective step.  If the trigger then asks for an
-    LB step, the objects get new ranks and migrate.
+    within an iteration its objects by ``for key, block in lb.local()``.  The time of the inner
+    loop's body is the object's load.  At the end of an iteration, the ranks exchange messages of
+    the objects, and statistics, in one collective step.  If the trigger then asks for an LB step,
+    the objects get new ranks and migrate.
 
     Results do not depend on the placement if objects communicate only by messages: an object's
     inbox is sorted by source, then by the order of sending, wherever the sender lives.
@@ -55,8 +55,8 @@ class Balancer(ProgramObjects, RunResults):
     comm : mpi4py.MPI.Comm or VirtualComm, optional
         The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
     strategy : str or callable
-        How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto": a
-        strategy is chosen for each LB step, like `pylb.Selector` does.
+        How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
+        `pylb.Selector` chooses a strategy for each LB step.
     every : int, optional
         Number of iterations from one LB step to the next.
     trigger : str, callable or Trigger, optional
@@ -102,8 +102,8 @@ class Balancer(ProgramObjects, RunResults):
         exceeds its limit gets no more objects.  With a distributed strategy, such a rank also gives
         away objects that fit elsewhere.
     give_up : bool, optional
-        Stop LB steps while they cost more than they save, and try again now and then.  Default:
-        True, unless `every` or a function of your own decides when to rebalance.
+        Stop LB steps as long as they cost more than they save, and try again from time to time.
+        Default: True, unless `every` or a function of yours decides when to rebalance.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
     record : bool or path
@@ -168,7 +168,7 @@ class Balancer(ProgramObjects, RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
-        agreement = agreement_of(comm)  # first, so that all ranks learn of an error in the rest
+        agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
         lag = checked_lag(lag)
         words: dict[str, Any] = {
             "strategy": strategy,

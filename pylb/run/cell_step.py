@@ -17,47 +17,24 @@ from pylb.run.rank_facts import joined as of_ranks
 
 
 class PlacedCells(NamedTuple):
-    """The part of a placement that concerns one rank.
+    """The part of a placement that concerns one rank, with n cells; m cells come to the rank."""
 
-    Attributes
-    ----------
-    figures, speed : float64
-        Metrics of the placement and speeds of the ranks, from `_core.Decider.place`.
-    migrations, nbytes : int
-        Number of migrations on all ranks, and their bytes.
-    rank : (n,) int32
-        New rank of each cell of this rank, in this rank's order.
-    keys : (m,) int64
-        Keys of the cells that come to this rank, sorted by their old rank.
-    source : (m,) int32
-        Old rank of each cell that comes to this rank.
-    """
-
-    figures: F64
-    speed: F64
-    migrations: int
-    nbytes: int
-    rank: I32
-    keys: I64
-    source: I32
+    figures: F64  # metrics of the placement, from `_core.Decider.place`
+    speed: F64  # (p,), speeds of the ranks
+    migrations: int  # of all ranks
+    nbytes: int  # bytes of these migrations
+    rank: I32  # (n,), new rank of each cell of this rank, in this rank's order
+    keys: I64  # (m,), keys of the cells that come, sorted by their old rank
+    source: I32  # (m,), old ranks of these cells
 
 
 @dataclass
 class CellStep(CentralStep[PlacedCells]):
-    """One LB step on one rank, after a step of the program.
-
-    Attributes
-    ----------
-    loads : (n,) float64
-        Expected seconds of this rank's cells.
-    measured : bool
-        Whether `loads` were measured (not estimated from features), so that the speeds of the ranks
-        can be learned from them.
-    """
+    """One LB step on one rank, after a step of the program."""
 
     cells: LocalCells
-    loads: F64
-    measured: bool = True
+    loads: F64  # (n,), expected seconds of this rank's cells
+    measured: bool = True  # False: estimated from features, which show no speeds of ranks
 
     def place(self) -> PlacedCells:
         """Place all cells by the chosen strategy.  Collective."""

@@ -18,42 +18,20 @@ OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}
 
 
 class Cells(NamedTuple):
-    """The cells of this rank in one step, checked.
+    """The n cells of this rank in one step, checked; an array has one entry for each cell."""
 
-    Attributes
-    ----------
-    loads : (n,) float64
-        Seconds of each cell.
-    seconds : float
-        Sum of the loads.
-    keys : (n,) int64 or None
-        None: the program gives no keys; the key of a cell is then made from its rank and index.
-    nbytes, memory : (n,) int64 or None
-    fixed : (n,) bool or None
-    coords : (n, 1 ... 3) float64 or None
-    edges : tuple or None
-        As the program gave them; `edges_of` checks them only when they are needed.
-    """
-
-    loads: F64
-    seconds: float
-    keys: I64 | None = None
+    loads: F64  # seconds of each cell
+    seconds: float  # sum of the loads
+    keys: I64 | None = None  # None: the key of a cell is made from its rank and index
     nbytes: I64 | None = None
     memory: I64 | None = None
     fixed: NDArray[np.bool_] | None = None
-    coords: F64 | None = None
-    edges: Any = None
+    coords: F64 | None = None  # (n, 1 ... 3)
+    edges: Any = None  # as the program gave them; `edges_of` checks them when they are needed
 
 
 def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
-    """Check the arrays of a step, and make the cells.
-
-    Raises
-    ------
-    DomainError
-        An array does not have one entry for each cell, or has the wrong type; or edges are given
-        without keys.
-    """
+    """Check the arrays of a step, and make the cells; the edges are checked later."""
     n = len(loads)
     columns = {
         name: _array(name, given[name], dtype, (n,))
@@ -75,13 +53,7 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
 
 
 def loads_of(loads: Any) -> tuple[F64, float]:
-    """Check the loads of cells in seconds; return them and their sum.
-
-    Raises
-    ------
-    DomainError
-        The array does not have one axis, or a load is negative, NaN or infinite.
-    """
+    """Check that loads (seconds of cells) are finite, zero or more; return them and their sum."""
     out = _array("loads", loads, np.float64)
     if out.ndim != 1:
         raise DomainError(f"loads has {out.ndim} axes: expected (n,), one load for each cell")
@@ -96,13 +68,7 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Return the edges, (m, 5), with the columns of `Mail.edges`; no edge is part of a multicast.
-
-    Raises
-    ------
-    DomainError
-        The arrays are invalid, or bytes or messages are negative, above 1e18 or NaN.
-    """
+    """Check edges; return them, (m, 5), with the columns of `Mail.edges` (multicast: 0)."""
     if edges is None:
         return NO_EDGES
     if not isinstance(edges, tuple | list) or len(edges) not in (3, 4):
@@ -125,63 +91,33 @@ def _equal(one: Cells, other: Cells, name: str) -> bool:
 
 
 class CellMessages(NamedTuple):
-    """What a rank's cells send in a step.
+    """What a rank's cells send in a step."""
 
-    Attributes
-    ----------
-    edges : (m, 5) int64
-        The result of `edges_of`.
-    messages, nbytes : int
-        Messages and bytes to cells of other ranks.
-    """
-
-    edges: I64 = NO_EDGES
-    messages: int = 0
-    nbytes: int = 0
+    edges: I64 = NO_EDGES  # (m, 5), see `edges_of`
+    messages: int = 0  # to cells of other ranks
+    nbytes: int = 0  # bytes of these messages
 
 
 class LocalCells:
     """What a rank knows about its cells; `Records` record them like the objects of a Balancer.
 
     If the program gives no cells, all work of a rank is one cell that cannot move.
-
-    Attributes
-    ----------
-    rank : int
-        This rank.
-    n_objects : int
-        Number of cells of all ranks in the most recent step.
-    seconds : (n,) float64
-        Loads in the most recent step.
-    passes : int
-        Number of steps over which `edges` are summed: 1.
-    sent : CellMessages
-        What the cells sent when `edges` were last examined.
-    now : Cells
-        The cells in the most recent step.
-    keys : (n,) int64
-        Keys of the cells in `now`.
-    whole : bool
-        Whether all work of the rank is one cell.
-    version : int
-        Number of steps in which `nbytes`, `memory` or `fixed` changed.
     """
 
-    passes = 1
+    passes = 1  # number of steps over which `edges` are summed
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self.n_objects = 0
+        self.n_objects = 0  # number of cells of all ranks in the most recent step
         self.sizes = SizeEstimator()  # measures nothing: the time to pack a cell is not known
-        self.now = Cells(np.zeros(0), 0.0)
-        self.whole = True
-        self.sent = CellMessages()
-        self.keys: I64 = np.zeros(0, np.int64)
-        self.version = 0
+        self.now = Cells(np.zeros(0), 0.0)  # in the most recent step
+        self.whole = True  # whether all work of the rank is one cell
+        self.sent = CellMessages()  # what the cells sent when `edges` were last examined
+        self.keys: I64 = np.zeros(0, np.int64)  # keys of the cells in `now`
+        self.version = 0  # number of steps in which `nbytes`, `memory` or `fixed` changed
 
     @property
     def seconds(self) -> F64:
-        """Loads in the most recent step."""
         return self.now.loads
 
     @property
@@ -203,13 +139,7 @@ class LocalCells:
         return not np.array_equal(now.keys, self.keys)
 
     def messages_of(self, now: Cells) -> CellMessages:
-        """Return what the cells `now` send in a step.
-
-        Raises
-        ------
-        UnknownKeyError
-            The source of an edge is not a cell of this rank.
-        """
+        """Check the edges of the cells `now`, and return what these cells send in a step."""
         edges = edges_of(now.edges)
         if now.keys is None or not len(edges):
             return CellMessages()
@@ -240,5 +170,4 @@ class LocalCells:
         return out
 
     def edges(self) -> I64:
-        """Return the edges of these cells, (m, 5), with the columns of `Mail.edges`."""
         return self.sent.edges

@@ -21,45 +21,24 @@ Part = TypeVar("Part")
 
 
 class Known(NamedTuple):
-    """The load database on rank 0, sorted by key.
-
-    Attributes
-    ----------
-    snapshot : Snapshot
-    here : (n,) float64 or None
-        Seconds of each object on its present rank, if speeds are learned.
-    work : (n,) float64 or None
-        The user's estimates of each object's work, in any unit.
-    drift : (n,) float64 or None
-        Seconds by which each load changes per iteration, if the decider chooses the strategy.
-    """
+    """The load database on rank 0; the arrays, (n,), are sorted by the keys of the objects."""
 
     snapshot: Snapshot
-    here: F64 | None = None
-    work: F64 | None = None
+    here: F64 | None = None  # seconds on the object's present rank, if speeds are learned
+    work: F64 | None = None  # the user's estimates of the object's work, in any unit
+    # Seconds by which the load changes per iteration, if the decider chooses the strategy.
     drift: F64 | None = None
 
 
 class CentralPlacement(NamedTuple):
-    """The placement that rank 0 computes in an LB step.
+    """The placement that rank 0 computes in an LB step."""
 
-    Attributes
-    ----------
-    figures : float64
-        Metrics of the placement, named by `pylb.decide.decider.FIGURES`.
-    speed : (p,) float64
-        Speeds of the ranks; zeros if all ranks count as equally fast.
-    rank : (n,) int32
-        New rank of each object.
-    """
-
-    figures: F64
-    speed: F64
-    rank: I32
+    figures: F64  # metrics of the placement, named by `pylb.decide.decider.FIGURES`
+    speed: F64  # (p,), speeds of the ranks; zeros if all ranks count as equally fast
+    rank: I32  # (n,), new rank of each object
 
     @classmethod
     def empty(cls, n_ranks: int, n_objects: int) -> CentralPlacement:
-        """Allocate the arrays for these numbers of ranks and objects."""
         return cls(np.zeros(_core.PLACING), np.zeros(n_ranks), np.zeros(n_objects, np.int32))
 
     def fill(self, decider: Decider, known: Known, start: float) -> None:
@@ -170,16 +149,8 @@ def snapshot_of(
 ) -> Snapshot:
     """Make a snapshot of the load database.
 
-    Parameters
-    ----------
-    load : (n,) float64
-        Seconds of each object, sorted by key.
-    rank : (n,) int32
-        Rank of each object, sorted by key.
-    coords : (n, 3) float64, optional
-        Position of each object, sorted by key.
-    facts : mapping, optional
-        Properties of the ranks that the user has given, see `RankFacts`.
+    load (in seconds), rank and coords (n, 3) are those of the objects, sorted by key; facts: the
+    properties of the ranks that the user has given, see `RankFacts`.
     """
     facts = facts or {}
     speed = facts.get("speed")

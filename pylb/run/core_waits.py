@@ -20,16 +20,10 @@ def _processor_ticks() -> tuple[int, int]:
 
 
 class CoreWaits:
-    """Waiting times of this rank for a core since the first loop began; 0 for virtual ranks.
-
-    Attributes
-    ----------
-    cores : Cores
-        Which ranks share cores; known after `begin`.
-    """
+    """Waiting times of this rank for a core since the first loop began; 0 for virtual ranks."""
 
     def __init__(self) -> None:
-        self.cores = Cores()
+        self.cores = Cores()  # known after `begin`
         self._delay, self._ticks = 0.0, (0, 0)
 
     def begin(self, agreement: Agreement) -> None:

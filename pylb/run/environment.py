@@ -60,11 +60,6 @@ def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
     Also returns these variables, each as ``name=value``.  A strategy or trigger from the
     environment has its default parameters.
-
-    Raises
-    ------
-    DomainError, UnknownStrategyError
-        The value of a variable is not valid for its argument.
     """
     words = dict(given)
     overrides = []

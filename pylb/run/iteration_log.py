@@ -35,15 +35,10 @@ class IterationLog:
 
     In a long run, a row is the mean of 2, 4, 8, ... iterations, so that there are always fewer than
     `MOST` rows.
-
-    Attributes
-    ----------
-    span : int
-        Number of iterations of a row; the last row may have fewer.
     """
 
     def __init__(self, width: int = len(Row._fields)) -> None:
-        self.span = 1
+        self.span = 1  # number of iterations of a row; the last row may have fewer
         self._width = width
         self._blocks: list[F64] = []
         self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
@@ -65,7 +60,6 @@ class IterationLog:
         return self._n
 
     def append(self, row: Sequence[float]) -> None:
-        """Add an iteration."""
         self._rows.append(row)
         self._last = row
         self._n += 1
@@ -73,7 +67,6 @@ class IterationLog:
             self._enter()
 
     def extend(self, rest: Sequence[Sequence[float]]) -> None:
-        """Add the rows of m iterations."""
         while rest:
             stage = max(STAGE, 2 * self.span)
             part, rest = rest[: stage - len(self._rows)], rest[stage - len(self._rows) :]

@@ -140,8 +140,7 @@ class LaggedLoop(IterationLoop):
         if n == 0:
             return None
         state.objects.in_loop = True
-        # Shadow mode never moves objects (`balances` is False), so it need not decide during an
-        # iteration: it makes its decisions later, in `catch_up`.
+        # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
         self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
         state.objects.join = self._join if each else None
         return self._protocol

@@ -30,19 +30,9 @@ FULL = FIGURES.index("memory_full")
 
 
 class Placed(NamedTuple):
-    """The part of a placement that concerns one rank.
+    """The part of a placement that concerns one rank."""
 
-    Attributes
-    ----------
-    figures : float64
-        Metrics of the placement, in the order of `FIGURES`.
-    speed : Speeds
-        Speeds of the ranks; None: all ranks count as equally fast.
-    moves : LeavingObjects
-        The moves of this rank's objects.
-    """
-
-    figures: F64
+    figures: F64  # metrics of the placement, in the order of `FIGURES`
     speed: Speeds
     moves: LeavingObjects
 
@@ -61,12 +51,8 @@ class LBStep(CentralStep[Placed]):
     def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the ranks' speeds; None: all count as equal.  Collective.
 
-        reason: number of the trigger's reason for the LB step, see `Decider.choose`.
-
-        Raises
-        ------
-        Exception
-            The strategy has failed, or an object cannot be pickled; raised on all ranks.
+        reason: number of the trigger's reason for the LB step, see `Decider.choose`.  If the
+        strategy fails, or an object cannot be pickled, all ranks raise an error.
         """
         strategy = self.decider.choose(reason, self.objects.n_objects)
         start = _core.clock()

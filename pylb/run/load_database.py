@@ -12,38 +12,21 @@ from pylb.model.snapshot import F64, I32, I64
 
 
 class Database(NamedTuple):
-    """The objects of all ranks, sorted by key; the same for any number of ranks.
+    """The n objects and m edges of all ranks, sorted by key; the same for any number of ranks."""
 
-    Attributes
-    ----------
-    order : (n,) int64 or slice
-        Index of each object in the parts of all ranks, one after the other; a slice if the parts
-        are already sorted by key.
-    key, bytes : (n,) int64
-    memory : (n,) int64 or None
-        Bytes that the object occupies; negative: not known.
-    migratable : (n,) bool
-    home : (n,) int32 or None
-        The rank where each object was added.
-    src, dst : (m,) int32
-        Indices of the sending and the receiving object of each edge, sorted.
-    edge_bytes, edge_messages : (m,) float64
-        Bytes and messages per iteration.
-    edge_multicast : (m,) int32
-        Number of the multicast that the edge is part of; 0: none.  See `Rows`.
-    """
-
+    # (n,): index of each object in the parts of all ranks, one after the other; a slice if the
+    # parts are already sorted by key.
     order: I64 | slice
     key: I64
     bytes: I64
-    memory: Any
+    memory: Any  # bytes that the object occupies, or None; negative: not known
     migratable: Any
-    home: Any
-    src: I32
-    dst: I32
-    edge_bytes: F64
-    edge_messages: F64
-    edge_multicast: I32
+    home: Any  # the rank where the object was added, or None
+    src: I32  # (m,), index of the sending object of each edge
+    dst: I32  # (m,), index of the receiving object
+    edge_bytes: F64  # per iteration
+    edge_messages: F64  # per iteration
+    edge_multicast: I32  # number of the multicast that the edge is part of; 0: none.  See `Rows`.
 
     @property
     def rows(self) -> Rows:
@@ -54,14 +37,8 @@ class Database(NamedTuple):
 def database(facts: list[Any], edges: list[Any], passes: list[int]) -> Database:
     """Join the parts of all ranks.
 
-    Parameters
-    ----------
-    facts : list of (n, 5) int64
-        `Store.facts` of each rank.
-    edges : list of (m, 5) int64
-        `Mail.edges` of each rank.
-    passes : list of int
-        Number of iterations over which the edges of each rank are summed.
+    facts, edges: `Store.facts` and `Mail.edges` of each rank; passes: number of iterations over
+    which the edges of each rank are summed.
     """
     return joined(list(np.ascontiguousarray(np.concatenate(facts).T)), edges, passes)
 

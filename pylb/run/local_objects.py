@@ -18,26 +18,7 @@ from pylb.run.object_store import FURTHER, NO_KEYS, LeavingObjects, NewObjects, 
 
 
 class LocalObjects:
-    """The objects of this rank, which all parts of a Balancer share.
-
-    Attributes
-    ----------
-    store : Store
-    mailbox : Mailbox
-    addresses : Addresses
-        Ranks of objects that are not on this rank.
-    sizes : SizeEstimator
-    new : NewObjects
-        Objects that were added here and are not in the store yet.
-    in_loop : bool
-        Whether a loop is under way.
-    stale : bool
-        Whether objects were added or removed within the loop.  A loop with a lag sets this to
-        False when it has applied the change.
-    join : callable, optional
-        Function that applies additions and removals at once; set while each object runs at its own
-        pace.
-    """
+    """The objects of this rank, which all parts of a Balancer share."""
 
     def __init__(
         self,
@@ -48,28 +29,29 @@ class LocalObjects:
     ) -> None:
         self.agreement = agreement
         self.store = Store(clock, learns)
-        self.addresses = Addresses(agreement)
+        self.addresses = Addresses(agreement)  # ranks of objects that are not on this rank
         self.mailbox = Mailbox(agreement, self.addresses)
         self.mailbox.mail.bind(self.store.places)
         self.sizes = SizeEstimator()
-        self.new = NewObjects(self.rank)
+        self.new = NewObjects(self.rank)  # objects that were added here and are not in the store
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
         self._lost = NO_KEYS  # keys removed from the store, which the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
         self._births = 0  # number of calls of `learn`, the same on all ranks
+        # Whether a loop is under way; whether objects were added or removed within the loop.  A
+        # loop with a lag sets `stale` to False when it has applied the change.
         self.in_loop = self.stale = False
+        # Applies additions and removals immediately; set while each object runs at its own pace.
         self.join: Callable[[], None] | None = None
         self.load = load  # the user's function for loads, or None
         self.version = 0  # number of changes of properties, see `records.RecordedObjects`
 
     @property
     def rank(self) -> int:
-        """This rank."""
         return self.agreement.transport.rank
 
     @property
     def n_ranks(self) -> int:
-        """Number of ranks."""
         return self.agreement.transport.size
 
     # ---- for the records, see `records.RecordedObjects` ------------------------------------------
@@ -86,7 +68,6 @@ class LocalObjects:
 
     @property
     def passes(self) -> int:
-        """Number of iterations over which `edges` are summed."""
         return max(self.store.passes, 1)
 
     @property
@@ -96,11 +77,9 @@ class LocalObjects:
         return {name: given[name] for name in FURTHER if name in given}
 
     def facts(self) -> I64:
-        """Return the integer properties of each object: `Store.facts`."""
         return self.store.facts()
 
     def edges(self) -> I64:
-        """Return the edges of the messages that were sent: `Mail.edges`."""
         return self.mailbox.mail.edges()
 
     # ---- adding and removing objects -------------------------------------------------------------
@@ -170,10 +149,7 @@ class LocalObjects:
     def learn(self, iteration: int) -> None:
         """Tell the other ranks which objects were added and removed.  Collective.
 
-        Raises
-        ------
-        DuplicateKeyError
-            A key was added on two ranks.  Nothing has changed on any rank.
+        If a key was added twice, all ranks raise DuplicateKeyError, and nothing has changed.
         """
         gone, born, lost = self._pending()
         n_here = len(self.store) + len(self.new) - len(gone)

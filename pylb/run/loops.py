@@ -23,23 +23,18 @@ class IterationLoop:
     # ---- what a program calls; see `Balancer` -----------------------------------------------
 
     def iterate(self, n: int) -> Iterator[int]:
-        """Yield the iterations of a loop."""
         raise NotImplementedError
 
     def exchange(self) -> None:
-        """Deliver messages in the middle of an iteration."""
         raise NotImplementedError
 
     def begin(self, n: int) -> None:
-        """Begin a loop in which each object advances at its own pace."""
         raise StateError("begin() with lag=0: expected a Balancer with lag=... above 0")
 
     def at_sync(self, key: int | None) -> AtSync:
-        """Answer an object that has ended its iteration; key None: answer the rank."""
         raise StateError("at_sync(): no loop of begin() is under way")
 
     def balance(self) -> None:
-        """Rebalance when all objects have stopped."""
         raise StateError("balance(): no loop of begin() is under way")
 
     def finish(self) -> None:
@@ -78,8 +73,8 @@ class IterationLoop:
         if clock != objects.store.clock:
             objects.store.use(clock)
         self._mode.start(n)
-        # Deliver only now: if an LB step was due, `start` has just done it, with the messages of
-        # the previous loop; messages that were sent since then belong to the new loop.
+        # Deliver only now: if an LB step was due, `start` has done it with the messages of the
+        # previous loop.  The messages since then belong to the new loop.
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         state.records.write(lambda: self._mode.history)
@@ -115,12 +110,12 @@ class SynchronousLoop(IterationLoop):
                 yield it
                 self._end_iteration(is_last=it == first + n - 1)
             self._mode.judge()
-            state.records.cut()  # because add() and remove() act at once between loops
+            state.records.cut()  # add() and remove() take effect immediately between loops
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
         finally:
-            state.records.cut()  # also after break: add() and remove() act at once between loops
+            state.records.cut()  # also after break
             state.objects.in_loop = False
             state.records.seconds += _core.clock() - begin
 

@@ -16,30 +16,18 @@ UNLIMITED = 1 << 60  # bytes; larger limits count as none (version 1 of control 
 
 
 class Bound(NamedTuple):
-    """A memory limit of this process.
-
-    Attributes
-    ----------
-    nbytes : int
-    name : str
-        Identifies the limit: the processes that share the limit have the same name for it.
-    """
+    """A memory limit of this process."""
 
     nbytes: int
-    name: str
+    name: str  # the same for all processes that share the limit
 
 
 def share(agreement: Agreement, iteration: int, before: int) -> int:
     """Return the bytes that objects of this rank may occupy.  Collective.
 
     This is L / s - B / r.  L: limit of the machine or of the control group; s: number of ranks that
-    share this limit; B: memory that the process used before there were objects; r: number of ranks
-    in the process.
-
-    Parameters
-    ----------
-    before : int
-        B in bytes; see `resident`.
+    share this limit; B: `before`, the bytes that the process used before there were objects; r:
+    number of ranks in the process.
     """
     bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
     sharing, in_process = (
@@ -59,13 +47,7 @@ def resident(proc: Path = Path("/proc")) -> int:
 
 
 def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> Bound:
-    """Return the memory of the machine, or the limit of a control group if that is lower.
-
-    Raises
-    ------
-    DomainError
-        Neither limit is known.
-    """
+    """Return the memory of the machine, or the limit of a control group if that is lower."""
     host = socket.gethostname()
     found = [Bound(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
     total = _machine(proc)

@@ -18,19 +18,16 @@ from pylb.model.snapshot import I64
 class Mailbox:
     """Outgoing and incoming messages of one rank.
 
-    If this rank knows the rank of a message's target, it sends the message there.  Otherwise it
+    If this rank knows where the target of a message is, it sends the message there.  Otherwise it
     sends the message to the target's home rank (the rank whose part of the directory has the
-    target's key), which forwards the message in a second step and answers where the target is.
-
-    Attributes
-    ----------
-    mail : _core.Mail
-        The messages, their order in the inboxes, and the communication graph.
+    target's key).  The home rank forwards the message in a second step, and answers where the
+    target is.
     """
 
     def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
         self._agreement, self._addresses = agreement, addresses
         self._rank = agreement.transport.rank
+        # The messages, their order in the inboxes, and the communication graph.
         self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
 
     def rebind(self, places: _core.Keys, gone: I64) -> None:
@@ -44,11 +41,6 @@ class Mailbox:
 
         Also returns the number of these messages, and the number of messages that need a second
         step: a home rank must forward them, or restoring them may fail.
-
-        Raises
-        ------
-        UnknownKeyError
-            A target does not exist, as far as this rank knows.
         """
         self.mail.open()
         if not self.mail.n_sent:
@@ -101,8 +93,7 @@ class Mailbox:
     def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
         """Restore the messages for objects of this rank, and pack the others for their ranks.
 
-        asks: True: some ranks may have sent messages to home ranks, because they did not know where
-        the targets are.  If this rank is the home rank of a target, it answers where the target is.
+        asks: whether this rank, as the home rank of targets, must answer where these are.
         """
         mail, ends = self.mail, [self.mail.n_coming]
         for _, (rows, *packed) in received:

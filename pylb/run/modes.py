@@ -29,20 +29,14 @@ Prices = tuple[float, float, float, float]
 
 
 class MeasuringMode:
-    """Mode "off", which only measures; the base of the other modes.
-
-    Attributes
-    ----------
-    due : bool
-        Whether an LB step is postponed to the start of the next loop.
-    """
+    """Mode "off", which only measures; the base of the other modes."""
 
     balances = False  # whether this mode moves objects
     decides = False  # whether this mode makes decisions
 
     def __init__(self, state: RunState) -> None:
         self._state = state
-        self.due = False
+        self.due = False  # whether an LB step is postponed to the start of the next loop
 
     @property
     def history(self) -> History:
@@ -56,10 +50,7 @@ class MeasuringMode:
 
     @property
     def would_save(self) -> float:
-        """In shadow mode: by how many seconds LB steps would have shortened the iterations.
-
-        Their cost is not subtracted.  nan in the other modes.
-        """
+        """In shadow mode: seconds that LB steps would have saved, without their cost; else nan."""
         return math.nan
 
     def shadow_figures(self) -> IterationLog:
@@ -70,10 +61,7 @@ class MeasuringMode:
     # ---- at the start of a loop ----------------------------------------------------------------
 
     def start(self, n: int | None) -> None:
-        """Begin a loop of n iterations, after all ranks know the objects.  Collective.
-
-        n is None if the number of iterations is not known.
-        """
+        """Begin a loop of n iterations (None: unknown); all ranks know the objects.  Collective."""
         state, core = self._state, self._state.decider.core
         state.options.facts.start(state.done)
         if state.done == 0 and self.balances and state.decider.settings.selects:
@@ -81,8 +69,8 @@ class MeasuringMode:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
-        # The decider counts the remaining iterations in the first loop only: a program with a
-        # second loop may have any number of loops.
+        # The number of remaining iterations is known in the first loop only: after a second loop,
+        # the program can begin a third one.
         (cost, moving), pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, cost, *self._prices(), pace, moving))
         core.expect(n if state.done == 0 else None, cost, moving)
@@ -116,20 +104,14 @@ class MeasuringMode:
         return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
 
     def all_prices(self) -> Prices:
-        """Return the four costs of `_prices`, the same on all ranks.  Collective.
-
-        Costs that are not known yet are measured.
-        """
+        """Return the costs of `_prices`, equal on all ranks; measure unknown ones.  Collective."""
         state, handling = self._state, self._state.objects.sizes.handling
         rest = state.step().rehearse()
         most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:
-        """Return the loops; if there was no LB step, first measure what one costs.  Collective.
-
-        With a lag, nothing is measured.
-        """
+        """Return the loops; if there was no LB step and no lag, measure the costs.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_balancings or self._state.options.lag:
             return loops
@@ -152,10 +134,7 @@ class MeasuringMode:
         """Write the saving of the most recent LB step so far to its receipt.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
-        """In shadow mode: make the decisions that are still pending.  Collective.
-
-        is_over: the loop has ended.
-        """
+        """In shadow mode: make the pending decisions; is_over: the loop has ended.  Collective."""
 
     def _report_switching(self, was_off: bool) -> None:
         """Log on rank 0 if the decider has just switched LB steps off, or on again."""

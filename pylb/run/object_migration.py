@@ -1,7 +1,7 @@
 """Move objects to other ranks: pack, announce, allocate, send, restore.
 
-After each of these parts, all ranks agree that it has succeeded.  The objects stay where they are
-until the last agreement.  So an earlier error is raised on all ranks, and no object is lost.
+All ranks agree that packing, allocating and restoring have succeeded.  Until the last agreement,
+the objects stay where they are.  So all ranks raise an earlier error, and no object is lost.
 """
 
 from __future__ import annotations
@@ -30,12 +30,7 @@ def migrate(
 ) -> int:
     """Send each leaving object directly to its new rank; return the bytes sent.  Collective.
 
-    speed: speeds of the ranks, for converting estimates; None: all are equally fast.
-
-    Raises
-    ------
-    SerializationError, MemoryError, ...
-        One rank has failed; all ranks raise its error, and nothing has moved.
+    If one rank fails, all ranks raise its error, and nothing has moved.
     """
     sends: Sends = []
     objects.store.properties.given.pop("was", None)
@@ -89,7 +84,7 @@ def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Send
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
-    """Pack objects as buffers: two numbers of buffers, then properties, values and messages."""
+    """Return buffers: the numbers of the next two kinds, then properties, values, messages."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(

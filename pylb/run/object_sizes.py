@@ -17,16 +17,12 @@ class SizeEstimator:
 
     Some objects of each type, evenly spaced in order of keys, are packed; the other objects of the
     type that have no given size get the mean size.
-
-    Attributes
-    ----------
-    refused : (int, Exception) or None
-        Key of an object that cannot be packed, and why.
     """
 
     def __init__(self) -> None:
         self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
         self._seconds, self._packed = 0.0, 0
+        # Key of an object that cannot be packed, and why.
         self.refused: tuple[int, Exception] | None = None
 
     @property

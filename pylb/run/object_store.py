@@ -16,20 +16,16 @@ HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterat
 Ints = NDArray[np.integer[Any]]
 NO_KEYS: I64 = np.zeros(0, np.int64)
 
-# Properties of an object, with their defaults.  nbytes: bytes that a migration sends, 0: not known;
-# memory: bytes that the object occupies, -1: not given; work: the user's estimate in any unit, 0:
-# not given; coords: its position, nan: not given; home: the rank where it was added (not the home
-# rank of the directory); birth: a number that differs between two objects that had the same key at
-# different times; was: the rank from which the most recent LB step moved it, -1: none.
+# Properties of an object, with their types and defaults.
 PROPERTIES: dict[str, tuple[Any, Any]] = {
-    "nbytes": (np.int64, 0),
-    "memory": (np.int64, -1),
+    "nbytes": (np.int64, 0),  # bytes that a migration sends; 0: not known
+    "memory": (np.int64, -1),  # bytes that the object occupies; -1: not given
     "migratable": (np.bool_, True),
-    "work": (np.float64, 0.0),
-    "coords": (np.dtype((np.float64, (3,))), np.nan),
-    "home": (np.int32, 0),
-    "birth": (np.int64, 0),
-    "was": (np.int32, -1),
+    "work": (np.float64, 0.0),  # the user's estimate, in any unit; 0: not given
+    "coords": (np.dtype((np.float64, (3,))), np.nan),  # position; nan: not given
+    "home": (np.int32, 0),  # the rank where it was added (not its home rank in the directory)
+    "birth": (np.int64, 0),  # differs between objects that had the same key at different times
+    "was": (np.int32, -1),  # the rank from which the most recent LB step moved it; -1: none
 }
 OF_DATABASE = ("nbytes", "memory", "migratable", "work", "coords")
 FURTHER = ("coords", "work", "birth")  # recorded if any object has them
@@ -47,13 +43,7 @@ def key_of(key: Any, name: str = "key") -> int:
 
 
 class Properties:
-    """The properties of n objects.  A property without an array has its default for all objects.
-
-    Attributes
-    ----------
-    given : dict of (n,) ndarray
-        The existing arrays, by name of the property.
-    """
+    """The properties of n objects; a property without an array in `given` has its default."""
 
     def __init__(self, n: int, given: dict[str, NDArray[Any]]) -> None:
         self.n, self.given = n, given
@@ -76,7 +66,6 @@ class Properties:
             self.given[name] = array
 
     def take(self, index: Any) -> Properties:
-        """Return the properties of the objects with these indices."""
         given = {name: array[index] for name, array in self.given.items()}
         return Properties(len(index), given)
 
@@ -89,37 +78,19 @@ class Properties:
 
 
 class Items(NamedTuple):
-    """Some objects with their properties and estimates.
+    """Some objects with their properties and estimates."""
 
-    Attributes
-    ----------
-    keys : (k,) int64
-        Keys in any order.
-    values : list of k
-    properties : Properties
-    estimates : (4 or 9, k) float64
-        See `Store.estimates`.
-    """
-
-    keys: I64
+    keys: I64  # (k,), in any order
     values: list[Any]
     properties: Properties
-    estimates: F64
+    estimates: F64  # (4 or 9, k), see `Store`
 
 
 class LeavingObjects(NamedTuple):
-    """Which objects of this rank leave.
+    """Which objects of this rank leave."""
 
-    Attributes
-    ----------
-    places : (k,) int64
-        Indices of the leaving objects in the store, ascending.
-    to : (k,) int32
-        New rank of each.
-    """
-
-    places: I64
-    to: I32
+    places: I64  # (k,), indices of the leaving objects in the store, ascending
+    to: I32  # (k,), their new ranks
 
 
 class NewObjects:
@@ -144,7 +115,6 @@ class NewObjects:
         self._values.append(value)
 
     def update(self, key: int, given: dict[str, Any]) -> None:
-        """Change properties of one of these objects."""
         for name, one in given.items():
             self._given.setdefault(name, {})[self.keys.find(key)] = one
 
@@ -158,7 +128,6 @@ class NewObjects:
         return out
 
     def value(self, key: int) -> Any:
-        """Return one of the objects."""
         return self._values[self.keys.find(key)]
 
     def items(self, rows: int) -> Items:
@@ -213,11 +182,9 @@ class Store:
         return self.places.find(key)
 
     def items(self) -> Items:
-        """Return all objects."""
         return Items(self.keys, self.values, self.properties, self.estimates)
 
     def take(self, index: Any) -> Items:
-        """Return the objects with these indices."""
         values = _core.pick(self.values, index)
         return Items(
             self.keys[index], values, self.properties.take(index), self.estimates[:, index]

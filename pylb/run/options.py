@@ -104,7 +104,6 @@ def checked_count(n: Any, lag: float) -> int:
 
 
 def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raise DomainError unless `value` is one of the allowed values."""
     if value not in allowed:
         raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
 

@@ -14,13 +14,7 @@ from pylb.place.registry import Strategy, strategies
 
 
 def strategy_or_method(which: Any) -> Any:
-    """Make a strategy if `which` is a method of `pylb.partition`; otherwise return it unchanged.
-
-    Raises
-    ------
-    DomainError
-        The method cannot divide cells.
-    """
+    """Make a strategy if `which` is a method of `pylb.partition`; otherwise return `which`."""
     if not isinstance(which, str) or which in strategies() or which not in METHODS:
         return which
     takes = METHODS[which].takes

@@ -62,7 +62,6 @@ class PartnerSpeeds:
         self._speed = np.array([known[rank] for rank in sorted(known)])
 
     def __getitem__(self, rank: int | NDArray[np.integer]) -> F64:
-        """Return the speeds of these ranks."""
         out: F64 = self._speed[np.searchsorted(self._rank, rank)]
         return out
 

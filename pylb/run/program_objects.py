@@ -125,7 +125,7 @@ class ProgramObjects:
         return self._objects.remove(key)
 
     def _key_here(self, key: int) -> int:
-        """Check that the key is that of an object of this rank, and return it as an int."""
+        """Check that this rank has the object, and return its key as an int."""
         key = key_of(key)
         if not self._objects.has(key):
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
@@ -147,9 +147,9 @@ class ProgramObjects:
         """Return the rank where an object lives, if this rank knows it.
 
         A rank knows its own objects, those to which it has sent messages, and those for which it
-        has called `ranks_of`.  Migrations update this knowledge.  An LB step may delete what a rank
-        knows about an object if the rank has sent it no message since the previous LB step and has
-        not called `ranks_of` for it.
+        has called `ranks_of`.  Migrations update this knowledge.  In an LB step, a rank may forget
+        an object for which it has not called `ranks_of` if it has sent the object no message since
+        the previous LB step.
 
         Raises
         ------
@@ -218,9 +218,9 @@ class ProgramObjects:
     ) -> None:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
-        The receivers get what a `send` to each of `targets` in turn would give them: an object that
-        is named twice gets the data twice.  But the data are copied and packed only once, and each
-        rank with receivers gets them only once.  An LB step takes this into account: the cost of a
+        The receivers get the same messages as by a `send` to each of `targets`: an object that is
+        named twice gets the data twice.  But the data are copied and packed only once, and each
+        rank with receivers gets them only once.  LB steps take this into account: the cost of a
         multicast grows with the number of ranks that it reaches (`pylb.Multicasts`).
 
         Parameters
@@ -228,7 +228,7 @@ class ProgramObjects:
         targets : iterable of int
             Keys of the receivers; the source may be among them.  If empty, nothing is sent.
         data : object
-            As for `send`.  Each receiver gets a copy of its own.
+            As for `send`.  Each receiver gets a separate copy.
         copy : bool
             False: the receivers on a rank share the data, and the caller promises that neither
             sender nor receivers modify them.
@@ -243,8 +243,8 @@ class ProgramObjects:
         Notes
         -----
         If this rank does not know where a receiver is, it sends the data to the receiver's home,
-        the rank that always knows.  So a multicast to a new receiver may reach a rank twice; it is
-        still delivered once.
+        the rank that always knows.  Then the data can reach a rank twice; the receiver still gets
+        them once.
 
         Examples
         --------
@@ -316,19 +316,16 @@ def _position(coords: ArrayLike) -> F64:
 
 
 class NoMessages:
-    """Takes the place of `_core.Mail` if the Balancer has a lag: all calls raise an error."""
+    """Takes the place of `_core.Mail` if the Balancer has a lag: all calls raise StateError."""
 
     def __init__(self, lag: float) -> None:
         self._lag = lag
 
     def post(self, *_: Any) -> None:
-        """Raise StateError, because a Balancer with a lag sends no messages."""
         raise no_messages("send", self._lag)
 
     def multicast(self, *_: Any) -> None:
-        """Raise StateError, because a Balancer with a lag sends no messages."""
         raise no_messages("multicast", self._lag)
 
     def inbox(self, _: Any) -> None:
-        """Raise StateError, because a Balancer with a lag delivers no messages."""
         raise no_messages("inbox", self._lag)

@@ -37,12 +37,8 @@ class RankFacts:
     words : dict of str
         "given" or "auto" for each property that is given; the same on all ranks.
     background : float
-        Seconds of other work of this rank in an iteration; from a function: its most recent answer.
-
-    Raises
-    ------
-    DomainError
-        A value is out of its domain, or an array does not have one value for each rank.
+        Seconds per iteration of this rank's other work; if a function gives them, its most recent
+        answer.
     """
 
     def __init__(self, agreement: Agreement, **given: Any) -> None:
@@ -88,13 +84,8 @@ class RankFacts:
         """Return the properties of this rank after `done` iterations, by name.
 
         Collective if a property is given by a function or "auto".  All properties are then found
-        again for each new value of `done`.
-
-        Raises
-        ------
-        Exception
-            The user's function has failed on this rank.  The other ranks raise pylb's error of the
-            same class, or RemoteError if pylb has none.
+        again for each new value of `done`.  If the function of a rank fails, all ranks raise an
+        error (see `Agreement.step`).
         """
         if self._now is None or (self._later and self._asked_after != done):
             self._ask(done)
@@ -102,10 +93,7 @@ class RankFacts:
         return self._now
 
     def start(self, done: int) -> None:
-        """If `background` is a function, call all functions, at the start of a loop.  Collective.
-
-        Otherwise do nothing.
-        """
+        """When a loop starts: if `background` is a function, call all functions.  Collective."""
         if callable(self._given.get("background")):
             self._ask(done, starts=True)
 
@@ -127,10 +115,7 @@ class RankFacts:
         self._now, self._asked_after = out, done
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
-        """Return the ranks on this rank's node; empty: all ranks, or the strategy ignores nodes.
-
-        Collective.
-        """
+        """Return the ranks of this node; empty: all, or the strategy ignores nodes.  Collective."""
         if "nodes" not in strategy.looks_at:
             return np.zeros(0, np.int32)
         if self._near is None:
@@ -149,9 +134,9 @@ class RankFacts:
         return _checked(name, value()) if callable(value) else value
 
     def of_all(self, done: int) -> list[Answers]:
-        """Return, on rank 0, the properties of all ranks at each change since the previous call.
+        """On rank 0, return the properties of all ranks at each change since the previous call.
 
-        Elsewhere return [].  Collective.
+        The other ranks return [].  Collective.
         """
         self.own(done)
         new, self._answers = self._answers, []
@@ -201,7 +186,7 @@ def _refused(name: str, value: Any) -> DomainError:
 
 
 def learns(unlike: bool | None, speed: Any) -> bool | None:
-    """Return `unlike`; but False if the user gives `speed`, because pylb then learns no speeds."""
+    """Return whether to learn speeds: `unlike`, or False if the user gives `speed`."""
     if unlike and speed is not None:
         raise DomainError("unlike is True and speed is given: expected only one of them")
     return unlike if speed is None else False

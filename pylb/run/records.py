@@ -61,14 +61,7 @@ Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iteratio
 
 
 class LoadHistory:
-    """The loads of this rank's objects, for all iterations that rank 0 does not have yet.
-
-    Attributes
-    ----------
-    full : bool
-        Whether no further iteration is kept: the limit `KEEP` is reached, or `Records.stop` was
-        called.
-    """
+    """The loads of this rank's objects, for all iterations that rank 0 does not have yet."""
 
     def __init__(self, agreement: Agreement, objects: RecordedObjects) -> None:
         self._agreement, self._objects = agreement, objects
@@ -81,13 +74,14 @@ class LoadHistory:
         self._first = self._rows_from = 0  # first iteration of `_loads`, and of `_rows`
         self._kept = 0
         self._changed = False  # whether objects came or went since the last iteration
+        # Whether no more loads are kept: `KEEP` is reached, or `Records.stop` was called.
         self.full = False
 
     def change(self) -> None:
-        """End a part (`KeptLoads`): objects were added or removed after the previous iteration.
+        """End a part (`KeptLoads`), because a rank has added or removed objects.
 
-        This may have happened on any rank.  At the start of a loop, an empty part records the old
-        objects, because the decision after the previous iteration was made for them.
+        At the start of a loop, an empty part then lists the old objects, because the decision after
+        the previous iteration was about them.
         """
         starts = self._agreement.last_step[0] == Step.START
         kept = bool(self._loads)
@@ -107,7 +101,7 @@ class LoadHistory:
         self._changed = False
         if not self.full:
             seconds = self._objects.seconds
-            # Take the properties now: between loops, add() and remove() act at once.
+            # Take the properties now: between loops, add() and remove() take effect immediately.
             if not self._loads or self._version != self._objects.version:
                 self._facts, self._version = self._objects.facts(), self._objects.version
             self._more = self._objects.more
@@ -153,10 +147,9 @@ class LoadHistory:
         self._count_kept(sum(x.nbytes for x in (facts, edges, *more.values())))
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
-        """Return, on rank 0, the loads that all ranks have kept; elsewhere nothing.  Collective.
+        """On rank 0, return the kept loads, and the metrics of their iterations, (k, 8).
 
-        Returns stretches, which have the loads, and the metrics of their iterations, (k, 8).
-        forget: whether to delete the loads from the memory of all ranks.
+        Collective.  forget: whether all ranks delete the loads from their memory.
         """
         if self._loads:  # a part without loads is ended only by an LB step or the end of a loop
             self.cut()
@@ -234,9 +227,9 @@ class RecordWriter:
         )
 
     def save(self, records: Records, history: History, loops: list[Loop]) -> int:
-        """Write all to a temporary file and rename it.  Collective.
+        """Write the record to a temporary file and rename it.  Collective.
 
-        Returns the number of iterations in the file, on rank 0 (0 on the other ranks).
+        Rank 0 returns the number of iterations in the file; the other ranks return 0.
         """
         records.tell_ranks()
         kept = records.loads.gather(records.done, forget=False)
@@ -273,7 +266,7 @@ class RecordWriter:
 
 
 def _make_writer(records: Records, where: Any, **also: float) -> Any:
-    """Make a writer of HDF5 for a path or a file; also: further parameters to record."""
+    """Make an HDF5 writer for a path or a file; `also`: more parameters to record."""
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
@@ -294,44 +287,23 @@ def _append(
 
 
 class Records:
-    """Everything that a rank records of a run.
-
-    Attributes
-    ----------
-    figures : IterationLog
-        Metrics of each iteration, the same on every rank.
-    rank_loads : IterationLog
-        Load of this rank in each iteration, (n, 1).
-    loops : list of Loop
-    loads : LoadHistory
-        The loads for `save` and `report`.
-    keepers : list of LoadHistory
-        All histories of loads: `loads`, unless ``record=False``, and that of shadow mode.
-    writer : RecordWriter or None
-        Writer of the file, if it is extended during the run.
-    seconds : float
-        Time in the loops on this rank.
-    core_waits : CoreWaits
-    answers : list
-        On rank 0: see `run_record.RunFacts.answers`.
-    restored : bool
-        Whether the run goes on from a checkpoint.
-    """
+    """Everything that a rank records of a run."""
 
     def __init__(self, agreement: Agreement, objects: RecordedObjects, options: Options) -> None:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
-        self.figures = IterationLog()
-        self.rank_loads = IterationLog(1)
+        self.figures = IterationLog()  # metrics of each iteration, the same on every rank
+        self.rank_loads = IterationLog(1)  # load of this rank in each iteration, (n, 1)
         self.loops: list[Loop] = []
-        self.loads = LoadHistory(agreement, objects)
+        self.loads = LoadHistory(agreement, objects)  # for `save` and `report`
+        # All histories of loads; shadow mode adds another one.
         self.keepers = [] if options.record is False else [self.loads]
-        in_memory = isinstance(options.record, bool)
+        in_memory = isinstance(options.record, bool)  # else a file is extended during the run
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
-        self.seconds = 0.0
+        self.seconds = 0.0  # time in the loops on this rank
         self.core_waits = CoreWaits()
         self._facts = options.facts
-        self.answers: list[Answers] = []
-        self.restored = False
+        self.answers: list[Answers] = []  # on rank 0
+        self.restored = False  # whether the run goes on from a checkpoint
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
     @property
@@ -371,9 +343,9 @@ class Records:
         self.restored = True
 
     def begin(self, loop: Loop) -> None:
-        """Add a loop; if loads are no longer kept, drop the previous loop unless it has kept loads.
+        """Add a loop.  If no more loads are kept, drop the previous loop unless it has loads.
 
-        So the list stays short in a run of very many loops.
+        The list then stays short in a run of very many loops.
         """
         beyond = all(history.full for history in self.keepers)
         if self.loops and beyond and self.loops[-1].first >= self.loads.until:

@@ -19,13 +19,7 @@ from pylb.run.local_objects import LocalObjects
 
 
 class ReplayedDecider(Decider):
-    """Repeats the LB steps of a record: the same iterations, the same placements.
-
-    Raises
-    ------
-    DomainError
-        The recorded run has a different number of ranks.
-    """
+    """Repeats the LB steps of a record: the same iterations, the same placements."""
 
     def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
         self.run = h5.read(path)
@@ -69,14 +63,8 @@ class ReplayedDecider(Decider):
     def check_objects(self, iteration: int, objects: LocalObjects, ranks: bool) -> None:
         """Check that the recorded run had this rank's objects in that iteration.
 
-        ranks=True: also check that each object was on this rank.  ranks=False: an LB step will now
-        move the objects to their recorded ranks; check only that the objects that may not migrate
-        were on this rank.
-
-        Raises
-        ------
-        DomainError
-            The objects differ: the record is that of another program.
+        ranks=True: also check that each object was on this rank.  ranks=False: check this only for
+        objects that may not migrate, because an LB step now moves the other objects.
         """
         if iteration >= self.run.n_iterations:
             return

@@ -37,9 +37,9 @@ class Iterations(NamedTuple):
     max_over_mean : (n,) float64
         max / mean; 1 means perfect balance, or no load.
     idle : (n,) float64
-        Idle seconds, mean over the ranks: the wait at the end of the previous iteration, and in
-        `exchange`; with a lag, the time between two calls of `at_sync` in which no object was
-        timed.  For an `Advisor`: the time of the step minus the rank's load.
+        Idle seconds, mean over the ranks.  `Balancer`: the wait at the end of the previous
+        iteration, and in `exchange`; with a lag, the time between two calls of `at_sync` in which
+        no object was timed.  `Advisor`: the time of the step minus the rank's load.
     utilization : (n,) float64
         The lowest load / (load + idle) of a rank (Menon 2012, 3.4.3; its eq. 3.2 prints the
         fraction of idle time under this name).
@@ -76,12 +76,10 @@ class Iterations(NamedTuple):
 
     @property
     def idle_mean(self) -> F64:
-        """Mean seconds that a rank waits for the most loaded one: max - mean."""
         return self.max - self.mean
 
     @property
     def idle_max(self) -> F64:
-        """Longest time that a rank waits for the most loaded one, in seconds: max - min."""
         return self.max - self.min
 
     @classmethod
@@ -108,7 +106,7 @@ class Report:
     iteration_seconds : float
         Sum of the times of the iterations.
     mean_max_over_mean : float
-        Sum of the maxima of all iterations, divided by the sum of their means.
+        Sum of the largest loads of all iterations, divided by the sum of the mean loads.
     idle_mean, idle_max : float
         Seconds that a rank waited for the most loaded one, summed over all iterations: mean over
         the ranks, and longest wait (Dasgupta 2013, eq. 1 and 2).
@@ -120,7 +118,7 @@ class Report:
     waited : float
         Seconds that this rank waited for a core because other processes had it.
     stolen : float
-        Fraction of the time of the cores of this rank's host that other virtual machines used.
+        Fraction of the core time of this rank's host that other virtual machines used.
     cores : str
         E.g. "4 ranks share 2 cores"; empty if there is a core for each rank.
     would_save : float

@@ -162,8 +162,8 @@ def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
 def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) -> F64:
     """Check and return the estimates of a file.
 
-    same: True: the number of ranks has not changed.  False: it has, so the estimates that use only
-    iterations on the present rank are set to 0.
+    same: whether the number of ranks is the same.  If not, the estimates that use only iterations
+    on the present rank become 0.
     """
     keys, flat = found["key"], found["estimates"]
     columns = [found[c] for c in ("window", *SAVED)]

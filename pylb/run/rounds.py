@@ -39,21 +39,12 @@ class RankTimes(NamedTuple):
 
 
 class PlacedInRounds(NamedTuple):
-    """The result of a placement in rounds on one rank.
+    """The result of a placement in rounds on one rank."""
 
-    Attributes
-    ----------
-    rank : (n,) int32
-        New rank of each object of this rank.
-    before, after : RankTimes
-    memory_full : float
-        The largest fraction of its memory limit that a rank holds; nan without limits.
-    """
-
-    rank: I32
+    rank: I32  # (n,), new rank of each object of this rank
     before: RankTimes
     after: RankTimes
-    memory_full: float
+    memory_full: float  # the largest fraction of its memory limit that a rank holds; nan: no limits
 
 
 def place_in_rounds(
@@ -71,13 +62,8 @@ def place_in_rounds(
 
     own: the given properties of this rank; near: the ranks on its node, see `RankFacts.near`;
     speed: the speed of this rank.  An agent knows only its own objects, the messages of other
-    agents, and the tally of all ranks.
-
-    Raises
-    ------
-    Exception
-        An agent has failed on this rank.  The other ranks raise pylb's error of the same class, or
-        RemoteError if pylb has none.
+    agents, and the tally of all ranks.  If an agent fails, all ranks raise an error (see
+    `Agreement.step`).
     """
     agent: Any = None
     received: Sends = []

@@ -42,10 +42,9 @@ class Division(NamedTuple):
     spread : float
         (longest - shortest) / shortest time of the ranks with rows.
     moved : int
-        Number of rows that moved to another rank.  It is 0 if no move was due (without a
-        `trigger`: if the spread was within the tolerance), if no other division was better by more
-        than the noise, or if the time of a rank was unusual only in this call, perhaps by a single
-        delay.
+        Number of rows that moved to another rank.  It is 0 if no move was due (without a `trigger`:
+        the spread was within the tolerance), if no other division was better by more than the
+        noise, or if a rank's time was unusual only in this call, e.g. because of one delay.
 
     Examples
     --------
@@ -65,10 +64,7 @@ class Division(NamedTuple):
 
 
 class _When:
-    """Decides when to move rows, by means of the decider of `Balancer`.
-
-    A call of `redistribute` counts as an iteration.
-    """
+    """Decides when to move rows: a `Decider`, whose iterations are the calls of `redistribute`."""
 
     def __init__(self, agreement: Agreement, trigger: TriggerLike) -> None:
         divided = replace(find(_as_divided), name="rows")

@@ -34,10 +34,7 @@ class RunState:
         return len(self.records.figures)
 
     def clock(self) -> str:
-        """Return the name of the clock that times objects.  Collective the first time.
-
-        With ``clock="auto"``, it depends on whether a quota limits only this rank (`Cores.clock`).
-        """
+        """Return the clock that times objects, see `Cores.clock`.  Collective the first time."""
         self.records.core_waits.begin(self.agreement)
         return self.records.core_waits.cores.clock(self.options.clock)
 
@@ -57,8 +54,5 @@ class RunState:
         return LBStep(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects)
 
     def network(self) -> Network:
-        """Return the cost of messages, given by the user or measured once.
-
-        Collective the first time.
-        """
+        """Return the cost of messages, given or measured.  Collective the first time."""
         return self.options.network or self.agreement.network()

@@ -46,8 +46,7 @@ class ShadowMode(MeasuringMode):
         super().__init__(state)
         self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 lacks
         state.records.keepers.append(self._loads)
-        # What the user sees, the same on all ranks: the metrics of the iterations and the receipts
-        # that the replay computes, as if its LB steps had taken place.
+        # The results for the user, the same on all ranks: metrics and receipts of the replay.
         self._figures, self._history = IterationLog(), History()
         # Rank 0 collects the replayed metrics here; `_share` sends them to all ranks.
         self._log = IterationLog()
@@ -112,7 +111,7 @@ class ShadowMode(MeasuringMode):
             self.catch_up(is_over=False)
 
     def catch_up(self, is_over: bool) -> None:
-        """Replay the iterations since the previous call.  is_over: the loop has ended."""
+        """Replay the iterations since the previous call."""
         self._catch_up()
         if is_over:
             self._in_loop = False

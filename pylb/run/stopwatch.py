@@ -35,7 +35,6 @@ class Block:
         self._watch.open = ""
 
     def add(self, seconds: float) -> None:
-        """Add seconds that the program has measured."""
         self.seconds += seconds
         self.used = True
 
@@ -46,20 +45,12 @@ class Block:
 
 
 class Stopwatch:
-    """Times the blocks of an advisor and its whole steps.
-
-    Attributes
-    ----------
-    work, move : Block
-        This rank's work in the step; the redistribution in an LB step.
-    open : str
-        Name of the block that is open, or empty.
-    """
+    """Times the blocks of an advisor and its whole steps."""
 
     def __init__(self, clock: str) -> None:
-        self.open = ""
-        self.work = Block(self, "timed", clock)
-        self.move = Block(self, "rebalancing", "wall")
+        self.open = ""  # name of the block that is open, or empty
+        self.work = Block(self, "timed", clock)  # this rank's work in the step
+        self.move = Block(self, "rebalancing", "wall")  # the redistribution in an LB step
         self._resumed = _core.clock()
 
     def check_closed(self, what: str) -> None:

@@ -18,13 +18,8 @@ def same_answer(
     Collective if the trigger is a user's function: ranks with different answers could wait for each
     other forever.  Built-in triggers need no check, because they answer the same on all ranks.
 
-    Raises
-    ------
-    DomainError
-        The answers differ.
-    Exception
-        The user's function has failed on this rank.  The other ranks raise pylb's error of the
-        same class, or RemoteError if pylb has none.
+    Raises DomainError on all ranks if the answers differ.  If a user's function fails, all ranks
+    raise an error (see `Agreement.step`).
     """
     if not given.trigger.foreign:
         return ask()

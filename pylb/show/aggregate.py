@@ -108,8 +108,7 @@ def picture(
 
 
 def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, I64]:
-    """Count the objects that moved between groups of neighbouring ranks, over all `flows`, which
-    are the `Migrations` of LB steps.
+    """Count the objects that moved between groups of neighbouring ranks in all `flows`.
 
     Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
     """

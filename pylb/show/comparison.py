@@ -44,7 +44,6 @@ class Spent(NamedTuple):
 
     @classmethod
     def of(cls, course: Course) -> Spent:
-        """Add up the iterations of a run."""
         mean, most = float(course.mean.sum()), float(course.max.sum())
         steps, whole = float(course.step_seconds.sum()), course.seconds
         return cls(mean, most - mean, whole - steps - most, steps, whole)
@@ -60,7 +59,6 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, course: Course) -> Counted:
-        """Count the iterations, LB steps and migrations of a run."""
         done = course.balancings
         return cls(
             course.n_iterations,

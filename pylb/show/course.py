@@ -24,43 +24,23 @@ from pylb.show.objects import Objects
 
 
 class Migrations(NamedTuple):
-    """The migrations of one LB step, added up for each of k pairs of ranks.
+    """The migrations of one LB step, added up for each of k pairs of ranks."""
 
-    Attributes
-    ----------
-    iteration : int
-        The iteration after which the LB step took place.
-    source, target : (k,) int32
-        The pairs of ranks.
-    objects, bytes : (k,) int64
-        Number of objects, and their bytes; 0 bytes if their sizes are not known.
-    """
-
-    iteration: int
-    source: I32
-    target: I32
-    objects: I64
-    bytes: I64
+    iteration: int  # the iteration after which the LB step took place
+    source: I32  # (k,) old rank
+    target: I32  # (k,) new rank
+    objects: I64  # (k,) number of objects
+    bytes: I64  # (k,) bytes of these objects; 0 if their sizes are not known
 
 
 class Heavy(NamedTuple):
-    """An object with a high load.
-
-    Attributes
-    ----------
-    seconds : float
-        Mean load per iteration.
-    iterations : int
-        Number of iterations in which the object existed.
-    rank : int
-        The rank on which the object was at the end.
-    """
+    """An object with a high load."""
 
     key: int
     name: str
-    seconds: float
-    iterations: int
-    rank: int
+    seconds: float  # mean load per iteration
+    iterations: int  # number of iterations in which the object existed
+    rank: int  # rank of the object in its last iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,20 +115,15 @@ class Course:
 
     @property
     def saved(self) -> F64:
-        """Seconds that LB steps have saved so far, minus their cost, after each iteration, (m,)."""
+        """See the function `saved`."""
         return saved(self.balancings, self.n_iterations)
 
 
 def saved(balancings: Iterable[Receipt], m: int) -> F64:
-    """Return the seconds that LB steps have saved so far, minus their cost, after each iteration.
+    """Return the seconds that LB steps have saved so far, minus their cost: (m,), by iteration.
 
-    The gain of an LB step is divided equally among the iterations of the cycle after it.  An LB
+    The gain of an LB step is divided equally among the iterations up to the next LB step.  An LB
     step whose gain is not known yet does not count.
-
-    Returns
-    -------
-    (m,) float64
-        Seconds.
     """
     out = np.zeros(m)
     for r in balancings:
@@ -170,13 +145,7 @@ def of(
     coords: Mapping[int, Any] | None = None,
     stem: str | None = None,
 ) -> Course:
-    """Make the course of a run; the arguments are those of `pylb.report`.
-
-    Raises
-    ------
-    DomainError
-        `run` is not a run, or has no complete iteration.
-    """
+    """Make the course of a run; arguments and errors are those of `pylb.report`."""
     if isinstance(run, Course):
         return run
     if isinstance(run, (str, os.PathLike)):
@@ -239,18 +208,12 @@ def of_stretches(
 ) -> Course:
     """Make the course of a run of `Balancer` from its stretches.
 
-    A `Stretch` has consecutive iterations in which no object migrated.
-
-    Parameters
-    ----------
-    times : (m, p) float64
-        Seconds of each rank in each iteration.
-    figures : three (m,) arrays
-        Time, mean and idle seconds of each iteration, see `Iterations`.
+    times: (m, p) seconds of each rank in each iteration.  figures: time, mean and idle seconds of
+    each iteration, three (m,) arrays, see `Iterations`.
     """
     # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
-    m = min(len(times), len(figures[0]))  # a truncated record may have more loads than `figures`
+    m = min(len(times), len(figures[0]))  # a truncated record can have more loads than `figures`
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
     # The wait at the end of an iteration is part of the `idle` of the next iteration.
     waited = np.append(idle[1:], 0.0)[:m]
@@ -314,10 +277,9 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 def _heaviest(
     keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
 ) -> list[Heavy]:
-    """Return the heaviest objects.
+    """Return the heaviest objects, each with the rank of its last entry.
 
-    The arrays have an entry for each object in each stretch (in a replay: in each phase).  The rank
-    returned for an object is that of its last entry.
+    The arrays have an entry for each object in each stretch (in a replay: in each phase).
     """
     known, which = np.unique(keys, return_inverse=True)
     total = np.bincount(which, seconds)

@@ -21,12 +21,6 @@ def of_coordinates(given: Mapping[int, Any], key: I64) -> F64:
     """Return positions in the plane, (n, 2), from the 1 to 3 coordinates of each key.
 
     Three coordinates are drawn in isometric projection.
-
-    Raises
-    ------
-    DomainError
-        A key is missing, coordinates are not 1 ... 3 finite numbers, or objects have different
-        numbers of coordinates.
     """
     missing = [k for k in key.tolist() if k not in given]
     if missing:

@@ -188,8 +188,7 @@ def terminal() -> int | None:
     """Return the width of the terminal to which standard error is connected, or None.
 
     An MPI launcher reads the standard error of its ranks through a pipe, and copies the text to its
-    own standard error.  So if the launcher runs on this host, the standard error of
-    the launcher is examined.
+    own standard error.  So this function looks at the standard error of a launcher on this host.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:
         return None
@@ -246,7 +245,6 @@ class _Bar:
         self._progress.start()
 
     def update(self, done: int, lb: LiveRun) -> None:
-        """Show that `done` iterations have ended."""
         self._progress.update(self._task, completed=done, said=_summary(lb))
 
     def close(self) -> None:

@@ -30,27 +30,16 @@ class Present(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objects:
-    """The objects of a run.
+    """The objects of a run."""
 
-    Attributes
-    ----------
-    key : (n,) int64
-    n_ranks, n_iterations : int
-    at : callable
-        ``at(iteration)`` returns the objects of an iteration, a `Present`.
-    edges : callable
-        ``edges(iteration)`` returns two arrays of indices: the pairs of objects that communicate.
-    """
-
-    key: I64
+    key: I64  # (n,)
     n_ranks: int
     n_iterations: int
-    at: Callable[[int], Present]
-    edges: Callable[[int], tuple[Any, Any]]
+    at: Callable[[int], Present]  # returns the objects of an iteration
+    edges: Callable[[int], tuple[Any, Any]]  # returns senders and receivers: indices in `key`
 
     @classmethod
     def of_replay(cls, run: Replay) -> Objects:
-        """Return the objects of a replay."""
         t = run.trace
 
         def at(i: int) -> Present:
@@ -150,7 +139,7 @@ class ObjectPicture:
         return {**out, "load": load[::step].tobytes()}
 
     def frames(self, wanted: Sequence[int]) -> list[dict[str, Any]]:
-        """Return the frames of some iterations, as many as a page may have.
+        """Return the frames of some iterations, as many as a page can have.
 
         Each `wanted` iteration and the iteration after it are preferred; the other frames are
         spread evenly.

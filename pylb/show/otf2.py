@@ -24,13 +24,6 @@ def write(course: Course, folder: str | os.PathLike[str]) -> Path:
     Regions of the archive are the iterations, the computing in them, and the LB steps.  Migrations
     are messages between ranks in an LB step, with the number of objects as an attribute.  max/mean
     is a metric of rank 0.
-
-    Raises
-    ------
-    DomainError
-        `folder` is a file, or a folder that is not empty.
-    MissingPartError
-        otf2 is absent.
     """
     library = optional.require("otf2")
     from otf2 import writer
@@ -68,14 +61,12 @@ class _Archive:
 
     @staticmethod
     def _communicator(library: Any, define: Any, locations: list[Any]) -> Any:
-        """Define a communicator of all ranks."""
         groups = library.GroupType.COMM_LOCATIONS, library.GroupType.COMM_GROUP
         mpi: Any = {"paradigm": library.Paradigm.MPI, "members": tuple(locations)}
         whole = [define.group("all ranks", group_type=kind, **mpi) for kind in groups]
         return define.comm("all ranks", whole[1])
 
     def write(self) -> None:
-        """Write all events."""
         course = self._course
         begins = timeline.begins(course)
         steps = {r.iteration: r for r in course.balancings}

@@ -1,9 +1,8 @@
 """The report: one HTML page that needs no network and can be sent to a colleague.
 
-For safety, texts of the run are in the page only as JSON, and the script shows them only as text; a
-policy in the page forbids everything except its own script, its style and embedded pictures.  The
-constants below limit the cells, receipts and arrows of a page, so that the page of a long run is
-not too large.
+For safety, texts of the run are in the page only as JSON, and the script shows them only as text.
+A policy in the page permits only the page's script and style, and embedded pictures.  The constants
+below limit the size of the page of a long run.
 """
 
 from __future__ import annotations
@@ -66,10 +65,7 @@ def html(course: Course) -> str:
 
 
 def framed(run: str, *scripts: str, also: str = "") -> str:
-    """Return a page with the JSON `run` and these scripts.
-
-    also: rules of the page's content security policy that are added to `POLICY`.
-    """
+    """Return a page with the JSON `run` and these scripts; also: rules to add to `POLICY`."""
     style = static("style.css")
     script = f'"use strict";\n{static(*SHARED, "report.js", *scripts)}'
     return FRAME.format(
@@ -95,7 +91,6 @@ def _hash(text: str) -> str:
 
 
 def data(course: Course) -> dict[str, Any]:
-    """Return all data of the page."""
     shown = _chosen(course)
     step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
     by_iteration = {m.iteration: m for m in course.moves}

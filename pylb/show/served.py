@@ -3,7 +3,7 @@
 The server is only for this host.  Its address contains a secret, so that other users of the host
 cannot read the run.  The file is read only while a browser asks for it, and less often if reading
 takes long.  If possible, the server runs with the policy SCHED_IDLE: it uses free time of the
-cores, and takes almost none from the ranks (its weight is 3, that of other processes 1024).
+cores, and takes almost no time from the ranks (its weight is 3, that of a rank 1024).
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ class RunFile:
     def __init__(self, path: str | os.PathLike[str], interval: float, share: float) -> None:
         self._path, self._interval, self._share = Path(path), interval, share
         self._lock = threading.Lock()
-        self._due = 0.0  # time from which the file may be read again
+        self._due = 0.0  # earliest time of the next reading
         self._tried = ""  # the state of the file when it was most recently read
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
     def news(self, seen: str) -> dict[str, Any]:
-        """Return the data for a page.
+        """Return the data for a page; only "said" and "seen" if the page shows this state already.
 
-        seen: the state of the file that the page shows already.  If the file has not changed since,
-        the data are only `seen` and the line that describes the run.
+        seen: the state of the file that the page shows.
         """
         with self._lock:
             if time.monotonic() >= self._due:
@@ -77,7 +76,7 @@ class RunFile:
 
 
 def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Say whether receipts are missing in `new`, because the file was being written."""
+    """Say whether `new` lacks receipts of `old`, because the file was being written."""
     goes_on = "picture" in old and new["picture"]["n_iterations"] >= old["picture"]["n_iterations"]
     return bool(goes_on and new["decisions_in_all"] < old["decisions_in_all"])
 
@@ -97,24 +96,7 @@ def step_back() -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """A server of one run on this host.
-
-    Parameters
-    ----------
-    path : path
-        The file that the program writes.
-    port : int
-        Port; 0: any free port.
-    interval : float
-        Smallest number of seconds between two readings of the file.
-    share : float
-        Fraction of a core's time that reading may take.
-
-    Raises
-    ------
-    DomainError
-        The server cannot use the port, e.g. because it is not free.
-    """
+    """A server of one run on this host; port 0: any free port; interval, share: see `RunFile`."""
 
     daemon_threads = True
     allow_reuse_address = False
@@ -152,7 +134,6 @@ class _Answer(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        """Send the page, or the data of the run."""
         asked = urlsplit(self.path)
         _, token, *name = asked.path.split("/")
         host = self.headers.get("Host", "").rpartition(":")[0]
@@ -174,4 +155,4 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing, since requests would fill the user's terminal."""
+        """Print nothing, because requests would fill the user's terminal."""

@@ -36,13 +36,7 @@ class ExplorerSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
-        """Read the settings that a browser sends; missing ones get their defaults.
-
-        Raises
-        ------
-        DomainError
-            A name is unknown, or a value has the wrong type.
-        """
+        """Read the settings that a browser sends; missing ones get their defaults."""
         known = {f.name: f.type for f in dataclasses.fields(cls)}
         if not isinstance(given, Mapping):
             raise DomainError(f"settings are {given!r}: expected a value for each name")
@@ -57,13 +51,7 @@ class ExplorerSettings:
         return cls(**out)
 
     def replay(self, trace: Trace) -> Replay:
-        """Replay the run with these settings.
-
-        Raises
-        ------
-        DomainError, UnknownStrategyError, UnknownTriggerError
-            A setting is out of its domain, or the name of a strategy or trigger is unknown.
-        """
+        """Replay the run with these settings; its errors are those of `pylb.replay`."""
         run = self.on(trace)
         when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
         return replay(
@@ -101,14 +89,9 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
 def on_ranks(trace: Trace, n_ranks: int) -> Trace:
     """Place the same objects on another number of ranks.
 
-    The objects, in the order of the recorded ranks of their first tasks, are cut into equal parts,
-    one for each new rank; so neighbours stay neighbours.  In the result, no object migrates.  The
-    new ranks are equal: recorded speeds, background and memory limits are not used.
-
-    Raises
-    ------
-    DomainError
-        `n_ranks` is below 1, or above 2**20.
+    The objects are sorted by the recorded rank of their first task, and cut into equal parts, one
+    for each new rank; so neighbours stay neighbours.  In the result, no object migrates.  The new
+    ranks have equal speeds, no background load and no memory limits.
     """
     if not 1 <= n_ranks <= 2**20:
         raise DomainError(f"n_ranks is {n_ranks}: expected 1 ... {2**20}")
@@ -201,13 +184,7 @@ def decisions(run: Replay) -> list[dict[str, Any]]:
 
 
 def details(run: Replay, index: int) -> dict[str, Any]:
-    """Return details of decision number `index`: explanation, fitted lines, migrations.
-
-    Raises
-    ------
-    DomainError
-        There is no such decision.
-    """
+    """Return details of decision number `index`: explanation, fitted lines, migrations."""
     if not 0 <= index < len(run.decisions):
         raise DomainError(f"decision is {index}: expected 0 or more, below {len(run.decisions)}")
     found = run.decisions[index]

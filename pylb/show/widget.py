@@ -69,7 +69,6 @@ class Explorer(anywidget.AnyWidget):
 
     @property
     def recorded(self) -> Replay:
-        """The run with the recorded placement, under the same settings."""
         return self._as_recorded(ExplorerSettings.of(self.settings))
 
     def ask(self, asked: ExplorerSettings, number: int = 0) -> None:
@@ -93,7 +92,6 @@ class Explorer(anywidget.AnyWidget):
             }
 
     def _run_of(self, asked: ExplorerSettings) -> Trace:
-        """Return the run on the requested number of ranks."""
         n_ranks = asked.n_ranks or self.trace.n_ranks
         if n_ranks != self._on_ranks[0]:
             self._on_ranks = (n_ranks, asked.on(self.trace))

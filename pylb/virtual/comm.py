@@ -29,17 +29,12 @@ class Meeting(Ticket):
 
 
 class World:
-    """The data that the ranks of one communicator share.
-
-    Attributes
-    ----------
-    rounds : int
-        Number of rounds of a collective call: the depth of a binary tree of the ranks.
-    """
+    """The data that the ranks of one communicator share."""
 
     def __init__(self, scheduler: Scheduler, network: Network):
         self.scheduler, self.network = scheduler, network
         self.size = len(scheduler.ranks)
+        # Rounds of a collective call: the depth of a binary tree of the ranks.
         self.rounds = (self.size - 1).bit_length()
         self.meetings: dict[int, Meeting] = {}  # calls that not all ranks have reached
         self.sent: dict[tuple[int, int, int], deque[tuple[bytes, float]]] = {}
@@ -107,8 +102,8 @@ class World:
 class VirtualComm:
     """The communicator that `VirtualCluster` gives to each virtual rank.
 
-    It has mpi4py's methods for Python objects.  Messages are pickled, so the receiver
-    always gets a copy.  Sends do not wait for their receive.
+    It has mpi4py's methods for Python objects.  Messages are pickled, so the receiver always gets a
+    copy.  A send does not wait for the receive.
 
     Attributes
     ----------

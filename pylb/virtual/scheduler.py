@@ -29,62 +29,36 @@ class Ended(BaseException):
 
 
 class Ticket:
-    """An event for which ranks wait.
-
-    Attributes
-    ----------
-    at : mapping of int to float
-        After the event: the virtual time at which each rank can continue.
-    """
+    """An event for which ranks wait."""
 
     def __init__(self) -> None:
+        # After the event: the virtual time at which each rank can continue.
         self.at: Mapping[int, float] | None = None
         self.waiting: list[VirtualRank] = []
 
 
 class VirtualRank:
-    """One virtual rank.
-
-    Attributes
-    ----------
-    pace : float
-        Virtual seconds per second of the clock.
-    now : float
-        Virtual time of the rank when it most recently stopped running.
-    doing : str or callable
-        The call in which the rank waits.
-    result : object
-        Return value of the program on this rank.
-    """
+    """One virtual rank; pace: virtual seconds per second of the clock."""
 
     def __init__(self, number: int, pace: float):
         self.number, self.pace = number, pace
-        self.now = 0.0
+        self.now = 0.0  # virtual time when the rank most recently stopped running
         self.doing: Doing = ""
         self.ended = False
-        self.result: Any = None
+        self.result: Any = None  # return value of the program on this rank
         self.life: Any = None  # the greenlet that runs this rank
 
 
 class Scheduler:
-    """The scheduler, which decides which rank runs.
+    """Decides which rank runs.
 
-    Parameters
-    ----------
-    paces : list of float
-        Pace of each rank.
-    source : {"wall", "cpu", "none"}
-        The clock that drives virtual time.
-
-    Attributes
-    ----------
-    failure : BaseException or None
-        The first error of a rank, or a deadlock; it ends all ranks.
+    paces: one for each rank; source: the clock that drives virtual time, "wall", "cpu" or "none".
     """
 
     def __init__(self, paces: list[float], source: str):
         self.ranks = [VirtualRank(i, pace) for i, pace in enumerate(paces)]
         self.source = source
+        # The first error of a rank, or a deadlock; it ends all ranks.
         self.failure: BaseException | None = None
         self.ready = deque(self.ranks)
         self.running: VirtualRank | None = None

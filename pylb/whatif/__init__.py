@@ -1,8 +1,8 @@
 """Record any MPI program, and simulate it on another machine.
 
 In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `CriticalPath`,
-`Procedures`, `Suggestion`.  This package imports `model`, `comm`, `place` and `io`; only `show` and
-`cli` import this package.
+`Procedures`, `Suggestion`.  Imports `model`, `comm`, `place` and `io`; only `show` and `cli` import
+this package.
 """
 
 from pylb.whatif.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures

@@ -39,8 +39,8 @@ class CriticalPath:
         Seconds of the critical path in each procedure, without the procedures that it calls;
         ``""``: outside of all procedures.
     stretches : (k,) structured array
-        The segments of the path, from its beginning to its end; each is on one rank: ``rank``,
-        ``first`` and ``last`` operation, and length in nanoseconds, ``ns``.
+        The segments of the path, in order; each is on one rank: ``rank``, ``first`` and ``last``
+        operation, and length in nanoseconds, ``ns``.
 
     Examples
     --------
@@ -208,9 +208,9 @@ def procedures(
     message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
     in the procedure since its previous message.
 
-    With `source` or `target`, only messages from `source` to `target` move work: each one moves the
-    work since the previous such message.  Time that the source would have waited in any case then
-    does not count as a gain.  (The paper leaves this to future work.)
+    With `source` or `target`, only messages from `source` to `target` move work, each the work
+    since the previous one.  Time that the source would have waited in any case is then no gain.
+    (The paper leaves this to future work.)
 
     Parameters
     ----------

@@ -33,8 +33,8 @@ DEFAULTS: dict[str, Any] = {
     "polling": 0.0,
     "response": 0.0,
 }
-"""The values of `Target` that neither the call nor the recording gives.  The costs of a message are
-those within a machine; the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
+"""Values of `Target` for which neither the call nor the recording has one.  The costs of a message
+are those within a machine; the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
 
 MOST_PROCESSORS = 1 << 20
 MOST_NODES = 1 << 12  # limit of the number of nodes, unless there are more processors
@@ -74,8 +74,8 @@ class Target:
     quantum : float
         Time slice in seconds on a processor with several ranks; 0: infinitely short.
     waiting : {"block", "yield", "spin"}
-        How a rank that waits in MPI uses its processor.  ``"block"``: it sleeps, and runs at once
-        when its message arrives.  ``"yield"``: it lets other ranks run, and must wait for its turn.
+        How a rank that waits in MPI uses its processor.  ``"block"``: it sleeps, and runs as soon
+        as its message arrives.  ``"yield"``: it lets other ranks run, and must wait for its turn.
         ``"spin"``: it uses its time slices like a rank that computes.
     polling : float
         Cost of polling on a shared processor: processor seconds that a waiting rank uses per second
@@ -196,8 +196,8 @@ def whatif(
     """Predict the time of a recorded program under another placement.
 
     This is the process load balancing factor (Eom and Hollingsworth 1998): the recorded operations
-    are simulated on the target, where processes on one processor share it while they compute.
-    Values that are not given here come from the recording, or else from `DEFAULTS`.
+    are simulated on the target, where ranks that compute share their processor.  Values that are
+    not given here come from the recording, or else from `DEFAULTS`.
 
     Parameters
     ----------
@@ -459,7 +459,6 @@ def _warnings_of(
 
 
 def describe(op: Any) -> str:
-    """Describe one operation."""
     kind = OpKind(int(op["kind"]))
     if kind in (OpKind.SEND, OpKind.ISEND):
         return f"{kind.name} of {op['bytes']} bytes to rank {op['peer']}, tag {op['tag']}"

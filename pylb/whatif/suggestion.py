@@ -42,7 +42,7 @@ class Suggestion:
         The procedure that moves to the rank at the other end of its messages; None if a placement
         changes.
     reason : str
-        Why the changed run is faster, with numbers.
+        Why the changed run is faster.
 
     Examples
     --------
@@ -71,11 +71,15 @@ def suggest(
 ) -> list[Suggestion]:
     """Suggest placements and moves of procedures that make a recorded run faster.
 
-    The candidates are: placements by pylb's strategies (a rank is an object, its processor time the
-    load, its messages the edges); placements in which ranks of the busiest processor are moved or
-    swapped; and moves of each marked procedure to the rank at the other end of its messages.  Each
-    placement is simulated (`pylb.whatif`); for a procedure, `pylb.procedures` computes the critical
-    path.  Eom and Hollingsworth (1998) leave such a search to future work.
+    The candidates are:
+
+    - placements by pylb's strategies: a rank is an object, its processor time is the load, its
+      messages are the edges;
+    - placements in which ranks of the busiest processor are moved or swapped;
+    - moves of each marked procedure to the rank at the other end of its messages.
+
+    `pylb.whatif` simulates each placement; for a procedure, `pylb.procedures` computes the critical
+    path.  Eom and Hollingsworth (1998) leave this search to future work.
 
     Parameters
     ----------
@@ -130,8 +134,8 @@ class _Search:
     Attributes
     ----------
     tried : dict
-        By the bytes of each simulated placement: its prediction, and the words that tell how the
-        placement was found: the name of a strategy, or e.g. "step by step".
+        By the bytes of each simulated placement: its prediction, and how the placement was found:
+        the name of a strategy, "step by step" or "unchanged".
     now : Prediction
         The prediction of the present placement.
     """

@@ -15,15 +15,14 @@
  *   - (theta + U) / tau: the average of this cycle if it ended now, as in the example; this alone
  *     is the trigger boulmier;
  *   - the average of past cycles (older ones count less), times `past`: after a sudden rise of the
- *     imbalance the average of the present cycle alone may stay above u forever;
+ *     imbalance the average of this cycle alone may stay above u forever;
  *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut the
- *     cycle in two at the best moment.  After a sudden rise shortly after an LB step, boulmier
- *     would wait forever; with the cut, auto waits no longer than in the ski rental problem.  (If
- *     u grows linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then there is
- *     no LB step before tau = sqrt(2 theta / m) if cut >= 1.5.)
+ *     cycle in two at the best moment: if the imbalance rises suddenly soon after an LB step,
+ *     boulmier waits forever, and auto no longer than in the ski rental problem.  (If u grows
+ *     linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then there is no LB
+ *     step before tau = sqrt(2 theta / m) if cut >= 1.5.)
  *
- * The rate is not compared with u itself, but with the imbalance that is expected to persist: the
- * lower of
+ * The rate is compared with the imbalance that is expected to persist: the lower of
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
  *     spikes;
  *   - the mean u of the last patience * theta / u iterations, also extrapolated: an LB step needs
@@ -32,12 +31,11 @@
  * times the share of earlier imbalances that has persisted.
  *
  * That share comes from LB steps that auto imagines.  u has two parts: e, which an LB step can
- * remove, and a rest.  The rest is the median u of the first three iterations after an LB step, or
- * less if three later iterations in a row were below it; the strategy's prediction is not used. An
- * LB step at moment t of a cycle would have gained e(t + j) - |e(t + j) - e(t)| in iteration t +
- * j: this is e(t) if the imbalance stayed or rose, and less if it went back by itself (noise,
- * periodic programs).  The share is the ratio of this gain to e(t).  It is averaged for horizons
- * of 4, 8, ... iterations, and older cycles count less.
+ * remove, and what it leaves: the median u of the first three iterations after an LB step, or less
+ * if three later iterations in a row were below it.  An LB step at moment t of a cycle would have
+ * gained e(t + j) - |e(t + j) - e(t)| in iteration t + j: this is e(t) if the imbalance stayed or
+ * rose, and less if it went back by itself (noise, periodic programs).  The share is the ratio of
+ * this gain to e(t), averaged for horizons of 4, 8, ... iterations; older cycles count less.
  *
  * Finally, the gain over the remaining iterations must exceed theta; before the first LB step it
  * must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
@@ -50,8 +48,7 @@
  * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the steady
  * part of the imbalance (the lowest so far, without spikes) counts as one that no LB step can
  * remove.  But when this part has cost the time that plb_trigger_trial allows, a first LB step is
- * tried, as in the ski rental problem.  A small imbalance may belong to the program itself, so it
- * counts in proportion to its size.
+ * tried.  A small imbalance may belong to the program, so it counts in proportion to its size.
  *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
@@ -65,7 +62,7 @@
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
 enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
-static const double FADE = 0.8; /* weight of a cycle relative to the cycle after it */
+static const double FADE = 0.8; /* weight of a cycle relative to the next one */
 /* auto rebalances at once if the next iteration alone would repay this many LB steps. */
 static const double AT_ONCE = 2.0;
 /* If the mean load changes by more than this factor, the program is still starting up. */
@@ -76,30 +73,24 @@ static const double DRIFT = 0.41;
 
 typedef struct state {
     double sum[RING];    /* U from the start of the cycle to its n-th iteration, at n % RING */
-    double level[RING];  /* the lowest u of iterations n - 2 ... n, which leaves out spikes, at n %
-                            RING */
+    double level[RING];  /* the lowest u of iterations n - 2 ... n, without spikes, at n % RING */
     double u[FIRST];     /* the last three u, at n % FIRST */
     double first[FIRST]; /* the first three u of the cycle */
     double residual;     /* max/mean that the last LB step left */
     double promised;     /* max/mean that the last LB step predicted */
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
-    double rate;         /* the last result of best_rate: lowest average cost per iteration */
+    double rate;         /* the last result of best_rate */
     double steady;       /* the smallest `level` since the last LB step */
-    /* seconds that imagined LB steps would have gained in each horizon (replay): gained: in fact;
-     * hoped: if the imbalance had persisted */
-    double hoped[HORIZONS], gained[HORIZONS];
-    double young[2]; /* weighted sums of u in the first, and in the second, iteration after LB
-                        steps */
-    double ages[2];  /* sums of the weights in `young`; an LB step weighs half as much as the one
-                        after it */
-    double paid, iterations; /* sums of theta + U and of tau over past cycles; older cycles count
-                                less */
-    int64_t lb_steps, seen;  /* number of LB steps, and of iterations, since the start */
-    int at_once;             /* how many LB steps in a row came after a cycle of one iteration */
+    double hoped[HORIZONS], gained[HORIZONS]; /* possible, actual gain of imagined LB steps, s */
+    double young[2]; /* weighted sums of u in the first and second iteration after LB steps */
+    double ages[2];  /* sums of these weights; an LB step weighs half as much as the next one */
+    double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */
+    int64_t lb_steps, seen;  /* numbers since the start */
+    int at_once;             /* LB steps in a row, each after a cycle of one iteration */
 } state_t;
 
-/* Index of the n-th iteration in a ring; unsigned, so that it is one instruction. */
+/* unsigned, so that it is one instruction */
 static inline uint64_t place(int64_t n)
 {
     return (uint64_t)n % RING;
@@ -121,27 +112,25 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Return theta, the cost of an LB step; a guess if it is not known. */
 static double cost_of(const plb_trigger_t *self)
 {
     const state_t *s = self->state;
     return isnan(self->cost) ? plb_trigger_guess(self, self->params[GUESS]) * s->mean : self->cost;
 }
 
-/* Return parameter number `param`, times `unsure` while the cost of an LB step is not known. */
+/* The parameter, times `unsure` while the cost of an LB step is not known. */
 static double times(const plb_trigger_t *self, int param)
 {
     return self->params[param] * (isnan(self->cost) ? self->params[UNSURE] : 1.0);
 }
 
-/* Return e, the part of an imbalance u that an LB step can remove. */
+/* e, the part of an imbalance u that an LB step can remove. */
 static double excess(const state_t *s, double u)
 {
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before the first LB step, while its cost is unknown, assume that an LB step cannot remove the
- * steady part of the imbalance. */
+/* Before a first LB step of unknown cost, the steady part of the imbalance counts as residual. */
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
@@ -156,7 +145,7 @@ static double sum_of(const state_t *s, int64_t n, int64_t k)
     return s->sum[place(n)] - (k < n ? s->sum[place(n - k)] : 0.0);
 }
 
-/* Return by how much `level` has risen in the last k < n iterations. */
+/* By how much `level` has risen in the last k < n iterations. */
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
@@ -184,7 +173,6 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
     s->steady = n == 1 ? low : plb_lesser(s->steady, low);
-    /* measure the residual that the last LB step has left */
     if (s->lb_steps > 0 && o->mean > 0.0 && !self->misled) {
         const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
         s->residual =
@@ -192,10 +180,9 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     }
 }
 
-/* For each horizon of SHORTEST << i iterations, imagine an LB step at its start.  Add the seconds
- * that it would have gained to `gained`, and the seconds that it would have gained if the
- * imbalance had persisted to `hoped`.  Imbalances far below the rate do not count, because they
- * would not have led to an LB step. */
+/* Imagine an LB step at the start of each horizon of SHORTEST << i iterations, and add what it
+ * would have gained to `gained` and `hoped`.  Imbalances far below the rate do not count, because
+ * they would not have led to an LB step. */
 static void replay(state_t *s, int64_t n)
 {
     for (int i = 0; i < HORIZONS; i++) {
@@ -219,8 +206,7 @@ static void replay(state_t *s, int64_t n)
     }
 }
 
-/* The share of an excess e (seconds per iteration) that is expected to persist until its removal
- * has repaid theta. */
+/* The share of an excess e that is expected to persist until its removal has repaid theta. */
 static double share(const state_t *s, double e, double theta, double left, double trust)
 {
     const double horizon = plb_lesser(theta / e, left);
@@ -228,7 +214,6 @@ static double share(const state_t *s, double e, double theta, double left, doubl
     while (i + 1 < HORIZONS && (double)((int64_t)SHORTEST << i) < horizon) {
         i++;
     }
-    /* without evidence for this horizon, use a shorter one */
     while (i > 0 && s->hoped[i] <= 0.0) {
         i--;
     }
@@ -238,12 +223,12 @@ static double share(const state_t *s, double e, double theta, double left, doubl
                : 1.0;
 }
 
-/* The imbalance of the last three iterations without spikes, extrapolated along its trend.  Fewer
- * iterations count if waiting for three would cost more than an LB step. */
+/* The imbalance of the last three iterations without spikes, extrapolated along its trend; of
+ * fewer iterations if waiting for three would cost more than an LB step. */
 static double settled(const state_t *s, int64_t n, double theta)
 {
-    /* `level` is the lowest u of FIRST iterations, so it lags behind a growing u, except at the
-     * start of the cycle */
+    /* `level`, the lowest u of FIRST iterations, lags behind a growing u, except at the start of
+     * the cycle */
     const int64_t span = least(n - 1, TREND), lag = n - span < FIRST ? FIRST - (n - span) : 0;
     const double slope = span > lag ? rise(s, n, span) / (double)(span - lag) : 0.0;
     double out = s->u[n % FIRST];
@@ -271,13 +256,13 @@ static double expected(const plb_trigger_t *self, int64_t n, double left)
     return excess(s, stays) * share(s, e, theta, left, self->params[TRUST]);
 }
 
-/* The numbers of iterations ago at which best_rate tries to cut the cycle. */
+/* best_rate tries to cut the cycle this many iterations ago */
 static const int16_t CUTS[] = {1,   2,   3,   4,   5,   6,   7,   8,   10,  12,
                                15,  18,  22,  27,  33,  41,  51,  63,  78,  97,
                                121, 151, 188, 235, 293, 366, 457, 571, 713, 891};
 
-/* Whether a cut may pay: only if the iterations since the earliest possible cut have lost as much
- * as the cut costs in addition.  The factor 0.999 allows for rounding. */
+/* A cut may pay only if the iterations since the earliest possible cut have lost as much as the
+ * cut costs in addition.  The factor 0.999 allows for rounding. */
 static bool may_cut(const plb_trigger_t *self, int64_t n, double theta)
 {
     const state_t *s = self->state;
@@ -285,8 +270,7 @@ static bool may_cut(const plb_trigger_t *self, int64_t n, double theta)
     return all > 0.999 * (self->params[CUT] - 1.0) * theta;
 }
 
-/* The lowest average cost per iteration that can be reached, by the three estimates at the top of
- * this file. */
+/* The rate, by the three estimates at the top of this file. */
 static double best_rate(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -305,7 +289,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Whether to try an LB step against an imbalance that exists from the first iterations on. */
+/* Whether to try an LB step against an imbalance from the first iterations on. */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -329,9 +313,8 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
  *     second iterations.
  * After k cycles of one iteration in a row, the difference is divided by 2^k, because there was no
  * new second iteration.  If no cycle ever had a second iteration, the estimate is DRIFT times the
- * part of u that the last LB step did not predict; this may lead to one LB step only.  Returns
- * -INFINITY if nothing is known, and from the third iteration of a cycle on, when other criteria
- * decide. */
+ * part of u that the last LB step did not predict; this may lead to one LB step only.  -INFINITY:
+ * nothing is known, or from the third iteration of a cycle on, when other criteria decide. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -346,8 +329,7 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
     return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
 }
 
-/* Whether the program is still starting up, before the first LB step.  Then auto does not
- * rebalance (PLB_REASON_FEW). */
+/* Whether the program is still starting up: auto does not rebalance (PLB_REASON_FEW). */
 static bool starts_up(const state_t *s)
 {
     return s->lb_steps == 0 &&

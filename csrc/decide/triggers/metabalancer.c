@@ -31,18 +31,17 @@
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };
 enum { FIRST_RATIOS = 3, LINE = 10, SPREADS = 4 };
-/* When a period ends, the imbalance must have cost at least this fraction of an LB step. */
+/* the imbalance of a period must have cost at least this fraction of an LB step */
 static const double PAID = 0.5;
 
 typedef struct metabalancer {
     plb_period_t period;
-    double promised;            /* max/mean that the strategy predicted at the last LB step */
-    double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after the LB step */
+    double promised;            /* predicted max/mean of the last LB step */
+    double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after it */
     double sum_max, sum_mean;   /* seconds: sums since the last LB step */
-    int64_t n;                  /* observations since the last LB step */
-    int64_t beyond; /* number of iterations in a row, up to the last one, in which dynamic() gave
-                       a reason for an LB step */
-    bool tried;     /* true: there was an LB step */
+    int64_t n;                  /* observations since it */
+    int64_t beyond; /* iterations in a row, up to the last one, in which dynamic() gave a reason */
+    bool tried;     /* there was an LB step */
 } metabalancer_t;
 
 static void restart(metabalancer_t *s, double promised)
@@ -60,18 +59,16 @@ static void init(plb_trigger_t *self)
     restart(s, 1.0);
 }
 
-/* The residual from the first three max/mean.  It is the lower of two values: their median, which
- * a single disturbed iteration does not change, and their fitted line at the LB step, which growth
- * does not change. */
+/* The residual from three max/mean: the lower of their median, which one disturbed iteration does
+ * not change, and their fitted line at the LB step, which growth does not change. */
 static double left_over(const double *r)
 {
     const double at_zero = (r[0] + r[1] + r[2]) / 3.0 - (r[2] - r[0]);
     return fmin(plb_median3(r), at_zero);
 }
 
-/* Return the residual: before the first LB step it is 1; then it is the one that the strategy
- * predicted or, as soon as it can be measured, the larger of the predicted and the measured
- * one. */
+/* The residual: 1 before the first LB step; then the predicted one, or, as soon as it can be
+ * measured, the larger of the predicted and the measured one. */
 static double residual(const metabalancer_t *s)
 {
     return !s->tried || s->n < FIRST_RATIOS ? s->promised : fmax(s->promised, left_over(s->ratio));
@@ -87,8 +84,8 @@ static void count(metabalancer_t *s, const plb_observation_t *o)
     s->sum_mean += o->mean;
 }
 
-/* Whether the dynamic trigger fires at this iteration.  Called before the iteration is added to
- * the fitted lines, which give the expected loads. */
+/* The dynamic trigger.  Called before the iteration is added to the fitted lines, which give the
+ * expected loads. */
 static plb_reason_t dynamic(const plb_trigger_t *self, const metabalancer_t *s, double x,
                             const plb_observation_t *o, const plb_verdict_t *v)
 {
@@ -138,8 +135,7 @@ static plb_reason_t by_period(const plb_trigger_t *self, const plb_observation_t
                                                                              : PLB_REASON_EARLY;
 }
 
-/* Return the reason of the verdict, once there are enough iterations.  sudden: the answer of
- * dynamic(). */
+/* sudden: the answer of dynamic() */
 static plb_reason_t reason_of(const plb_trigger_t *self, const plb_observation_t *o,
                               plb_reason_t sudden, const plb_verdict_t *v)
 {

@@ -8,8 +8,8 @@
 enum { SPEEDUP, BATCH, N_PARAMS };
 
 typedef struct procassini {
-    double efficiency; /* sum of the mean/max that each LB step has predicted */
-    int64_t n;         /* number of LB steps */
+    double efficiency; /* sum of the predicted mean/max of the LB steps */
+    int64_t n;
 } procassini_t;
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

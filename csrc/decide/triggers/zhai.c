@@ -8,9 +8,9 @@
 enum { LAST = 3 };
 
 typedef struct zhai {
-    double time[LAST]; /* ring buffer of the last iteration times */
-    double reference;  /* seconds: sum (not mean) of the first iteration times after the LB step */
-    double loss;       /* seconds: the sum of (median - reference) since the LB step */
+    double time[LAST]; /* ring buffer */
+    double reference;  /* sum (not mean) of the first iteration times after the LB step */
+    double loss;       /* sum of (median - reference) since the LB step */
 } zhai_t;
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -5,9 +5,8 @@
 
 #include <mpi.h>
 
-/** Whether this process is alone in comm, and each of its threads may call MPI. If there are other
- * ranks, a signal must not end the wait for a call, because these ranks would then wait for this
- * one. */
+/** Whether this process is alone in comm, and each of its threads may call MPI.  Other ranks would
+ * wait for this one if a signal ended the wait for a call. */
 static inline bool plb_may_run_aside(MPI_Comm comm)
 {
     int size = 0, level = MPI_THREAD_SINGLE, runs = 0, over = 0;

@@ -7,13 +7,13 @@
 
 #include "base/err.h"
 
-/* The vertices of a rank and their edges.  The vertices have the numbers first ... first + n - 1
- * among all vertices.  The graph is symmetric and has no loops. */
+/* The vertices of a rank, with the numbers first ... first + n - 1 among all vertices, and their
+ * edges.  The graph is symmetric and has no loops. */
 typedef struct plb_dgraph {
     int32_t n, first;
-    const int32_t *start; /* [n + 1] where the edges of each vertex begin */
-    const int32_t *to;    /* [start[n]] neighbours, by their numbers among all vertices */
-    const int32_t *owner; /* [start[n]] ranks of these neighbours */
+    const int32_t *start; /* [n + 1] where each vertex's edges begin */
+    const int32_t *to;    /* [start[n]] numbers of the neighbours among all vertices */
+    const int32_t *owner; /* [start[n]] their ranks */
 } plb_dgraph_t;
 
 /** Colour the vertices by Zoltan_Color: color[n], from 0 on, differs from the colours of all
@@ -24,20 +24,20 @@ int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int
 /* The blocks of an order: block b has the columns first[b] ... first[b+1]-1; a parent block
  * separates its children. */
 typedef struct plb_blocks {
-    int32_t n;       /* number of blocks */
-    int32_t *first;  /* [n + 1] first column of each block */
-    int32_t *parent; /* [n] parent block; -1: none */
+    int32_t n;
+    int32_t *first;  /* [n + 1] */
+    int32_t *parent; /* [n]; -1: none */
 } plb_blocks_t;
 
 /** Order the vertices by PT-Scotch, on one rank by Scotch: perm[n] is the new number of each
- * vertex in a nested dissection of the whole graph, which has `total` vertices.  *blocks is set
- * on rank 0 only, and owns its arrays.  Collective, blocks. */
+ * vertex in a nested dissection of the whole graph of `total` vertices.  *blocks is set on rank 0
+ * only, and owns its arrays.  Collective, blocks. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
 
-/** Like plb_zoltan_color and plb_ptscotch_order; but if there is only one rank, a large call runs
- * in a thread of its own, so that a signal can end the wait (base/aside.h). left: number of
- * running calls whose callers were interrupted by a signal. */
+/** Like plb_zoltan_color and plb_ptscotch_order; but on a single rank, a large call runs in
+ * another thread, so that a signal can end the wait (base/aside.h).  left: number of running calls
+ * whose callers were interrupted. */
 int plb_dgraph_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      atomic_int *left, plb_err_t *err);
 int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,

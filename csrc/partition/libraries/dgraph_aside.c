@@ -1,5 +1,4 @@
-/* Colours or orders a graph on one rank in a separate thread, so that a signal can end the wait.
- */
+/* Colours or orders a graph on one rank in another thread, so that a signal can end the wait. */
 #include <string.h>
 
 #include "base/aside.h"
@@ -8,14 +7,13 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/dgraph.h"
 
-/* sum of the numbers of vertices and edges; below this, a call takes only some milliseconds */
-enum { SMALL = 4096 };
+enum { SMALL = 4096 }; /* vertices + edges; below this, a call takes some milliseconds */
 
 typedef struct asked {
     MPI_Comm comm;
-    plb_dgraph_t graph; /* a copy of the graph; its arrays are in `arrays` */
+    plb_dgraph_t graph; /* a copy; its arrays are in `arrays` */
     void *arrays;
-    int32_t number; /* argument of the call: distance, or total */
+    int32_t number; /* distance, or total */
     int32_t *out;
     plb_blocks_t blocks;
 } asked_t;

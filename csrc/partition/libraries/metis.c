@@ -1,4 +1,4 @@
-/* METIS 5: graphs; several weights of a vertex.  It takes no fixed vertices. */
+/* METIS 5: graphs; several weights of a vertex; no fixed vertices. */
 #include <metis.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,15 +11,13 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with integers of 32 bits is expected");
 
-/* METIS uses the process's rand().  Only one call runs at a time, so that the seed determines the
- * result. */
+/* METIS uses the process's rand(): one call at a time, so that the seed determines the result. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const struct {
     const char *name;
     int index;
-    const char *word[3]; /* words that stand for the values 0, 1, ...; none: the value is a
-                            number */
+    const char *word[3]; /* words for the values 0, 1, ...; none: the value is a number */
 } OPTIONS[] = {
     {"PTYPE", METIS_OPTION_PTYPE, {"rb", "kway"}},
     {"OBJTYPE", METIS_OPTION_OBJTYPE, {"cut", "vol"}},
@@ -65,10 +63,9 @@ static int set_option(idx_t *options, const char *name, const char *value, plb_e
 
 /* ---- output of METIS -------------------------------------------------------------------------
  *
- * A bisection may leave a half without vertices: if there are few vertices, if one is heavier than
- * a half, or if many have weight 0.  METIS then prints the lines in COMPLAINT and goes on; the
- * empty parts are filled later.  METIS prints to `stdout`.  So during a call, `stdout` is a stream
- * that drops these lines and passes on the output of other threads. */
+ * A bisection may leave a half without vertices, e.g. if vertices are few or have weight 0.  METIS
+ * then prints the lines in COMPLAINT to `stdout`, and goes on; the empty parts are filled later.
+ * So during a call, `stdout` is a stream that drops these lines and passes on other output. */
 #ifdef __GLIBC__ /* other C libraries need not have `stdout` as a variable */
 static FILE *real_stdout;
 
@@ -101,7 +98,7 @@ static ssize_t hand_on(void *cookie, const char *text, size_t n)
 
 static void mute(void)
 {
-    static FILE *filter; /* never closed, because another thread may be printing to it */
+    static FILE *filter; /* never closed: another thread may be printing to it */
     if (filter == NULL) {
         const cookie_io_functions_t how = {.write = hand_on};
         filter = fopencookie(NULL, "w", how);
@@ -135,9 +132,8 @@ static void unmute(void)
  *
  * During a call, METIS handles SIGTERM: it raises this signal itself after an error, and its
  * handler jumps back to METIS's caller.  In another thread, this jump would be undefined.  So if
- * another thread gets the signal, the handler from before the call handles it.
- */
-extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's own handler of signals */
+ * another thread gets the signal, the handler from before the call handles it. */
+extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's handler */
 
 static void (*before)(int);
 static _Thread_local bool inside;
@@ -147,7 +143,7 @@ static void direct(int number)
     if (inside) {
         gk_sigthrow(number);
     } else {
-        signal(number, before); /* METIS does the same at the end of its call */
+        signal(number, before); /* as METIS at the end of its call */
         raise(number);
     }
 }
@@ -158,8 +154,7 @@ static void (*present(void))(int)
     return sigaction(SIGTERM, NULL, &now) == 0 ? now.sa_handler : SIG_DFL;
 }
 
-/* Let `direct` handle SIGTERM instead of METIS's own handler.  Called by the thread that waits for
- * METIS. */
+/* Called by the thread that waits for METIS. */
 static void watch(void)
 {
     if (gk_sigthrow != NULL && present() == gk_sigthrow) {
@@ -173,7 +168,7 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_NUMBERING] = 0;
-    /* seed 0 would be the same as seed 1 */
+    /* to METIS, seed 0 is the same as seed 1 */
     options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX);
     const double thousandths = (in->imbalance - 1.0) * 1000.0;
     options[METIS_OPTION_UFACTOR] = thousandths < 1.0   ? 1
@@ -186,7 +181,7 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
     return ret;
 }
 
-/* Set target[n_parts * ncon], the shares as METIS takes them: for each weight, their sum is 1. */
+/* Set target[n_parts * ncon], the shares, whose sum is 1 for each weight. */
 static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
 {
     double total = 0.0;

@@ -1,4 +1,3 @@
-/* The libraries with the interface of partition/question.h, one small file each. */
 #pragma once
 
 #include "partition/question.h"
@@ -10,4 +9,4 @@
 
 extern const plb_partitioner_t plb_metis;
 extern const plb_partitioner_t plb_scotch;
-const plb_partitioner_t *plb_zoltan(void); /* call this after MPI has been initialised */
+const plb_partitioner_t *plb_zoltan(void); /* after MPI has been initialised */

@@ -17,7 +17,6 @@ static int failed(const char *what, plb_err_t *err)
     return PLB_FAIL(err, PLB_ERR_LIBRARY, "PT-Scotch: %s failed", what);
 }
 
-/* Gather the whole order on rank 0 to get its blocks. */
 static int gather_blocks(SCOTCH_Dgraph *graph, SCOTCH_Dordering *order, int32_t total,
                          plb_blocks_t *blocks, plb_err_t *err)
 {
@@ -71,7 +70,7 @@ int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *in, int32_t total, int
     }
     SCOTCH_stratInit(&strategy);
     SCOTCH_randomReset();
-    /* the cast is safe: the library does not write to these arrays */
+    /* the library does not write to these arrays */
     SCOTCH_Num *start = (SCOTCH_Num *)in->start;
     if (SCOTCH_dgraphBuild(&graph, 0, in->n, in->n, start, start + 1, NULL, NULL, start[in->n],
                            start[in->n], (SCOTCH_Num *)in->to, NULL, NULL) != 0) {

@@ -1,7 +1,5 @@
 /* Scotch 7: graphs, fixed vertices, remapping with a cost of leaving the present part.
- *
- * Each call has its own context: one thread, a seed, and no state that other calls share.
- */
+ * Each call has its own context: one thread, a seed, and no state that other calls share. */
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +16,7 @@ _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
 
 /* ---- messages: instead of libscotcherr, which prints them ----------------------------------- */
 
-/* The most recent message of Scotch on this thread. */
+/* the last message of Scotch on this thread */
 static _Thread_local char said[256];
 
 __attribute__((visibility("default"))) void SCOTCH_errorProg(const char *name)
@@ -38,7 +36,7 @@ SCOTCH_errorPrint(const char *format, ...)
 __attribute__((visibility("default"), format(printf, 1, 2))) void
 SCOTCH_errorPrintW(const char *format, ...)
 {
-    (void)format; /* only a warning: Scotch goes on */
+    (void)format; /* only a warning */
 }
 
 static int failed(const char *what, plb_err_t *err)
@@ -111,8 +109,8 @@ out:
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
-/* Set the old part of each vertex, and the cost of leaving it.  A vertex without an old part gets
- * part 0 at no cost: if it had -1, Scotch 7.0.3 would end with a segmentation fault. */
+/* A vertex without an old part gets part 0 at no cost: if it had -1, Scotch 7.0.3 would end with a
+ * segmentation fault. */
 static int copy_old(const plb_question_t *in, SCOTCH_Num **old, SCOTCH_Num **cost, plb_err_t *err)
 {
     PLB_PASS_NEW_EACH(in->n_vertices, *old, *cost);
@@ -166,9 +164,8 @@ static int set_context(SCOTCH_Context *context, int32_t seed, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Give fixed vertices weights of at least 1.  If all of them had weight 0, Scotch 7.0.3 would make
- * its table of their parts too small, and would then search for a free entry in an endless loop
- * (kgraphMapRbVfloMerge). */
+/* Give fixed vertices weights of at least 1: if all of them had weight 0, Scotch 7.0.3 would make
+ * its table of their parts too small, and search it in an endless loop (kgraphMapRbVfloMerge). */
 static int weigh_fixed(const plb_question_t *in, SCOTCH_Num **weight, plb_err_t *err)
 {
     int ret = PLB_OK;

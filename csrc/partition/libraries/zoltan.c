@@ -1,8 +1,5 @@
-/* Zoltan as one of the partitioners: for the vertices of this process alone, over
- * MPI_COMM_SELF.
- *
- * Even here Zoltan needs MPI; the import of the Python module has initialised MPI through mpi4py.
- * No messages are sent, and Zoltan's output is dropped. */
+/* Zoltan as one of the partitioners: for the vertices of this process, over MPI_COMM_SELF.  mpi4py
+ * has initialised MPI at the import of the Python module.  Zoltan's output is dropped. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +8,6 @@
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 
-/* Copy integers as doubles; NULL stays NULL. */
 static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
 {
     if (x != NULL) {
@@ -23,14 +19,14 @@ static int widen(const int32_t *x, int64_t n, double **out, plb_err_t *err)
     return PLB_OK;
 }
 
-enum { N_OWN = 7 }; /* number of parameters that follow from the question */
+enum { N_OWN = 7 }; /* parameters that follow from the question */
 
 typedef struct own_options {
     char imbalance[32], seed[32];
     const char **option;
 } own_options_t;
 
-/* List the parameters that follow from the question, then the parameters of the caller. */
+/* Those parameters, then the caller's. */
 static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
     const bool nets = in->net_start != NULL, edges = in->start != NULL;

@@ -7,12 +7,12 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/zoltan.h"
 
-enum { SMALL = 4096 }; /* number of objects; below this, a call takes only some milliseconds */
+enum { SMALL = 4096 }; /* objects; below this, a call takes some milliseconds */
 
 atomic_int plb_zoltan_left;
 
 typedef struct asked {
-    plb_zoltan_t in; /* a copy of the question; its arrays are in `arrays` */
+    plb_zoltan_t in; /* a copy; its arrays are in `arrays` */
     void *arrays;
     int32_t *part;
     int code;

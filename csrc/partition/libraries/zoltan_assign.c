@@ -1,4 +1,4 @@
-/* Finds the parts of many points or boxes at a time, from the cuts that Zoltan keeps. */
+/* Finds the parts of many points or boxes, from the cuts that Zoltan keeps. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
     return PLB_OK;
 }
 
-/* Sort by insertion, because a box meets few parts. */
+/* by insertion, because a box meets few parts */
 static void sort_few(int *x, int n)
 {
     for (int i = 1; i < n; i++) {
@@ -48,7 +48,7 @@ static int check_box(int64_t i, int32_t n_dims, const double *lo, const double *
     return PLB_OK;
 }
 
-/* Find met[*n]: the names of the parts that one box meets, ascending. */
+/* Find met[*n], the parts that a box meets, ascending. */
 static int one_box(struct Zoltan_Struct *zz, int32_t n_dims, const double *lo, const double *hi,
                    const int32_t *name, int *met, int *n)
 {

@@ -6,8 +6,7 @@
 
 #define PLACES 8
 
-/* The structures that are kept with a communicator.  In a call, all ranks of the communicator use
- * the structure with the same index. */
+/* In a call, all ranks of the communicator use the structure with the same index. */
 typedef struct places {
     plb_zoltan_kept_t *at[PLACES];
 } places_t;
@@ -24,8 +23,7 @@ static void destroy(plb_zoltan_kept_t *self)
     PLB_FREE(self->params, self);
 }
 
-/* MPI calls this when the communicator is freed.  Structures that a call still uses are left to
- * that call. */
+/* MPI calls this when the communicator is freed; a call that uses a structure destroys it. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -43,7 +41,6 @@ static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Return the structures of a communicator; NULL: there are none yet. */
 static places_t *places_of(MPI_Comm comm)
 {
     places_t *self = NULL;
@@ -90,9 +87,8 @@ static bool has_params(const plb_zoltan_kept_t *self, const char *params)
     return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
 }
 
-/* Choose the index of a structure: the first one with the same parameters; else the first index
- * without a structure; else that of a structure with other parameters.  Only indices with a bit in
- * `spare` count; -1: there is none. */
+/* The index of a structure in `spare`: one with the same parameters; else one without a structure;
+ * else one with other parameters; of several, the first.  -1: there is none. */
 static int choose(const places_t *self, int64_t spare, const char *params)
 {
     int best = -1, worth = 0;

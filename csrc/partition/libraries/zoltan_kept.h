@@ -1,6 +1,5 @@
 /* Zoltan structures that are kept with a communicator and reused by calls with the same
- * parameters, because creating one duplicates a communicator.
- */
+ * parameters, because creating one duplicates a communicator. */
 #pragma once
 
 #include <stdatomic.h>
@@ -9,15 +8,13 @@
 
 typedef struct plb_zoltan_kept {
     struct Zoltan_Struct *zz;
-    char *params;     /* parameters of the structure, as one text; NULL: none are set */
-    atomic_bool busy; /* true: a call uses the structure; false: the next call may take it */
-    bool stays; /* true: kept with its communicator for the next call; false: plb_zoltan_leave
-                   destroys it */
+    char *params;     /* as one text; NULL: none are set */
+    atomic_bool busy; /* a call uses the structure */
+    bool stays;       /* kept with its communicator; false: plb_zoltan_leave destroys it */
 } plb_zoltan_kept_t;
 
-/** Take a structure with these parameters.  If there is none, make a new one, whose `params` are
- * NULL.  The caller must give the structure back by plb_zoltan_leave.  spare: bit i is set if
- * structure i is unused on every rank (plb_zoltan_spare); with one rank, this argument is ignored.
- * Collective; a process must not make two calls at the same time. */
+/** Take a structure with these parameters, or a new one, whose `params` are NULL.  The caller must
+ * give it back by plb_zoltan_leave.  spare: bit i is set if structure i is unused on every rank
+ * (plb_zoltan_spare); ignored on a single rank.  Collective; not two calls at the same time. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);

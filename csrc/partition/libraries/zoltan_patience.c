@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Read PYLB_ABORT_AFTER, as pylb/comm/program_end.py does. */
+/* PYLB_ABORT_AFTER, as in pylb/comm/program_end.py */
 static double seconds(void)
 {
     const char *given = getenv("PYLB_ABORT_AFTER");

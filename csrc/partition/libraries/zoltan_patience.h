@@ -11,7 +11,7 @@
 
 typedef struct plb_patience {
     MPI_Comm comm;
-    FILE *file; /* where the error is printed */
+    FILE *file; /* for the error */
     const char *why;
     bool begun, over;
     pthread_t thread;
@@ -19,7 +19,7 @@ typedef struct plb_patience {
     pthread_cond_t end;
 } plb_patience_t;
 
-/** Call plb_patience_begin before the exchange with the other ranks, and plb_patience_end after
- * it.  why: the error of this rank; NULL: this rank has not failed, and no wait is limited. */
+/** Around the exchange with the other ranks.  why: the error of this rank; NULL: it has not
+ * failed, and no wait is limited. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);

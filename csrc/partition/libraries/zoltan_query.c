@@ -1,5 +1,4 @@
-/* Zoltan's callback functions.  Their argument `data` is the plb_zoltan_t whose arrays they read.
- */
+/* Zoltan's callbacks.  Their argument `data` is the plb_zoltan_t whose arrays they read. */
 #include <math.h>
 #include <string.h>
 
@@ -134,7 +133,7 @@ static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* Return the rank that has an object.  guess: the rank to try first. */
+/* guess: the rank to try first. */
 static int owner(const plb_zoltan_t *in, int64_t object, int guess)
 {
     if (in->dist[guess] <= object && object < in->dist[guess + 1]) {
@@ -182,7 +181,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 {
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
-    /* consecutive ids are copied together; usually all ids are consecutive */
+    /* copy consecutive ids together; usually all are */
     for (int i = 0, run; i < n; i += run) {
         for (run = 1; i + run < n && lid[i + run] == lid[i] + (ZOLTAN_ID_TYPE)run; run++) {
         }
@@ -192,7 +191,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* Register the callbacks, and remove those of an earlier call that are not needed now. */
+/* Also removes callbacks of an earlier call. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
 {
     void *data = (void *)in;

@@ -3,5 +3,5 @@
 
 #include "partition/libraries/zoltan.h"
 
-/** Register callbacks for everything that `in` has.  `in` must stay valid while zz is used. */
+/** Register callbacks for what `in` has; `in` must stay valid while zz is used. */
 void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in);

@@ -1,4 +1,3 @@
-/* A call of Zoltan: its parameters, its result, and its messages. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,14 +13,13 @@
 
 #define SEED "SEED"
 
-/* Only one call at a time: a process has only one stderr, and Zoltan has only one random stream.
- */
+/* One call at a time: a process has one stderr, and Zoltan has one random stream. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- messages of Zoltan --------------------------------------------------------------------- */
 
 static struct {
-    FILE *ear; /* created once and never closed, because another thread may still use it */
+    FILE *ear; /* never closed, because another thread may still use it */
     FILE *real;
     char *text;
     size_t n, room;
@@ -34,7 +32,7 @@ static ssize_t hear(void *cookie, const char *words, size_t n)
         const size_t room = 2 * (listener.n + n + 1);
         char *text = realloc(listener.text, room);
         if (text == NULL) {
-            return (ssize_t)n; /* no memory is left: drop the text */
+            return (ssize_t)n; /* out of memory: drop the text */
         }
         listener.text = text;
         listener.room = room;
@@ -78,7 +76,6 @@ out:
     return ret;
 }
 
-/* Append Zoltan's message to an error. */
 static int quoted(int ret, plb_err_t *err)
 {
     flockfile(listener.ear);
@@ -107,15 +104,14 @@ static int set_number(struct Zoltan_Struct *zz, const char *name, int value, plb
     return set_text(zz, name, text, err);
 }
 
-/* Set the parameters that follow from the arrays; then the caller's parameters, which may
- * override them. */
+/* Set the parameters that follow from the arrays; then the caller's, which may override them. */
 static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     const struct {
         const char *name;
         int value;
     } number[] = {
-        {"DEBUG_LEVEL", 0}, /* first, so that Zoltan does not print the other parameters */
+        {"DEBUG_LEVEL", 0}, /* first: Zoltan then does not print the others */
         {"NUM_GID_ENTRIES", 1},
         {"NUM_LID_ENTRIES", 1},
         {"NUM_GLOBAL_PARTS", in->n_parts},
@@ -126,7 +122,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
         ret = set_number(zz, number[i].name, number[i].value, err);
     }
-    /* Zoltan returns a list of the objects that move; all other objects stay */
+    /* list only the objects that move */
     ret =
         ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
@@ -135,15 +131,13 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     return ret;
 }
 
-/* Set the sizes of all parts on every rank: if ranks give different sizes of a part, Zoltan takes
- * the largest. */
+/* Every rank sets all sizes: if ranks give different sizes of a part, Zoltan takes the largest. */
 static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
     int *id = NULL, *index = NULL;
     float *share = NULL;
     const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
-    /* remove the sizes of an earlier call */
     Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL);
     if (in->share == NULL) {
         return PLB_OK;
@@ -162,8 +156,8 @@ out:
     return ret;
 }
 
-/* PT-Scotch continues its random stream from call to call, unless it is reset.  The function is
- * absent if Zoltan is built without Scotch. */
+/* This resets PT-Scotch's random stream, which continues from call to call.  It is absent if
+ * Zoltan is built without Scotch. */
 extern void SCOTCH_randomReset(void) __attribute__((weak));
 
 /* ---- the call ------------------------------------------------------------------------------- */
@@ -173,13 +167,13 @@ typedef struct lists {
     ZOLTAN_ID_PTR gid, lid;
 } lists_t;
 
-/* Return this rank's own error; if it has none, an error that names the rank that has failed. */
+/* This rank's error; if it has none, an error that names the rank that has failed. */
 static int failed_on(int rank, int ret, plb_err_t *err)
 {
     return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
 }
 
-/* Let all ranks fail if one of them has failed.  `ret`: the result of this rank. */
+/* All ranks fail if one has failed.  ret: the result of this rank. */
 static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 {
     int rank, first = 0, mine;
@@ -195,10 +189,9 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-/* Encode a message for each other rank r.  It is a list of integers: for each part, -1 - part,
- * then the indices, on rank r, of the objects that go to this part.  place[r]: index in words[] of
- * the next integer for rank r; last[r]: the part that was last encoded for rank r.  words NULL:
- * only count the integers. */
+/* Encode a message for each other rank r: for each part, -1 - part, then the indices, on rank r,
+ * of the objects that go to this part.  place[r]: index in words[] of the next integer for rank r;
+ * last[r]: the last part encoded for rank r.  words NULL: only count the integers. */
 static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
                   int32_t *words)
 {
@@ -221,8 +214,8 @@ static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *
     }
 }
 
-/* Tell the owners the new parts of their objects, and set part[] for this rank's objects.  A rank
- * that has failed (`before` is its error) sends -1 instead of a count, and then all ranks fail. */
+/* Tell the owners the new parts of their objects, and set part[].  A rank that has failed
+ * (`before` is its error) sends -1 instead of a count; then all ranks fail. */
 static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
                        plb_err_t *err)
 {
@@ -235,7 +228,7 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     int *last = into_place + n_ranks, *next = last + n_ranks;
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     if (before == PLB_OK) {
-        for (int i = 0; i < come->n; i++) { /* this rank's own objects need no message */
+        for (int i = 0; i < come->n; i++) { /* own objects need no message */
             if (come->rank[i] == in->rank) {
                 part[(int64_t)come->gid[i] - in->first] = come->part[i];
             }
@@ -292,8 +285,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
     if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
-        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with several threads, PT-Scotch's result
-                                                    varies */
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with several threads, its result varies */
         SCOTCH_randomReset();
     }
     *code =
@@ -326,7 +318,7 @@ int plb_zoltan_has_mpi(plb_err_t *err)
     return PLB_OK;
 }
 
-/* Write all parameters except the seed as one text, which identifies a structure. */
+/* All parameters except the seed as one text, which identifies a structure. */
 static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
 {
     char numbers[64];
@@ -350,7 +342,7 @@ static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Set the seed: this restarts Zoltan's random stream. */
+/* This restarts Zoltan's random stream. */
 static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -362,7 +354,6 @@ static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t 
     return ret;
 }
 
-/* Partition with a structure that has these parameters, or with a new one. */
 static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int32_t *part,
                int *code, plb_err_t *err)
 {
@@ -372,7 +363,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, i
     if (quoted(ret, err) == PLB_OK) {
         ret = partition(kept->zz, in, part, code, err);
     }
-    if (ret != PLB_OK) { /* after an error, the structure is not used again */
+    if (ret != PLB_OK) { /* do not use the structure again */
         plb_free(kept->params);
         kept->params = NULL;
     } else if (kept->params == NULL) {

@@ -7,18 +7,17 @@
 #include "base/mem.h"
 #include "partition/quality.h"
 
-/* A row of numbers for each rank: for each part the number of the rank's objects in it, the sums
- * of their weights and, if given, of their sizes. */
+/* A row of numbers for each rank: sums over the rank's objects in each part, as plb_part_sums;
+ * then, if given, sums of their sizes. */
 typedef struct rows {
     int64_t width;
     int n_ranks;
-    double *own, *total; /* [width] own: the row of this rank; total: the sums over all ranks */
-    double *all;         /* [n_ranks][width] the rows of all ranks; NULL: there are too many
-                            numbers (MOST_NUMBERS) */
+    double *own, *total; /* [width] own row; sums over all ranks */
+    double *all;         /* [n_ranks][width] all rows; NULL: too many numbers (MOST_NUMBERS) */
 } rows_t;
 
-/* If all rows together have more numbers than this, each rank gets only the sums.  Then the new
- * names of the parts do not depend on which ranks have the parts' objects. */
+/* If all rows together have more numbers, each rank gets only the sums.  Then the new names do not
+ * depend on which ranks have the objects. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */
@@ -67,7 +66,6 @@ static int fill_own(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
     return count(in, rows->own, err);
 }
 
-/* Sum the numbers of all ranks. */
 static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
 {
     MPI_Comm_size(in->comm, &rows->n_ranks);
@@ -80,8 +78,6 @@ static int gather(const plb_settle_t *in, rows_t *rows, plb_err_t *err)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* Find name[], the new number of each part; *changed: whether any name differs from the part's
- * number. */
 static int rename_parts(const plb_settle_t *in, const rows_t *rows, int32_t *name, bool *changed,
                         plb_err_t *err)
 {
@@ -108,7 +104,6 @@ out:
     return ret;
 }
 
-/* Give the parts their new numbers (`name`) in part[] and sums[]. */
 static int apply(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, plb_err_t *err)
 {
     const plb_new_parts_t *p = &in->parts;
@@ -148,17 +143,15 @@ out:
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 typedef struct lists {
-    int32_t first, own; /* first: first part on this rank; own: number of parts on this rank */
-    /* [n_ranks] number of objects to and from each rank, and where these objects begin in `gone`
-     * and `came`; before, announce() uses these arrays for `counts` and `come` */
+    int32_t first, own; /* first part, and number of parts, on this rank */
+    /* [n_ranks] number of objects to and from each rank, and where they begin in `gone` and
+     * `came`; before, announce() uses these arrays for `counts` and `come` */
     int *send, *receive, *send_at, *receive_at;
-    /* [n_ranks][own + 2] from each rank: the number of objects for each part of this rank; then,
-     * if announce() was called, number and size of all objects that the sending rank moves */
+    /* [n_ranks][own + 2] from each rank: the number of objects for each part of this rank; after
+     * announce() also number and size of all objects that the sender moves */
     double *come;
-    double *counts;    /* [n_parts + 2 n_ranks] the numbers that this rank sends to the other
-                          ranks, which become their `come` */
-    void *gone, *came; /* rows or ids: gone[out.n] of the objects that leave, sorted by part;
-                          came[n_in] of those that arrive, by sending rank, then by part */
+    double *counts;    /* [n_parts + 2 n_ranks] what this rank sends to the other ranks' `come` */
+    void *gone, *came; /* rows or ids: gone[out.n], by part; came[n_in], by sender, then by part */
 } lists_t;
 
 static int32_t parts_on(int rank, int n_ranks, int32_t k)
@@ -166,8 +159,6 @@ static int32_t parts_on(int rank, int n_ranks, int32_t k)
     return plb_first_on(rank + 1, n_ranks, k) - plb_first_on(rank, n_ranks, k);
 }
 
-/* Tell each rank how many objects come from this rank to each of that rank's parts, and the number
- * and size of all objects that this rank moves. */
 static int announce(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                     plb_err_t *err)
 {
@@ -200,8 +191,8 @@ out:
     return ret;
 }
 
-/* Compute `come` without communication.  This is possible if this rank has the rows of all ranks,
- * and the old part of every object is the first part on its rank. */
+/* Compute `come` without communication: this rank has the rows of all ranks, and the old part of
+ * every object is the first part on its rank. */
 static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
 {
     const int32_t k = in->parts.n_parts;
@@ -222,7 +213,6 @@ static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *o
     }
 }
 
-/* Count how many objects go to each rank and come from it. */
 static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
 {
     for (int r = 0; r < n_ranks; r++) {
@@ -238,7 +228,6 @@ static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
     out->n_in = plb_displacements(l->receive, n_ranks, l->receive_at);
 }
 
-/* Allocate memory for the objects that arrive, and list those that leave. */
 static int make_room(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                      plb_err_t *err)
 {
@@ -257,8 +246,8 @@ static int make_room(const plb_settle_t *in, plb_settled_t *out, int n_ranks, li
     return PLB_OK;
 }
 
-/* Exchange the rows of the moving objects as 32-bit numbers; if the objects have ids, the ids.
- * Their parts are not sent: both ranks know how many objects go to each part. */
+/* Exchange the rows of the moving objects as 32-bit numbers, or their ids.  Their parts are not
+ * sent: both ranks know how many objects go to each part. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)
 {
@@ -283,7 +272,6 @@ out:
     return ret;
 }
 
-/* Find the objects that leave. */
 static int begin_lists(const plb_settle_t *in, int n_ranks, plb_settled_t *out, lists_t *l,
                        plb_err_t *err)
 {
@@ -302,8 +290,7 @@ static int begin_lists(const plb_settle_t *in, int n_ranks, plb_settled_t *out, 
     return plb_moves_init(&out->out, &parts, err);
 }
 
-/* List the objects that leave and those that arrive.  failed: this rank's error since the last
- * collective call, or PLB_OK. */
+/* failed: this rank's error since the last collective call, or PLB_OK. */
 static int list(const plb_settle_t *in, const rows_t *rows, int failed, plb_settled_t *out,
                 plb_err_t *err)
 {

@@ -5,8 +5,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 
-/* The position in a loop over all deliveries from object to object: first the edges, then the
- * receivers of each multicast. */
+/* The position in a loop over the edges, then over the receivers of each multicast. */
 typedef struct walk {
     const plb_snapshot_t *in;
     double alpha, beta;
@@ -52,7 +51,7 @@ static void count(plb_affinity_t *self, walk_t walk, const int32_t *rank, const 
         }
     }
     int64_t sum = 0;
-    /* turn start[i] from the number of entries of object i into the end of its row */
+    /* start[i] becomes the end of the entries of object i; enter() moves it to their beginning */
     for (int64_t i = 0; i <= walk.in->n_objects; i++) {
         sum += self->start[i];
         self->start[i] = sum;

@@ -1,5 +1,4 @@
-/* The communication partners of each object, with the costs of both directions, as rows of a
- * graph. */
+/* The communication partners of each object, with the costs of messages in both directions. */
 #pragma once
 
 #include "model/snapshot.h"
@@ -7,12 +6,11 @@
 typedef struct plb_affinity {
     int64_t *start; /* [n_objects + 1] the entries of object i are start[i] ... start[i + 1] - 1 */
     int32_t *other; /* [entries] the communication partner of object i */
-    double *sent, *received; /* [entries] cost of the messages that object i sends to this partner,
-                                and of those that it receives from this partner */
+    double *sent, *received; /* [entries] cost of the messages to the partner, and from it */
 } plb_affinity_t;
 
-/** Make the rows of the objects i whose rank has wanted[rank[i]] != 0; the other rows are empty.
- * A message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
+/** List the partners of each object i with wanted[rank[i]] != 0; other objects have no entries.  A
+ * message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
  * from an object to itself are left out.  Free `self` also after a failure. */
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err);

@@ -13,14 +13,13 @@ static const double MOST_LOAD = 1e30;
 /* Stages of an agent.  The strategy's own rounds are FIRST and WORK. */
 enum { TELL_WORK, TELL_BOUND, FIRST, WORK, DECIDE };
 
-/* Indices of the numbers in the tally.  Each comment begins with the stage that writes the number.
- */
+/* Indices into the tally.  Each comment begins with the stage that writes the number. */
 enum {
     SUM_WORK = 0,       /* TELL_WORK: total load, including the background */
     SUM_SPEED = 1,      /* TELL_WORK: sum of the ranks' speeds */
     MAX_TIME = 0,       /* TELL_WORK and end of WORK: seconds of the slowest rank */
     MAX_SPEED = 1,      /* TELL_WORK: speed of the fastest rank */
-    MAX_BOUND = 0,      /* TELL_BOUND: seconds that no placement can beat */
+    MAX_BOUND = 0,      /* TELL_BOUND: lower bound of the slowest rank's seconds */
     COUNT_OVERFULL = 0, /* TELL_WORK and end of WORK: number of ranks above their memory limit */
 };
 
@@ -127,7 +126,7 @@ int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err)
     return ret;
 }
 
-/* ---- the common part ------------------------------------------------------------------------ */
+/* ---- before and after the strategy's rounds ------------------------------------------------- */
 
 static int check(const plb_share_t *share, double load, plb_err_t *err)
 {
@@ -215,9 +214,8 @@ static void tell_work(plb_agent_t *self)
     self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
 }
 
-/* Contribute the lower bound of this rank.  It is the longer of two times: the time of this rank's
- * heaviest movable object, alone on the fastest rank; and the time of its fixed objects, with its
- * background. */
+/* Contribute a lower bound: the time of this rank's heaviest movable object on the fastest rank,
+ * or of this rank's fixed objects with its background, whichever is longer. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;
@@ -233,9 +231,8 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
     self->mine.max[MAX_BOUND] = fmax(longest / all->max[MAX_SPEED], plb_agent_time(self, fixed));
 }
 
-/* Called when the strategy has ended: tell each object's home rank where the object is now, and
- * all ranks the time of this rank.  Loads are added in the order of the ids, as in
- * plb_snapshot_rank_times. */
+/* When the strategy has ended, tell each object's home rank where the object is now, and all ranks
+ * the time of this rank.  Loads are added in the same order as in plb_snapshot_rank_times. */
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;

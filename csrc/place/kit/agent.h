@@ -3,9 +3,9 @@
  * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
  * (short messages) that other agents wrote to it in the previous round, in order of their ranks,
  * and the tally (a few sums, maxima and counts over all ranks).  The agent may take objects or
- * give objects away, and it writes notes.  A driver transports the notes: plb_rounds_run between
- * virtual ranks in this process, the runtime between MPI ranks.  Agents exchange nothing else, so
- * both drivers give exactly the same placement. */
+ * give objects away, and it writes notes.  A driver transports notes and tallies: plb_rounds_run
+ * between virtual ranks in this process, the runtime between MPI ranks.  Both drivers give exactly
+ * the same placement. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +13,7 @@
 
 #include "place/strategy.h"
 
-/* The input of an agent: its rank and objects.  The caller keeps this input as long as the
- * agent. */
+/* The input of an agent: its rank and objects. */
 typedef struct plb_share {
     int32_t rank, n_ranks;
     /* [n_neighbours] ranks of the same node, ascending, including this rank */
@@ -30,11 +29,9 @@ typedef struct plb_share {
     const int64_t *memory; /* [n] bytes of each object; NULL: memory does not count */
     const uint8_t *migratable; /* [n] whether each object may migrate; NULL: all may */
 
-    int64_t n_edges;               /* number of edges on which the objects of this rank send
-                                      messages */
+    int64_t n_edges;               /* number of edges from objects of this rank */
     const int32_t *edge_object;    /* [n_edges] the sending object, 0 ... n-1 */
-    const int64_t *edge_peer_id;   /* [n_edges] index of the receiving object among the objects of
-                                      all ranks */
+    const int64_t *edge_peer_id;   /* [n_edges] the receiving object, by the same index as in id */
     const int32_t *edge_peer_rank; /* [n_edges] rank of the receiving object */
     const double *edge_bytes;      /* [n_edges] bytes sent */
 } plb_share_t;
@@ -43,11 +40,10 @@ typedef struct plb_share {
 typedef struct plb_note {
     int32_t peer;   /* the receiving rank; after the note has arrived: the sending rank */
     int32_t kind;   /* PLB_NOTE_HOME, or one of the kinds that the strategy defines */
-    int32_t rank;   /* an object's home (its rank before the LB step), or the rank that the note is
-                       about */
+    int32_t rank;   /* an object's home (see plb_entry_t), or the rank that the note is about */
     int32_t unused; /* padding; always 0, because notes are sent as bytes */
     int64_t id;
-    union { /* values of the object or of the rank that the note is about; its kind says which */
+    union { /* the note's kind says which of these values it has */
         double load, bytes, residual, seconds;
     };
     union {
@@ -71,8 +67,8 @@ typedef struct plb_entry {
     int64_t id;
     double load;
     int64_t memory;
-    int32_t home;
-    int32_t pinned;
+    int32_t home;   /* rank of the object before the LB step */
+    int32_t pinned; /* whether the object may not migrate */
 } plb_entry_t;
 
 /* The objects on a rank in one placement. */
@@ -84,23 +80,21 @@ typedef struct plb_holding {
     int64_t memory; /* bytes of the objects */
 } plb_holding_t;
 
-/* The state of every agent; the state of a strategy's agent begins with a plb_agent_t. */
+/* The state of an agent; the state of a strategy's agents begins with it. */
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
-    plb_entry_t *entry; /* [n] the objects on this rank at present, in any order; pinned objects
-                           stay */
+    /* the objects that are on this rank now, as in plb_holding_t */
+    plb_entry_t *entry;
     int64_t n, room;
-    int64_t n_away; /* number of objects on this rank that are not at home */
-    double load;    /* load of the objects that are on this rank now */
-    int64_t memory; /* bytes of the objects that are on this rank now */
+    int64_t n_away;
+    double load;
+    int64_t memory;
 
     /* The problem, the same on all ranks; valid from the strategy's first round on. */
     double average; /* seconds of an iteration if all ranks ended together */
     double mean_speed;
-    double least; /* lower bound of the slowest rank's seconds: the largest of the average, the
-                     time of the heaviest movable object on the fastest rank, and the times of the
-                     ranks' fixed objects */
+    double least; /* lower bound of the slowest rank's seconds, at least `average` */
 
     plb_note_t *note; /* [n_notes] notes written in this round */
     int64_t n_notes, notes_room;
@@ -110,18 +104,17 @@ typedef struct plb_agent {
     bool crowded;     /* whether some ranks exceed their memory limits in the present placement */
     /* seconds of this rank: in the present placement, and in the new one */
     double own_before, own_after;
-    bool done;       /* true: the placement is known; false: more rounds follow */
+    bool done;       /* whether the placement is known */
     int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
-    int64_t held;    /* largest number of entries and notes that this rank had in memory at the
-                        same time */
+    int64_t held;    /* largest number of entries and notes in memory at the same time */
 } plb_agent_t;
 
 typedef struct plb_agent_type {
-    size_t size; /* size of the state of the strategy's agents, in bytes */
+    size_t size; /* bytes of an agent's state, including the plb_agent_t */
     /** Set up the strategy's part of `self`, which is zero; the plb_agent_t is set up already. */
     int (*start)(plb_agent_t *self, const plb_opts_t *opts, plb_err_t *err);
-    /** Do one round.  *settled: true: the strategy has ended (for all agents in the same round),
-     * no note was written, and the objects stay where they are now; false: more rounds follow. */
+    /** Do one round.  Set *settled when the strategy has ended: all agents do this in the same
+     * round, and write no notes in this round. */
     int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                  bool *settled, plb_err_t *err);
     /** Return the number of entries that the strategy has in memory, not counting the objects. */
@@ -129,16 +122,14 @@ typedef struct plb_agent_type {
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;
 
-/** Make the agent of one rank; NULL: there was an error.  The caller keeps `share` and
- * opts->params as long as the agent, which it destroys by plb_agent_destroy. */
+/** Make the agent of one rank; NULL after an error.  Borrows `share` and opts->params. */
 plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
                            const plb_opts_t *opts, plb_err_t *err);
 void plb_agent_destroy(plb_agent_t *self);
 
 /** Do one round.  in[n_in]: the notes of the previous round to this rank, in order of `peer`.
  * all: the merged tally of the previous round (zeros in the first round).  The caller then
- * transports note[n_notes] and merges `mine`, round after round, until all agents are `done` (in
- * the same round). */
+ * transports note[n_notes] and merges `mine`.  All agents are `done` in the same round. */
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                     plb_err_t *err);
 
@@ -149,7 +140,7 @@ static inline double plb_agent_time(const plb_agent_t *self, double load)
     return self->share->background + load / self->share->speed;
 }
 
-/** Return the load with which this rank takes `time` seconds; may be negative. */
+/** Return the load with which this rank takes `time` seconds; it can be negative. */
 static inline double plb_agent_allowed(const plb_agent_t *self, double time)
 {
     return (time - self->share->background) * self->share->speed;
@@ -172,8 +163,8 @@ int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_e
 /** Take the object of a note that has arrived: add it to the entries. */
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
 
-/** Exchange the objects that are on this rank now with those of `other`.  If all agents do this in
- * the same round, when no object is under way, all objects change to the other placement. */
+/** Exchange the objects that are on this rank now with those of `other`.  All agents must do this
+ * in the same round, when no object is under way. */
 void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other);
 
 /** Set out to the objects that were on this rank before the LB step.  Free out->entry. */

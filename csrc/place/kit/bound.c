@@ -29,18 +29,16 @@ double plb_bound(const plb_ranks_t *ranks, double grain)
 
 /* ---- by counting ---------------------------------------------------------------------------- */
 
-/* The objects, cut into equal pieces. */
 typedef struct pieces {
     double *count;    /* [n] number of pieces of each object */
     double *scratch;  /* [n] scratch memory */
-    plb_loads_t size; /* load of one piece of each object, the lightest first; sorted part by
-                         part */
+    plb_loads_t size; /* load of one piece of each object; the lightest first, as far as sorted */
     int64_t total;
 } pieces_t;
 
 enum {
     SAMPLE = 4096,  /* the median is taken of this many objects at most */
-    PART = 4096,    /* number of objects that are sorted at a time */
+    PART = 4096,    /* number of objects that are sorted in one step */
     COUNTABLE = 64, /* with more objects per rank, a limit is not raised */
 };
 
@@ -60,8 +58,7 @@ static double median(const pieces_t *self, const plb_problem_t *problem)
     return plb_nth(self->scratch, m, m / 2);
 }
 
-/* Cut each object into equal pieces, about as heavy as the median object.  If the median load is
- * 0, each object is one piece. */
+/* Cut the objects into pieces; if the median load is 0, each object is one piece. */
 static int cut(pieces_t *self, const plb_problem_t *problem, plb_err_t *err)
 {
     PLB_PASS_NEW_EACH(problem->n, self->scratch, self->count);

@@ -1,14 +1,12 @@
-/* Lower bounds: under any placement, the slowest rank takes at least as many seconds as a bound
- * says. */
+/* Lower bounds of the slowest rank's time, in seconds, for any placement. */
 #pragma once
 
 #include "place/kit/ranks.h"
 
-/** Return the longest of three times: the average; the time of the most loaded rank with only its
- * fixed objects; the time of the heaviest object on its best rank, with the background and fixed
- * objects of this rank.  grain > 0: all ranks are equal, and all loads are multiples of `grain`;
- * then the average is rounded up to the next time that a rank can have with a multiple of
- * `grain`. */
+/** Return the longest of three times: the average; the longest time of a rank with only its fixed
+ * objects; the time of the heaviest object on its best rank, with the background and fixed objects
+ * of this rank.  grain > 0: all ranks are equal, and all loads are multiples of `grain`; the
+ * average load is then rounded up to a multiple of `grain`. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
 /** Compute a bound by the pigeonhole principle; 0 unless all ranks are alike

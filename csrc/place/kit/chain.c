@@ -15,11 +15,10 @@ typedef struct chain {
     int64_t n;
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
-    plb_loads_t order; /* the ranks along the row: the k-th is item[k].id; present[] and least[]
-                          have the same order */
-    int64_t *present;  /* [p + 1] index of each rank's first object in the row, if every rank kept
-                          its present number of objects */
-    int64_t *least;    /* [p + 1] smallest index at which each rank may begin: all objects from
+    plb_loads_t order; /* item[k].id is the k-th rank along the row */
+    int64_t *present;  /* [p + 1] index of the k-th rank's first object, if every rank kept its
+                          present number of objects */
+    int64_t *least;    /* [p + 1] smallest index at which the k-th rank can begin: all objects from
                           there on fit on this rank and the ranks after it */
 } chain_t;
 
@@ -124,8 +123,7 @@ static double average_time(const plb_problem_t *problem, double load)
 }
 
 /* Sort the ranks by the mean position of their objects in the row.  A rank without objects gets
- * the position that it would have if the ranks came in order of their numbers, each with the same
- * number of objects. */
+ * the position that it has if all ranks come in numerical order, with equally many objects. */
 static int order_ranks(chain_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -201,7 +199,7 @@ int plb_chain_cut(const plb_problem_t *problem, const int32_t *object, double ov
     if (ret == PLB_OK) {
         const double average = average_time(problem, chain.sum[chain.n]);
         double best = best_time(&chain, average);
-        if (isinf(best)) { /* no cuts keep the memory limits */
+        if (isinf(best)) { /* ignore the memory limits: the caller repairs the placement */
             PLB_FREE(chain.bytes);
             chain.bytes = NULL;
             best = best_time(&chain, average);

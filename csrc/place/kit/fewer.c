@@ -12,8 +12,7 @@
 static const double NEAR = 2e-3;
 enum { FEWER = 2 };
 
-/* A placement has needless migrations if it has more than this multiple of those that no placement
- * can avoid. */
+/* Migrations are needless if there are more than this multiple of the unavoidable ones. */
 enum { NEEDLESS = 2 };
 
 /* Largest relative difference of two sums of the same numbers in different orders. */
@@ -28,10 +27,8 @@ static int64_t migrations(const plb_snapshot_t *in, const int32_t *rank)
     return n;
 }
 
-/* ---- needless migrations -------------------------------------------------------------------- */
-
-/* Mark the ranks above their allowed load.  Returns how many objects must leave them at least: as
- * many as if all objects were as heavy as the heaviest one. */
+/* Mark the ranks above their allowed load.  Return how many objects must leave these ranks if all
+ * objects are as heavy as the heaviest one: a lower bound. */
 static int64_t find_donors(const plb_ranks_t *ranks, uint8_t *gives)
 {
     int64_t n = 0;
@@ -91,8 +88,6 @@ out:
     return ret;
 }
 
-/* ---- fewer migrations ----------------------------------------------------------------------- */
-
 int plb_fewer_take(const plb_problem_t *problem, int32_t *other, double longest, int64_t divisor,
                    int32_t *rank, double *max, bool *taken, plb_err_t *err)
 {
@@ -130,8 +125,6 @@ static int by_exchanges(const plb_problem_t *problem, double limit, int64_t most
     return PLB_THEN(plb_refine_comm(problem, limit / average, true, NULL, rank, err));
 }
 
-/* Refine the present placement, and keep the result if it is nearly as good as *max, with at most
- * `most` migrations. */
 static int try_refining(const plb_problem_t *problem, refine_fn refine, int64_t most,
                         int32_t *rank, double *max, bool *done, plb_err_t *err)
 {

@@ -11,13 +11,13 @@
 int plb_fewer(const plb_problem_t *problem, int32_t *rank, double *max, plb_err_t *err);
 
 /** Replace rank[n_objects] by other[n_objects] if the slowest rank then takes at most `longest`
- * seconds, and if fewer than 1 / divisor as many objects migrate.  *taken: whether it was
- * replaced; then *max is set to the seconds of the slowest rank. */
+ * seconds, and if fewer than 1 / divisor as many objects migrate.  *taken: whether rank[] was
+ * replaced; *max is then set to the seconds of the slowest rank. */
 int plb_fewer_take(const plb_problem_t *problem, int32_t *other, double longest, int64_t divisor,
                    int32_t *rank, double *max, bool *taken, plb_err_t *err);
 
-/** Compute whether rank[n_objects] moves more than twice as many objects as every placement in
- * which the slowest rank takes `max` seconds.  In such a placement, each rank that takes longer at
- * present must give objects away; the heaviest ones are the fewest. */
+/** Compute whether rank[n_objects] moves more than twice as many objects as must move so that no
+ * rank takes more than `max` seconds.  Each rank that takes longer at present must give objects
+ * away, the fewest if it gives its heaviest ones. */
 int plb_has_needless(const plb_problem_t *problem, const int32_t *rank, double max, bool *out,
                      plb_err_t *err);

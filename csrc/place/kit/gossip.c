@@ -1,6 +1,6 @@
-/* The agents of GossipLB and HierarchicalLB.  A rank that can take load tells random other ranks,
- * which pass this on to further ranks.  Overloaded ranks give objects to the ranks of which they
- * have heard in this way.  HierarchicalLB does this within each node first, then among all ranks.
+/* The agents of GossipLB and HierarchicalLB.  A rank that can take load (a receiver) tells random
+ * other ranks, which pass this on.  Overloaded ranks give objects to the receivers of which they
+ * have heard.  HierarchicalLB does this within each node first, then among all ranks.
  *
  * This follows TemperedLB (Lifflander et al., Optimizing distributed load balancing for workloads
  * with time-varying imbalance, CLUSTER 2021, after Menon and Kale's Grapevine, SC 2013).  An
@@ -9,17 +9,17 @@
  * - A transfer is an offer, and the receiver returns objects that do not fit.  In TemperedLB
  *   several ranks may overload one receiver, and the maximum rises until a later iteration is
  *   better.  Here no iteration raises the maximum.
- * - A rank remembers a bounded number of other ranks, however many there are.
- * - A rank may have more to give than all ranks that it knows of can take below the limit.  Then
- *   each of these takes a share, and may exceed the limit by up to half of the giver's excess.  So
- *   load on few of many ranks spreads in a number of iterations that is logarithmic, not linear,
- *   in the number of ranks per loaded rank.
+ * - A rank remembers a bounded number of receivers, however many ranks there are.
+ * - If a rank has more to give than all receivers that it knows can take below the limit, each of
+ *   them takes a share, and may exceed the limit by up to half of the giver's excess.  If few of
+ *   many ranks have load, the number of iterations is then logarithmic, not linear, in the number
+ *   of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
- * - In an iteration with few overloaded ranks, these ask random ranks what they and the ranks that
- *   they know of can take.  This takes fewer notes than gossip to all ranks.
- * - Ranks exchange many objects for little while they aim at a limit that cannot be reached.  So
- *   if the first limit was not reached, the search begins again from the placement before the LB
- *   step, with a limit that was reached.
+ * - If few ranks are overloaded, these ask random ranks for receivers.  This takes fewer notes
+ *   than gossip to all ranks.
+ * - While ranks aim at a limit that cannot be reached, many objects migrate for little gain.  So
+ *   if the first limit was missed, a second search begins from the placement before the LB step,
+ *   with a limit that was reached.
  *
  * The limit is max(overload x average, lower bound for any placement).  The paper calls it
  * target_max_load. */
@@ -32,8 +32,7 @@
 #include "place/kit/receivers.h"
 
 enum {
-    PATIENCE = 6, /* after this many iterations in a row without progress, the search gives up the
-                     limit */
+    PATIENCE = 6,   /* a limit is given up after this many iterations in a row without progress */
     ASK_ROUNDS = 3, /* rounds of an iteration in which ranks ask: tell, ask, reply */
 };
 
@@ -47,23 +46,20 @@ static const double SLACK = 1e-9;
  * overloaded ranks are still overloaded. */
 static const double IDLE = 0.9;
 
-/* An iteration makes no progress if the number of objects that found a new rank is below this
- * fraction of the number of overloaded ranks.  Among very many ranks, a few objects always find a
+/* An iteration makes no progress if the number of objects that found a new rank is at most this
+ * fraction of the number of overloaded ranks: among very many ranks, a few objects always find a
  * new rank by chance. */
 static const double FEW = 0.02;
 
-/* The search for the lowest limit that can be reached ends when the limit is known to within this
- * fraction. */
+/* The search ends when the lowest limit that can be reached is known to within this fraction. */
 static const double CLOSE = 0.002;
 
-/* If all ranks keep the limit on their time, but some exceed their memory limits, the limit on the
- * time is raised by this factor. */
+/* If ranks exceed only their memory limits, the limit on their time is raised by this factor. */
 static const double MORE = 1.1;
 
 enum kind {
     NOTE_CEILING = PLB_NOTE_NEXT, /* you may take objects of mine until your time is `seconds` */
-    NOTE_SLACK,  /* an object that you return in exchange may need `memory` bytes more than the
-                    object that I offer */
+    NOTE_SLACK,  /* what you return for my object may need `memory` bytes more than my object */
     NOTE_OFFER,  /* an object that I offer you */
     NOTE_SWAP,   /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN, /* your object, which does not fit here, or an object in exchange for it */
@@ -87,8 +83,7 @@ static bool overloaded(const plb_gossip_t *self)
 
 /* ---- offers --------------------------------------------------------------------------------- */
 
-/* Return the load that a rank could take in objects like this one; 0: the rank cannot take this
- * object. */
+/* Return the load that a rank could take in objects like this one; 0: not even this one. */
 static double chance(const plb_receiver_t *r, const plb_entry_t *e)
 {
     if (r->room < e->load || r->memory < e->memory) {
@@ -98,8 +93,7 @@ static double chance(const plb_receiver_t *r, const plb_entry_t *e)
     return most < r->room ? most : r->room;
 }
 
-/* Draw a known rank that can take this object, with a probability proportional to `chance`; -1:
- * there is none. */
+/* Draw a known rank for an object, with a probability proportional to `chance`; -1: none. */
 static int32_t choose(plb_gossip_t *self, const plb_entry_t *e)
 {
     double total = 0.0;
@@ -143,9 +137,9 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     return ret;
 }
 
-/* If the known ranks cannot take the whole excess, keep an equal share of it, 1 / (n_known + 1),
- * and let them take the rest, in proportion to their `room`.  Returns the time up to which the
- * known ranks may take objects: the limit or, in this case, a later time. */
+/* Return the time up to which the known ranks may take objects: the limit, or a later time if they
+ * cannot take the whole excess.  Then this rank keeps 1 / (n_known + 1) of the excess, and the
+ * `room` of the known ranks is raised in proportion. */
 static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
@@ -181,8 +175,7 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
     return ret;
 }
 
-/* Offer the largest objects that fit into the excess, then the smallest object that removes the
- * rest of it. */
+/* Offer the largest objects that fit into the excess, then the smallest that removes the rest. */
 static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
                          plb_err_t *err)
 {
@@ -211,9 +204,8 @@ static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double c
     return ret;
 }
 
-/* Find the object to offer because memory is short.  It is the smallest one with `need` bytes or
- * more, else the largest one; only objects with less than `under` bytes count.  -1: there is
- * none. */
+/* Find the object to offer because memory is short: the smallest one with at least `need` bytes,
+ * else the largest one.  Only objects with less than `under` bytes count.  -1: there is none. */
 static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
 {
     int64_t best = -1;
@@ -250,8 +242,7 @@ static int offer_memory(plb_gossip_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Nothing fits: offer a random object to each of up to fan_out known ranks, in exchange for a
- * smaller one. */
+/* Offer a random object to each of up to fan_out known ranks, in exchange for a smaller one. */
 static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -275,7 +266,7 @@ static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
     return ret;
 }
 
-/* Offer the excess load: one object if that is enough, else several. */
+/* Offer the excess of memory, then the excess load: one object if that is enough, else several. */
 static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 {
     int64_t n = 0;
@@ -284,7 +275,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     if (!overloaded(self) || self->n_known == 0) {
         return PLB_OK;
     }
-    /* offered objects may come back, so their memory is not free */
+    /* offered objects can come back, so their memory is not free */
     const int64_t room = plb_agent_room(agent);
     int ret = offer_memory(self, err);
     double excess = agent->load - self->allowed;
@@ -304,8 +295,7 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Find the smallest object whose return lets this rank take the object of a swap; -1: there is
- * none. */
+/* Find the smallest object whose return lets this rank take the object of a swap; -1: none. */
 static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, int64_t slack)
 {
     const plb_agent_t *agent = &self->agent;
@@ -387,9 +377,9 @@ static void set_limit(plb_gossip_t *self, double limit)
     self->stalled = 0;
 }
 
-/* Set the next limit, after a limit was reached or given up: halfway between the highest limit
- * that was not reached and the time of the slowest rank.  Returns false if the search is over,
- * because each limit was reached or because these two are close. */
+/* Set the next limit, after a limit was reached or given up: halfway between `failed` and the time
+ * of the slowest rank.  Return false if the search is over: each limit was reached, or these two
+ * are close. */
 static bool next_limit(plb_gossip_t *self, bool reached, double longest)
 {
     self->failed = reached ? self->failed : self->limit;
@@ -398,12 +388,11 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     const double more = MORE * self->failed; /* equal to `failed` if `failed` is 0 */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
-        set_limit(self, more); /* all ranks keep the limit, and only memory limits are exceeded:
-                                  allow more time */
+        set_limit(self, more); /* only memory limits are exceeded: allow more time */
         return true;
     }
     const double next = 0.5 * (self->failed + longest);
-    /* if times are below 1e-290 s, rounding may leave no limit between these two */
+    /* if times are below 1e-290 s, rounding can leave no limit between these two */
     const bool stuck = next <= self->failed || (reached && next >= self->limit);
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed || stuck) {
         return false;
@@ -412,8 +401,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     return true;
 }
 
-/* Whether the search is over.  All ranks get the same answer, because the answer depends only on
- * the tally. */
+/* Whether the search is over: the same on all ranks, because it depends only on the tally. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
@@ -435,8 +423,6 @@ static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
            (self->again || !next_limit(self, n_overloaded == 0, all->max[MAX_TIME]));
 }
 
-/* Begin again from the placement before the LB step, with a limit just above the time that was
- * reached. */
 static int begin_again(plb_gossip_t *self, const plb_tally_t *all, plb_err_t *err)
 {
     PLB_PASS(plb_agent_home(&self->agent, &self->best, err));
@@ -450,9 +436,9 @@ static int begin_again(plb_gossip_t *self, const plb_tally_t *all, plb_err_t *er
     return PLB_OK;
 }
 
-/* Called when the search is over.  If the first limit was not reached, a second search begins.  At
- * its end, choose the second placement if it keeps its limit and has fewer migrations, else the
- * first one. */
+/* After the first search: begin a second one if the first limit was not reached.  After the second
+ * search: keep its placement if this keeps the limit and has fewer migrations, else take the first
+ * placement. */
 static int conclude(plb_gossip_t *self, const plb_tally_t *all, bool *settled, plb_err_t *err)
 {
     const bool missed = self->failed > 0.0 && all->sum[SUM_AWAY] > 0.0;
@@ -482,7 +468,7 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     return ret == PLB_OK ? plb_receivers_spread(self, err) : ret;
 }
 
-/* Do a round before the answers: gossip or questions, and at last offers. */
+/* Do a round before the answers: gossip or questions, then offers. */
 static int talk(plb_gossip_t *self, int step, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     plb_receivers_hear(self, in, n_in);
@@ -515,8 +501,7 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                 return ret;
             }
         }
-        if (over || self->limit != limit) { /* what ranks have reported about their room holds only
-                                               for the old limit */
+        if (over || self->limit != limit) { /* the room that ranks told depends on the limit */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);

@@ -47,32 +47,24 @@ typedef struct plb_gossip {
     double limit;        /* seconds that no rank should exceed */
     double allowed;      /* load with which this rank would take `limit` seconds */
     double n_overloaded; /* number of overloaded ranks one iteration ago */
-    double failed;       /* the highest limit that could not be reached; 0: each limit so far was
-                            reached */
+    double failed;       /* the highest limit that was not reached; 0: none */
     int fan_out, n_rounds, n_iterations;
-    /* within_node: true: gossip and offers stay within each node; false: they go among all ranks.
-     * swapping: true: objects are also offered in exchange for smaller ones; false: they are only
-     * given. */
+    /* within_node: gossip and offers stay within each node, instead of going among all ranks.
+     * swapping: objects are also offered in exchange for smaller ones. */
     bool within_node, swapping;
     bool asking; /* in this iteration, overloaded ranks ask random ranks what they can take */
     /* by_node: within_node is true at first.  from_home: if the first limit was not reached, the
      * strategy begins again from the placement before the LB step (begin_again in gossip.c). */
     bool by_node, from_home;
     bool again;         /* whether the strategy has begun again: a second search is under way */
-    plb_holding_t best; /* if `again`: the objects on this rank in the placement that the first
-                           search found */
-    double n_away;      /* if `again`: number of objects on all ranks that migrate in that
-                           placement */
-    int step, iteration, stalled; /* step: the round within the iteration: first the rounds of
-                                     gossip, then the offers, then the answers */
-    int64_t taken;                /* number of objects that this rank has taken in this
-                                     iteration */
+    plb_holding_t best; /* if `again`: this rank's objects in the placement of the first search */
+    double n_away;      /* if `again`: number of objects of all ranks that migrate in `best` */
+    int step, iteration, stalled; /* step: round within the iteration: gossip, offers, answers */
+    int64_t taken;                /* number of objects that this rank took in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks that can take load */
     int32_t n_known, most_known;
-    int64_t n_heard; /* number of ranks that can take load of which this rank has heard in this
-                        iteration */
-    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit for each rank that this rank has heard of, at a
-                                            hash of the rank's number */
+    int64_t n_heard; /* number of receivers of which this rank has heard in this iteration */
+    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit at the hash of each receiver heard of */
 } plb_gossip_t;
 
 /** The functions of plb_agent_type_t (agent.h). */

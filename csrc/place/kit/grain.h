@@ -3,9 +3,8 @@
 
 #include "place/kit/problem.h"
 
-/** Return the greatest common divisor of the loads of all objects that may migrate, up to
- * rounding; 0 if it is below 2^-16 of the largest load.  For example, loads that are whole numbers
- * have a common divisor. */
+/** Return the greatest common divisor of the loads of all objects that may migrate (e.g. whole
+ * numbers), up to rounding; 0 if it is below 2^-16 of the largest load. */
 double plb_grain_common(const plb_problem_t *problem);
 
 /** Estimate the load of the p-th lightest object, for p ranks, among the objects with a load above

@@ -1,18 +1,16 @@
-/* The communication graph of a snapshot in the form that partitioning libraries need
- * (plb_parts_graph): for each vertex its neighbours in ascending order, each once, with the sum of
- * the bytes in both directions as weight. */
+/* The communication graph of a snapshot (plb_parts_graph): for each vertex its neighbours in
+ * ascending order, each once, with the sum of the bytes in both directions as weight. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* ---- edges that are sorted by their senders already ----------------------------------------- */
+/* ---- edges that are already sorted by sender ------------------------------------------------ */
 
 enum { LONG_ROW = 64 }; /* longest row that sort_rows sorts, because its time is quadratic */
 
-/* Compute start[n + 1], the first edge of each sender; return false if the edges are not sorted by
- * sender. */
+/* Set start[n + 1], each sender's first edge; return false if edges are not sorted by sender. */
 static bool find_rows(const plb_snapshot_t *in, int32_t *start)
 {
     int32_t v = -1;
@@ -74,8 +72,8 @@ static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const 
 
 /* Set bytes[] of each edge to the sum over both directions; return false if an edge has no reverse
  * edge, or if there is a loop or a double edge.  In a symmetric graph, row w begins with all v < w
- * that have an edge to w, in ascending order. So if the rows v are visited in this order, the
- * reverse edge (w, v) is always entry next[w]. */
+ * that have an edge to w, in ascending order.  The rows v are visited in this order, so entry
+ * next[w] is always the reverse edge (w, v). */
 static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, int32_t *next,
                            double *bytes)
 {
@@ -96,7 +94,6 @@ static bool add_directions(const int32_t *start, int32_t n, const int32_t *to, i
     return true;
 }
 
-/* Convert bytes[] to the integer weights of the edges. */
 static int set_edge_weights(plb_parts_t *self, const double *bytes, plb_err_t *err)
 {
     const int32_t m = self->start[self->question.n_vertices];
@@ -110,8 +107,7 @@ static int set_edge_weights(plb_parts_t *self, const double *bytes, plb_err_t *e
     return PLB_OK;
 }
 
-/* Set the edges: the snapshot's own edges if they are sorted, else a sorted copy.  Return false if
- * neither is possible. */
+/* Take the snapshot's edges if they are sorted, else a sorted copy; false: not possible. */
 static bool order_edges(plb_parts_t *self, double *bytes)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -158,12 +154,10 @@ out:
 
 /* ---- any edges and multicasts --------------------------------------------------------------- */
 
-/* A function that is called for each edge from vertex a to another vertex b, and for each receiver
- * b of each multicast of a. */
 typedef void (*pair_fn)(void *arg, int32_t a, int32_t b, double bytes);
 
-/* Call fn for a pair of objects, if both are vertices and they are different; vertex NULL: objects
- * and vertices have the same numbers. */
+/* Call fn for the vertices of two objects, if both have one and these differ.  vertex NULL:
+ * objects and vertices have the same numbers. */
 static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double bytes, pair_fn fn,
                          void *arg)
 {
@@ -173,6 +167,7 @@ static inline void visit(const int32_t *vertex, int32_t src, int32_t dst, double
     }
 }
 
+/* Call fn for each edge, and for each receiver of each multicast. */
 static inline void each_pair(const plb_parts_t *self, pair_fn fn, void *arg)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -195,8 +190,7 @@ typedef struct entry {
 
 /* The entries of row v are start[v] ... end[v] - 1. */
 typedef struct rows {
-    /* start[n_vertices + 1], end[n_vertices + 1] */
-    int64_t *start, *end;
+    int64_t *start, *end; /* [n_vertices + 1] */
     entry_t *entry;
 } rows_t;
 
@@ -228,7 +222,7 @@ static void put_received(void *arg, int32_t a, int32_t b, double bytes)
     put(&((both_t *)arg)->received, b, a, bytes);
 }
 
-/* Begin empty rows, with space for the counted numbers of entries. */
+/* Begin empty rows, with space for the numbers of entries that were counted in `start`. */
 static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
 {
     for (int32_t v = 0; v < n; v++) {
@@ -241,8 +235,7 @@ static int rows_begin(rows_t *self, int32_t n, plb_err_t *err)
 }
 
 /* Transpose the rows: put each entry of row v into the row of its vertex `to`.  The entries of a
- * new row come in ascending order, so entries of the same vertex follow each other and are
- * merged. */
+ * new row come in ascending order; entries of the same vertex are merged. */
 static void transpose(const rows_t *from, int32_t n, rows_t *out)
 {
     memcpy(out->end, out->start, (size_t)(n + 1) * sizeof *out->end);
@@ -259,8 +252,7 @@ static void transpose(const rows_t *from, int32_t n, rows_t *out)
     }
 }
 
-/* Merge row v of `sent` and of `received`, which are sorted, into to[] and bytes[]; return the
- * number of neighbours. */
+/* Merge the sorted rows v of both directions into to[] and bytes[]; return the new length. */
 static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
 {
     int32_t m = 0;
@@ -281,8 +273,7 @@ static int32_t merge(const both_t *both, int32_t v, int32_t *to, double *bytes)
     return m;
 }
 
-/* Sort the rows of both directions by transposition, which turns the rows of one direction into
- * sorted rows of the other. */
+/* Make sorted rows of both directions: transposed rows are sorted. */
 static int sort_pairs(const plb_parts_t *self, both_t *both, plb_err_t *err)
 {
     const int32_t n = self->question.n_vertices;

@@ -13,8 +13,6 @@ int plb_home_unless_gained(const plb_problem_t *problem, double before, double a
     return after < before * (1.0 - WORTH) ? PLB_OK : plb_problem_present(problem, rank, err);
 }
 
-/* ---- returning objects ---------------------------------------------------------------------- */
-
 static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loads_t *out,
                       int32_t **object, plb_err_t *err)
 {
@@ -55,8 +53,6 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
     plb_ranks_free(&ranks);
     return ret;
 }
-
-/* ---- relabelling ---------------------------------------------------------------------------- */
 
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
 {

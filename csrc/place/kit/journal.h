@@ -4,16 +4,14 @@
 #include "base/mem.h"
 
 typedef struct plb_migration {
-    int32_t object, from; /* the object (the caller chooses its number), and the rank that it left
-                           */
+    int32_t object, from; /* the object, numbered by the caller, and the rank that it left */
 } plb_migration_t;
 
 /* A journal that is set to {0} is empty.  The owner frees `entry`. */
 typedef struct plb_journal {
     plb_migration_t *entry; /* [n] in the order of the migrations */
     int64_t n, room;
-    double before; /* the value that the migrations should reduce (e.g. the maximum), before the
-                      first entry */
+    double before; /* the value to reduce (e.g. the maximum) before the first entry */
 } plb_journal_t;
 
 /* A reduction of the maximum by less than this fraction is not worth its migrations. */
@@ -27,8 +25,8 @@ static inline int plb_journal_add(plb_journal_t *self, int32_t object, int32_t f
     return PLB_OK;
 }
 
-/** If the value is now at most `fraction` of `before`, forget the migrations: they can no longer
- * be undone.  now: the present value. */
+/** If `now`, the present value, is at most `fraction` of `before`, forget the migrations: they can
+ * no longer be undone. */
 static inline void plb_journal_keep(plb_journal_t *self, double now, double fraction)
 {
     if (now <= fraction * self->before) {

@@ -37,7 +37,6 @@ static inline void plb_members_enter(plb_members_t *self, int32_t i, int32_t r)
     self->head[r] = i;
 }
 
-/** Remove object i from the list of its rank r. */
 static inline void plb_members_leave(plb_members_t *self, int32_t i, int32_t r)
 {
     if (self->prev[i] >= 0) {

@@ -31,7 +31,6 @@ static bool shares(const plb_memory_t *self, int64_t i)
     return self->in->block != NULL && self->in->block[i] >= 0;
 }
 
-/* Return the key of the pair (rank r, block of object i). */
 static int64_t pair_of(const plb_memory_t *self, int64_t i, int32_t r)
 {
     return (int64_t)r * self->in->n_blocks + self->in->block[i];

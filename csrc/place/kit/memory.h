@@ -1,6 +1,5 @@
-/* The memory that is left on each rank while objects come and go.  Each object needs its own
- * memory. A shared block (vt's shared_id) needs memory once on each rank that has objects which
- * use it. */
+/* The memory that is left on each rank while objects come and go.  A block that objects share
+ * (vt's shared_id) needs memory once on each rank that has objects which use it. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +9,7 @@
 
 typedef struct plb_memory {
     const plb_snapshot_t *in;
-    int64_t *left;    /* [p] free bytes of each rank, negative if its limit is exceeded; NULL:
-                         there are no limits */
+    int64_t *left;    /* [p] free bytes, negative above the limit; NULL: there are no limits */
     plb_keys_t pairs; /* pairs of a rank and a block; the key is rank * n_blocks + block */
     int32_t *uses;    /* for each pair: number of objects on its rank that use its block */
 } plb_memory_t;

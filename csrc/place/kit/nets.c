@@ -1,11 +1,9 @@
-/* The hypergraph of a snapshot in the form that partitioning libraries need (plb_parts_nets): a
- * net for each multicast and each edge. */
+/* The hypergraph of a snapshot (plb_parts_nets): a net for each multicast and each edge. */
 #include "base/mem.h"
 #include "partition/scale.h"
 #include "place/kit/parts.h"
 
-/* Add an object as a pin at index `at`, unless the net has this pin already or the object is not
- * a vertex.  Returns the index of the next pin. */
+/* Add an object as pin `at`, unless the net has it or it is no vertex.  Return the next index. */
 static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t *seen, int32_t at)
 {
     const int32_t v = self->vertex[object];
@@ -16,8 +14,7 @@ static int32_t add_pin(plb_parts_t *self, int32_t object, int32_t stamp, int32_t
     return at;
 }
 
-/* Make a net of the pins from the end of the previous net up to index `at`, if there are at least
- * two. */
+/* Make a net of the pins since the previous net, up to index `at`, if there are at least two. */
 static void end_net(plb_parts_t *self, int32_t *n_nets, int32_t at, double bytes, double *weight)
 {
     if (at - self->net_start[*n_nets] > 1) {

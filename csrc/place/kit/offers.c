@@ -111,8 +111,8 @@ int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load)
     return plb_offers_down(self, r, behind - 1);
 }
 
-/* Return the first entry from k on, taken or not, with more than this load; end[r]: there is
- * none. The search is fast if the entry is near k. */
+/* Return the first entry from k on, taken or not, with more than this load; end[r]: none.  The
+ * search is fast if the entry is near k. */
 static int64_t from_beyond(const plb_offers_t *self, int32_t r, int64_t k, double load)
 {
     int64_t low = k, step = 1;

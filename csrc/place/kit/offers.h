@@ -1,20 +1,18 @@
 /* Lists of the objects that some ranks may give away: one list per rank, sorted by load (ties: by
  * object) when it is first used.  Objects can be removed ("taken").
  *
- * An entry is an index into item[]; the entries of rank r are start[r] ... end[r] - 1.
- */
+ * An entry is an index into item[]; the entries of rank r are start[r] ... end[r] - 1. */
 #pragma once
 
 #include "base/item.h"
 #include "place/kit/ranks.h"
 
 typedef struct plb_offers {
-    int64_t *start, *end; /* [p] begin and end of each rank's entries */
+    int64_t *start, *end; /* [p] */
     plb_item_t *item;     /* [entries] load and number of each object */
     uint8_t *sorted;      /* [p] whether the rank's list is sorted */
-    int32_t *next, *prev; /* [entries] if entry k was taken, the search for the nearest entry
-                             that was not taken continues at next[k] upwards, at prev[k]
-                             downwards; if not, both are k */
+    int32_t *next, *prev; /* [entries] where the search upwards and downwards for an entry that
+                             was not taken continues; both are k if entry k was not taken */
     plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;
@@ -28,19 +26,16 @@ void plb_offers_free(plb_offers_t *self);
 /** Sort the entries of rank r, unless they are sorted.  Call this before the functions below. */
 void plb_offers_sort(plb_offers_t *self, int32_t r);
 
-/** Return the first entry of rank r, taken or not, with at least this load; end[r]: there is none.
- */
+/** Return the first entry of rank r, taken or not, with at least this load; end[r]: none. */
 int64_t plb_offers_from(const plb_offers_t *self, int32_t r, double load);
 
-/** Return entry k, or the nearest entry above it, that was not taken; end[r]: there is none. */
+/** Return entry k, or the nearest entry above it, that was not taken; end[r]: none. */
 int64_t plb_offers_up(plb_offers_t *self, int32_t r, int64_t k);
 
-/** Return entry k, or the nearest entry below it, that was not taken; start[r] - 1: there is none.
- */
+/** Return entry k, or the nearest entry below it, that was not taken; start[r] - 1: none. */
 int64_t plb_offers_down(plb_offers_t *self, int32_t r, int64_t k);
 
-/** Return the last entry of rank r with at most this load that was not taken; start[r] - 1: there
- * is none. */
+/** Return the last entry of rank r with at most this load, not taken; start[r] - 1: none. */
 int64_t plb_offers_last(plb_offers_t *self, int32_t r, double load);
 
 /* An exchange: one rank gives an entry, another rank gives one back. */

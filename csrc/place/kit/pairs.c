@@ -5,10 +5,9 @@
  * take the most load first:
  *   - If a partner can take the donor's whole excess and stay within the limit, the search ends.
  *     Of the exchanges with this partner that do this, the one with the fewest migrations is made.
- *   - If not, an exchange is made that leaves some excess on one of the two ranks: of all that
- *     were found, the one that leaves least.  The more partners were tried, the more it may leave.
- *
- * So an excess shrinks as it goes from rank to rank, until a set of objects removes it.
+ *   - Until then, the best exchange so far leaves some excess on one of the two ranks.  It is made
+ *     if it leaves little; the more partners were tried, the more it may leave.  An excess shrinks
+ *     in this way as it goes from rank to rank, until a set of objects removes it.
  *
  * If no exchange reduces the excess, the limit cannot be met.  Then bisection finds a higher
  * limit, as in the multifit method for bins (Coffman, Garey, Johnson 1978).
@@ -31,16 +30,13 @@
 #include "place/kit/members.h"
 
 enum {
-    EASY = 8,    /* number of partners that are tried with at most FEW objects of each rank */
-    FEW = 5,     /* largest number of objects of a rank in an exchange with one of the first EASY
-                    partners */
-    MOST = 8,    /* largest number of objects of a rank in an exchange with a later partner */
+    EASY = 8, /* number of partners that are tried with at most FEW objects of each rank */
+    FEW = 5,
+    MOST = 8,    /* largest number of objects of each rank in an exchange with a later partner */
     TRIES = 256, /* largest number of partners that are tried for one donor */
-    /* for each set of the partner, at most this many fitting sets of the donor are compared */
-    SCAN = 4,
-    KNOWN = 8, /* after 1 / KNOWN of the allowed migrations, the total number can be estimated */
-    CHEAP = 2, /* if an exchange removes the excess with at most this many migrations, the search
-                  for a better one ends */
+    SCAN = 4,    /* number of the donor's sets that are compared for each set of the partner */
+    KNOWN = 8,   /* after 1 / KNOWN of the allowed migrations, their total number is estimated */
+    CHEAP = 2,   /* an exchange that removes the excess with this many migrations is good enough */
 };
 /* After an exchange, at most this fraction of the excess may remain. */
 static const double PART = 0.9;
@@ -70,8 +66,8 @@ typedef struct set {
     int32_t cost; /* number of objects in the set that are still on their rank in the snapshot */
 } set_t;
 
-/* Some objects of a rank, and all subsets of them, sorted by load.  A set that is heavier than any
- * other ends the list. */
+/* Some objects of a rank, and all subsets of them, sorted by load.  A set of infinite load ends
+ * the list. */
 typedef struct side {
     int32_t r;
     int32_t n_things, n_sets;
@@ -95,8 +91,7 @@ typedef struct pairs {
     partner_t *front;   /* [n_front <= TRIES] partners that were taken from the heap, in the same
                            order: most donors try the same ones */
     int32_t n_front;
-    side_t *side;       /* [TRIES, or p if that is less] storage for the sides of the partners in
-                           `front` */
+    side_t *side;       /* [min(p, TRIES)] storage for the sides of the partners in `front` */
     side_t **free_side; /* [n_free] entries of side[] that no partner in `front` uses */
     int32_t n_free;
     plb_journal_t journal; /* migrations since the maximum was last reduced by much */
@@ -110,8 +105,7 @@ typedef struct pairs {
     side_t from;        /* the sets of the donor */
 } pairs_t;
 
-/* The exchange to make: `give` and `back` are bit masks over the things of the donor and of the
- * partner. */
+/* An exchange; give, back: bit masks over the things of the donor and of the partner. */
 typedef struct exchange {
     int32_t at; /* the partner is front[at]; -1: no exchange has been found */
     int32_t give, back, cost;
@@ -120,9 +114,8 @@ typedef struct exchange {
 
 /* ---- the sets of a rank --------------------------------------------------------------------- */
 
-/* Merge two lists of n sets into out[2 n], from both ends at once: in the processor, the two
- * chains of comparisons run in parallel.  There are no branches, which could not be predicted.
- * Of equally heavy sets, those of x come first. */
+/* Merge two lists of n sets into out[2 n], without unpredictable branches.  The processor runs the
+ * comparisons from both ends in parallel.  Of equally heavy sets, those of x come first. */
 static void merge(const set_t *x, const set_t *y, int32_t n, set_t *out)
 {
     const set_t *x_end = x + n - 1, *y_end = y + n - 1;
@@ -137,7 +130,7 @@ static void merge(const set_t *x, const set_t *y, int32_t n, set_t *out)
     }
 }
 
-/* Add an object: for each subset in the list, also list the subset with this object. */
+/* Add an object: list each subset without it and with it. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
     set_t without[1 << (MOST - 1)], with[1 << (MOST - 1)];
@@ -161,7 +154,7 @@ static void list_nothing(const pairs_t *self, side_t *side, int32_t r)
     side->set[0] = (set_t){0.0, 0, 0};
 }
 
-/* Load the first objects of a rank into the cache, because they are needed soon. */
+/* Load the first objects of a rank into the cache. */
 static void prefetch(const pairs_t *self, int32_t r)
 {
     int32_t i = self->on.head[r];
@@ -171,8 +164,8 @@ static void prefetch(const pairs_t *self, int32_t r)
     }
 }
 
-/* List the sets of the first `most` objects of a rank.  Continues the list of the previous call,
- * so the rank's objects must not have changed since list_nothing was called for this side. */
+/* List the sets of the first `most` objects of a rank.  This continues the list of the previous
+ * call: the rank's objects must not have changed since list_nothing. */
 static void list_sets(const pairs_t *self, side_t *side, int32_t most)
 {
     if (side->n_things > most) {
@@ -209,13 +202,11 @@ static bool has_room(const pairs_t *self, const side_t *to, int32_t give, int32_
 /* ---- the best exchange of two ranks --------------------------------------------------------- */
 
 typedef struct demand {
-    double excess, gap;        /* excess: the load that the donor must lose; gap: the load that the
-                                  partner can take */
+    double excess, gap;        /* load that the donor must lose; load that the partner can take */
     double slow_from, slow_to; /* seconds per load */
     int32_t at;                /* the partner is front[at] */
 } demand_t;
 
-/* Keep the exchange if it is the best so far. */
 static inline void consider(const pairs_t *self, const side_t *to, const demand_t *of,
                             const set_t *give, const set_t *back, exchange_t *best)
 {
@@ -276,7 +267,6 @@ static double seconds_over(const pairs_t *self, int32_t r)
     return -plb_ranks_gap(self->ranks, r) / plb_speed(self->ranks->in, r);
 }
 
-/* Put a rank into the heap of donors or of partners, by its load. */
 static void sort_in(pairs_t *self, int32_t r)
 {
     const double over = seconds_over(self, r);
@@ -288,7 +278,7 @@ static void sort_in(pairs_t *self, int32_t r)
     }
 }
 
-/* Make front[n] the partner after front[n - 1], by key.  Returns false if there is none. */
+/* Make front[n] the partner after front[n - 1], by key.  Return false if there is none. */
 static bool next_partner(pairs_t *self, int32_t n)
 {
     if (self->partner.n > 0 &&
@@ -322,7 +312,6 @@ static void empty_front(pairs_t *self)
     }
 }
 
-/* Find an exchange for a donor. */
 static exchange_t find(pairs_t *self, int32_t donor)
 {
     const double over = seconds_over(self, donor);
@@ -405,10 +394,9 @@ static int relieve(pairs_t *self, bool *helps, plb_err_t *err)
     return PLB_OK;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all donors ----------------------------------------------------------------------------- */
 
-/* Whether it is time for a check, and the sum of the excesses has hardly fallen since the last
- * check. */
+/* Whether a check is due, and the sum of the excesses has hardly fallen since the last one. */
 static bool stalls(pairs_t *self)
 {
     if (self->work > self->check) {
@@ -420,9 +408,8 @@ static bool stalls(pairs_t *self)
     return hardly;
 }
 
-/* Whether too many objects will migrate.  Each donor must still give at least one object away, and
- * the rest of the excess is assumed to need as many migrations per second as the part that was
- * removed. */
+/* Whether too many objects will migrate.  Each donor must still give away an object.  A second of
+ * the remaining excess is assumed to need as many migrations as a second of the removed one. */
 static bool too_many(const pairs_t *self)
 {
     const int64_t moves = self->away - self->away_before;
@@ -490,8 +477,7 @@ static int search(pairs_t *self, const plb_pairs_aim_t *aim, plb_err_t *err)
     }
     while (ret == PLB_OK && self->work > 0.0) {
         const double most = plb_ranks_max(self->ranks), middle = 0.5 * (low + most);
-        /* the search ends if it could gain too little, or if a step does not shorten the interval
-         * low ... most, due to rounding */
+        /* end if the gain would be too small, or if rounding keeps low ... most from shrinking */
         if (most - low <= 2.0 * PLB_JOURNAL_NEAR * limit || !(most - low < before)) {
             break;
         }

@@ -77,8 +77,7 @@ out:
     return ret;
 }
 
-/* Set vertex[], the vertex of each object, and fixed[].  anchors: whether each rank has an
- * additional vertex for its fixed objects. */
+/* Set vertex[] and fixed[].  anchors: whether each rank has a vertex for its fixed objects. */
 static void number_objects(plb_parts_t *self, bool anchors)
 {
     const plb_snapshot_t *in = self->problem.in;
@@ -107,7 +106,7 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
     if (n + p > INT32_MAX) {
         ret = PLB_FAIL(
             err, PLB_ERR_VALUE,
-            "%lld objects that may migrate: expected fewer than 2^31, including the ranks",
+            "%lld objects that may migrate: expected fewer than 2^31 objects and ranks in total",
             (long long)n);
         goto out;
     }
@@ -141,8 +140,7 @@ out:
 
 /* ---- migration cost ------------------------------------------------------------------------- */
 
-/* Return the assumed size of an object if the snapshot has no `bytes`: the mean number of bytes
- * that an object sends in an iteration. */
+/* Return the mean number of bytes that an object sends in an iteration. */
 static double bytes_of_unknown(const plb_snapshot_t *in)
 {
     double total = 0.0;
@@ -171,8 +169,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         total += cost[v];
     }
     const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
-    for (int32_t v = 0; v < n; v++) { /* at least 1 for an object, so that in a tie the object
-                                         stays */
+    for (int32_t v = 0; v < n; v++) { /* at least 1 for an object, which stays in a tie */
         self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;
@@ -194,8 +191,6 @@ int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part)
     }
     return twice / 2 + moved;
 }
-
-/* ---- labels --------------------------------------------------------------------------------- */
 
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
 {
@@ -222,8 +217,6 @@ out:
     return ret;
 }
 
-/* ---- the question --------------------------------------------------------------------------- */
-
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err)
 {
     const plb_partitioner_t *with = plb_partitioner_find(library);
@@ -232,8 +225,6 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
     PLB_THEN(plb_partition_run(with, &self->question, part, err));
     return ret == PLB_OK ? plb_interrupted(PLB_INTERRUPT_NOW) : ret;
 }
-
-/* ---- the placement -------------------------------------------------------------------------- */
 
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err)

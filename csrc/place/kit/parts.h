@@ -1,11 +1,10 @@
 /* What strategies that use a partitioner have in common: objects of a snapshot become vertices,
  * ranks become parts.
  *
- * A vertex is an object that may migrate.  If some objects may not migrate, each rank has an
- * additional vertex, which stands for its fixed objects together.  This vertex has no weight, is
- * fixed in the rank's part, and attracts the objects that communicate with it.  These vertices are
- * left out if the partitioner takes no fixed vertices.  A part's share follows from the load of
- * the rank's fixed objects, its background and its speed. */
+ * A vertex is an object that may migrate.  If some objects may not migrate, and the partitioner
+ * takes fixed vertices, each rank has an additional vertex for all its fixed objects.  This vertex
+ * has no weight, is fixed in the rank's part, and attracts the objects that communicate with it.
+ * A part's share follows from the rank's speed, background and fixed objects. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +15,7 @@
 typedef struct plb_parts {
     plb_problem_t problem;
     plb_question_t question;
-    int32_t n;       /* number of vertices that are objects; the vertices of the ranks' fixed
-                        objects follow */
+    int32_t n;       /* number of vertices that are objects; the ranks' vertices follow */
     double per_byte; /* edge or net weight for each byte that is sent in an iteration */
     int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
     /* arrays that `question` borrows */
@@ -60,8 +58,8 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
 
 /** Set the rank of each object to its part.  Then bring ranks below `imbalance` times the average,
- * if possible, by moves (as in CommAwareRefineLB without exchanges) and swaps (as in
- * RefineSwapLB). Memory limits are kept. */
+ * if possible, as in CommAwareRefineLB without exchanges, then as in RefineSwapLB.  Memory limits
+ * are kept. */
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
                     plb_err_t *err);
 
@@ -70,7 +68,6 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err);
 
-/* Parameters that several strategies with a partitioner have. */
 #define PLB_PARAM_IMBALANCE                                                                       \
     {                                                                                             \
         "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \

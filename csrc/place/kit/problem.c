@@ -11,8 +11,7 @@ static long long key_of(const plb_snapshot_t *in, int64_t i)
     return (long long)(in->key == NULL ? i : in->key[i]);
 }
 
-/* Separate the fixed objects from those that may migrate.  Before the call, fixed[] is zero and
- * room[] has the memory limits. */
+/* Separate the fixed objects.  Before the call, fixed[] is zero; room[] has the memory limits. */
 static void split(plb_problem_t *self)
 {
     const plb_snapshot_t *in = self->in;
@@ -39,8 +38,7 @@ int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_er
     return PLB_OK;
 }
 
-/* Check necessary conditions for a placement of the objects that may migrate, and find the
- * smallest memory of these objects. */
+/* Check that memory can suffice for the objects that may migrate, and set `least`. */
 static int check_movable(plb_problem_t *self, plb_err_t *err)
 {
     const int64_t *memory = self->in->memory;
@@ -156,8 +154,8 @@ out:
 
 /* ---- by memory alone ------------------------------------------------------------------------ */
 
-/* Sort the objects that may migrate, the largest memory first.  (Doubles round sizes above
- * 2^53, which hardly affects the order.) */
+/* Sort the objects that may migrate, the largest memory first.  (Doubles round sizes above 2^53
+ * bytes, which hardly affects the order.) */
 static int by_memory(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -318,9 +316,8 @@ int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err)
     return ret;
 }
 
-/* Copy the largest objects of ranks above their limits to the front of order[], until the other
- * objects keep the limits; return the number of copied objects.  Before the call, order[] has the
- * objects that may migrate, the largest first. */
+/* Copy objects of ranks above their limits to the front of order[], until the other objects keep
+ * the limits; return the number of copies.  Before the call, order[] has the largest first. */
 static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *room,
                      plb_item_t *order)
 {
@@ -335,8 +332,7 @@ static int64_t evict(const plb_problem_t *self, const int32_t *rank, int64_t *ro
     return out;
 }
 
-/* Place each object on the rank with the most free memory; return false if an object does not
- * fit. */
+/* Place each object on the rank with the most free memory; return false if one does not fit. */
 static bool settle(const plb_problem_t *self, const plb_item_t *object, int64_t n, int64_t *room,
                    plb_heap_t *heap, int32_t *rank)
 {

@@ -5,8 +5,7 @@
 
 #include "base/mem.h"
 
-/* Sum the load and count the objects of each rank.  Successive objects are often on the same rank;
- * their sum stays in a register. */
+/* Successive objects are often on the same rank: their sum stays in a register. */
 static void add_loads(plb_ranks_t *self)
 {
     const plb_snapshot_t *in = self->in;
@@ -22,8 +21,7 @@ static void add_loads(plb_ranks_t *self)
     }
 }
 
-/* Find the largest load of an object that may migrate.  Four independent chains of comparisons run
- * in parallel in the processor. */
+/* The processor runs the four independent chains of comparisons in parallel. */
 static void find_heaviest(plb_ranks_t *self)
 {
     const double *load = self->in->load;

@@ -1,5 +1,4 @@
-/* Loads and memory of the ranks while a refinement moves objects.  allowed[r] = (limit -
- * background[r]) * speed[r] is the load with which rank r takes `limit` seconds. */
+/* Loads and memory of the ranks while a refinement moves objects. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +29,7 @@ double plb_ranks_average(const plb_ranks_t *self);
 /** Set `limit`, and compute `allowed` from it. */
 void plb_ranks_allow(plb_ranks_t *self, double limit);
 
-/** Return the seconds of the most loaded rank. */
+/** Return the seconds of the slowest rank. */
 double plb_ranks_max(const plb_ranks_t *self);
 
 /** Move object i, and update loads and memory. */

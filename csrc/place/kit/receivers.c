@@ -67,8 +67,8 @@ static bool is_known(plb_gossip_t *self, int32_t rank)
     return false;
 }
 
-/* Remember a rank that can take load.  If the list is full, the rank replaces a random entry, so
- * that all ranks of which this rank has heard stay in the list with the same probability. */
+/* Remember a receiver.  If the list is full, the receiver replaces a random entry, so that all
+ * receivers of which this rank has heard are in the list with about the same probability. */
 static void remember(plb_gossip_t *self, const plb_note_t *note)
 {
     if (note->rank == self->agent.share->rank) {
@@ -107,7 +107,6 @@ void plb_receivers_forget(plb_gossip_t *self)
 
 int plb_receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err)
 {
-    /* in this many rounds, news can reach all ranks; more rounds are useless */
     double reached = self->fan_out;
     for (self->n_rounds = 1;
          self->n_rounds < most_rounds && reached < self->agent.share->n_ranks - 1;
@@ -126,9 +125,9 @@ static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err
                     .load = r.room, .memory = r.memory);
 }
 
-/* Return the load that this rank offers to take.  It is 0 if no further object with the mean
- * memory of its objects fits into the rank's memory, because the rank would have to return the
- * object.  During swaps memory does not count, because each object replaces another one. */
+/* Return the load that this rank offers to take.  It is 0 if an object of mean memory does not
+ * fit, because the rank would have to return the object.  During swaps memory does not count,
+ * because each object replaces another one. */
 static double free_load(const plb_gossip_t *self)
 {
     const plb_agent_t *agent = &self->agent;

@@ -13,14 +13,11 @@ enum {
 
 /** Set n_rounds to `most_rounds`, or to fewer if these can reach all ranks; allocate `known`. */
 int plb_receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err);
-/** Forget all receivers: an iteration begins. */
 void plb_receivers_forget(plb_gossip_t *self);
 /** Remember the receivers that the notes in[n_in] are about. */
 void plb_receivers_hear(plb_gossip_t *self, const plb_note_t *in, int64_t n_in);
-/** Tell random other ranks about the receivers that this rank knows, and about this rank if it is
- * one. */
+/** Tell random other ranks about the known receivers, and about this rank if it is one. */
 int plb_receivers_spread(plb_gossip_t *self, plb_err_t *err);
-/** Ask random other ranks for receivers. */
 int plb_receivers_ask(plb_gossip_t *self, plb_err_t *err);
 /** Answer the ranks whose notes in[n_in] ask for receivers. */
 int plb_receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err);

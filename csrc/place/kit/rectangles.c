@@ -6,8 +6,7 @@
 #include "base/sort.h"
 #include "place/kit/apportion.h"
 
-/* For each column: the sum of its processors' shares, and the number of its processors with a
- * share above 0. */
+/* For each column: the sum of its processors' shares, and how many shares are above 0. */
 typedef struct columns {
     double *share;
     int64_t *busy;
@@ -54,9 +53,9 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     return ret;
 }
 
-/* Divide the processors with the k largest shares into columns such that the sum of the half
- * perimeters of their rectangles, cost[k], is smallest.  from[k]: index of the first share in the
- * last of these columns.  above[k]: the sum of the k largest shares. */
+/* Divide the processors with the k largest shares into columns such that cost[k], the sum of their
+ * half perimeters, is smallest.  from[k]: index of the first share in the last of these columns.
+ * above[k]: the sum of the k largest shares. */
 static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
                 int32_t *from)
 {
@@ -74,7 +73,6 @@ static void cut(const double *above, int32_t n, double rows, double cols, double
     }
 }
 
-/* Number the columns by their lowest processors, in ascending order. */
 static void number(const int32_t *of, int32_t p, int32_t *first, int32_t *column)
 {
     int32_t n = 0;

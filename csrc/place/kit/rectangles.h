@@ -1,11 +1,10 @@
-/* Divides a grid into one rectangle for each processor, with areas proportional to the processors'
- * shares.
+/* Divides a grid into one rectangle for each processor, with areas proportional to shares.
  *
  * The method is column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on
  * heterogeneous platforms", IEEE TPDS 12, 2001): the grid is cut into columns, and each column
  * into the rectangles of its processors.  The sum of half perimeters (width + height) measures the
- * communication between neighbours.  This sum is smallest if the processors of a column have
- * similar shares; dynamic programming finds the best columns. */
+ * communication between neighbours.  In the best columns, processors have similar shares; dynamic
+ * programming finds these columns. */
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +18,7 @@
 int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
                            int32_t *column, double *perimeter, plb_err_t *err);
 
-/** Compute the sum of the half perimeters for given columns, if areas are exactly proportional to
- * the shares. */
+/** Compute the sum of the half perimeters for given columns and areas proportional to shares. */
 int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
                              double cols, double *perimeter, plb_err_t *err);
 

@@ -3,9 +3,8 @@
  *
  * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
  * ranks are examined, and no receiver becomes overloaded.  Here the threshold is at least the
- * lower bound for all placements (bound.h), because no placement can go below this bound.
- * Dasgupta's algorithm 1 uses a max-heap of donors; here receivers have a heap, too, by the load
- * that they can still take.
+ * lower bound for all placements (bound.h).  Dasgupta's algorithm 1 uses a max-heap of donors;
+ * here receivers have a heap, too, by the load that they can still take.
  *
  *   here: allowed[r], the load that rank r may have (ranks.h)    there: avg_load
  *
@@ -14,10 +13,9 @@
  * move (ties: the lowest index) or, if that does not fit, the heaviest object that fits (ties: the
  * highest index).  A donor that has come below the threshold becomes a receiver.  If no object of
  * the most loaded donor fits anywhere, further moves cannot shorten the iteration.  Then pairs of
- * ranks exchange sets of objects (pairs.c), down to the lowest threshold that they can meet.  If a
- * bound (plb_bound_pieces) shows that no placement meets the threshold, these exchanges begin with
- * a threshold just above the bound: each threshold that is missed costs much time, most of all if
- * it is missed by little.
+ * ranks exchange sets of objects (pairs.c), down to the lowest threshold that they can meet.  If
+ * plb_bound_pieces shows that no placement meets the threshold, these exchanges begin with a
+ * threshold just above this bound, because a search that misses its threshold takes long.
  *
  * Before these exchanges of sets, RefineSwapLB (Menon 2.3.1) "swaps chares between processors in
  * order to reduce the load on the overloaded processor without overloading the other".  The
@@ -54,17 +52,13 @@ typedef struct refiner {
     plb_offers_t offers; /* objects of the donors */
     plb_offers_t others; /* objects of the other ranks; listed when the first swap is tried */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* ranks below the limit; key: -(allowed - load), the negated load that
-                            the rank can still take */
-    plb_heap_t full;     /* like `receiver`, but ranks without memory for any object, which can
-                            still swap objects */
-    plb_item_t *aside;   /* [n_aside] receivers without enough memory for the current object, or
-                            without a possible swap */
+    plb_heap_t receiver; /* ranks below the limit; key: -gap (the load that the rank can take) */
+    plb_heap_t full;     /* like `receiver`: ranks without free memory, which can only swap */
+    plb_item_t *aside;   /* [n_aside] receivers without memory for the object, or without a swap */
     int32_t n_aside;
     uint8_t *gives;            /* [p] whether the rank is a donor */
     uint8_t *returns;          /* [p] whether the rank is no donor */
-    int64_t moves, most_moves; /* moves: number so far; if it exceeds most_moves, the refinement
-                                  gives up */
+    int64_t moves, most_moves; /* the refinement gives up if `moves` exceeds `most_moves` */
 } refiner_t;
 
 static bool overloaded(const refiner_t *self, int32_t r)
@@ -119,8 +113,8 @@ static void come_back(refiner_t *self)
     }
 }
 
-/* Bring a rank that can take entry k to the top of the heap of receivers.  Ranks without memory
- * for its object are set aside.  Returns false if there is no such rank. */
+/* Bring a rank that can take entry k to the top of the heap of receivers; set aside ranks without
+ * memory for its object.  Return false if no rank can take it. */
 static bool find_receiver(refiner_t *self, int64_t k)
 {
     const plb_item_t object = self->offers.item[k];
@@ -135,7 +129,7 @@ static bool find_receiver(refiner_t *self, int64_t k)
     return false;
 }
 
-/* Choose the entry that the donor gives, and bring its receiver to the top of the heap. -1: no
+/* Choose the entry that the donor gives, and bring its receiver to the top of the heap.  -1: no
  * entry fits anywhere. */
 static int64_t choose(refiner_t *self, int32_t donor)
 {
@@ -187,8 +181,7 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* Find a swap of the donor with rank r that is worth two migrations; if there is none, the sum of
- * the result is 0. */
+/* Find a swap of the donor with rank r that is worth two migrations; its sum is 0: none. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
@@ -199,8 +192,7 @@ static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
     return found.sum < WORTH * excess ? (plb_exchange_t){-1, -1, 0.0} : found;
 }
 
-/* Bring the rank that can take the most load to the top of the receivers, even if it has no memory
- * left. */
+/* Bring the rank that can take the most load to the top, even if it has no memory left. */
 static void recall(refiner_t *self)
 {
     if (self->full.n > 0 &&
@@ -209,8 +201,8 @@ static void recall(refiner_t *self)
     }
 }
 
-/* Try to swap an object of the donor on top for an object of one of the ranks that can take the
- * most load.  *done: whether this was possible. */
+/* Try to swap an object of the donor on top for an object of a rank that can take much load.
+ * *done: whether this was possible. */
 static int swap(refiner_t *self, int32_t donor, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -283,8 +275,7 @@ static int round_of_moves(refiner_t *self, bool swaps, plb_err_t *err)
     self->donor.n = self->receiver.n = self->full.n = 0;
     find_ranks(self);
     if (self->donor.n > 0 && self->receiver.n > 0) {
-        /* an object with more load than any receiver can take fits nowhere (with a margin for
-         * rounding) */
+        /* leave out objects that no receiver can take (with a margin for rounding) */
         const double most = swaps ? INFINITY : -self->receiver.item[0].key * (1.0 + SLACK);
         ret = plb_offers_init(&self->offers, &self->ranks, self->gives, most, err);
         PLB_THEN(move_all(self, swaps, err));
@@ -308,7 +299,6 @@ static int refine_to_limit(refiner_t *self, bool swaps, plb_err_t *err)
     return ret;
 }
 
-/* Raise a limit that no placement meets. */
 static int raise_limit(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
 {
     if (self->most_moves < INT64_MAX) {
@@ -317,7 +307,6 @@ static int raise_limit(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
     return plb_bound_raise(self->ranks.problem, &reached->limit, &reached->raised, err);
 }
 
-/* Let pairs of ranks exchange sets of objects. */
 static int exchange_sets(refiner_t *self, plb_refined_t *reached, plb_err_t *err)
 {
     reached->exchanged = true;
@@ -340,8 +329,7 @@ static int refine(const plb_problem_t *problem, double overload, double least, b
     plb_refined_t reached = {.before = plb_ranks_max(&self.ranks)};
     reached.limit =
         fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
-    if (swaps && reached.before > reached.limit) { /* below the bound, nearly equal objects would
-                                                      be swapped */
+    if (swaps && reached.before > reached.limit) { /* limits below the bound: useless swaps */
         PLB_TRY(raise_limit(&self, &reached, err));
     }
     plb_ranks_allow(&self.ranks, reached.limit);

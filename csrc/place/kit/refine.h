@@ -14,9 +14,8 @@ typedef struct plb_refined {
     bool raised;    /* whether plb_bound_raise (bound.h) has raised the threshold */
 } plb_refined_t;
 
-/* A refinement of rank[n_objects].  The memory limits must hold before the call, and they hold
- * after it.  A rank is overloaded if it takes more than `overload` times the average.  out may be
- * NULL. */
+/* A refinement of rank[n_objects].  The memory limits must hold before, and hold after it.  A rank
+ * is overloaded if it takes more than `overload` times the average.  out may be NULL. */
 typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
                              plb_refined_t *out, plb_err_t *err);
 
@@ -29,14 +28,13 @@ int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb
 int plb_refine_to(const plb_problem_t *problem, double limit, int64_t most_moves, int32_t *rank,
                   plb_refined_t *out, plb_err_t *err);
 
-/** RefineSwapLB: like RefineLB, but if no object can be moved, swap two objects of unequal load.
- */
+/** RefineSwapLB: like RefineLB, but if no object can be moved, swap two of unequal load. */
 int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
                     plb_refined_t *out, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
- * excess is left, exchange pairs of objects (for about a tenth of a second at most), then go on as
- * in RefineSwapLB.  cost[2]: seconds per message and per byte; the sender's time includes these
- * (RefineCommLB).  NULL: messages take no time. */
+ * excess is left, move and exchange single objects (swaps.h), then go on as in RefineSwapLB.
+ * cost[2]: seconds per message and per byte, part of the sender's time (RefineCommLB); NULL:
+ * messages take no time. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);

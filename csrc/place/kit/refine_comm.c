@@ -7,21 +7,20 @@
  * overhead along with the computation load": the messages of a rank to other ranks are part of its
  * time.
  *
- * The thesis does not say which object goes.  Here it is the one with the smallest additional
- * communication (or the largest saving) per second of load: removing an excess is a knapsack
- * problem, and this is its greedy rule.  With
- *     gain(i, r) = bytes that i exchanges with rank r - bytes that it exchanges with its own rank
- * the object with the largest gain(i, r) / load[i] goes (ties: the heaviest, so that few objects
- * migrate; then the highest index), to the rank r with the largest gain (ties: the lowest) of
- * those that then stay below the threshold.  Of the ranks with which object i does not
- * communicate, only the one that can take the most load is considered.  For RefineCommLB the gain
- * is the time that the two ranks together save by sending less.
+ * The thesis does not say which object goes.  Here it is the object with the largest
+ * gain(i, r) / load[i], the greedy rule of the knapsack problem, with
+ *     gain(i, r) = bytes between object i and rank r - bytes between i and its present rank.
+ * (Ties: the heaviest, so that few objects migrate; then the highest index.)  The object goes to
+ * the rank r with the largest gain (ties: the lowest) of those that then stay below the threshold.
+ * Of the ranks with which object i does not communicate, only the one that can take the most load
+ * is considered.  If messages take time (RefineCommLB), the gain is the time that the two ranks
+ * together save by sending less.
  *
  * The most loaded rank (ties: the lowest) gives away its excess first, then the next most loaded
  * one, and so on.  If a rank cannot get below the threshold, its time becomes the threshold for
- * the ranks after it, since the iteration takes that long anyway.  If an excess is left and
- * exchanges are wanted, these reduce it (swaps.h); if the loads alone are still above the
- * threshold, RefineSwapLB follows. */
+ * the ranks after it, because the iteration takes that long anyway.  With `exchanges`, a remaining
+ * excess is reduced by swaps.h, then, if the loads alone are still above the threshold, as in
+ * RefineSwapLB. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -45,13 +44,11 @@ typedef struct mover {
     double *comm; /* [p] seconds that each rank spends on sending; NULL: messages do not count */
     double limit; /* seconds: the threshold */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* key: -gap; the gap is the load that the rank can still take.  A key
-                            that is too low is corrected when it is on top */
+    plb_heap_t receiver; /* key: -gap, or lower; corrected when the rank is on top */
     plb_heap_t object;   /* objects of the current donor by their turns, key: -value; an entry
                             counts only if its key is still the object's -value */
     double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
-    int32_t *turn;       /* [n_objects] number of an object of the current donor, counted from the
-                            heaviest one */
+    int32_t *turn;       /* [n_objects] position among the donor's objects, the heaviest first */
     double *sent;        /* [p] cost of the current object's messages to each rank */
     double *received;    /* [p] cost of the current object's messages from each rank */
     int32_t *touched;    /* [n_touched] ranks for which `sent` or `received` is not 0 */
@@ -82,8 +79,7 @@ static double gap(const mover_t *self, int32_t r)
 
 /* ---- one object ----------------------------------------------------------------------------- */
 
-/* Fill sent[], received[] and touched[] for object i; return the cost of all messages that object
- * i sends. */
+/* Fill sent[], received[] and touched[] for object i; return the cost of all messages it sends. */
 static double fill_messages(mover_t *self, int32_t i)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -111,8 +107,7 @@ static void forget(mover_t *self)
     }
 }
 
-/* Whether rank r stays below the threshold if it gets object i.  `all`: the cost of all messages
- * that the object sends. */
+/* Whether rank r can take object i.  all: the cost of all messages that the object sends. */
 static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
 {
     const plb_ranks_t *ranks = &self->ranks;
@@ -122,8 +117,7 @@ static bool takes(const mover_t *self, int32_t r, int32_t i, double all)
     return seconds(self, r) + more <= self->limit && plb_ranks_has_room(ranks, r, i);
 }
 
-/* Of the ranks that can take object i, with or without partners of the object, return the one that
- * can take the most load; -1: there is none. */
+/* Of all ranks that can take object i, return the one that can take the most load; -1: none. */
 static int32_t any_receiver(mover_t *self, int32_t i, double all)
 {
     plb_heap_t *heap = &self->receiver;
@@ -134,8 +128,7 @@ static int32_t any_receiver(mover_t *self, int32_t i, double all)
         return heap->n == 0 ? -1 : heap->item[0].id;
     }
     int32_t best = -1;
-    /* the rank that can take the most load cannot take this object; with memory limits, another
-     * rank may */
+    /* the rank on top cannot take this object; with memory limits, another rank may */
     for (int32_t k = 0; self->ranks.room != NULL && k < heap->n; k++) {
         const int32_t r = heap->item[k].id;
         if (takes(self, r, i, all) && (best < 0 || gap(self, r) > gap(self, best) ||
@@ -164,8 +157,7 @@ static way_t way_of(mover_t *self, int32_t i)
         const int32_t to = any_receiver(self, i, all);
         best = to < 0 ? best : (way_t){to, self->sent[to] + self->received[to] - here};
     }
-    /* without the object, the donor must save more time than it will spend on sending messages to
-     * the object */
+    /* the donor's time must become shorter, including its messages to the object */
     const double relief = self->ranks.in->load[i] / plb_speed(self->ranks.in, from) +
                           (all - self->sent[from]) - self->received[from];
     forget(self);
@@ -177,7 +169,6 @@ static double value_of(const mover_t *self, int32_t i, way_t way)
     return way.to < 0 ? -INFINITY : way.gain / self->ranks.in->load[i];
 }
 
-/* Put an object into the heap of the current donor. */
 static void offer(mover_t *self, int32_t i, double value)
 {
     self->value[i] = value;
@@ -198,7 +189,7 @@ static void move(mover_t *self, int32_t i, int32_t to)
     plb_ranks_move(&self->ranks, i, to);
 }
 
-/* Update the partners of object i, which has moved: they may now have a better target. */
+/* Update the partners of object i, which has moved: they can now have a better target. */
 static void update_partners(mover_t *self, int32_t i, int32_t donor)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -216,7 +207,7 @@ static void update_partners(mover_t *self, int32_t i, int32_t donor)
 
 /* ---- one rank ------------------------------------------------------------------------------- */
 
-/* Set *object to the donor's next object, and return its target and its gain, both up to date. */
+/* Set *object to the donor's next object; return its target and gain, both up to date. */
 static way_t next_object(mover_t *self, int32_t donor, int32_t *object)
 {
     while (self->object.n > 0) {
@@ -272,7 +263,7 @@ static int shed(mover_t *self, int32_t donor)
         }
         const double room = gap(self, way.to);
         move(self, i, way.to);
-        /* the receiver may send less than before, and can then take more load */
+        /* if the receiver now sends less than before, it can take more load */
         if (gap(self, way.to) > room) {
             sort_receivers(self);
             offer_all(self, donor);
@@ -320,8 +311,8 @@ static void find_ranks(mover_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Return the largest possible size of a donor's heap `object`: an entry for each of its objects,
- * and one more for each move of one of their partners. */
+/* Return the largest possible size of the heap `object`: an entry for each object of a donor, and
+ * one for each of the object's partners, which may move. */
 static int64_t largest_heap(const mover_t *self)
 {
     int64_t most = 0;
@@ -345,8 +336,7 @@ static void mover_free(mover_t *self)
     plb_ranks_free(&self->ranks);
 }
 
-/* Return the mean over the ranks of their seconds of sending, weighted by speed like the average.
- */
+/* Return the mean of the ranks' seconds of sending, weighted by speed like the average. */
 static double mean_comm(const mover_t *self)
 {
     double work = 0.0, speed = 0.0;
@@ -357,8 +347,7 @@ static double mean_comm(const mover_t *self)
     return self->comm == NULL ? 0.0 : work / speed;
 }
 
-/* Compute the seconds of the slowest rank under rank[n_objects], including messages if they
- * count. */
+/* Compute the seconds of the slowest rank under rank[n_objects], with messages if they count. */
 static int longest(const plb_problem_t *problem, const double *cost, int32_t *rank, double *out,
                    plb_err_t *err)
 {
@@ -378,8 +367,8 @@ out:
     return ret;
 }
 
-/* If the loads alone, without messages, are still above the limit, go on as in RefineSwapLB, and
- * keep the result if the slowest rank becomes faster. */
+/* If the loads alone are still above the limit, go on as in RefineSwapLB, and keep the result if
+ * the slowest rank becomes faster. */
 static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
                          const double *cost, plb_err_t *err)
 {

@@ -10,8 +10,8 @@
 /* Pairs of a rank and a part that have items in common. */
 typedef struct overlap {
     int64_t n;
-    int32_t *rank, *part; /* [n] rank and part of each pair */
-    double *common;       /* [n] total weight of the items that each pair has in common */
+    int32_t *rank, *part; /* [n] */
+    double *common;       /* [n] total weight of the common items */
 } overlap_t;
 
 static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
@@ -50,8 +50,7 @@ static bool alike(const double *kind, int32_t a, int32_t b)
     return kind == NULL || kind[a] == kind[b];
 }
 
-/* Match ranks and parts, those with the most weight in common first.  The name of a part without a
- * match stays -1. */
+/* Match ranks and parts in the order of their overlap; name[part] stays -1: no match. */
 static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, int32_t *name,
                  plb_err_t *err)
 {
@@ -72,8 +71,7 @@ static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, i
     return ret;
 }
 
-/* Match the remaining parts with the remaining ranks: sort both by kind, then by number.  For
- * each kind there are as many parts as ranks. */
+/* Of each kind, as many parts as ranks are left. */
 static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, int32_t *name,
                           plb_err_t *err)
 {

@@ -18,17 +18,15 @@ enum {
 /* Largest relative difference of two sums of the same numbers in different orders. */
 static const double ROUNDING = 1e-12;
 
-/* GreedyLB's placement, made from scratch, is worth its migrations only if the old maximum is more
- * than this factor times the new one. */
+/* GreedyLB's placement is worth its migrations only if the old maximum is more than this factor
+ * times the new one. */
 static const double WORTH = 1.005;
 
-/* The search: its limit, and the best placement so far. */
 typedef struct search {
     const plb_problem_t *problem;
     const plb_opts_t *opts;
     double limit;         /* seconds that no rank should exceed */
-    int32_t *best, *rank; /* [n_objects] best: the best placement so far; rank: the placement that
-                             the search starts from and changes */
+    int32_t *best, *rank; /* [n_objects] the best placement so far; the one that is changed */
     double max;           /* seconds of the slowest rank under `best` */
 } search_t;
 
@@ -37,7 +35,7 @@ static bool is_done(const search_t *self)
     return self->max <= self->limit * (1.0 + ROUNDING);
 }
 
-/* Search from self->rank, and keep the result if its maximum is lower by more than `factor`. */
+/* Search from self->rank; keep the result if `factor` times its maximum is below the old one. */
 static int search_from(search_t *self, double factor, plb_err_t *err)
 {
     const double useless = factor > 1.0 ? fmax(self->max / factor, self->limit) : INFINITY;

@@ -141,8 +141,7 @@ static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool
     return out;
 }
 
-/* Group the ranks by node, if there are several nodes.  The snapshot's nodes may have any numbers,
- * so they are numbered again from 0. */
+/* Group the ranks by node, if there are several nodes; number the nodes from 0. */
 static int share_nodes(shares_t *self, const plb_snapshot_t *in, plb_err_t *err)
 {
     plb_keys_t nodes = {0};

@@ -7,8 +7,7 @@
 typedef struct plb_traffic {
     int64_t rounds;
     int64_t *messages, *bytes; /* number of messages and bytes that each rank has sent */
-    int64_t *held;             /* largest number of entries and notes that each rank had in memory
-                                  at the same time */
+    int64_t *held;             /* `held` of each rank's agent (agent.h) */
 } plb_traffic_t;
 
 /** Run the agents until the placement is known, and write the placement to out[n_objects].

@@ -14,7 +14,6 @@ bool plb_may_scatter(const plb_snapshot_t *in)
     return in->speed == NULL && in->memory_limit == NULL;
 }
 
-/* Give the objects first ... end-1 to the ranks, one object to each. */
 static void deal(const plb_snapshot_t *in, int64_t first, int64_t end, plb_heap_t *heaviest,
                  plb_heap_t *least, double *time, int32_t *rank)
 {

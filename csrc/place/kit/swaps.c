@@ -10,12 +10,10 @@
 #include "place/kit/members.h"
 
 /* A step examines at most MOST_NEAR other ranks, among them the ROOMY ranks with the shortest
- * times.  BLOCK: number of objects whose exchanges are examined together.  NOBODY: no object or
- * rank. */
+ * times.  BLOCK: number of objects whose exchanges are examined together. */
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
-/* Largest number of pairs of objects and entries of `affinity` that are examined; this takes about
- * a tenth of a second. */
+/* Largest number of pairs of objects and entries of `affinity` that are examined, about 0.1 s. */
 static const double WORK = 2e7;
 
 /* A gain below this fraction of a time is due to rounding. */
@@ -28,24 +26,22 @@ typedef struct swaps {
     plb_affinity_t affinity;
     plb_journal_t journal; /* migrations since the maximum was last reduced by much */
     plb_members_t on;      /* objects of each rank that may migrate */
-    double *talk;   /* [n_objects] cost of the messages between each object and object j of the
-                       last call of set_talk */
+    double *talk;   /* [n_objects] cost of the messages between each object and j of set_talk */
     int32_t *near;  /* [p] the other ranks that are examined in this step */
     int32_t *stamp; /* [p] the last step in which each rank was considered for `near` */
     int32_t n_near;
 } swaps_t;
 
-/* An object that may change its rank: its load, the cost of all messages that it sends, and the
- * cost of its messages to and from objects on its own rank [0] and on the other rank [1]. */
+/* An object that may change its rank: its load, the cost of all messages that it sends (all), and
+ * of its messages to and from objects on its present rank [0] and on the other rank [1]. */
 typedef struct view {
     double load, all, sent[2], received[2];
 } view_t;
 
-/* A step: object i moves from rank `from` to rank `to`; object j moves back, unless j is -1. */
+/* A step: object i moves from rank `from` to rank `to`, and object j (or NOBODY) moves back. */
 typedef struct step {
     int32_t i, j, from, to;
-    double over, gain; /* over: seconds above the limit that remain; gain: cost of messages that is
-                          saved */
+    double over, gain; /* remaining seconds above the limit; saved cost of messages */
 } step_t;
 
 static double seconds(const swaps_t *self, int32_t r)
@@ -78,7 +74,6 @@ static void set_talk(swaps_t *self, int32_t j, bool on)
     }
 }
 
-/* The two ranks between which a step moves objects. */
 typedef struct pair {
     double seconds_from, seconds_to;   /* present seconds of each rank */
     double per_load_from, per_load_to; /* seconds that a load of 1 takes on each rank */
@@ -122,7 +117,6 @@ static bool better(const step_t *x, const step_t *y)
     return x->i != y->i ? x->i < y->i : x->to != y->to ? x->to < y->to : x->j < y->j;
 }
 
-/* Keep the step if it is better than the best step so far. */
 static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, const view_t *x,
                             const view_t *y, step_t *best)
 {
@@ -145,8 +139,7 @@ static inline void consider(const swaps_t *self, const pair_t *ranks, step_t s, 
     }
 }
 
-/* Examine a block of objects, from object i on, for steps to rank `to`; return the first object
- * of the next block. */
+/* Examine steps of a block of objects, from object i on; return the next block's first object. */
 static int32_t examine_block(swaps_t *self, int32_t i, int32_t from, int32_t to, step_t *best)
 {
     view_t x[BLOCK];
@@ -189,8 +182,7 @@ static void add_near(swaps_t *self, int32_t r, int32_t stamp)
     }
 }
 
-/* Find the ranks with the shortest times, and some ranks with which objects of rank r communicate.
- * Only ranks below the limit count. */
+/* Find the ranks that a step of rank r examines (swaps.h); only ranks below the limit count. */
 static void find_near(swaps_t *self, int32_t r, int32_t stamp)
 {
     const plb_affinity_t *a = &self->affinity;
@@ -285,8 +277,7 @@ static int look_at_near(swaps_t *self, int32_t r, step_t *best)
     return PLB_OK;
 }
 
-/* Make steps until the limit is met, until no step helps the slowest rank, or until the work is
- * used up.  Unless the limit is met, undo the last steps, which hardly reduced the maximum. */
+/* If the limit is missed, undo the last steps, which have hardly reduced the maximum. */
 static int all_steps(swaps_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

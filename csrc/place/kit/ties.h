@@ -8,8 +8,7 @@
 #include "base/hash.h"
 
 typedef struct plb_tie {
-    int32_t peer, next; /* peer: number of the partner; next: index of the same object's next tie,
-                           negative: there is none */
+    int32_t peer, next; /* number of the partner; index of the object's next tie, -1: none */
     double bytes;
 } plb_tie_t;
 
@@ -22,8 +21,7 @@ typedef struct plb_ties {
     plb_keys_t ids;
     plb_tied_t *object; /* [ids.n] what is known of each object, by number */
     int64_t room;
-    plb_tie_t *tie; /* linked lists: the ties of each object, from its `first` on; the unused
-                       entries, from `free` on */
+    plb_tie_t *tie; /* linked lists: each object's ties from `first`, unused entries from `free` */
     int64_t n_ties, n_used, ties_room; /* entries of tie[]; those of them in use; capacity */
     int32_t free;
 } plb_ties_t;

@@ -1,32 +1,28 @@
 /* BestFitLB: moves each rank's excess load to the rank that it fits best.  It balances like
  * GreedyLB, with few migrations.
  *
- * The limit, in seconds per iteration, is a lower bound for any placement: the largest of the
- * average, the time of a rank's fixed objects, and the heaviest object on its best rank.  With few
+ * The limit, in seconds per iteration, is a lower bound for any placement (kit/bound.h).  With few
  * objects per rank, the limit is at least a little longer than the average (ROOM).  A rank above
  * the limit is a donor, and its load above the limit is its excess.  A rank below the limit is a
  * receiver, and the load that it can take up to the limit is its gap.  As in a transportation
  * problem, the donor with the largest excess gives to the receiver with the largest gap, until the
  * donor has no excess or the receiver no gap.  The donor gives few objects: first its heaviest
- * ones, until little excess is left.  Then comes a last transfer of one object, of two objects, or
- * of one object in exchange for another, whose load equals the rest to within the tolerance.  So
- * usually only the objects of donors are sorted.
- *
- * If the limit is missed, the last transfers that have hardly reduced the total excess are undone:
- * objects of nearly equal loads are not exchanged for nothing.
+ * ones, until little excess is left; then one object, two objects, or one object in exchange for
+ * another, with the remaining load to within the tolerance.
  *
  * A donor ends above the limit, by at most the tolerance, so that the receivers have enough room.
  * If one heavy object sets the limit, the ranks have spare room: each rank may then also end below
  * the limit, by its share of the spare room.
  *
- * If there are fewer than SCARCE objects per rank, and GreedyLB would miss the limit, the search
- * for the limit is that of RefineLB (kit/refine.h).
+ * If there are fewer than SCARCE objects per rank, and GreedyLB would miss the limit, RefineLB's
+ * method (kit/refine.h) replaces these transfers.
  *
- * If the limit is missed, pairs of ranks exchange sets of objects (kit/restarts.h).  These
- * exchanges start from the placement reached so far, from GreedyLB's placement, and from random
- * changes of the best placement.  Then objects return to their ranks in the snapshot if this does
- * not raise the maximum.  At the end, the placement of RefineLB or of CommAwareRefineLB is taken
- * if it is nearly as balanced with far fewer migrations (kit/fewer.h).
+ * If the limit is missed:
+ * - Transfers at the end that have hardly reduced the total excess are undone.
+ * - Pairs of ranks exchange sets of objects, from several placements (kit/restarts.h).
+ * - Objects return to their ranks in the snapshot if this does not raise the maximum (kit/home.h).
+ * - The placement of RefineLB or of CommAwareRefineLB is taken if it is nearly as balanced with
+ *   far fewer migrations (kit/fewer.h).  This is also tried if objects per rank are few.
  *
  * Ties: the lowest rank, the lightest object, the lowest index. */
 #include <math.h>
@@ -45,7 +41,7 @@
 #include "place/kit/restarts.h"
 
 enum {
-    PROBES = 64,      /* a search for entries or an exchange tries at most this many entries */
+    PROBES = 64,      /* largest number of entries that a search tries */
     TRIES = 16,       /* after this many receivers were tried, a donor counts as stuck */
     SCARCE = 16,      /* with fewer objects per rank, one or two objects seldom fit */
     SAMPLE = 1 << 16, /* the tolerance is estimated from this many objects */
@@ -54,10 +50,9 @@ enum {
 /* If the slowest rank exceeds the limit by at most this fraction, the limit counts as met. */
 static const double CLOSE = 1e-4;
 
-/* The tolerance of a rank's load is the larger of two loads: OF_GREEDY times the load of the p-th
- * lightest object, and OF_SQUARE (ranks / objects)^2 times the average load.  If all loads have a
- * common divisor, the tolerance is OF_GRAIN times the greatest common divisor.  The tolerance is
- * at most CLOSE times the average load. */
+/* The tolerance of a rank's load is OF_GRAIN times the greatest common divisor of the loads.  If
+ * they have none, it is the larger of OF_GREEDY times the load of the p-th lightest object and
+ * OF_SQUARE (ranks / objects)^2 times the average load.  At most: CLOSE times the average load. */
 static const double OF_GREEDY = 0.03, OF_SQUARE = 0.05, OF_GRAIN = 1e-3;
 
 /* With few objects per rank (aim_t.few), the limit is at least 1 + ROOM times the average. */
@@ -73,12 +68,12 @@ static const double OVERSHOOT = 0.75;
  * load: one object in exchange for a nearly equal one is not worth two migrations. */
 static const double WORTH_PARCEL = 0.1;
 
-/* Transfers that leave more than this fraction of the total excess are undone. */
+/* Transfers at the end are undone if they leave more than this fraction of the total excess. */
 static const double WORTH_MOVES = 0.9;
 
 typedef struct fitter {
     plb_ranks_t ranks;
-    double tolerance;      /* tolerance of a rank's load, as a fraction of the limit */
+    double tolerance;      /* of a rank's load, as a fraction of the limit */
     double share;          /* spare room of each rank, as a fraction of the limit */
     plb_heap_t donor;      /* ranks above the limit; key: -excess, so that the largest is on top */
     plb_heap_t receiver;   /* ranks below the limit; key: -gap, so that the largest is on top */
@@ -94,8 +89,7 @@ typedef struct fitter {
 /* A transfer of load from one rank to another. */
 typedef struct transfer {
     int32_t from, to;
-    bool ends_donor;  /* true: the transfer removes the donor's excess; false: it fills the
-                         receiver's gap */
+    bool ends_donor;  /* true: removes the donor's excess; false: fills the receiver's gap */
     double low, high; /* window: the transferred load should be in low ... high */
 } transfer_t;
 
@@ -135,8 +129,8 @@ static double key(const plb_offers_t *offers, int64_t k)
 
 /* What is given in one step: one object; or two objects; or one object in exchange for another. */
 typedef struct parcel {
-    int64_t give, also, back; /* entries of their ranks' lists (offers.h): the object that is
-                                 given, a second one, and one that comes back; -1: none */
+    int64_t give, also, back; /* entries (kit/offers.h): the object that is given, a second one,
+                                 and one that comes back; -1: none */
     double sum;               /* load that the receiver gains; 0: no parcel was found */
 } parcel_t;
 
@@ -186,9 +180,8 @@ static int64_t at_least(fitter_t *self, const transfer_t *t, double low, double 
     return -1;
 }
 
-/* Find two entries whose sum is in the window; if there are none, the pair with the largest sum of
- * at most t->high.  Index a goes up from the first entry with at least half of t->high; for each
- * a, b is the heaviest entry that keeps the sum within t->high. */
+/* Find two entries whose sum is in the window, else the pair with the largest sum of at most
+ * t->high.  Entry a has at least half of t->high, entry b less. */
 static parcel_t find_pair(fitter_t *self, const transfer_t *t)
 {
     parcel_t best = NOTHING;
@@ -237,7 +230,6 @@ static int move(fitter_t *self, int32_t from, int64_t k, int32_t to, plb_err_t *
     return plb_interrupted(8);
 }
 
-/* Undo the migrations since the total excess was last reduced by much. */
 static int undo(fitter_t *self)
 {
     int ret = PLB_OK;
@@ -268,8 +260,7 @@ static int64_t top_of(fitter_t *self, int32_t donor)
     return k < offers->start[donor] ? -1 : k;
 }
 
-/* Return entry `top`, or the next lighter one for which the receiver has memory; -1: there is
- * none. */
+/* Return entry `top`, or the next lighter one for which the receiver has memory; -1: none. */
 static int64_t heaviest_with_room(fitter_t *self, const transfer_t *t, int64_t top)
 {
     return has_room(self, t, list_of(self, t->from)->item[top].id, -1) ? top
@@ -281,7 +272,6 @@ static parcel_t one(fitter_t *self, const transfer_t *t, int64_t k)
     return k < 0 ? NOTHING : (parcel_t){k, -1, -1, key(list_of(self, t->from), k)};
 }
 
-/* List the objects of the ranks that are no donors. */
 static int list_others(fitter_t *self, plb_err_t *err)
 {
     return self->returns.start != NULL
@@ -289,8 +279,8 @@ static int list_others(fitter_t *self, plb_err_t *err)
                : plb_offers_init(&self->returns, &self->ranks, self->is_other, INFINITY, err);
 }
 
-/* Choose the parcel that completes the transfer; if there is none, the parcel that comes nearest
- * to this; NOTHING if the nearest one has too little load (WORTH_PARCEL). */
+/* Choose the parcel that completes the transfer, else the nearest one; NOTHING if the nearest one
+ * has too little load (WORTH_PARCEL). */
 static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t *err)
 {
     *best = one(self, t, t->ends_donor ? at_least(self, t, t->low, t->high) : -1);
@@ -319,8 +309,7 @@ static int choose(fitter_t *self, const transfer_t *t, parcel_t *best, plb_err_t
     return PLB_OK;
 }
 
-/* Give objects until the donor has no excess or the receiver no gap.  *given: whether any object
- * was given. */
+/* Give objects until the donor has no excess or the receiver no gap; *given: whether any were. */
 static int transfer(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     transfer_t t = {.from = from, .to = to};
@@ -355,10 +344,10 @@ static bool has_lighter(fitter_t *self, int32_t r, double load)
     return k < offers->end[r] && key(offers, k) < load;
 }
 
-/* Find an object that is too heavy for the receiver, but which the receiver should take
- * nevertheless; -1: there is none.  Three cases are worth it: the receiver has room for the
- * donor's whole excess, and can return other objects; or the excess becomes smaller; or the excess
- * moves to the receiver, which has lighter objects. */
+/* Find an object that the receiver should take, although it is too heavy; -1: none.  It helps if
+ * - the receiver can take the donor's whole excess, and can then give away other objects; or
+ * - the excess becomes smaller; or
+ * - the receiver, which then has the excess, has lighter objects than the donor. */
 static int64_t too_heavy(fitter_t *self, const transfer_t *t)
 {
     const double excess = -plb_ranks_gap(&self->ranks, t->from);
@@ -376,8 +365,7 @@ static int64_t too_heavy(fitter_t *self, const transfer_t *t)
                : -1;
 }
 
-/* If nothing fits, let the receiver take an object that is too heavy.  *given: whether the
- * receiver has taken one. */
+/* If nothing fits, let the receiver take an object that is too heavy.  *given: whether it did. */
 static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t *err)
 {
     const transfer_t t = {.from = from, .to = to};
@@ -388,7 +376,7 @@ static int push(fitter_t *self, int32_t from, int32_t to, bool *given, plb_err_t
     return move(self, from, k, to, err);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all transfers -------------------------------------------------------------------------- */
 
 static void find_ranks(fitter_t *self)
 {
@@ -408,7 +396,6 @@ static void find_ranks(fitter_t *self)
     plb_heap_build(&self->receiver);
 }
 
-/* Put a rank into the heap of donors or of receivers, by its load. */
 static void sort_in(fitter_t *self, int32_t r)
 {
     const double gap = plb_ranks_gap(&self->ranks, r);
@@ -419,12 +406,11 @@ static void sort_in(fitter_t *self, int32_t r)
     }
 }
 
-/* Let the most loaded rank give to the rank with the largest gap; if that fails, to the ranks with
- * the next largest gaps. */
+/* Let the most loaded rank give to the rank with the largest gap that takes something. */
 static int serve(fitter_t *self, plb_err_t *err)
 {
     const int32_t from = plb_heap_pop(&self->donor).id;
-    /* if the rank was no donor at first, its objects are in `returns` */
+    /* the objects of a rank that was no donor at first are in `returns` */
     int ret = self->is_donor[from] ? PLB_OK : list_others(self, err);
     int32_t tried[TRIES], n = 0;
     bool given = false;
@@ -435,7 +421,7 @@ static int serve(fitter_t *self, plb_err_t *err)
             ret = push(self, from, to, &given, err);
         }
     }
-    if (given) { /* if nothing was given, the donor is stuck, and stays out of the heap */
+    if (given) { /* else the donor is stuck, and stays out of the heap */
         sort_in(self, from);
     }
     for (int32_t k = 0; k < n; k++) {
@@ -479,16 +465,15 @@ static double total_excess(const plb_ranks_t *ranks)
     return sum;
 }
 
-/* The aim of a placement: how well it should balance. */
+/* How well a placement should balance. */
 typedef struct aim {
-    double tolerance; /* tolerance of a rank's load, as a fraction of the limit */
+    double tolerance; /* of a rank's load, as a fraction of the limit */
     double above;     /* imbalance that may be left, as a fraction of the average */
     double grain;     /* greatest common divisor of all loads; 0: there is none */
-    bool few;         /* whether objects per rank are so few that GreedyLB would miss the limit */
+    bool few;         /* there are so few objects per rank that GreedyLB would miss the limit */
 } aim_t;
 
-/* Set the tolerance to a small fraction of the imbalance that GreedyLB would leave (OF_GREEDY,
- * OF_SQUARE, OF_GRAIN), but to CLOSE at most; set `few`. */
+/* Set `few`, and the tolerance: a small fraction of the imbalance that GreedyLB would leave. */
 static int set_tolerance(const plb_problem_t *problem, aim_t *aim, plb_err_t *err)
 {
     int ret = PLB_OK;

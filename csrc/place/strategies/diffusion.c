@@ -1,29 +1,27 @@
-/* DiffusionLB: load flows between ranks whose objects communicate, and objects are moved
- * accordingly.
+/* DiffusionLB: load flows between ranks whose objects communicate, and objects follow the flow.
  *
  * Step 1, links.  Each rank chooses the ranks with which its objects exchange the most bytes; two
  * ranks are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph,
  * which connects all ranks in log2(p) steps.
  *
- * Step 2, flow.  b_i > 0 is the excess of a rank above the threshold.  It flows to the ranks below
- * the average, which have b_i < 0: each gets the same fraction of the load that it lacks.  Of the
- * flows along the links that do this, the smallest one is
+ * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold.  It flows to the ranks below
+ * the average, which have b_i < 0: each gets the same fraction of the load that it lacks.  The
+ * smallest flow along the links that achieves this is
  *
  *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
  *
  * and L is the Laplacian of the links (Hu and Blake, An improved diffusion algorithm for dynamic
  * load balancing, Parallel Computing 25, 1999; there all ranks end with the average, and x is
- * called lambda).  The system is solved by conjugate gradients; each step takes two rounds.
- * Neighbours send only their residuals: from these, every rank computes its neighbours' directions
- * and solutions, too, with exactly the same bits.
+ * called lambda).  Conjugate gradients solve the system; each step takes two rounds.  Neighbours
+ * send only their residuals, from which every rank also computes its neighbours' directions and
+ * solutions, with exactly the same bits.
  *
  * Step 3, objects.  Each rank sends objects along its links, first those whose move saves the most
  * bytes per second of their load.  Ties: first the objects that are no longer on the rank where
  * they were before the LB step, then the heaviest objects, so that few migrate.  A rank passes
  * load on only after it has received this load.
  *
- * Step 4.  The agents of kit/gossip.h remove the remaining imbalance; they never raise the
- * maximum. */
+ * Step 4.  The agents of kit/gossip.h remove the remaining imbalance. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,16 +39,14 @@ enum kind {
     NOTE_LINK,       /* I choose you as a neighbour */
     NOTE_RESIDUAL,   /* my residual of the conjugate gradients */
     NOTE_OBJECT,     /* an object that moves along a link */
-    NOTE_TIE, /* the object `id` that I send you exchanges `bytes` with object `other_id` on `rank`
-               */
-    NOTE_NO_ROOM, /* your object, for which I have no memory; its ties follow */
-    NOTE_MOVED,   /* object `id` is now on `rank` */
+    NOTE_TIE,        /* my object `id` (now yours) exchanges `bytes` with `other_id` on `rank` */
+    NOTE_NO_ROOM,    /* your object, for which I have no memory; its ties follow */
+    NOTE_MOVED,      /* object `id` is now on `rank` */
 };
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
-/* Indices of the numbers in the tally (agent.h).  Each comment begins with the phases that write
- * the number. */
+/* Indices into the tally (agent.h).  Each comment begins with the phases that write the number. */
 enum {
     SUM_BEYOND = 0,   /* CHOOSE: sum of load - threshold over the ranks above the threshold */
     SUM_LACKING = 1,  /* CHOOSE: sum of average - load over the ranks below the average */
@@ -64,12 +60,11 @@ enum {
     MOST_STEPS = 200, /* largest number of steps of the conjugate gradients */
     MOST_MOVES = 200, /* largest number of rounds in which objects move */
     DE_BRUIJN = 6,    /* largest number of neighbours of a rank in the de Bruijn graph */
-    /* a link is given up after this many objects in a row that are too large for the rest of its
-     * flow */
+    /* a link is given up after this many objects in a row that exceed its remaining flow */
     MISFITS = 64,
 };
 
-/* weight of a link of the de Bruijn graph; other links have the weight 1 */
+/* weight of a link of the de Bruijn graph; the weight of other links is 1 */
 static const double WEAK = 0.01;
 /* the solver ends at this residual, as a fraction of the average load */
 static const double CLOSE = 0.002;
@@ -80,8 +75,7 @@ typedef struct link {
     int32_t rank;
     double weight;
     double r, p, x; /* residual, direction and solution of that rank */
-    double flow; /* load that must still go to that rank; negative: load that must still come from
-                    that rank */
+    double flow;    /* load that must still go to that rank; negative: come from that rank */
 } link_t;
 
 typedef struct partner {
@@ -90,24 +84,20 @@ typedef struct partner {
 } partner_t;
 
 typedef struct diffusion {
-    plb_gossip_t gossip; /* the first member, because plb_gossip_t begins with the plb_agent_t */
+    plb_gossip_t gossip; /* begins with the plb_agent_t */
     int most_links, phase, steps;
     double limit;          /* seconds: the threshold */
     double scale;          /* average load of a rank */
-    double r, p, x, gamma; /* residual, direction and solution of this rank; gamma: the most recent
-                              SUM_SQUARES */
-    plb_ties_t ties;       /* ties of this rank's objects; the lowest numbers are those of the
-                              objects that are on this rank at first */
+    double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
+    plb_ties_t ties;       /* objects that are on this rank at first have the lowest numbers */
     link_t *link;          /* [n_links] in ascending order of the ranks */
     int32_t n_links;
-    int64_t under_way; /* bytes of the objects that left in the previous round: the receivers may
-                          still return them */
+    int64_t under_way; /* bytes of objects that left in the previous round, and can come back */
 } diffusion_t;
 
 /* ---- communication of objects --------------------------------------------------------------- */
 
-/* Tell the ranks of the receivers about the edges of this rank's objects, because only the
- * sender's rank knows an edge. */
+/* Tell the receivers' ranks about the edges of this rank's objects, which only this rank knows. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -124,7 +114,6 @@ static int greet(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Add a tie: this rank's object `object` exchanges bytes with another object. */
 static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where,
                     double bytes, plb_err_t *err)
 {
@@ -169,8 +158,7 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : by_rank(a, b);
 }
 
-/* Choose the ranks with which this rank's objects exchange the most bytes (ties: the lowest
- * ranks). */
+/* Choose the ranks to link (step 1); ties: the lowest ranks. */
 static int choose(diffusion_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -228,8 +216,8 @@ static int links_by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Keep the links that both sides chose, and add those of the de Bruijn graph: i -> 2 i and 2 i
- * + 1 modulo p, in both directions. */
+/* Keep the links that both sides chose, and add those of the de Bruijn graph: i -> 2 i and
+ * i -> 2 i + 1, modulo p, in both directions. */
 static void make_links(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     const int64_t i = self->gossip.agent.share->rank, p = self->gossip.agent.share->n_ranks;
@@ -273,8 +261,7 @@ static double overload(const diffusion_t *self)
     return (agent->load - plb_agent_allowed(agent, self->limit)) / self->scale;
 }
 
-/* Return b_i of this rank (step 2).  beyond: the sum of load - threshold over the ranks above the
- * threshold; lacking: the sum of average - load over the ranks below the average. */
+/* Return b_i of this rank (step 2).  beyond, lacking: SUM_BEYOND, SUM_LACKING. */
 static double to_give(const diffusion_t *self, double beyond, double lacking)
 {
     if (overload(self) > 0.0) {
@@ -296,9 +283,8 @@ static int tell_residual(diffusion_t *self, plb_err_t *err)
     return ret;
 }
 
-/* Set p to r + beta p, for this rank and its neighbours.  gamma: the sum of the squared residuals
- * over all ranks.  Contribute this rank's part of p L p, a sum over all links: half of the term of
- * each of this rank's links; the rank at the other end of the link contributes the other half. */
+/* Set p to r + beta p, for this rank and its neighbours.  gamma: SUM_SQUARES.  Contribute to the
+ * sum p L p over all links: each end of a link contributes half of the link's term. */
 static void multiply(diffusion_t *self, const plb_note_t *in, double gamma)
 {
     const double beta = self->steps == 0 ? 0.0 : gamma / self->gamma;
@@ -338,8 +324,7 @@ static void make_flows(diffusion_t *self)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* Return the bytes between ranks that are saved (negative: added) if an object moves to rank
- * `there`. */
+/* Return the bytes between ranks that the move of an object to rank `there` saves; may be < 0. */
 static double gain(const diffusion_t *self, int32_t object, int32_t there)
 {
     const plb_ties_t *ties = &self->ties;
@@ -354,10 +339,9 @@ static double gain(const diffusion_t *self, int32_t object, int32_t there)
 
 /* The objects that leave in this round. */
 typedef struct leaving {
-    int32_t *number; /* number of each entry's object in the ties */
-    int32_t *to;     /* new rank of each entry's object; -1: the object stays */
-    int32_t *at; /* for each object in the ties: index of its entry in the agent; -1: it is not on
-                    this rank */
+    int32_t *number;  /* number of each entry's object in the ties */
+    int32_t *to;      /* new rank of each entry's object; -1: the object stays */
+    int32_t *at;      /* entry of each object in the ties; -1: the object is not on this rank */
     plb_heap_t queue; /* the objects for one link; key: -(gain per load), id: turn() */
 } leaving_t;
 
@@ -366,7 +350,7 @@ static void leaving_free(leaving_t *self)
     PLB_FREE(self->number, self->to, self->at, self->queue.item);
 }
 
-/* Sort the entries by load, and begin with no object that leaves. */
+/* Sort the entries by load; no object leaves yet. */
 static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
 {
     plb_agent_t *agent = &diffusion->gossip.agent;
@@ -388,8 +372,7 @@ out:
     return ret;
 }
 
-/* Return the turn of an object among those with the same gain: the lowest turn goes first.  Turns
- * are below twice the number of entries. */
+/* Of the objects with the same gain, the one with the lowest turn (below 2 n) goes first. */
 static int32_t turn(const plb_agent_t *agent, int64_t k)
 {
     const bool at_home = agent->entry[k].home == agent->share->rank;
@@ -427,8 +410,7 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* Update the gains of the partners of an object that was chosen for a link: these partners now
- * gain more along the same link. */
+/* The partners of an object that was chosen for a link now gain more along the same link. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;
@@ -441,8 +423,7 @@ static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int3
     }
 }
 
-/* Choose the objects that leave along a link in this round, with a total load of at most `most`.
- */
+/* Choose objects with a total load of at most `most`, to leave along a link in this round. */
 static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, double most)
 {
     const plb_agent_t *agent = &diffusion->gossip.agent;
@@ -489,8 +470,8 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
     return ret;
 }
 
-/* Send objects along the links whose flow leaves this rank.  At most this rank's excess is sent:
- * load that only passes through must first arrive. */
+/* Send objects along the links whose flow leaves this rank, with at most this rank's excess: load
+ * that only passes through must first arrive. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
     leaving_t leaving = {0};
@@ -531,8 +512,7 @@ static link_t *link_to(const diffusion_t *self, int32_t rank)
     return &self->link[k];
 }
 
-/* Take an object that came along a link or that came back.  An object that came back ends the flow
- * of its link. */
+/* Take an object.  One that came back ends the flow of its link. */
 static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
@@ -547,8 +527,7 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     return ret;
 }
 
-/* Return the bytes of free memory, minus the bytes of the objects that come back with these notes
- * or may still come back. */
+/* Return the free memory in bytes, minus that of objects that come back now or can come back. */
 static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in)
 {
     int64_t bytes = plb_agent_room(&self->gossip.agent) - self->under_way;

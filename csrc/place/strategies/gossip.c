@@ -1,5 +1,4 @@
-/* GossipLB with the agents of kit/gossip.c, and HierarchicalLB, which first works within each
- * node. */
+/* GossipLB and HierarchicalLB, with the agents of kit/gossip.c. */
 #include "place/kit/gossip.h"
 #include "place/kit/rounds.h"
 

@@ -1,14 +1,12 @@
-/* GreedyLB: places the objects from the heaviest to the lightest, each on the rank where the
- * object would end first.
+/* GreedyLB: places the objects, the heaviest first, each on the rank where it would end first.
  *
  * Menon 2.2 ("maps the heaviest chares on to the least loaded processors"); Dasgupta's algorithm
  * 2, where the background load of a processor is `background` plus the objects that may not
  * migrate.  With p ranks of the same speed this is Graham's LPT rule: the makespan is at most 4/3
  * - 1/(3p) times the optimum.
  *
- * Ties have fixed rules, so that every rank computes the same placement.  Of objects with equal
- * loads, the lowest index comes first.  If an object would end at the same time on several ranks,
- * it goes to the one with the least time so far, then to the one with the lowest number. */
+ * Ties: of objects with equal loads, the lowest index comes first.  If an object would end at the
+ * same time on several ranks: the rank with the least time so far, then the lowest rank. */
 #include <math.h>
 #include <string.h>
 
@@ -26,17 +24,15 @@ enum {
     STUCK = 1, /* result: no rank has memory for the next object */
 };
 
-/* Ranks in classes by speed; each class has a heap of its ranks' times.  If there are up to 64
- * different speeds, all ranks of a class have the same speed.  So within a class an object ends
- * first on the least loaded rank, and the choice among the tops of all heaps is exact.  More
- * speeds are divided into 64 classes; then the choice is approximate. */
+/* Ranks in classes by speed; each class has a heap of its ranks' times.  With up to 64 different
+ * speeds, all ranks of a class have the same speed: an object ends first on the least loaded one,
+ * and the choice among the tops of all heaps is exact.  With more speeds it is approximate. */
 typedef struct fleet {
     const plb_snapshot_t *in;
     int n_classes;
     plb_heap_t heap[MAX_CLASSES];
     plb_item_t *item;  /* [p] the items of all heaps */
-    plb_item_t *aside; /* [p] ranks that were taken out because they have too little memory for the
-                          current object */
+    plb_item_t *aside; /* [n_aside] ranks with too little memory for the current object */
     int32_t *class_of; /* [p] class of each rank */
     int32_t n_aside;
     int64_t *room; /* [p] bytes of memory left; NULL: no limits */
@@ -108,8 +104,7 @@ static int fleet_init(fleet_t *self, const plb_problem_t *problem, plb_err_t *er
     return PLB_OK;
 }
 
-/* Bring a rank with at least `memory` bytes of free memory to the top of each heap; set aside the
- * ranks that have less. */
+/* Bring a rank with `memory` free bytes to the top of each heap; set aside ranks with less. */
 static void make_way(fleet_t *self, int64_t memory)
 {
     for (int c = 0; c < self->n_classes; c++) {
@@ -120,8 +115,7 @@ static void make_way(fleet_t *self, int64_t memory)
     }
 }
 
-/* Put the ranks that were set aside back into their heaps, if at least the object with the least
- * memory fits on them. */
+/* Put ranks that were set aside back into their heaps, if the smallest object fits on them. */
 static void come_back(fleet_t *self, int64_t least)
 {
     while (self->n_aside > 0) {
@@ -132,8 +126,7 @@ static void come_back(fleet_t *self, int64_t least)
     }
 }
 
-/* Return the class whose top rank would end the object first; *finish: its end time.  -1: all
- * heaps are empty. */
+/* Return the class whose top rank would end the object first, at *finish; -1: no rank is left. */
 static int elect(const fleet_t *self, double load, double *finish)
 {
     int best = -1;
@@ -152,7 +145,7 @@ static int elect(const fleet_t *self, double load, double *finish)
     return best;
 }
 
-/* Place the objects one by one, the heaviest first (the keys are negated loads). */
+/* The keys of the objects are negated loads. */
 static int place_one_by_one(const plb_problem_t *problem, plb_loads_t *loads, int32_t *rank,
                             plb_err_t *err)
 {
@@ -192,12 +185,11 @@ typedef struct line {
     int32_t p;
 } line_t;
 
-/* Give object[0 ... n-1] to the ranks in line, one object each, and return how many objects were
- * given.  Each object must go to the least loaded rank, as with a heap.  So the round ends when a
- * rank that got an object in this round has no more load than the next rank in line.  The line is
- * divided into sections, which are sorted separately.  A new section begins at each rank that,
- * even with the round's lightest object, ends later than all ranks before it.  (Rounding of sums
- * is monotonic, so this test is safe.) */
+/* Give object[0 ... n-1] to the ranks in line, one object each; return how many were given.  Each
+ * object must go to the least loaded rank.  So the round ends when a rank that got an object in
+ * this round has no more load than the next rank in line.  The line is sorted in sections: a new
+ * one begins at each rank that, even with the round's lightest object, ends later than all ranks
+ * before it.  (Rounding of sums is monotonic, so this test is safe.) */
 PLB_MULTIVERSION
 static int32_t hand_out(line_t *self, const plb_item_t *object, int64_t n,
                         const plb_problem_t *problem, int32_t *out)
@@ -260,8 +252,7 @@ static int line_init(line_t *self, const plb_problem_t *problem, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Sort the loads of the next round, i.e. those below index `upto`, and convert them to seconds on
- * a rank of this speed. */
+/* Sort the loads below index `upto`, and convert them to seconds on a rank of this speed. */
 static void get_ready(plb_loads_t *loads, int64_t upto, double speed)
 {
     int64_t k = loads->ready;
@@ -286,8 +277,6 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
     PLB_FREE(line.rank, line.spare, line.bin);
     return ret;
 }
-
-/* ---- the strategy --------------------------------------------------------------------------- */
 
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)

@@ -1,18 +1,15 @@
 /* HSFCLB: orders the objects along Hilbert's space-filling curve, and cuts the curve into
  * consecutive parts, one for each rank.  The position of a point on the curve is computed bit by
- * bit (Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707, 2004), in the dimensions in
- * which the points extend.  The array x is called X in the paper. */
+ * bit (Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707, 2004; the array x is X in the
+ * paper), in the dimensions in which the points extend. */
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/chain.h"
 
-enum {
-    DIMS = 3,
-    BITS = 51
-}; /* bits of a position on the curve: no more than a double represents
-      exactly */
+/* BITS: bits of a position on the curve, no more than a double represents exactly */
+enum { DIMS = 3, BITS = 51 };
 
 /* The box around the points, a cube in the dimensions in which they extend. */
 typedef struct box {
@@ -39,8 +36,7 @@ static box_t box_of(const double *coords, int64_t n)
     return out;
 }
 
-/* Convert coordinates of `bits` bits to the position on the curve, in the paper's transposed
- * form. */
+/* Convert coordinates of `bits` bits to the paper's transposed form of the position. */
 static void to_curve(uint64_t *x, int n, int bits)
 {
     const uint64_t top = UINT64_C(1) << (bits - 1);

@@ -2,10 +2,9 @@
  * that each net reaches.
  *
  * See Menon 2.3.2.  ZoltanLB starts from Zoltan's answer, HypergraphLB from that of pylb's own
- * partitioner.  V-cycles then refine this answer: they lower connectivity - 1, the sum over the
- * nets of (number of ranks that the net reaches - 1).  If `iterations` is above 0, migrations have
- * a cost, and the present placement is repartitioned (Catalyurek et al. 2007): communication
- * counts `iterations` times, each migration once. */
+ * partitioner.  V-cycles then lower the sum over the nets of (number of ranks that the net reaches
+ * - 1).  If `iterations` is above 0, migrations have a cost, and the present placement is
+ * repartitioned (Catalyurek et al. 2007). */
 #include "base/mem.h"
 #include "place/kit/parts.h"
 

@@ -7,8 +7,8 @@
  * In the paper all ranks start with the same number of objects, so a processor's total object time
  * can be its weight.  After the first LB step, only the time per object is correct.  The weight of
  * a rank without a measured time (no objects, or all of load 0) is the mean load of an object,
- * divided by the rank's speed.  In addition to eq. 3, a rank's background is part of its time.
- * Objects that may not migrate are part of x_i, even if there are more of them than eq. 4 gives.
+ * divided by the rank's speed.  A rank's background is part of its time.  Objects that may not
+ * migrate are part of x_i, even if there are more of them than eq. 4 gives.
  *
  * The x_i are rounded by the method of the largest remainder (ties: the rank that has more objects
  * that may migrate now, then the lowest).  Only as many objects move as needed: from each rank
@@ -66,7 +66,7 @@ static double background_of(const quota_t *self, int32_t r)
     return plb_background(self->problem->in, r) / self->unit;
 }
 
-/* Compute the weights: convert each rank's sum of loads to seconds per object. */
+/* Convert each rank's sum of loads to seconds per object. */
 static void set_weights(quota_t *self)
 {
     const plb_snapshot_t *in = self->problem->in;
@@ -88,9 +88,8 @@ static void set_weights(quota_t *self)
     }
 }
 
-/* Compute shares, not rounded, such that all ranks end at the same time, except ranks whose
- * background and fixed objects alone take longer.  Each round finds more such ranks and leaves
- * them out; all other ranks then end earlier. */
+/* Compute shares such that all ranks end at the same time, except ranks whose background and fixed
+ * objects alone take longer.  Each round leaves out more of these ranks. */
 static void share_out(quota_t *self)
 {
     bool found = true;
@@ -117,8 +116,7 @@ static void share_out(quota_t *self)
     }
 }
 
-/* Round to whole numbers of objects.  In a tie, the rank with more movable objects before the LB
- * step comes first: therefore the ranks are sorted. */
+/* Round to whole numbers of objects.  Ranks are sorted because of the rule for ties. */
 static int round_off(quota_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -1,6 +1,6 @@
 /* RCBLB: recursive coordinate bisection.  The objects are divided in two across the longest side
- * of their bounding box.  The ranks are divided in the same way, by the centres of their present
- * objects.  So a rank keeps its region, and few objects migrate if loads change little. */
+ * of their bounding box, and the ranks in the same way, by the centres of their present objects:
+ * a rank keeps its region, and few objects migrate if loads change little. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -57,8 +57,7 @@ static int longest_side(const rcb_t *self, const int32_t *object, int64_t n, dou
     return best;
 }
 
-/* Return the part of `load` for the first `left` of p ranks, such that all p ranks end at the same
- * time. */
+/* Return the part of `load` for the first `left` of p ranks, such that all p end together. */
 static double share_of(const rcb_t *self, const int32_t *rank, int32_t p, int32_t left,
                        double load)
 {

@@ -1,9 +1,11 @@
-/* RefineLB and RefineSwapLB: overloaded ranks give a few objects to less loaded ranks
- * (kit/refine.c).  If much imbalance is left, RefineLB also swaps objects; if that does not help,
- * both strategies search from other placements (kit/restarts.c).  If the threshold is missed, they
- * try to reach nearly the same maximum with far fewer migrations (kit/fewer.c).  If more than
- * twice as many objects have moved as must move, BestFitLB's placement is taken if it balances as
- * well with fewer migrations. */
+/* RefineLB and RefineSwapLB:
+ * - Overloaded ranks give a few objects to less loaded ranks (kit/refine.c).
+ * - If the threshold is missed by much, RefineLB also swaps objects.  If it is still missed by
+ *   much, both strategies search from other placements (kit/restarts.c).
+ * - If the threshold is missed, they try to reach nearly the same maximum with far fewer
+ *   migrations (kit/fewer.c).
+ * - If migrations are needless (plb_has_needless), BestFitLB's placement is taken if it balances
+ *   as well with fewer migrations. */
 #include "place/kit/refine.h"
 
 #include <math.h>
@@ -14,8 +16,7 @@
 #include "place/kit/home.h"
 #include "place/kit/restarts.h"
 
-/* If the slowest rank takes more than this multiple of the threshold, other placements are
- * tried. */
+/* The threshold is missed by much if the slowest rank takes more than this multiple of it. */
 static const double MUCH = 1.05;
 
 /* The threshold counts as met if it is exceeded by at most this fraction. */
@@ -43,7 +44,6 @@ out:
     return ret;
 }
 
-/* Refine without swaps; if this misses the threshold by much, also with swaps. */
 static int refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
                   plb_err_t *err)
 {
@@ -53,8 +53,6 @@ static int refine(const plb_problem_t *problem, double overload, int32_t *rank, 
                : ret;
 }
 
-/* If the refinement has missed its threshold by much, search from other placements.  If the
- * threshold is still missed, look for fewer migrations. */
 static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refined_t *reached,
                 int32_t *rank, plb_err_t *err)
 {
@@ -70,8 +68,6 @@ static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refine
     return ret;
 }
 
-/* If objects have moved that need not, take BestFitLB's placement if it balances as well with
- * fewer migrations. */
 static int try_best_fit(const plb_problem_t *problem, const plb_opts_t *opts,
                         plb_refined_t *reached, int32_t *rank, plb_err_t *err)
 {

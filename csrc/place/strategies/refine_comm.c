@@ -43,7 +43,7 @@ static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
             {"beta", "s/byte", "sender's time for each byte of a message", beta, 0.0, 1e6},         \
     }
 
-/* By default, messages cost nothing in CommAwareRefineLB: the ranks' times do not include them. */
+/* By default, the ranks' times do not include messages in CommAwareRefineLB. */
 static const plb_param_t aware_params[] = PARAMS(0.0, 0.0);
 static const plb_param_t params[] = PARAMS(2e-6, 1e-10);
 

@@ -3,11 +3,11 @@
  *
  * Menon 2.3.3: each vertex has a fictitious edge to a vertex that represents its old part,
  * weighted by its migration cost.  The cut then includes the costs of messages and of migrations.
- * Scotch can do this itself (SCOTCH_graphRemap), but begins with bisections, which move most
- * objects.  In Scotch 7.0.3, its local searches from an old mapping (strategy "cf") give varying
- * results if vertices have weight 0.  So pylb's own searches refine the present placement with
- * these edges.  Scotch's map from scratch is taken if it is better balanced, or if it is balanced
- * as well and its messages and migrations together cost less. */
+ * pylb's own searches refine the present placement with these edges, because Scotch's remapping
+ * (SCOTCH_graphRemap) begins with bisections, which move most objects, and its local searches from
+ * an old mapping (strategy "cf" of Scotch 7.0.3) give varying results if vertices have weight 0.
+ * Scotch's map from scratch is taken if it is better balanced, or if it is as well balanced and
+ * its messages and migrations together cost less. */
 #include <math.h>
 #include <string.h>
 
@@ -15,10 +15,8 @@
 #include "place/kit/parts.h"
 #include "place/kit/refine.h"
 
-/* ---- refinement ----------------------------------------------------------------------------- */
-
-/* Compute the time of the slowest rank in the present placement (before) and with rank[] (after),
- * and the average time in the present placement. */
+/* Compute the time of the slowest rank in the present placement (before) and with rank[] (after;
+ * NULL: the present one), and the average time in the present placement. */
 static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
                    double *average, plb_err_t *err)
 {
@@ -41,8 +39,7 @@ out:
     return ret;
 }
 
-/* If the present placement has a lower max/mean than *imbalance, lower *imbalance to it, but not
- * below 1.001. */
+/* Lower *imbalance to the max/mean of the present placement, but not below 1.001. */
 static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
 {
     double before, after, average;
@@ -68,8 +65,8 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
     }
 }
 
-/* Refine the present placement: first overloaded ranks give their excess to ranks with which they
- * communicate; then local searches and a V-cycle follow, with the edges to the old ranks. */
+/* Refine the present placement: overloaded ranks give their excess to ranks with which they
+ * communicate.  Local searches and a V-cycle follow, with the edges to the old ranks. */
 static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                     plb_err_t *err)
 {
@@ -91,8 +88,8 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
     return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, rank, err) : ret;
 }
 
-/* Whether a is worse than b: by balance first, where a difference of 1 % does not count, then by
- * cost.  Times below `limit` seconds count as `limit`. */
+/* Whether a is worse than b: by balance first (differences up to 1 % do not count), then by cost.
+ * Times below `limit` seconds count as `limit`. */
 static bool is_worse(const trial_t *a, const trial_t *b, double limit)
 {
     const double x = fmax(a->longest, limit), y = fmax(b->longest, limit);
@@ -129,8 +126,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
         memcpy(out, fresh.rank, size);
         near.longest = fresh.longest;
     }
-    /* if the slowest rank would become slower, keep the present placement, unless it exceeds
-     * memory limits */
+    /* keep the present placement if it is faster and keeps the memory limits */
     if (near.longest > before) {
         ret = plb_problem_present(&parts.problem, fresh.rank, err);
         if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {

@@ -1,31 +1,29 @@
-/* VectorLB: places objects with several loads each, one for each phase of an iteration or for each
- * kind of processor.  Objects may share blocks of memory.
+/* VectorLB: places objects with several loads each (components).  Objects may share blocks of
+ * memory.
  *
- * Each load of an object is a component.  With phases = 1, components are phases: all ranks end a
- * phase together, so an iteration takes the sum over the phases of the slowest rank's time.  With
- * phases = 0, components are kinds of processors, and the worst balanced component counts.
+ * With phases = 1, components are phases, and all ranks end a phase together.  With phases = 0,
+ * components are kinds of processors.
  *
- *   t[k][r]  seconds of rank r in component k: load / speed; the background is added to t[0][r]
+ *   t[k][r]  seconds of rank r in component k: load / speed; t[0][r] includes the background
  *   goal[k]  lower bound of the slowest rank's t[k][r]: the average over the ranks or, if it is
  *            larger, the time of the heaviest object on the fastest rank
- *
- * The cost that VectorLB lowers is, with phases = 1, the sum over k of the slowest rank's t[k][r];
- * with phases = 0, the largest t[k][r] / goal[k].
+ *   cost     with phases = 1, the sum over k of the slowest rank's t[k][r]; with phases = 0, the
+ *            largest t[k][r] / goal[k]
  *
  * Step 1: take the objects in descending order of their largest component, in units of its goal.
- * An object stays if all components of its rank remain within `overload` times their goals.
+ * An object stays if each component of its rank remains within `overload` times the goal.
  *
  * Step 2: take the other objects in the same order.  Each goes to the rank on which the largest
  * component, in units of its goal, is then smallest.
  *
  * Step 3: in each round, try all moves of one object away from the slowest rank of any component,
  * and make the move that lowers the cost most.  If no move lowers the cost, make the best exchange
- * of two objects instead.  End when neither a move nor an exchange lowers the cost.
+ * of two objects instead, until no exchange lowers the cost.
  *
- * If an object does not fit into memory in step 2, steps 1 and 2 are repeated: this time no object
- * stays, and the objects with the largest memory come first.  If the present placement keeps the
- * memory limits, and the result of all steps is no better or an object fits nowhere, only step 3
- * is done, from the present placement.
+ * If an object does not fit into memory in step 2, step 2 is repeated for all objects, those with
+ * the largest memory first.  If an object still fits nowhere, or if the result of step 3 is no
+ * better than the present placement, only step 3 is done, from the present placement (if this
+ * keeps the memory limits).
  *
  * Ties: the lowest index, the lowest rank. */
 #include <float.h>
@@ -60,11 +58,9 @@ typedef struct vector {
     int32_t p, d;
     bool phases; /* true: components are phases; false: kinds of processors */
     double overload;
-    double *goal, *per; /* [d] goal: in seconds; 0: the component has no load; per: 1 / goal, or
-                           0 */
+    double *goal, *per; /* [d] goal: in seconds; 0: no load; per: 1 / goal, or 0 */
     double *pace;       /* [p] 1 / speed */
-    double *t;          /* [d * p] t[k][r] of the comment at the top, one component after the
-                           other */
+    double *t;          /* [d * p] t[k][r], see above */
     double *score;      /* [p] scratch memory of score_ranks */
     top_t *top;         /* [d] slowest ranks of each component */
     int32_t *rank;      /* [n] the new rank of each object */
@@ -100,7 +96,7 @@ static void take(vector_t *self, int32_t i)
     plb_members_leave(&self->on, i, r);
 }
 
-/* Begin with only the background and the fixed objects on each rank. */
+/* Begin with only the background and the fixed objects. */
 static int start_over(vector_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
@@ -144,8 +140,7 @@ static void set_goals(vector_t *self)
 
 /* ---- steps 1 and 2 -------------------------------------------------------------------------- */
 
-/* Compute score[r], the largest component that rank r would have with the object, in units of the
- * goal.  (Both versions that PLB_MULTIVERSION compiles give the same bits.) */
+/* Compute score[r], the largest component of rank r with the object, in units of the goal. */
 PLB_MULTIVERSION
 static void score_ranks(const vector_t *self, const double *object)
 {
@@ -188,7 +183,7 @@ static bool fits_at_home(const vector_t *self, int64_t i)
     return plb_memory_fits(&self->memory, i, r);
 }
 
-/* Do steps 1 and 2.  *stuck: an object that fits nowhere; -1: all objects have been placed. */
+/* Do steps 1 (if `stay`) and 2.  *stuck: an object that fits nowhere; -1: all are placed. */
 static int build(vector_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
                  plb_err_t *err)
 {
@@ -260,7 +255,7 @@ static int construct(vector_t *self, plb_err_t *err)
     if (stuck >= 0) {
         const int64_t key = self->in->key == NULL ? stuck : self->in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
-                       "no placement found that keeps memory_limit: object %lld, with the "
+                       "no placement found that keeps memory_limit: object %lld, with any "
                        "block that it shares, fits on no rank after the larger objects "
                        "are placed",
                        (long long)key);
@@ -309,8 +304,7 @@ static double cost_of(const vector_t *self)
     return cost;
 }
 
-/* Return the cost after object i has moved from rank a to b, and object j (unless -1) from b to
- * a. */
+/* Return the cost after object i has moved from rank a to b, and object j (-1: none) back. */
 static double cost_after(const vector_t *self, int32_t i, int32_t a, int32_t j, int32_t b)
 {
     double cost = 0.0;
@@ -425,8 +419,6 @@ static int improve(vector_t *self)
     }
     return ret;
 }
-
-/* ---- the strategy --------------------------------------------------------------------------- */
 
 /* Put every object on its present rank; *kept: whether this keeps the memory limits. */
 static int go_home(vector_t *self, bool *kept, plb_err_t *err)

@@ -52,8 +52,7 @@ void plb_calibrate(plb_call_costs_t *out)
     PMPI_Comm_size(own, &size);
     out->overhead = call_seconds(own);
     const int partner = rank ^ 1;
-    static char buffer[LARGE]; /* static, because an allocation could fail on only one of the two
-                                  ranks */
+    static char buffer[LARGE]; /* static: an allocation could fail on only one of two ranks */
     if (partner < size) {
         const double small = trip_seconds(own, partner, rank < partner, buffer, 8);
         const double large = trip_seconds(own, partner, rank < partner, buffer, LARGE);

@@ -88,8 +88,7 @@ int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 
 enum { MOST_NEIGHBOURS = 1024 };
 
-/* Get the sources and destinations in the communicator's topology, in its order; false: there are
- * too many, or there is no topology. */
+/* Get the sources and destinations in the order of the topology; false: none, or too many. */
 static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
 {
     int kind = MPI_UNDEFINED, weighted = 0, dims = 0, rank = 0;
@@ -124,7 +123,6 @@ static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
     return true;
 }
 
-/* Log a message to each destination, and one from each source. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
 {
     static int in[MOST_NEIGHBOURS], out[MOST_NEIGHBOURS];

@@ -1,5 +1,4 @@
-/* Logs collectives.  `bytes` is the number of bytes that a rank sends to one other rank, or adds
- * to the result. */
+/* Logs collectives; `bytes` is explained at PLB_COLLECTIVES (ops.h). */
 #pragma once
 
 #include "messages.h"
@@ -23,7 +22,6 @@ typedef struct plb_counts {
 int plb_members(MPI_Comm comm);
 bool plb_is_root(int root, MPI_Comm comm);
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
-/** Return the mean of the counts over all ranks, times the size of `type` in bytes.  plb_own:
- * return this rank's own count, times that size. */
+/** Return the mean of all ranks' counts, in bytes.  plb_own: this rank's count, in bytes. */
 int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
 int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);

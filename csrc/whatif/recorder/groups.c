@@ -7,8 +7,7 @@
 #include "monitor.h"
 
 static plb_map_t groups; /* maps a communicator to its group */
-static plb_map_t made;   /* maps a hash of members and parent to the number of such groups so
-                            far */
+static plb_map_t made;   /* maps a hash of members and parent to the number of such groups */
 static int32_t n_groups;
 
 static int32_t *world_ranks(MPI_Group group, int32_t *n)
@@ -36,8 +35,7 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
 }
 
 /* Make an id from the members, the parent, and the number of earlier groups with the same members
- * and parent.  All members make the same id, because they create these groups in the same order.
- */
+ * and parent.  All members make the same id: they create these groups in the same order. */
 static uint64_t name_of(const plb_group_t *self, uint64_t parent)
 {
     uint64_t sum = plb_mix64(parent + 1);
@@ -113,8 +111,7 @@ plb_group_t *plb_group(MPI_Comm comm)
 static void define_made(MPI_Comm comm, const plb_group_t *parent)
 {
     if (comm != MPI_COMM_NULL) {
-        plb_map_take(&groups, PLB_HANDLE(comm)); /* remove an old entry, because MPI reuses
-                                                    handles */
+        plb_map_take(&groups, PLB_HANDLE(comm)); /* MPI reuses handles */
         define(comm, parent ? parent->id : 1);
     }
 }
@@ -145,9 +142,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* Forget a communicator that is freed.  Its group is kept, because recorded operations refer to
- * it.
- */
+/* The group stays in memory, because recorded operations refer to it. */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_map_take(&groups, PLB_HANDLE(comm));

@@ -1,5 +1,5 @@
-/* Communicators: their number on this rank, their members, and an id.  All members compute the
- * same id, without communication. */
+/* Communicators: their number on this rank, their members, and an id, which all members compute
+ * without communication. */
 #pragma once
 
 #include <mpi.h>
@@ -12,25 +12,22 @@ typedef struct plb_group {
     int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;  /* [n_remote] ranks of the remote group in MPI_COMM_WORLD */
-    uint64_t id;      /* an id that is the same on all members */
-    /* communicator with the same members, for messages that are logged in place of other calls,
-     * e.g. of neighbourhood collectives; NULL: not created yet */
+    uint64_t id;      /* the same on all members */
+    /* group with the same members, for messages that are logged in place of other calls, e.g. of
+     * neighbourhood collectives; NULL: not created yet */
     struct plb_group *own;
 } plb_group_t;
 
-/** Return the group of a communicator; register the communicator if it is new.  NULL: it is
- * MPI_COMM_NULL. */
+/** Return the group of a communicator, registered if it is new; NULL: for MPI_COMM_NULL. */
 plb_group_t *plb_group(MPI_Comm comm);
 /** Return group->own; the first call creates it. */
 plb_group_t *plb_group_own(plb_group_t *group);
-/** Return the rank in MPI_COMM_WORLD of the member `rank` of the group or, if there is a remote
- * group, of that group; -1: unknown. */
+/** Return the rank in MPI_COMM_WORLD of member `rank` of the remote group or, if there is none, of
+ * the group; -1: unknown. */
 int32_t plb_world_rank(const plb_group_t *group, int rank);
 
-/** Register the communicator `fresh`, which a call has created; the call was collective over
- * `parent`. */
+/** Register a new communicator, created by a call that was collective over `parent`.
+ * plb_made_among: collective over the members of `fresh` only. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
-/** Register the communicator `fresh`, which a call has created; the call was collective over the
- * members of `fresh` alone. */
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);

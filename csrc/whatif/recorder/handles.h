@@ -6,14 +6,12 @@
 #include "base/hash.h"
 
 typedef struct plb_map {
-    /* all keys so far, also removed ones, because MPI reuses its handles */
-    plb_keys_t keys;
-    void **value; /* [keys] value of each key; NULL: the key was removed */
+    plb_keys_t keys; /* also removed ones, because MPI reuses its handles */
+    void **value;    /* [keys] value of each key; NULL: the key was removed */
     int64_t room;
 } plb_map_t;
 
-/** Return the block.  If it is NULL, end the program with a message: the recorder cannot go on
- * without memory. */
+/** Return the block; if it is NULL (no memory), end the program with a message. */
 void *plb_must_have(void *block);
 
 void *plb_map_get(const plb_map_t *self, uint64_t key);

@@ -10,12 +10,9 @@
 
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
-    FLUSH_NS = 200 * 1000000, /* ns: if the buffer was not sent for this long, it is sent at the
-                                 end of the next call */
-    LONG_NS = 200 * 1000,     /* ns: after a longer time between two calls, check whether the
-                                 process slept */
-    /* ns: a shorter computation between two polls counts as a part of the polling */
-    POLL_NS = 20 * 1000,
+    FLUSH_NS = 200 * 1000000, /* ns: after a longer time, the next call sends the buffer */
+    LONG_NS = 200 * 1000,     /* ns: a process may have slept in a longer time between calls */
+    POLL_NS = 20 * 1000,      /* ns: a shorter computation between polls counts as polling */
     NAP_POLL_NS = 200 * 1000, /* ns: like POLL_NS, if the process also slept between the polls */
     NAP_NS = 10 * 1000,       /* ns: a process that did not run for a longer time has slept */
     MOST_LACKS = 64,
@@ -30,13 +27,11 @@ static struct {
     bool on;
     pthread_t thread;
     int schedstat;
-    int64_t start;     /* wall time at which the recording begins: time 0 of the operations */
-    int64_t wall, cpu; /* wall time and processor time at the end of the last call */
-    int64_t delay;     /* ns: total time, up to the end of the last call, for which the process has
-                          waited for a processor */
-    int64_t begin, compute; /* fields of plb_op_t for the present call */
-    int64_t carried;        /* ns of processor time before calls that logged no operation; added to
-                               the next operation */
+    int64_t start;          /* wall time at which the recording begins: time 0 of the operations */
+    int64_t wall, cpu;      /* wall time and processor time at the end of the last call */
+    int64_t delay;          /* ns for which the process has waited for a processor (run_delay) */
+    int64_t begin, compute; /* start of the present call; processor ns before it */
+    int64_t carried;        /* part of `compute` that precedes calls without an operation */
     int64_t flushed;        /* wall time at which operations were last sent */
     int64_t beyond;         /* ns of processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
@@ -46,15 +41,13 @@ static struct {
     double asked_wall, asked_cpu;
     double asked_square; /* sum of the squares of the wall ns from each poll to the next */
     double naps, napped; /* number of polls before which the process slept; ns of these sleeps */
-    /* number of operations in the buffer; index of the first one of this call, or -1 */
-    int32_t n, first;
+    int32_t n, first;    /* operations in the buffer; index of this call's first one, or -1 */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
 } me = {.schedstat = -1};
 
-static __thread bool inside_call; /* true: within a call of the program, in which MPI may call its
-                                     own functions; false: between calls */
+static __thread bool inside_call; /* within a call of the program, where MPI may call itself */
 static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- clocks --- */
@@ -101,8 +94,8 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Log a pause between two calls, which were `wall` ns apart.  In this time, the process ran for
- * `cpu` ns.  In the rest it slept, unless other processes ran on its processor. */
+/* Log a pause between two calls, which were `wall` ns apart.  The process ran for `cpu` ns of this
+ * time.  In the remaining time it slept, or waited for its processor. */
 static void note_pause(int64_t wall, int64_t cpu)
 {
     const int64_t delay = run_delay();
@@ -155,7 +148,7 @@ void plb_note(plb_op_t op)
 static int64_t slept(int64_t computed)
 {
     int64_t away = me.begin - me.wall - computed;
-    /* perhaps the process did not sleep, but waited while another process ran */
+    /* the process may have waited for its processor instead of sleeping */
     if (away > LONG_NS || computed >= POLL_NS) {
         const int64_t delay = run_delay();
         away -= delay < 0 ? 0 : delay - me.delay;
@@ -164,7 +157,6 @@ static int64_t slept(int64_t computed)
     return away;
 }
 
-/* Add the time from one poll to the next to the sums. */
 static void count_asking(int64_t computed, int64_t away)
 {
     const double took = (double)(me.wall - me.asked_at + computed), since = took + (double)away;
@@ -180,7 +172,7 @@ static void count_asking(int64_t computed, int64_t away)
 }
 
 /* A process that sleeps between two polls is only waiting, even if it uses more time than POLL_NS:
- * falling asleep and waking up take longer than the poll, above all on an idle core. */
+ * falling asleep and waking up take longer than the poll, most of all on an idle core. */
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;

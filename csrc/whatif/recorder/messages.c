@@ -21,8 +21,7 @@ static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest,
     return peer >= 0;
 }
 
-/* Fill in a receive or probe; false: there is nothing to log.  status: that of the message; NULL:
- * the receive is not complete. */
+/* Fill in a receive or probe; false: there is nothing to log.  status: NULL if not complete. */
 static bool receive_of(plb_op_t *out, int kind, int source, int tag, MPI_Comm comm,
                        const MPI_Status *status)
 {
@@ -83,8 +82,7 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
     }
 }
 
-/* Maps the handle of each message that a matched probe has found, and that is not received yet, to
- * the operation of its receive. */
+/* Maps messages that matched probes have found to the operations of their future receives. */
 static plb_map_t taken;
 
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Return the number of bytes of `count` items. */
 static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
 {
     int size = 0;
@@ -33,7 +32,7 @@ void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int rec
 /** Log a probe.  flag: 1: the probe has found a message; 0: it was a poll that found none. */
 void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
 
-/** Log a matched probe, and remember the message that it has found.  flag as in plb_note_probe. */
+/** Like plb_note_probe, for a matched probe; remember the message that the probe has found. */
 void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
                      const MPI_Status *status);
 

@@ -82,8 +82,8 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORDER is address:port.  It appears in command lines, which every user can read; so the
- * secret token is not part of it. */
+/* PYLB_RECORDER is address:port.  It does not have the secret token, because it appears in command
+ * lines, which every user can read. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;

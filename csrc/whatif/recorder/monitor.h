@@ -9,11 +9,9 @@ bool plb_monitor_reach(int rank);
 bool plb_monitor_is_open(void);
 void plb_monitor_close(void);
 
-/** Send a frame: a letter that says its type, its length, and its data.  The connection is closed
- * if this fails. */
+/** Send a frame: a letter (its type), its length, its data.  A failure closes the connection. */
 void plb_frame(char type, const void *data, uint32_t length);
 void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Send `n` operations of `size` bytes each. */
 void plb_frame_ops(const void *op, int32_t n, uint32_t size);
-/** Return the number of operations that were sent so far. */
-int64_t plb_monitor_sent(void);
+int64_t plb_monitor_sent(void); /* number of operations sent so far */

@@ -14,8 +14,7 @@
  *   FIRST(Type, x)      the first handle of an array
  *   BITS(Type, x)       a handle as a number
  *   BASE                the first index in MPI's lists of indices: 0 in C, 1 in Fortran
- *   IN_PLACE(buffer)    whether the buffer may be MPI_IN_PLACE; in Fortran always true
- */
+ *   IN_PLACE(buffer)    whether the buffer may be MPI_IN_PLACE; in Fortran always true */
 
 #define LIST(...) __VA_ARGS__
 #define BYTES(count, type) plb_bytes(V(count), HANDLE(Type, type))
@@ -132,7 +131,6 @@ BOTH(Reduce_scatter, Ireduce_scatter, reduce_scatter,
 BOTH(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, (REDUCED), (REDUCED_ARGS),
      PLB_REDUCE_SCATTER, 0, BYTES(count, type) * plb_members(HANDLE(Comm, comm)))
 
-/* Each neighbour gets `bytes` bytes. */
 #define NEIGHBOUR(name, params, args, bytes)                                                      \
     CALL(Neighbor_##name, neighbor_##name, (LIST params, Comm comm), (LIST args, comm),           \
          plb_note_neighbours(HANDLE(Comm, comm), bytes))                                          \

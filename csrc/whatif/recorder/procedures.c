@@ -12,8 +12,7 @@ enum { MOST = 256, LONGEST = 252 };
 
 static char names[MOST][LONGEST];
 static int32_t n_names, n_told;
-static plb_map_t numbers; /* maps the address of an instrumented function to its number + 2; 1: the
-                             user has not chosen it */
+static plb_map_t numbers; /* maps an instrumented function to its number + 2; 1: not chosen */
 
 PLB_EXPORT int pylb_procedure(const char *name);
 PLB_EXPORT void pylb_procedure_enter(int number);
@@ -81,7 +80,6 @@ static bool is_chosen(const char *name)
     return false;
 }
 
-/* Return the number of an instrumented function; -1: the user has not chosen it. */
 static int number_of(void *function)
 {
     uintptr_t known = (uintptr_t)plb_map_get(&numbers, (uint64_t)(uintptr_t)function);

@@ -5,8 +5,7 @@
  *     {
  *         PYLB_PROCEDURE("serve");
  *         ...
- *     }
- */
+ *     } */
 #pragma once
 
 extern int pylb_procedure(const char *name) __attribute__((weak));

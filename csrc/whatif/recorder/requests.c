@@ -8,8 +8,7 @@ typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request: the request's number */
     const plb_group_t *group;
     bool persistent, active, cancelled;
-    /* next request with the same handle; or next request that is not in use */
-    struct request *next;
+    struct request *next; /* with the same handle; or in the list `unused` */
 } request_t;
 
 static plb_map_t requests;
@@ -44,8 +43,8 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     }
     op.request = new_number();
     *self = (request_t){.op = op, .group = group, .persistent = persistent};
-    /* Open MPI gives all sends that complete at once the same handle, so requests with the same
-     * handle form a chain. */
+    /* Open MPI gives all sends that complete immediately the same handle, so requests with the
+     * same handle form a chain. */
     self->next = plb_map_get(&requests, PLB_HANDLE(request));
     plb_map_put(&requests, PLB_HANDLE(request), self);
     if (!persistent) {
@@ -79,8 +78,7 @@ void plb_request_started(MPI_Request request)
     }
 }
 
-/* Forget a request that the program frees.  Its number is not used again, because its operation
- * may not be complete. */
+/* The request's number is not used again: its operation is possibly not complete. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);

@@ -12,8 +12,7 @@
 #include "monitor.h"
 #include "procedures.h"
 
-static pid_t process; /* the process that called MPI_Init; processes that it forks are not
-                         recorded */
+static pid_t process; /* the recorded one; processes that it forks are not recorded */
 
 static void say_hello(int rank, bool delays, int provided)
 {

@@ -7,8 +7,7 @@
 
 typedef struct window {
     plb_group_t *group; /* a group that only this window uses */
-    int64_t *pending; /* [size] for each target: bytes of the accesses that are not complete, plus
-                         1 for each access */
+    int64_t *pending; /* [size] bytes of incomplete accesses to each target, + 1 for each access */
     MPI_Group opened, posted;
 } window_t;
 

@@ -17,5 +17,5 @@ void plb_note_lock(MPI_Win win, int kind, int target, bool shared);
 /** Log the beginning of an epoch.  posts: true: by MPI_Win_post; false: by MPI_Win_start. */
 void plb_epoch_begins(MPI_Win win, MPI_Group group, bool posts);
 /** Log the end of an epoch.  posted: true: by MPI_Win_wait or MPI_Win_test; false: by
- * MPI_Win_complete.  flag: 0: MPI_Win_test found that the epoch has not ended; 1: it has ended. */
+ * MPI_Win_complete.  flag: whether the epoch has ended (0 only from MPI_Win_test). */
 void plb_epoch_ends(MPI_Win win, int flag, bool posted);

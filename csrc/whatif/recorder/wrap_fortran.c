@@ -30,7 +30,6 @@ typedef MPI_Aint *Aint, *Aints;
 #define IN_PLACE(buffer) true
 #define BASE 1
 
-/* Define a function under one of its names. */
 #define PLAIN(symbol, params, ...)                                                                \
     extern void pmpi_##symbol params __attribute__((weak));                                       \
     PLB_EXPORT void mpi_##symbol params;                                                          \

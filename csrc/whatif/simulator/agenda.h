@@ -56,7 +56,7 @@ static inline void plb_agenda_set(plb_agenda_t *self, int32_t owner, double time
     for (;;) {
         const int32_t best = self->time[left] <= self->time[right] ? left : right;
         if (best != owner && self->winner[node] == best) {
-            return; /* above this node, nothing changes */
+            return; /* nodes above this one do not change */
         }
         self->winner[node] = best;
         if (node == 1) {

@@ -51,8 +51,7 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 
 /* --- a match --- */
 
-/* Transfer the data.  The receive, and the send if its sender waits, are complete when the data
- * have arrived. */
+/* The receive, and the send if its sender waits, are complete when the data have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
     const double alpha = plb_link_alpha(self, m->src, dst);
@@ -105,8 +104,7 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
 {
     process_t *to = &self->process[dst];
     message_t *const all = self->message;
-    /* the list is sorted by arrival, ties in order of sending; a message nearly always goes to the
-     * end */
+    /* sorted by arrival, ties in order of sending; nearly always, a message goes to the end */
     int32_t before = to->flying_last;
     while (before >= 0 && all[before].at > all[m].at) {
         before = all[before].prev;
@@ -145,8 +143,7 @@ static bool post_fits(const post_t *post, const message_t *m, uint32_t context)
            fits(post->tag, m->tag);
 }
 
-/* Return the first receive of a chain that fits the message; *before: the receive before it in the
- * chain, or -1. */
+/* Return the first receive of a chain that fits; *before: the receive before it, or -1. */
 static int32_t first_post(plb_whatif_t *self, int32_t head, const message_t *m, uint32_t context,
                           int32_t *before)
 {

@@ -43,8 +43,6 @@ int plb_lock_begin(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err
     return PLB_OK;
 }
 
-/* Release the lock when the data have been transferred.  The waiting ranks then get the
- * lock in order. */
 int plb_lock_end(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     int32_t which;

@@ -65,8 +65,7 @@ static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t 
     return false;
 }
 
-/* Search from `frontier` on for a block that belongs to message `m`; skip the blocks before the
- * found one. */
+/* Search from `frontier` on for a block for message `m`; skip the blocks before this block. */
 static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
                       const message_t *m, plb_order_t *out, plb_err_t *err)
 {

@@ -25,22 +25,19 @@ static double done_after(const processor_t *p, double from, double work)
         return from + seconds;
     }
     const double total = there_until(p, from) + seconds;
-    /* if the work exactly fits a whole number of periods, the work ends at the end of the
-     * available part of the last period */
+    /* if the work exactly fills a number of periods, it ends in the last one of them */
     const double whole = ceil(total / p->on - 1e-9) - 1.0;
     const double to = p->phase + whole * p->period + (total - whole * p->on);
     return to > from ? to : from;
 }
 
-/* Factor by which waiting processes slow down the computing ones, because they poll, and yield or
- * sleep between two polls. */
+/* Factor by which waiting processes that poll slow down the computing ones. */
 static double slowed(const plb_whatif_t *self, const processor_t *p)
 {
     return 1.0 + self->target.polling * p->asking;
 }
 
-/* --- equal shares: v is the work that each computing process has got since the processor was last
- * idle --- */
+/* --- equal shares --- */
 
 static double crowd(const plb_whatif_t *self, const processor_t *p)
 {
@@ -77,8 +74,7 @@ static void share_give(processor_t *p, const process_t *process, int32_t rank, d
 
 /* --- turns: a ring, whose first process runs --- */
 
-/* Remove a process from the ring.  active.n counts the processes in the ring, `spinning` those of
- * them that wait. */
+/* active.n: number of processes in the ring; `spinning`: how many of these wait */
 static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
 {
     process_t *one = &self->process[rank];
@@ -88,7 +84,6 @@ static void ring_remove(plb_whatif_t *self, processor_t *p, int32_t rank)
     p->active.n--;
 }
 
-/* Insert a process at the end of the ring, or at its front. */
 static void ring_insert(plb_whatif_t *self, processor_t *p, int32_t rank, bool first)
 {
     process_t *one = &self->process[rank];
@@ -153,8 +148,8 @@ static void ring_give(plb_whatif_t *self, processor_t *p, int32_t rank, double w
         p->turn_ends = self->now + self->target.quantum;
         ring_insert(self, p, rank, false);
     } else if (self->target.waiting == PLB_WAIT_BLOCK && one->state == WAITING) {
-        ring_insert(self, p, rank, true); /* a process that has slept runs first, as in a usual
-                                             operating system */
+        /* a process that has slept runs first, as in most operating systems */
+        ring_insert(self, p, rank, true);
         p->turn_ends = self->now + self->target.quantum;
     } else {
         ring_join(self, p);

@@ -37,8 +37,7 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     PLB_PASS_NEW0(self->processor, t->n_processors);
     PLB_PASS_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].spinning++; /* at first, `spinning` counts all processes of
-                                                    the processor */
+        self->processor[t->place[r]].spinning++; /* at first, it counts all processes */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
@@ -232,8 +231,8 @@ static int32_t wanted_tag(const plb_op_t *op)
     return (op->flags & PLB_OP_ANY_TAG) ? PLB_ANY_TAG : op->tag;
 }
 
-/* Find the WAIT that has the recorded source and tag of a receive with wildcards.  NULL: there is
- * none; *unknown: it may be among the operations that were not passed yet. */
+/* Find the WAIT that has the recorded source and tag of a receive with wildcards; NULL: not found.
+ * *unknown: whether the WAIT can be among operations that were not passed yet. */
 static const plb_op_t *its_wait(const process_t *process, bool *unknown)
 {
     const int32_t request = process->op[process->at].request;
@@ -277,8 +276,6 @@ static int irecv(plb_whatif_t *self, int32_t rank, const plb_op_t *op, verdict_t
     return receive(self, rank, &as, as.request + 1, err);
 }
 
-/* Do RECV and PROBE.  If they accept any source, they take the message that arrived first, unless
- * target.as_recorded is set. */
 static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -386,7 +383,6 @@ static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
     process->times.end = (int32_t)how;
 }
 
-/* Complete the rank's operation, which may have waited for a slot. */
 static void complete(plb_whatif_t *self, int32_t rank)
 {
     process_t *process = &self->process[rank];
@@ -404,7 +400,6 @@ static void complete(plb_whatif_t *self, int32_t rank)
     process->at++;
 }
 
-/* Begin the call that the rank's operation stands for. */
 static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
 {
     process_t *process = &self->process[rank];
@@ -478,7 +473,6 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     }
 }
 
-/* Continue a rank whose computation is done. */
 static int computed(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     verdict_t verdict;
@@ -494,7 +488,6 @@ static void count_waiting(plb_whatif_t *self, int32_t rank)
     process->since = self->now;
 }
 
-/* Continue a rank whose wait is over. */
 static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
 {
     process_t *process = &self->process[rank];

@@ -3,21 +3,21 @@
  *
  * Processors.  Computing processes share their processor.  With quantum 0, each of k processes
  * gets 1/k of the processor at any time (the paper's round-robin with an infinitely small
- * quantum). Otherwise the processes take turns of `quantum` seconds.  How a process that waits in
- * MPI uses its processor is an option, see plb_waiting_t.
+ * quantum).  With a quantum above 0, the processes take turns of `quantum` seconds.  plb_waiting_t
+ * has the choices for processes that wait in MPI.
  *
- * A processor with a share below 1 is available in the first part of each period, like in a
- * control group with a quota; the periods of different processors do not begin at the same time.
+ * A processor with a share below 1 is available in the first part of each period, like in a Linux
+ * control group with a quota.  The periods of different processors begin at different times.
  *
  * Messages.  The envelope of a message sent at t arrives at t + alpha, and matches the first
  * posted receive that fits; messages of one sender and communicator match in the order of sending.
- * If a message is buffered or has at most `eager` bytes, its data follow at once, and the sender
- * continues.  Longer or synchronous messages are transferred when the receiver is inside MPI and
- * its receive is posted (there is no progress outside of calls): alpha for the answer, then
- * alpha + beta * bytes for the data; then both sides are complete.  Each call costs `overhead`
- * processor seconds.  Blocking collectives are trees of such messages (trees.h).  A nonblocking
- * collective is complete when the ranks on which it depends have entered it and the time of such a
- * tree has passed since.
+ * If a message is buffered or has at most `eager` bytes, its data follow immediately, and the
+ * sender continues.  Longer or synchronous messages (rendezvous messages) are transferred when the
+ * receiver is inside MPI and its receive is posted (there is no progress outside of calls): alpha
+ * for the answer, then alpha + beta * bytes for the data; then both sides are complete.  Each call
+ * costs `overhead` processor seconds.  Blocking collectives are trees of such messages (trees.h).
+ * A nonblocking collective is complete when the ranks on which it depends have entered it, and
+ * then the time of such a tree has passed.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
@@ -28,33 +28,30 @@
 #include "base/err.h"
 #include "whatif/ops.h"
 
+/* What a process does while it waits in MPI. */
 typedef enum plb_waiting {
-    PLB_WAIT_BLOCK, /* the process sleeps and sometimes polls; it runs first when its message
-                       comes */
-    PLB_WAIT_YIELD, /* the process polls and yields: it takes little time, and its turn comes
-                       last */
-    PLB_WAIT_SPIN,  /* the process polls all the time, and takes its share like a computing
-                       process */
+    PLB_WAIT_BLOCK, /* it sleeps and sometimes polls; it runs first when its message arrives */
+    PLB_WAIT_YIELD, /* it polls and yields: it takes little time, and its turn comes last */
+    PLB_WAIT_SPIN,  /* it polls all the time: it takes the share of a computing process */
 } plb_waiting_t;
 
 typedef struct plb_target { /* The target machine; borrowed. */
     int32_t n_processors, n_nodes;
     const int32_t *place; /* [n_ranks] processor of each rank */
     const double *speed;  /* [n_processors] speed relative to the processors of the recording */
-    const double *share;  /* [n_processors] fraction of each period in which the processor is
-                             available; NULL: all are 1 */
+    const double *share;  /* [n_processors] available fraction of each period; NULL: all are 1 */
     double period;        /* seconds of a period; 0: a share acts like a lower speed */
     const int32_t *node;  /* [n_processors] node of each processor */
     const double *alpha;  /* [n_nodes * n_nodes] seconds per message from node to node */
     const double *beta;   /* [n_nodes * n_nodes] seconds per byte from node to node */
     double overhead;      /* processor seconds of a call, at speed 1 */
-    int64_t eager;        /* bytes: longest message whose data follow the envelope at once */
-    double quantum;       /* seconds of a turn; 0: infinitely small */
+    int64_t eager;  /* bytes: longest message that is sent without an answer of the receiver */
+    double quantum; /* seconds of a turn; 0: infinitely small */
     plb_waiting_t waiting;
-    double polling; /* processor seconds that each waiting process (except one that spins) uses per
-                       second in which other processes compute on its processor */
-    bool as_recorded; /* true: receives from any source take the recorded message; false: they take
-                         the first message that arrives, as in MPI */
+    double polling;   /* processor seconds that each waiting process uses per second in which other
+                         processes compute on its processor; not for PLB_WAIT_SPIN */
+    bool as_recorded; /* true: receives from any source take the recorded message; false: the first
+                         one that arrives, as in MPI */
 } plb_target_t;
 
 typedef enum plb_end {
@@ -73,8 +70,7 @@ typedef struct plb_process_times {
     int32_t end;    /* a plb_end_t */
     int32_t unread; /* number of messages to the rank that it has not received */
 } plb_process_times_t;
-/* When an operation began and completed, and the operation of another rank for which it waited
- * last. */
+/* When an operation began and ended; the operation of another rank for which it waited last. */
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
@@ -84,16 +80,14 @@ typedef struct plb_op_time {
 
 typedef struct plb_whatif plb_whatif_t;
 
-/** Begin a simulation at time 0.  `comms` and the target are copied.  Returns NULL after an error.
- */
+/** Begin a simulation at time 0.  Copies `comms` and the target.  Returns NULL after an error. */
 plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *target,
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);
 
 /** Pass all operations of a rank that are known so far: op[n] has the operations of earlier calls,
- * then new ones.  step[n] (may be NULL) gets the times of each operation when it is simulated.
- * Keep both arrays until the next call for that rank.  closed: true: these are all operations of
- * the rank; false: more will follow. */
+ * then new ones.  step[n] (or NULL) gets the times of each operation when it is simulated.  Keep
+ * both arrays until the next call for that rank.  closed: whether these are all operations. */
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,
                     plb_op_time_t *step, plb_err_t *err);
 

@@ -1,4 +1,4 @@
-/* The state of a simulation (simulator.h), for the files of this folder alone. */
+/* The state of a simulation (simulator.h), for this folder only. */
 #pragma once
 
 #include "base/hash.h"
@@ -15,8 +15,7 @@ enum { OWN_SLOT = 0 }; /* the slot of blocking calls; request r has slot r + 1 *
 typedef enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_DONE } slot_state_t;
 
 typedef struct slot {
-    double done; /* in the state SLOT_DONE: the time at which the slot is complete, which may be in
-                    the future */
+    double done; /* in the state SLOT_DONE: the time of completion, past or future */
     int64_t cause_op;
     int32_t cause_rank;
     uint8_t state;
@@ -28,11 +27,9 @@ typedef struct message {
     int32_t src, tag;
     int32_t channel;
     int32_t slot;       /* the sender's slot, which completes with the receive; -1: none */
-    int32_t next, prev; /* links of a list in order of arrival: first the list of messages in
-                           flight, later that of arrived messages */
+    int32_t next, prev; /* list by time of arrival: of messages in flight, later of arrived ones */
     int32_t behind;     /* next message in the channel */
-    int32_t into; /* the receiver's slot, while a rendezvous message (synchronous, or longer than
-                     `eager`) waits for a call of the receiver */
+    int32_t into; /* the receiver's slot, if a rendezvous message waits for a receiver's call */
 } message_t;
 
 typedef struct post {
@@ -80,8 +77,7 @@ typedef struct process {
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
     int32_t processor;
-    int32_t waits_for; /* the slot for which the rank waits; -1: none, e.g. if it waits for a
-                          lock */
+    int32_t waits_for; /* the slot for which the rank waits; -1: none */
     int32_t exchange;  /* next step of the rank's blocking collective; -1: the rank is in none */
     int32_t flying;    /* list of the messages in flight to the rank, by time of arrival */
     int32_t flying_last;
@@ -95,22 +91,18 @@ typedef struct process {
      * arrives, without a posted receive; has_run: it has got work since it last waited; in_queue:
      * it is in its processor's ring */
     bool closed, probing, has_run, in_queue;
-    bool is_chosen; /* true: order.h or the recording determines which message the receive takes;
-                       false: the receive takes the first one that fits */
-    bool in_call; /* used if operations of this rank are missing.  true: the rank stopped within an
-                     operation, which will be repeated; false: between two operations */
+    bool is_chosen; /* whether order.h or the recording determines the sender of a receive */
+    bool in_call;   /* if later operations are missing: whether the present one must be repeated */
 } process_t;
 
 typedef struct processor {
     double speed;
     double period, on; /* the processor is available for `on` seconds of each period; 0: always */
     double phase;      /* time at which the first period begins */
-    double last;       /* time up to which v (with turns: `left` of the running process) has been
-                          computed */
+    double last;       /* time up to which v, or the running process's `left`, was computed */
     double v;          /* with equal shares: the work that each computing process has got since the
                           processor was last idle */
-    plb_heap_t active; /* with equal shares: the processes, sorted by the value of v at which their
-                          work is done */
+    plb_heap_t active; /* with equal shares: the processes, sorted by v at the end of their work */
     int32_t spinning;  /* number of processes that wait and take their share */
     int32_t asking;    /* number of processes that wait and do not spin */
     int32_t turn, tail; /* with turns: the running rank, and the last rank in the ring */
@@ -121,11 +113,9 @@ typedef struct icoll { /* A nonblocking collective that some ranks have entered.
     double latest, root_at;
     int64_t sequence;
     int64_t latest_op, root_op;
-    int32_t latest_rank, root_rank; /* latest_rank: the rank that entered last; -1: none has.
-                                       root_rank: the root; -1: it has not entered */
+    int32_t latest_rank, root_rank; /* the rank that entered last; the root; -1: not entered */
     int32_t entered, next;
-    int32_t *slot; /* [size] slot of each member that waits, by its rank in the communicator; -1:
-                      it does not wait */
+    int32_t *slot; /* [size] slot of each member that waits; -1: the member does not wait */
 } icoll_t;
 
 struct plb_whatif {
@@ -152,15 +142,13 @@ struct plb_whatif {
     int32_t n_locks;
     icoll_t *icoll;
     int32_t n_icolls, free_icoll;
-    int64_t *icoll_sequence; /* [members of all communicators] number of nonblocking collectives
-                                that each member has entered */
-    int32_t *icoll_open; /* [communicators] head of the list of nonblocking collectives under way;
-                            -1: none */
+    /* [members of all communicators] number of nonblocking collectives that each has entered */
+    int64_t *icoll_sequence;
+    int32_t *icoll_open; /* [communicators] first nonblocking collective under way; -1: none */
     int32_t n_started;
 };
 
-/* Return the context of an operation: twice the number of its communicator.  Messages of
- * collectives have the next odd number. */
+/* The context of an operation's messages.  Messages of collectives have the next odd number. */
 static inline uint32_t context_of(const plb_op_t *op)
 {
     return (uint32_t)op->comm * 2u;

@@ -80,7 +80,7 @@ static bool doubling(plb_collective_t what, int32_t me, int32_t size, int64_t by
     }
     const int32_t bit = 1 << step;
     *out = around(me, size, bit, doubling_bytes(what, size, bytes, bit));
-    /* a scan does not go around a ring: its first and last ranks have no neighbours beyond them */
+    /* in a scan, the ring is open: the first ranks receive nothing, the last ones send nothing */
     if (what == PLB_SCAN || what == PLB_EXSCAN) {
         out->to = me < size - bit ? out->to : -1;
         out->from = me >= bit ? out->from : -1;
@@ -131,13 +131,12 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
 {
     plb_hop_t one;
     *total = 0;
-    /* rank 0 is the root here, which has as many steps as the longest path; without a root, all
-     * ranks have the same number of steps */
+    /* rank 0, as the root, has as many steps as the longest path; without a root, all ranks have
+     * the same number of steps */
     for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
-    if (what == PLB_GATHER || what == PLB_REDUCE) { /* in these two collectives, messages go to the
-                                                       root */
+    if (what == PLB_GATHER || what == PLB_REDUCE) { /* messages go to the root */
         *total = what == PLB_GATHER ? bytes * (size - 1) : bytes * *steps;
     }
 }

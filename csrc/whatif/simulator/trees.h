@@ -5,22 +5,20 @@
 
 #include "whatif/ops.h"
 
-/* A step: send a message to rank `to` (-1: do not), then wait for a message from rank `from` (-1:
- * do not). */
+/* A step: send a message to rank `to`, then wait for one from rank `from`; -1: no such message. */
 typedef struct plb_hop {
     int32_t to, from; /* ranks in the communicator */
     int64_t bytes;    /* bytes sent */
 } plb_hop_t;
 
-/** Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.  Collectives with a
- * root use binomial trees.  Other collectives use recursive doubling (in the form of Bruck et al.,
- * for any number of ranks).  But in an Alltoall with long data, each rank sends to one rank after
- * the other. */
+/** Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.
+ *   - Collectives with a root: binomial trees.
+ *   - Alltoall with long data: each rank sends directly to one rank after the other.
+ *   - All others: recursive doubling, as Bruck et al. do it for any number of ranks. */
 bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
                    int32_t step, plb_hop_t *out);
 
-/** Compute the numbers of steps and of bytes on the longest path through the tree, for nonblocking
- * collectives. */
+/** Count steps and bytes on the longest path through the tree, for nonblocking collectives. */
 void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
                     int64_t *total);
 

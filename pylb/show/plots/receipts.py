@@ -166,7 +166,6 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _label(ax: Any, points: list[tuple[Receipt, float]]) -> None:
-    """Label the LB steps that saved or lost most, as far as the labels do not overlap."""
     above: Any = {"xytext": (0, 5), "textcoords": "offset points", "fontsize": 7, "ha": "center"}
     points = sorted(points, key=lambda p: -abs(p[0].net) if p[0].net == p[0].net else 0.0)
     ax.figure.draw_without_rendering()  # computes the size of the axes with their labels

@@ -117,7 +117,6 @@ const ratioChart = {
   },
 };
 
-// What LB steps have saved so far.
 const savedChart = {
   height: 70,
   draw(axis, box, p) {

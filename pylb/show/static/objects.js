@@ -1,6 +1,5 @@
 // The objects of a run at their places, coloured by load or by rank, with arrows for migrations.
-//
-// A canvas: 100,000 objects are drawn pixel by pixel in a few milliseconds.
+// A canvas, because 100,000 objects are then drawn in a few milliseconds.
 
 // Colours of ranks: those of Okabe and Ito, with a darker yellow and grey instead of black; then the
 // same colours darker, then lighter.
@@ -179,7 +178,7 @@ class ObjectView {
     return { n: moved.length, all, pairs: [...pairs.values()] };
   }
 
-  // Draws once, before the next frame of the screen, even if this is called several times.
+  // Draws before the next frame of the screen: one time, also after several calls.
   draw() {
     if (this.due) return;
     this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
@@ -230,7 +229,6 @@ class ObjectView {
     return Math.min(Math.max((0.7 * Math.min(sx / across, sy / Math.ceil(p / across))) / side, 1), 18);
   }
 
-  // What the colours mean.
   colours() {
     const swatch = (colour) => svg("svg", { width: 12, height: 12, "aria-hidden": "true" },
       svg("rect", { width: 12, height: 12, fill: rgb(colour), stroke: GREY }));

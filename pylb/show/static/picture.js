@@ -71,7 +71,6 @@ class RunPicture {
     this.drawCursor();
   }
 
-  // The axis of iterations, which all charts share.
   axisOf(width) {
     const left = 58, right = 92, p = this.picture, range = this.range, s = p.iteration_step;
     const axis = { left, width: width - left - right, range, narrow: width < 520, seen: [] };
@@ -119,7 +118,6 @@ class RunPicture {
     return out;
   }
 
-  // The numbers of the iterations, below all charts.
   iterations() {
     const { x, left, width, range, narrow } = this.axis, p = this.picture, y = this.end, out = [];
     for (const i of ticks(range[0], range[1] - 1, narrow ? 5 : 8, true)) {

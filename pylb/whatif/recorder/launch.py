@@ -32,13 +32,7 @@ class Recorded(NamedTuple):
 
 
 def library() -> str:
-    """Return the path of the recorder's library.
-
-    Raises
-    ------
-    MissingPartError
-        pylb was built without MPI.
-    """
+    """Return the path of the recorder's library."""
     spec = importlib.util.find_spec("pylb._record")
     if spec is None or spec.origin is None:
         raise optional.missing_part("MPI")
@@ -73,8 +67,8 @@ def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
     """Measure on this machine how two ranks share a core if one of them waits.
 
     The waiting rank polls, yields and sleeps like the recorded ranks (`info`).  Returns values for
-    `Target`: ``quantum``, ``polling``, and ``waiting="block"`` if the recorded ranks slept while
-    waiting and a rank that wakes runs at once.
+    `Target`: ``quantum``, ``polling``, and ``waiting="block"`` if the recorded ranks mostly slept
+    between polls, and a rank that wakes gets the core immediately.
     """
     out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
     polite = ["yield"] if info.get("waiting") == "yield" else []
@@ -97,7 +91,7 @@ def _turns(*how: str) -> list[float]:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Treat a termination signal like Ctrl-C, so that the operations recorded so far are kept."""
+    """Treat SIGTERM like Ctrl-C, so that the operations recorded so far are kept."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -123,7 +117,7 @@ def record(
     ----------
     command : sequence of str
         ``mpiexec ...``, or a program that runs as one rank.  The program is not changed; a library
-        is loaded before it.
+        is loaded with it (``LD_PRELOAD``).
     only_time : bool
         Record only the wall time, from the end of MPI_Init to the beginning of MPI_Finalize.
     procedures : sequence of str

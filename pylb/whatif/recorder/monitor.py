@@ -39,7 +39,6 @@ class RankLog:
     procedures: list[int] = field(default_factory=list)  # the monitor's number of each procedure
 
     def ops(self) -> NDArray[Any]:
-        """Return all operations received so far."""
         return self.room[: self.n_ops]
 
     def add(self, ops: NDArray[Any]) -> None:
@@ -120,8 +119,8 @@ class RecordMonitor:
     ) -> None:
         """Receive data until `done()` is true, and then until all ranks have disconnected.
 
-        grace: largest number of seconds to wait until they have disconnected; between: called in
-        all this time, at least about every 0.1 seconds.
+        grace: longest wait for the disconnections, in seconds; between: called about every 0.1
+        seconds, or more often.
         """
         deadline = None
         while True:
@@ -283,10 +282,7 @@ class RecordMonitor:
         return Recording(ops, list(self.members), closed, info, list(self.procedures), warnings)
 
     def _times(self, known: list[RankLog | None]) -> dict[str, Any]:
-        """Return the wall time of the run, and the start of each rank.
-
-        Clocks of other machines are corrected by the monitor's clock.
-        """
+        """Return the wall time of the run, and the start of each rank, by the monitor's clock."""
         here = socket.gethostname()
         start, end = [], []
         for rank in known:
@@ -301,10 +297,7 @@ class RecordMonitor:
 
     @staticmethod
     def _costs(known: list[RankLog | None]) -> dict[str, float]:
-        """Return the costs of a call and of a message: the minimum over the ranks.
-
-        The minimum counts because delays only make the measured costs larger.
-        """
+        """Return the lowest measured costs of a call and a message; delays only increase them."""
         reported = [rank.costs for rank in known if rank is not None and rank.costs]
         out = {}
         for name in ("overhead", "alpha", "beta"):
@@ -318,8 +311,8 @@ class RecordMonitor:
         """Return how waiting ranks sleep between polls; {} if they sleep at most half that time.
 
         ``response``: mean delay in seconds until a rank notices a message; ``nap``: mean length of
-        a sleep in seconds; ``asleep``: fraction of the waiting time in which ranks poll and sleep;
-        the rest is within MPI calls.
+        a sleep in seconds; ``asleep``: fraction of the waiting time in which ranks poll and sleep,
+        instead of waiting within an MPI call.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
         wall, square, naps, napped = (

@@ -1,4 +1,4 @@
-"""Predict while the program runs: operations are simulated soon after they have been recorded."""
+"""Predict while the program runs: simulate operations soon after they have been recorded."""
 
 from __future__ import annotations
 
@@ -17,13 +17,8 @@ from pylb.whatif.recorder.monitor import RecordMonitor
 class Online:
     """Simulations of a run while it is recorded, one for each target.
 
-    Parameters
-    ----------
-    monitor : RecordMonitor
-    targets : sequence of mappings
-        Arguments of `pylb.whatif` for each target.
-    say : callable
-        ``say(line)`` is called every `period` seconds, for each target.
+    targets: arguments of `pylb.whatif` for each target.  Every `period` seconds, ``say(line)`` is
+    called for each target.
     """
 
     def __init__(

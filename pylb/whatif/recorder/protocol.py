@@ -72,7 +72,6 @@ def hello(body: bytes) -> dict[str, Any]:
 
 
 def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]]:
-    """Read number, name and members of a communicator."""
     if len(body) < COMM.size:
         raise ProtocolError(f"a frame of {len(body)} bytes is too short for a communicator")
     number, name, size = COMM.unpack_from(body)

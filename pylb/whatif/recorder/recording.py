@@ -90,7 +90,6 @@ class Recording:
 
     @property
     def n_ops(self) -> int:
-        """Number of operations of all ranks."""
         return sum(map(len, self.ops))
 
     @property
@@ -145,14 +144,8 @@ class Recording:
     def check_writable(path: str | os.PathLike[str]) -> None:
         """Check, before a long run, that `save` will be able to write there.
 
-        Raises
-        ------
-        MissingPartError
-            h5py is absent.
-        MissingFileError
-            There is no such folder.
-        StateError
-            The path is a folder, is a file that is not a recording, or is not writable.
+        Raises MissingPartError without h5py, MissingFileError if there is no such folder, and
+        StateError if `path` is not writable, or is neither a new file nor a recording.
         """
         optional.require("h5py")
         name = named(path)
@@ -205,15 +198,7 @@ class Recording:
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
-        """Return `run`, or read it if it is a path.
-
-        Raises
-        ------
-        DomainError
-            The recording has no ranks.
-        MissingFileError, FormatError, MissingPartError
-            As in `read`.
-        """
+        """Return `run`, or read it if it is a path; DomainError: the recording has no ranks."""
         recording = run if isinstance(run, Recording) else cls.read(run)
         if recording.n_ranks == 0:
             raise DomainError("; ".join(["the recording has no ranks", *recording.warnings]))

@@ -3,12 +3,12 @@
 This file is run by its path and does not import pylb: ``python -I -S turns.py [NAP [yield]]``.
 Between two polls, the polling process yields, like a rank that waits in MPI.  With NAP it sleeps
 instead, such that a sleep on a free core takes NAP seconds.  With ``yield``, it also yields after
-each sleep, like Open MPI with ``mpi_yield_when_idle``: a process that wakes runs at once, but a
+each sleep, like Open MPI with ``mpi_yield_when_idle``: a process that wakes gets the core, but a
 process that yields waits for its turn.
 
 The script prints two numbers.  The first is the mean time between two polls.  Without NAP, only
-gaps longer than LEAST count, in which the other process ran, so this mean is the time slice of the
-scheduler.  The second is the processor time of polling per second of the process that computes.
+gaps longer than LEAST count, in which the other process ran: this gives the scheduler's time slice.
+The second is the processor time of polling per second of the process that computes.
 """
 
 import os
