@@ -46,8 +46,9 @@ $(VENV)/.installed: $(VENV)/.packages pyproject.toml tools/requirements.py
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
+	@touch $@.begun # a source that is edited during the build is built again
 	@tools/setup.sh build $(MPI) $(VENV)
-	@touch $@
+	@mv $@.begun $@
 
 setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (MPI=openmpi|openmpi5|mpich|none)
 

@@ -51,6 +51,15 @@ static void agent_fini(agent_t *self)
     plb_py_release(&self->held);
 }
 
+static Py_ssize_t bytes_of(PyObject *object)
+{
+    Py_buffer view;
+    PLB_PY_PASS(PyObject_GetBuffer(object, &view, PyBUF_SIMPLE));
+    const Py_ssize_t n = view.len;
+    PyBuffer_Release(&view);
+    return n;
+}
+
 /* Count the notes in a list of (rank, [buffer]). */
 static int64_t count_notes(PyObject *received)
 {
@@ -61,7 +70,7 @@ static int64_t count_notes(PyObject *received)
         PLB_PY_PASS(
             !PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts));
         const Py_ssize_t size =
-            PyList_GET_SIZE(parts) == 1 ? PyObject_Size(PyList_GET_ITEM(parts, 0)) : -1;
+            PyList_GET_SIZE(parts) == 1 ? bytes_of(PyList_GET_ITEM(parts, 0)) : -1;
         PLB_PY_REFUSE_IF(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0, PyExc_ValueError,
                          "the message of rank %d is not a whole number of notes", rank);
         n += size / (Py_ssize_t)sizeof(plb_note_t);

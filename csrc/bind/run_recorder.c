@@ -183,7 +183,8 @@ static PyObject *recorder_iter(PyObject *object)
 
 void plb_py_recorder_cut(PyObject *recorder)
 {
-    loop_t *loop = ((recorder_t *)recorder)->running;
+    const bool is_one = Py_TYPE(recorder)->tp_iter == recorder_iter;
+    loop_t *loop = is_one ? ((recorder_t *)recorder)->running : NULL;
     if (loop != NULL) {
         const int64_t now = plb_clock_ns(loop->clock);
         stop_clock(loop, now);

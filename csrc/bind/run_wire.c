@@ -155,6 +155,10 @@ static PyObject *get_array(reader_t *self, const head_t *head)
         PLB_PY_TRY(get(self, &n, sizeof n));
         dim[k] = (npy_intp)n;
     }
+    if (!PyTypeNum_ISNUMBER(head->kind) && !PyTypeNum_ISBOOL(head->kind)) {
+        PyErr_SetString(PyExc_ValueError, "wire has an array that is not of numbers");
+        return NULL;
+    }
     PyObject *a = PyArray_EMPTY(head->ndim, dim, head->kind, head->extra != 0);
     if (a != NULL && get_padded(self, PyArray_DATA((PyArrayObject *)a),
                                 PyArray_NBYTES((PyArrayObject *)a)) != 0) {

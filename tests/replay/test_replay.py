@@ -753,6 +753,30 @@ def test_only_messages_to_other_ranks_cost_time():
     assert run.metrics["min"][0] == 1 + (0.5 * 1 + 0.01 * 40)
 
 
+def test_messages_count_once_where_the_time_was_measured():
+    """The measured time includes messages.  Two ranks that swap their objects keep their times."""
+    m = 3
+    trace = make_trace(
+        2,
+        [0, 1] * m,
+        [0, 1] * m,
+        [1.0, 1.0] * m,
+        np.arange(m + 1) * 2,
+        2,
+        edge_ptr=np.arange(m + 1),
+        edge_src=np.zeros(m, np.int32),
+        edge_dst=np.ones(m, np.int32),
+        edge_bytes=np.full(m, 10.0),
+        edge_messages=np.ones(m),
+        figures=np.array([[3.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 10.0]] * m),
+    )
+    run = pylb.replay(trace, lambda s: 1 - s.rank, every=2, alpha=0.5, beta=0.01, cost=0.0)
+    assert run.rank.tolist() == [0, 1, 0, 1, 1, 0]
+    assert run.iteration_time.tolist() == [3.0] * m
+    together = pylb.replay(trace, lambda s: 0 * s.rank, every=2, alpha=0.5, beta=0.01, cost=0.0)
+    assert together.iteration_time[2] == pytest.approx(3.0 + 2.0 - 1.6)
+
+
 def test_seconds_that_are_not_the_work():
     """A changed `task_load` is refused, because `task_seconds` would override it."""
     trace = replace(two_ranks(), speed=np.array([2.0, 1.0]))

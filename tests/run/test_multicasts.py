@@ -76,6 +76,9 @@ def test_a_truncated_parcel():
     for n in range(len(wire)):
         with pytest.raises(ValueError, match="ends within"):
             mail(1).take(wire[:n], [])
+    kind = np.dtype(object).num.to_bytes(2, "little")  # after the number of heads, target, source
+    with pytest.raises(ValueError, match="not of numbers"):
+        mail(1).take(wire[:24] + kind + wire[26:], [])
     there = mail(3, 4)
     there.take(wire, [])
     assert there.part()[0].tolist() == [0, 1, 2]
