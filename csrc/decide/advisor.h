@@ -32,7 +32,7 @@ typedef struct plb_advisor {
     double left;  /* max/mean of the first two iterations after the LB step that was carried out */
     int64_t n;    /* number of iterations since the LB step that was carried out */
     double max, mean; /* seconds: sums over these n iterations */
-    double grown;     /* seconds: sum of max - left * mean from the third of them on */
+    double grown;     /* seconds: sum of max - left * mean over these n without the first two */
     double recent[PLB_ADVISOR_SPAN]
                  [2];  /* ring buffer: maximum, mean; iteration n: n % PLB_ADVISOR_SPAN */
     int64_t n_ignored; /* advised LB steps that no rank carried out */

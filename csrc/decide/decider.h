@@ -153,7 +153,8 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
 /** Take `gain`, the seconds saved so far, compared with the placement before the LB step. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether iterations have followed the last LB step since it took place or was last judged. */
+/** Whether there were iterations since the last LB step or, if it was judged already, since it was
+ * last judged. */
 bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */

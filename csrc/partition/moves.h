@@ -1,4 +1,4 @@
-/* Lists the objects that change their part, by object and by new rank. */
+/* Lists the objects that change their part, in two orders: by their index, and by new rank. */
 #pragma once
 
 #include <stdint.h>

@@ -62,7 +62,8 @@ typedef struct plb_phases {
     double *drift;            /* [n] change of each load per iteration (plb_estimate_drift) */
     double *spare;            /* [rows + 1, capacity] scratch memory */
     double *load;             /* [n] memory to which `phase_load` may point */
-    const double *phase_load; /* [n] on the present ranks: seconds, or work (plb_phases_pace) */
+    const double *phase_load; /* [n] load of each object on its present rank: seconds, or work if
+                                 plb_phases_pace gives speeds */
     double *other;            /* [n_ranks] seconds of other work since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;

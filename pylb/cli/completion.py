@@ -19,7 +19,7 @@ EXAMPLES = """\
 """
 
 LISTS = ("strategy", "trigger")
-FILES = ("run", "recording", "file", "first", "second", "imports", "save", "html", "old", "out")
+FILES = ("run", "recording", "first", "second")  # and those with metavar FILE or FOLDER
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def _teach(command: argparse.ArgumentParser, file: Any) -> None:
                 "fish": " ".join(_words(action.dest)),
             }
             action.complete = words  # type: ignore[attr-defined]
-        elif action.dest in FILES:
+        elif action.dest in FILES or str(action.metavar).startswith(("FILE", "FOLDER")):
             action.complete = file  # type: ignore[attr-defined]
 
 

@@ -17,14 +17,28 @@ from typing import Any
 from pylb import _core
 from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
 from pylb.comm.transport import Remote
-from pylb.errors import MPIError, PylbError
+from pylb.errors import DomainError, MPIError, PylbError
 
 _agreements: list[ExitingAgreement] = []
 _process = 0
 _guarded = False
-ABORT_AFTER = float(os.environ.get("PYLB_ABORT_AFTER", "10"))  # seconds, see `leave`
 MOST_NAMED = 20  # largest number of lost objects that an error names
 FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
+
+
+def _seconds(name: str, default: float) -> float:
+    """Read an environment variable; raises DomainError."""
+    text = os.environ.get(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 1e9:
+        raise DomainError(f"{name} is {text!r}: expected seconds, 0 or more")
+    return value
+
+
+ABORT_AFTER = _seconds("PYLB_ABORT_AFTER", 10.0)  # see `leave`
 
 
 class ExitingAgreement(Agreement):

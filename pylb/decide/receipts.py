@@ -27,7 +27,7 @@ NOTES = {
     "max/mean": "of the loads in that iteration",
     "predicted": "max/mean of the estimated loads on the new placement",
     "realised": "max/mean of the iterations up to the next LB step",
-    "cost": "time that the LB step took, with the slower iterations after it",
+    "cost": "time that the LB step took, plus the extra time of the first iterations after it",
     "gain": "time that the LB step has saved so far",
 }
 SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)

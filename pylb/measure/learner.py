@@ -48,7 +48,7 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Speeds with geometric mean 1, (p,) float64; None until a difference has been found."""
+        """Speeds with geometric mean 1, (p,) float64; None: no difference is known."""
         return self._core.speed
 
     @property

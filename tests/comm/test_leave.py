@@ -53,3 +53,15 @@ def test_an_end_without_exception_says_who_waits(mpiexec, tmp_path):
     said = ended(mpiexec, tmp_path, "sys.exit(0)")
     assert "rank 1 ended its program in iteration 2, while rank 0 is" in said
     assert re.search(r"rank 0 has ended its program by RemoteError: rank 1 ended", said)
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf"])
+def test_a_time_limit_that_is_no_number_is_refused(text):
+    done = subprocess.run(
+        [sys.executable, "-c", "import pylb.comm.program_end"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYLB_ABORT_AFTER": text},
+    )
+    assert done.returncode == 1
+    assert f"DomainError: PYLB_ABORT_AFTER is '{text}': expected seconds" in done.stderr

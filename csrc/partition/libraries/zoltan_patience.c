@@ -10,7 +10,7 @@
 static double seconds(void)
 {
     const char *given = getenv("PYLB_ABORT_AFTER");
-    return given == NULL ? 10.0 : strtod(given, NULL);
+    return given == NULL || *given == '\0' ? 10.0 : strtod(given, NULL);
 }
 
 static void end_job(const plb_patience_t *self)

@@ -329,7 +329,7 @@ static int refine(const plb_problem_t *problem, double overload, double least, b
     plb_refined_t reached = {.before = plb_ranks_max(&self.ranks)};
     reached.limit =
         fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
-    if (swaps && reached.before > reached.limit) { /* limits below the bound: useless swaps */
+    if (swaps && reached.before > reached.limit) { /* else swaps may aim at what is impossible */
         PLB_TRY(raise_limit(&self, &reached, err));
     }
     plb_ranks_allow(&self.ranks, reached.limit);
