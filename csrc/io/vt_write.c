@@ -109,11 +109,13 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
+        const bool by_dst = self->run->comm_type[c] == PLB_VT_BROADCAST;
+        const int32_t first = by_dst ? dst : src, second = by_dst ? src : dst;
         int32_t to = f; /* if neither end has a task in this file */
-        if (src >= 0 && self->was[src] == f) {
-            to = self->now[src];
-        } else if (dst >= 0 && self->was[dst] == f) {
-            to = self->now[dst];
+        if (first >= 0 && self->was[first] == f) {
+            to = self->now[first];
+        } else if (second >= 0 && self->was[second] == f) {
+            to = self->now[second];
         }
         plan->target[f][k] = to;
         int ret = plb_interrupted(4);

@@ -129,7 +129,7 @@ out:
 
 /* Coarsen level by level to about `coarsest` vertices.  Only vertices with the same label are
  * merged, and label[] gets the labels of the coarsest level; label NULL: no labels. */
-static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int32_t coarsest, int32_t *label,
+static int coarsen(levels_t *self, const plb_hypergraph_t *hg, int64_t coarsest, int32_t *label,
                    plb_rng_t *rng, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -202,9 +202,10 @@ out:
     return ret;
 }
 
-static int32_t coarsest_for(int32_t n_parts)
+static int64_t coarsest_for(int32_t n_parts)
 {
-    return PER_PART * n_parts > COARSEST ? PER_PART * n_parts : COARSEST;
+    const int64_t n = (int64_t)PER_PART * n_parts;
+    return n > COARSEST ? n : COARSEST;
 }
 
 static int keeps_limits(const plb_hypergraph_t *self, const plb_limits_t *limits,

@@ -127,6 +127,11 @@ class Change(NamedTuple):
     hosts: tuple[str, ...] | None = None
     values: Mapping[str, Any] = {}
 
+    @property
+    def begin(self) -> float:
+        """`at`, or infinity for a change at a moment, whose time is not known in advance."""
+        return math.inf if self.at is None else self.at
+
     def __str__(self) -> str:
         where = self.hosts or (self.ranks and [f"rank {r}" for r in self.ranks]) or ["all"]
         what = ", ".join(f"{name} {shown(name, value)}" for name, value in self.values.items())
@@ -281,7 +286,7 @@ class LabPlan(NamedTuple):
         plan = self.expanded(None)
         plan.limits()
         names = [host.name for host in self.hosts]
-        for i, change in enumerate(self.changes):
+        for i, change in sorted(enumerate(self.changes), key=lambda entry: entry[1].begin):
             for name in change.hosts or ():
                 if name not in names:
                     raise DomainError(f"changes[{i}].hosts: {_unknown(name, names)}")

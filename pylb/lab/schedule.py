@@ -65,7 +65,7 @@ class _Clock:
         self, changes: Sequence[Change], apply: Callable[[Change], None], done: list[Done]
     ) -> None:
         self.start = time.monotonic()
-        self.left, self.apply, self.done = list(changes), apply, done
+        self.left, self.apply, self.done = sorted(changes, key=lambda c: c.begin), apply, done
 
     def run(self, listener: socket.socket, end: socket.socket) -> None:
         while True:

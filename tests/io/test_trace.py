@@ -98,6 +98,7 @@ class Twin:
                 stay = []
                 for c in file["phases"][i].get("communications", []):
                     ends = [self.name(c["from"]), self.name(c["to"])]
+                    ends = ends[::-1] if c["type"] == "Broadcast" else ends
                     to = next((now[e] for e in ends if was.get(e) == r), r)
                     (stay if to == r else come).append(("communications", to, c))
                 put(out[r]["phases"][i], "communications", stay)

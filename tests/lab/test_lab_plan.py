@@ -154,6 +154,14 @@ def test_a_change_that_fails_is_reported(tmp_path):
     assert second == ""
 
 
+def test_changes_are_made_in_order_of_time(tmp_path):
+    changes = [Change(at=at, values={"share": 0.5}) for at in (2e-9, 0.0, 1e-9)]
+    with schedule.running(changes, tmp_path / "moments", lambda change: None) as done:
+        while len(done) < 3:
+            time.sleep(0.01)
+    assert [one.change.at for one in done] == [0.0, 1e-9, 2e-9]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
