@@ -222,7 +222,9 @@ PLB_PY_METHOD0(
     if (plb_atsync_runs(&self->core, slot)) {
         ret = plb_atsync_reached(&self->core, slot, PyArray_DATA(self->seconds),
                                  PyArray_SIZE(self->seconds), now, &c->err);
-        end_pass(self, -1);
+        if (ret == PLB_OK) {
+            end_pass(self, -1);
+        }
     }
     PLB_THEN(progress_and_ask(self, slot, now, &answer, &c->err));
     if (ret == PLB_OK && waits(self, answer)) {
@@ -266,7 +268,9 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
         plb_py_recorder_cut(self->recorder);
         *seconds = given ? load : *seconds;
         ret = plb_atsync_reached(&self->core, slot, seconds, 1, now, &err);
-        end_pass(self, i);
+        if (ret == PLB_OK) {
+            end_pass(self, i);
+        }
         self->idle = false;
     }
     PLB_THEN(progress_and_ask(self, slot, now, &answer, &err));

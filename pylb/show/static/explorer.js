@@ -91,7 +91,8 @@ function controlsOf(choices, settings, changed) {
 
 function render({ model, el }) {
   const status = element("p", { class: "status", ...LIVE });
-  let waiting = null, again = false, asked = 0;
+  let waiting = null; // the timer of `silent`
+  let replaying = false, again = false, asked = 0;
   let wanted = null; // the iteration whose objects must be requested next
   let asking = false; // whether a request for objects has no answer yet
 
@@ -101,18 +102,23 @@ function render({ model, el }) {
   };
   const silent = () => {
     waiting = null;
-    asking = false;
+    replaying = asking = false;
     bad("No answer from a kernel (it is gone, or busy): this is the last picture.");
   };
-  const heard = () => { clearTimeout(waiting); waiting = null; status.classList.remove("bad"); };
+  const heard = () => {
+    clearTimeout(waiting);
+    waiting = replaying ? setTimeout(silent, PATIENCE) : null;
+    status.classList.remove("bad");
+  };
   const tell = (what) => {
     clearTimeout(waiting);
     waiting = setTimeout(silent, PATIENCE);
     try { model.send(what); } catch { silent(); }
   };
   const ask = () => {
-    if (waiting) { again = true; return; }
+    if (replaying) { again = true; return; }
     again = false;
+    replaying = true;
     asked += 1;
     tell({ kind: "replay", number: asked, settings: controls.read() });
   };
@@ -140,11 +146,13 @@ function render({ model, el }) {
     el.firstChild.dataset.number = answer.number;
   };
   const onAnswer = () => {
+    replaying = false;
     heard();
     showAnswer();
     if (again) ask();
   };
   const onMessage = (message) => {
+    replaying = replaying && message.kind !== "error";
     heard();
     if (message.kind === "receipt") view.tell(message.told);
     if (message.kind === "objects") {
