@@ -77,7 +77,9 @@ def _answer(
     question = _Question(problem, how, approach)
     if approach == "refine":
         if how.library not in ("", "pylb"):
-            raise DomainError(f"method {name!r} does not refine: 'graph', 'zoltan' and 'pylb' do")
+            raise DomainError(
+                f"method {name!r} does not refine: graph, parmetis, zoltan, hypergraph, pylb do"
+            )
         return question.ask(None, part=question.given["old"], cycles=0)
     if name == "hypergraph":
         return _best_of_several(question, starts, cycles)
