@@ -1,4 +1,4 @@
-"""The C core without MPI, ``csrc/bind``: one block for each folder (room) of ``csrc``."""
+"""Types of the C core without MPI (``csrc/bind``): a block for each folder (room) of ``csrc``."""
 
 # fmt: off
 from collections.abc import Callable, Iterable, Iterator, Sequence

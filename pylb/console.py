@@ -20,7 +20,7 @@ DURATIONS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 UNITS = {"%", "bytes", *(name for _, name in (*DURATIONS, *SIZES))}
 NOTHING = 1e-13  # seconds; smaller values are rounding errors of differences
-LONGEST = 300  # largest number of characters of a name that are shown
+LONGEST = 300  # largest length of a text after `clip`, in characters
 PAPER = 100  # characters per line if the output is a pipe or a file
 NARROWEST = 14  # smallest width, in characters, of a column whose cells are wrapped
 
@@ -133,7 +133,7 @@ def show(
     drop: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Print a table: with the package rich on a terminal, if installed, else as aligned text.
+    """Print a table: on a terminal by the package rich, if it is installed; else as aligned text.
 
     If the table is wider than the terminal (in a pipe or a file: than `PAPER` characters), texts in
     its cells are wrapped between words.

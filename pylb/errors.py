@@ -29,14 +29,14 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """No object of the run, or none of this rank, has this key; or no procedure has this name."""
+    """No object of the run, a rank or a directory has this key; or no procedure has this name."""
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""
 
 
 class DuplicateKeyError(PylbError, ValueError):
-    """Two objects have the same key; the message names the key, and the ranks if they are known."""
+    """Two objects have the same key or id; most messages name it, and the ranks if known."""
 
 
 class InfeasibleError(PylbError, ValueError):

@@ -27,7 +27,7 @@ KINDS = {
 
 
 def decoded(path: str | os.PathLike[str]) -> str:
-    """Return a path as text; DomainError: it is not a path."""
+    """Return a path as text; raise DomainError if it is not a path."""
     try:
         return os.fsdecode(path)
     except TypeError:
@@ -35,7 +35,7 @@ def decoded(path: str | os.PathLike[str]) -> str:
 
 
 def named(path: str | os.PathLike[str]) -> str:
-    """Return the path of a new file as text; DomainError: it is not a path, or has a zero byte."""
+    """Return the path of a new file as text; DomainError if it is no path, or has a zero byte."""
     name = decoded(path)
     if "\0" in name:
         raise DomainError(f"path is {clip(repr(name), 60)}: expected a path without a zero byte")
@@ -123,8 +123,8 @@ def check_format(found: Any, expected: str) -> None:
 def understood(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn an error of reading a file in this block into a short FormatError that names the file.
 
-    The errors of a missing file or part and of a denied permission pass unchanged.  what: what the
-    file should be, e.g. "a machine".
+    Errors pass unchanged if a file or an optional package is missing, or permission is denied.
+    what: what the file should be, e.g. "a machine".
     """
     name = decoded(path)
     try:

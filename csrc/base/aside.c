@@ -96,8 +96,8 @@ static int wait_for_turn(const plb_aside_t *how)
     return ret;
 }
 
-/* After PLB_ERR_INTERRUPTED, the job's thread frees the job.  If the job has already ended, it is
- * freed here. */
+/* If a signal interrupts the wait, the job's thread frees the job when its call ends; if the call
+ * has ended by then, this function frees the job. */
 static int wait_for_end(job_t *job)
 {
     int ret = PLB_OK;
@@ -150,7 +150,7 @@ void plb_aside_wait(atomic_int *left)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Bytes of an array in the block: a multiple of 8, so that the next array is aligned. */
+/* Bytes of an array in plb_aside_own's block: a multiple of 8, to align the next array. */
 static size_t room_of(const plb_piece_t *piece)
 {
     return *piece->at == NULL ? 0 : ((size_t)piece->bytes + 7) / 8 * 8;

@@ -12,7 +12,7 @@ typedef struct plb_aside {
     void (*free)(void *data);
     void (*watch)(void); /* called every few milliseconds during the wait; or NULL */
     atomic_int *left;    /* number of threads that still run after a signal has ended the wait for
-                            them; the next call first waits until this number is 0 */
+                            them; the next plb_aside_run first waits until this number is 0 */
 } plb_aside_t;
 
 /** Call `run(data)` in a thread (or here, if no thread can be started), wait for its end, and

@@ -44,7 +44,7 @@ typedef struct plb_figure {
 /** Write the error message for a number outside of its domain; return PLB_ERR_VALUE. */
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
 
-/** Check figure[n].  Inline: if domain and n are constants, only the comparisons remain. */
+/** Check figure[n].  Inline, so that with constant domain and n only the comparisons remain. */
 static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
                             plb_err_t *err)
 {

@@ -58,7 +58,7 @@ static double quota_of(const char *folder)
     return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-/* Find the smallest quota of a group and its parents, except those that a container hides. */
+/* Find the smallest visible quota of a control group and its parents; containers hide some. */
 static void find_quota(const char *root, const char *group, plb_cores_t *out)
 {
     char folder[PATH];

@@ -3,7 +3,7 @@
  * Ranks that share a core wait for one another.  The clock "auto" leaves these waits out, because
  * they do not depend on the object that runs.  A quota (of a Linux control group) that limits only
  * one rank is different: it slows every object of this rank, like a slow processor.  The kernel
- * counts it as a wait for a core, too.  So on such a rank, loads are elapsed times. */
+ * counts this delay as a wait for a core, too.  So on such a rank, loads are elapsed times. */
 #pragma once
 
 #include <stdbool.h>

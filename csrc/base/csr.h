@@ -1,4 +1,4 @@
-/* Compressed rows (CSR): directed edges, sorted by their first vertex; and items by group. */
+/* Compressed rows (CSR): directed edges, sorted by first vertex; and items, sorted by group. */
 #pragma once
 
 #include <stdint.h>
@@ -9,11 +9,11 @@ typedef struct plb_csr {
     int64_t n_rows, n_edges;
     int64_t *start; /* [n_rows + 1] edges of row v: start[v] ... start[v + 1] - 1 */
     int32_t *to;    /* [n_edges] the vertex to which the edge goes */
-    int64_t *edge;  /* [n_edges] index of the edge in the list; ascending within each row */
+    int64_t *edge;  /* [n_edges] index e of the edge src[e] -> dst[e]; ascending within each row */
 } plb_csr_t;
 
 /** Sort the edges src[m] -> dst[m] of a graph of n vertices into rows; within a row they keep
- * the order of the list.  `self` owns its arrays.  PLB_ERR_RANGE: an end is not a vertex. */
+ * their order.  `self` owns its arrays.  PLB_ERR_RANGE: an end is not a vertex. */
 int plb_csr_init(plb_csr_t *self, int64_t n, const int32_t *src, const int32_t *dst, int64_t m,
                  plb_err_t *err);
 void plb_csr_free(plb_csr_t *self);

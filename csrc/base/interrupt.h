@@ -23,7 +23,7 @@ typedef struct plb_interrupt {
 /** Set the function that checks for signals on this thread; return the previous setting. */
 plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
-/* A number of steps that is so large that plb_interrupted reads the clock at once. */
+/* A number of steps that is so large that this call of plb_interrupted reads the clock. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */

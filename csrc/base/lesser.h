@@ -1,4 +1,4 @@
-/* One instruction each, unlike fmin and fmax.  The numbers must not be NaN. */
+/* The smaller or larger of two numbers, not NaN; only one instruction, unlike fmin and fmax. */
 #pragma once
 
 static inline double plb_lesser(double a, double b)

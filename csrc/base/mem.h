@@ -24,8 +24,7 @@ void plb_mem_trim(void);
 void plb_mem_fail_at(int64_t n);
 
 /* Allocate n entries for the pointer `var`; NEW0: filled with zeros.  On failure, set `err`; then
- * a macro with PASS in its name returns the code, and a macro without sets `ret` and jumps to
- * `out`. */
+ * a macro with PASS in its name returns the code; the other macros set `ret` and jump to `out`. */
 #define PLB_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_JUMP)
 #define PLB_NEW0(var, n) PLB_NEW_BY(plb_calloc, var, n, PLB_JUMP)
 #define PLB_PASS_NEW(var, n) PLB_NEW_BY(plb_malloc, var, n, PLB_RETURN)
@@ -57,8 +56,8 @@ void plb_mem_fail_at(int64_t n);
         (var) = grown_;                                                                           \
     } while (0)
 
-/* Make sure that the array `var` has space for n entries; `room` is its capacity.  A capacity that
- * grows at least doubles, so that adding entries one by one is cheap. */
+/* Make sure that the array `var` has space for n entries; `room` is its capacity.  When the
+ * array grows, its capacity at least doubles, so that adding entries one by one is cheap. */
 #define PLB_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_JUMP)
 #define PLB_PASS_GROW(var, room, n) PLB_GROW_BY(var, room, n, PLB_RETURN)
 #define PLB_GROW_BY(var, room, n, leave)                                                          \

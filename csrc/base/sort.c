@@ -150,7 +150,7 @@ void plb_sort_items(plb_item_t *item, int64_t n, double low, double high, plb_it
     sort_items(item, n, low, high, spare, bin, n > LARGE ? -1 : 0);
 }
 
-/* ---- loads: one pass by their leading bits, then each part as items ------------------------- */
+/* ---- loads: first into parts by their leading bits, then each part is sorted as items ------- */
 
 /* Map doubles to unsigned integers of the same order. */
 static inline uint64_t image(double x)

@@ -6,7 +6,7 @@
 #include "bind/rooms.h"
 
 PLB_PY_FN0(simd,
-           "Return the vector instructions {'cpu': of this processor, 'compiled': of the C core}.")
+           "Return {'cpu': vector instructions of this processor, 'compiled': of the C core}.")
 {
     return Py_BuildValue("{ssss}", "cpu", plb_cpu_simd(), "compiled", plb_cpu_compiled());
 }

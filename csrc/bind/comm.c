@@ -200,7 +200,7 @@ PLB_PY_METHOD1(
     if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
         return plb_py_no_memory();
     }
-    /* now, so that no other thread uses the table while the lock of Python is released */
+    /* set before the GIL is released: other threads then cannot use the table */
     self->staged = (PyArrayObject *)Py_NewRef((PyObject *)a);
     const int ret = PLB_PY_UNLOCKED(
         c, plb_table_stage(&self->core, PyArray_DATA(a), n, self->slot, twice, &c->err));

@@ -40,7 +40,7 @@ static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
                : NULL;
 }
 
-/* Append (source, [array, ...]) to `received`.  NumPy's allocator uses large pages. */
+/* Append (source, [array, ...]) to `received`.  NumPy allocates new arrays, on large pages. */
 static int take_locked(comm_t *self, plb_parcel_t *p)
 {
     PyObject *parts = PyList_New(0);

@@ -88,7 +88,7 @@ PLB_PY_METHOD(
 PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=False",
               "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
               "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
-              "was based.  misled: whether the loads have jumped after that measurement.")
+              "was based.  misled: whether the loads have jumped since they were measured.")
 {
     int64_t iteration;
     double cost, max_over_mean;

@@ -121,7 +121,7 @@ PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",
 typedef struct steps {
     PyObject ob_base;
     plb_steps_t core;
-    plb_reduction_t alone; /* reductions of a single rank, if there is only one */
+    plb_reduction_t alone; /* reductions of a single rank, used if there is only one rank */
     PyObject *reduction;   /* the capsule with the reductions of all ranks, or None */
     bool busy;             /* true: a thread waits without the GIL */
 } steps_t;

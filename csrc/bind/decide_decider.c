@@ -107,7 +107,7 @@ PLB_PY_METHOD(
     decider, expect, "end:n cost:d moving:d=nan",
     "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
     "None: unknown.  cost: expected seconds of the first LB step; moving: the part of this\n"
-    "cost that would be spent on objects if all objects moved; nan: unknown.")
+    "cost that migrations would take if all objects moved; nan: unknown.")
 {
     int64_t end;
     double cost, moving = NAN;

@@ -3,7 +3,7 @@
 #include "bind/rooms.h"
 
 PLB_PY_FN(stats, "samples:L",
-          "Merge the samples of ranks 0, 1, ... (a list) into one record, like pylb._mpi.")
+          "Merge the samples of ranks 0, 1, ... (a list) into one record, as pylb._mpi does.")
 {
     plb_stats_t all, record;
     PyObject *samples;

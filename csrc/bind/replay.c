@@ -53,7 +53,7 @@ PLB_PY_METHOD(
     replay, loop, "first:l n:l cost:d moving:d=nan",
     "Begin a loop of n iterations with the numbers `first`, first + 1, ...; phases that are\n"
     "fed next belong to it.  cost: expected seconds of the first LB step; moving: the part\n"
-    "of this cost that would be spent on objects if all objects moved; nan: unknown.")
+    "of this cost that migrations would take if all objects moved; nan: unknown.")
 {
     plb_loop_t loop = {.moving = NAN};
     PLB_PY_TRY(plb_py_parse(c, &loop.first, &loop.n, &loop.cost, &loop.moving));

@@ -213,7 +213,7 @@ static int check_bound(const atsync_t *self, bool each)
 PLB_PY_METHOD0(
     atsync, at_sync,
     "End an iteration of a rank that runs as a whole.  Returns go, balance, end or failed (see\n"
-    "`answers`).  Waits if the lag requires it, at the final iteration and at the loop's end.")
+    "`answers`).  Waits if the lag requires it, before an LB step and at the loop's end.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PY_TRY(check_bound(self, false));
@@ -377,7 +377,7 @@ static PyObject *final_of(const plb_atsync_t *core)
       "Whether all ranks ran every iteration whose statistics are known, and the trigger "        \
       "observed each without an error.")                                                          \
     X(atsync, final, final_of(&self->core),                                                       \
-      "The final iteration that has been announced, or None.")                                    \
+      "The announced iteration of the next LB step, or None.")                                    \
     X(atsync, contributed,                                                                        \
       PyLong_FromLongLong(self->core.opt.first + self->core.rank.contributed),                    \
       "The current iteration of this rank.")

@@ -15,9 +15,9 @@ typedef struct mail {
     PyObject *freeze, *thaw;
     PyTypeObject *frozen;
     pile_t out;     /* letters sent in this iteration */
-    pile_t coming;  /* arrived, but not delivered yet */
-    pile_t astray;  /* arrived, but the target object is on another rank */
-    pile_t in;      /* delivered: the messages of the previous iteration */
+    pile_t coming;  /* letters that have arrived, but are not delivered yet */
+    pile_t astray;  /* letters that have arrived, but whose target is on another rank */
+    pile_t in;      /* delivered letters: the messages of the previous iteration */
     int32_t *order; /* [in.n], with start[n + 1]: result of plb_inbox_order (run/inbox.h) */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
@@ -195,7 +195,7 @@ PLB_PY_METHOD(
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Return the number of letters of this iteration whose data are pickled: restoring can fail. */
+/* Count the letters of this iteration whose data are pickled, so that restoring them can fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;

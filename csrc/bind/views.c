@@ -170,7 +170,7 @@ static PyObject *keyword_of(const plb_py_source_t *self, const char *name)
     return self->kwargs ? PyDict_GetItemString(self->kwargs, name) : NULL;
 }
 
-/* Return a new reference; NULL: the value is absent, or there is an exception. */
+/* Return the value of an item, a new reference; NULL: it is absent, or there is an exception. */
 static PyObject *value_of(plb_py_source_t *self, const item_t *item)
 {
     if (self->object != NULL) {

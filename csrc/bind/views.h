@@ -255,8 +255,8 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 /** Whether start[n + 1] begins with 0, ends with `end` and never decreases. */
 bool plb_py_rises(const int64_t *start, int64_t n, int64_t end);
 
-/** Check that `object` is a contiguous array: plb_py_in_place: writable, with n entries of this
- * type; plb_py_records: of records of `size` bytes.  The result is borrowed, never copied. */
+/** View a contiguous array, without a copy.  plb_py_in_place: `object` must be writable and have n
+ * entries of this type.  plb_py_records: it must have records of `size` bytes.  Borrowed. */
 void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n);
 PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable);
 

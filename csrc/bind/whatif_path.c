@@ -96,7 +96,7 @@ static plb_path_hop_t **hops_of(const plb_streams_t *streams)
     return hop;
 }
 
-/* The results; the call holds all arrays except `stretch`, the segments of the path. */
+/* The results of walk(); the call holds all arrays except `stretch`, the segments of the path. */
 typedef struct longest {
     int64_t *ns, *by_rank, *by_procedure;
     plb_stretch_t *stretch; /* [n] owned */

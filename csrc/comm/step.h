@@ -56,7 +56,7 @@ typedef struct plb_step {
 void plb_step_init(plb_step_t *self, plb_comm_t *comm, plb_take_fn take, void *take_arg);
 void plb_step_free(plb_step_t *self);
 
-/** Raise PLB_ERR_STATE if a step is under way, or if an earlier one is broken. */
+/** Return PLB_ERR_STATE if a step is under way, or if an earlier one is broken. */
 int plb_step_check_idle(const plb_step_t *self, plb_err_t *err);
 
 /** Begin a step.  Collective over comm; returns at once.  There is at most one parcel for each

@@ -9,7 +9,7 @@
 #include "base/wait.h"
 
 enum {
-    PIECE = 1 << 30, /* bytes (large_type) */
+    PIECE = 1 << 30, /* bytes of a piece of a large message (large_type) */
     /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields
      * its core, for PATIENCE ns plus PATIENCE_BYTE ns for each byte of the message. */
     PATIENCE = 200000,
@@ -67,7 +67,7 @@ out:
 
 /* ---- all messages --------------------------------------------------------------------------- */
 
-/* Post the messages of one side, from the next rank on: so not all ranks send to rank 0 first. */
+/* Post the messages of one side from the next higher rank on, so not all begin with rank 0. */
 static int post_side(plb_transfer_t *self, const plb_side_t *side, bool receive, int64_t row_bytes,
                      plb_err_t *err)
 {
@@ -140,7 +140,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
     return PLB_OK;
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end of an exchange ----------------------------------------------------------------- */
 
 /* Wait until request i is complete; *code: MPI's error code. */
 static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_Status *status,

@@ -9,7 +9,7 @@ typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
-    const int64_t *sizes; /* [size] bytes of each rank in the last gather, until the next call */
+    const int64_t *sizes; /* [size] bytes of each rank; valid after a gather until the next call */
 
     /** Allocate memory for `depth` reductions of records at a time.  If one rank fails, all do. */
     int (*reserve)(plb_transport_t *self, int depth, plb_err_t *err);

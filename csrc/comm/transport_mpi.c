@@ -32,7 +32,7 @@ static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
     return agree(face, plb_reducer_reserve(&self->reducer, depth, err), err);
 }
 
-/* Compute count[p] and start[p] of a gather.  Sizes are equal on all ranks: they fail together. */
+/* Compute count[p] and start[p] of a gather.  All ranks know all sizes, so they fail together. */
 static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
 {
     const int64_t *size = self->size;

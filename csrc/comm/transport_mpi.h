@@ -5,5 +5,5 @@
 
 #include "comm/transport.h"
 
-/** Make the transport for MPI.  The caller frees it by (*out)->free.  Both are collective. */
+/** Make the transport for MPI; the caller frees it by (*out)->free.  Both calls are collective. */
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err);

@@ -113,7 +113,7 @@ static double ratio_of(const plb_iteration_t *it)
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
 }
 
-/* moving: seconds in which the slowest rank moved its data; the time to plan is added */
+/* moving: seconds in which the slowest rank moved its data, without the time to plan */
 static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
 {
     const plb_placing_t *p = &self->decider->next.placing;
@@ -166,9 +166,9 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* iterations in which the max/mean that an LB step leaves is measured */
+/* the max/mean that an LB step leaves is measured in this many iterations after it */
 enum { FIRST = 2 };
-/* assumed growth of the imbalance without the LB step / growth after it */
+/* assumed ratio: growth of the imbalance without the LB step, divided by its growth after it */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)

@@ -23,11 +23,11 @@ typedef struct plb_advisor {
     plb_decider_t *decider; /* borrowed */
     bool places; /* true: the advisor says where data go; false: only when to rebalance */
     bool due;    /* whether an advised LB step is not over; the next record tells its outcome */
-    bool placed; /* whether the decider has the placement of that LB step */
+    bool placed; /* whether the decider has the placement of the advised LB step */
     int64_t at;  /* step after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* of the plan of the advised LB step; 0: there is no plan */
     double before;             /* max/mean of the last iteration before the advised LB step */
-    double usual; /* max/mean of up to PLB_ADVISOR_SPAN iterations before that LB step */
+    double usual; /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
     double ratio; /* `usual` of the last LB step that was carried out */
     double left;  /* max/mean of the first two iterations after the LB step that was carried out */
     int64_t n;    /* number of iterations since the LB step that was carried out */
@@ -38,13 +38,13 @@ typedef struct plb_advisor {
     int64_t n_ignored; /* advised LB steps that no rank carried out */
 } plb_advisor_t;
 
-/** places false: the only strategy of `decider` must be plb_own_strategy. */
+/** If `places` is false, the only strategy of `decider` must be plb_own_strategy. */
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places);
 
 /** The code's own redistribution.  It is not in the table of strategies and cannot be run. */
 extern const plb_strategy_t plb_own_strategy;
 
-/** Sum the loads of a rank's cells.  PLB_ERR_VALUE: one, or *sum, is not in 0 ... 1e30 seconds. */
+/** Sum the loads of a rank's cells.  PLB_ERR_VALUE: a load or *sum is not 0 ... 1e30 seconds. */
 int plb_advisor_load(const double *load, int64_t n, double *sum, plb_err_t *err);
 
 typedef struct plb_advisor_sample {
@@ -60,7 +60,7 @@ typedef struct plb_advisor_sample {
 int plb_advisor_record(const plb_advisor_sample_t *sample, int32_t rank, plb_stats_t *out,
                        plb_err_t *err);
 
-/** If no rank has measured its time, the largest load counts as the time of the step. */
+/** Convert a merged record.  If no rank has measured its time, the largest load is the time. */
 void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out);
 
 /* The merged report of the ranks about the last advised LB step. */
@@ -69,15 +69,15 @@ typedef struct plb_advisor_outcome {
     int64_t n_rebalanced; /* ranks that carried out the LB step */
 } plb_advisor_outcome_t;
 
-/** Observe a step, on every rank.  now: the step at whose end the answer is given, later than
- * `it->iteration` with a lag.  may_preview: see plb_decider_next.  *ask is PLB_ASK_PREVIEW: call
- * plb_decider_preview on the rank that has the loads, and plb_advisor_previewed with its gain on
- * all ranks.  PLB_ASK_BALANCE: an LB step with the strategy decider->chosen is due. */
+/** Observe a step, on every rank.  now: the step at whose end the answer is given; with a lag it
+ * is later than `it->iteration`.  may_preview: see plb_decider_next.  If *ask is PLB_ASK_PREVIEW,
+ * call plb_decider_preview on the rank that has the loads, and plb_advisor_previewed with the gain
+ * on all ranks.  If it is PLB_ASK_BALANCE, an LB step with the strategy decider->chosen is due. */
 int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
                         const plb_advisor_outcome_t *outcome, int64_t now, bool may_preview,
                         plb_ask_t *ask, plb_err_t *err);
 
-/** Take the gain.  *ask is PLB_ASK_BALANCE if an LB step is due, else PLB_ASK_NOTHING. */
+/** Take a preview's gain.  *ask is PLB_ASK_BALANCE if an LB step is due, else PLB_ASK_NOTHING. */
 int plb_advisor_previewed(plb_advisor_t *self, double gain, int64_t now, plb_ask_t *ask,
                           plb_err_t *err);
 

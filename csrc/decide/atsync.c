@@ -80,7 +80,7 @@ void plb_atsync_free(plb_atsync_t *self)
 
 /* ---- what the consensus asks for ------------------------------------------------------------ */
 
-/* Of iterations contributed together, the first gets the time since the last contribution. */
+/* If several iterations are contributed at once, the first one gets the time of all of them. */
 static void describe(plb_atsync_t *self, int64_t iteration, int64_t now, plb_stats_t *s)
 {
     plb_atsync_part_t *part = part_of(self, iteration);
@@ -142,9 +142,9 @@ static int carry_out(plb_atsync_t *self, int64_t now, plb_err_t *err)
 
 /* ---- results that have arrived -------------------------------------------------------------- */
 
-/* An LB step can take place at iteration `free` or later.  If F is at most `free`, and the trigger
- * does not want a later LB step, F stays as it is: if each new iteration raised F, the LB step
- * could be postponed forever. */
+/* An LB step can take place at iteration `free` or later.  If it is announced for an iteration F
+ * (`final`) up to `free`, and the trigger does not want it later, F stays as it is: if each new
+ * iteration raised F, the LB step could be postponed forever. */
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int64_t final)
 {
     const int64_t first = self->first - 1, free = seen + (self->lag > 0 ? self->lag : 1);
@@ -257,7 +257,7 @@ static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err
     return carry_out(self, now, err);
 }
 
-/* If the trigger fails, this rank still takes part in the reductions: no rank waits for it. */
+/* Even if the trigger fails, this rank takes part in the reductions: other ranks wait for it. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
     int ret, asked = PLB_OK;
@@ -331,7 +331,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
         if (self->maximum && (ret = take_maximum(self, now, err)) != PLB_OK) {
             return ret;
         }
-        /* all roots must get all results in the same order: one reduction after the other */
+        /* one reduction at a time, so that all roots get all results in the same order */
         if (self->votes || self->rank.seen == self->rank.contributed ||
             !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;

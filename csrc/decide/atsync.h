@@ -31,18 +31,18 @@ enum { PLB_ATSYNC_WINDOW = 64 };
 typedef struct plb_atsync_row {
     double time;      /* seconds: time of the slowest rank, without its waiting at AtSync */
     double max, mean; /* seconds: loads of the ranks */
-    double idle; /* seconds: mean time of a rank without an object or other work (`background`) */
+    double idle;      /* seconds of a rank without an object or other work; mean over the ranks */
     double utilization; /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/stats.h) */
     double min;         /* seconds: smallest load of a rank */
-    double messages;    /* between ranks */
-    double bytes;       /* of these messages */
+    double messages;    /* number of messages between ranks */
+    double bytes;       /* total size of these messages */
     double load;        /* seconds: load of this rank */
 } plb_atsync_row_t;
 
 typedef struct plb_atsync_options {
     int64_t kind; /* the field `kind` of the statistics (measure/stats.h); the same on all ranks */
-    int64_t first; /* the number of iteration 1 in the statistics and for the trigger */
-    int64_t n;     /* iterations, 1 or more */
+    int64_t first; /* the first iteration's number in the statistics and for the trigger */
+    int64_t n;     /* number of iterations, 1 or more */
     int32_t lag;   /* the lag D (rule 5 of consensus.h); 0: no lag; then the program must call
                       plb_atsync_progress whenever it waits */
     bool balance;  /* rebalance when the trigger wants it; false: only measure */
@@ -62,12 +62,12 @@ typedef struct plb_atsync_part {
     double total;     /* seconds: `load` + `background`; set when the iteration is contributed */
 } plb_atsync_part_t;
 
-/* The trigger's wish for an LB step.  Iteration 1 of the loop is `first` of the program. */
+/* The trigger's wish for an LB step.  Iteration 1 of the loop is number `first` in the program. */
 typedef struct plb_wish {
     int64_t first, n;
     int32_t lag;
     bool decided;       /* the trigger wants an LB step now; false: only a forecast, or none */
-    int64_t decided_at; /* if `decided`: iteration of this decision, counted from `first` */
+    int64_t decided_at; /* if `decided`: this decision's iteration, by its number in the program */
     plb_verdict_t why;  /* the verdict that decided, or the most recent one */
 } plb_wish_t;
 
@@ -76,7 +76,7 @@ typedef struct plb_wish {
 int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
 
 typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
-    int64_t iteration;       /* counted from plb_wish_t.first */
+    int64_t iteration;       /* its number in the program, see plb_wish_t.first */
     int64_t yes, no;         /* lowest rank for, and against, an LB step; equal: no dispute */
 } plb_dispute_t;
 
@@ -92,7 +92,7 @@ typedef struct plb_atsync {
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
     double background;   /* seconds of this rank's other work in an iteration, set by the caller */
     int64_t mark;        /* ns: when this rank last contributed */
-    double busy, waited; /* seconds since `mark`: of objects; at AtSync (the caller adds to it) */
+    double busy, waited; /* seconds since `mark`: of objects; of waiting (which the caller adds) */
     plb_atsync_row_t *row; /* [capacity], owned; the caller may read the rows and reset n_rows */
     int64_t n_rows, capacity;
     bool maximum; /* whether a maximum is being reduced */
@@ -114,8 +114,8 @@ int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
                     const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
                     plb_err_t *err);
 
-/** Before the first iteration: let a decider observe each iteration, and pass it to its trigger,
- * which must be that of plb_atsync_init. */
+/** Call this before the first iteration, to let a decider observe each iteration.  The decider's
+ * trigger must be the one that plb_atsync_init got. */
 void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider);
 void plb_atsync_free(plb_atsync_t *self);
 

@@ -11,16 +11,16 @@ enum {
     FACTS = 64,  /* bytes sent for an object: 48 to rank 0, 16 back if it moves */
     EDGE = 40,   /* bytes sent to rank 0 for an edge */
     HELD = 256,  /* bytes on rank 0 for an object in the load database and its copies */
-    ROUNDS = 40, /* of a distributed placement */
+    ROUNDS = 40, /* number of rounds of a distributed placement */
     RECORD = sizeof(plb_stats_t),
-    NOTES = 50, /* messages of a rank in all rounds, / log2(p) (docs/strategies.md) */
+    NOTES = 50, /* messages of a rank in all rounds, divided by log2(ranks) (docs/strategies.md) */
     NOTE = sizeof(plb_note_t),
     MOST = 10,
 };
 static const double WORK = 2e-7;  /* seconds per object: gathering, sorting, placing */
 static const double ROUND = 1e-4; /* seconds of computing in a round */
 static const double SHORT = 0.05; /* seconds: less time on rank 0 does not matter */
-static const double WORSE = 0.01; /* additional max/mean that is assumed: GossipLB's tolerance */
+static const double WORSE = 0.01; /* used in loss_of; equal to GossipLB's tolerance */
 
 plb_central_t plb_central_begin(void)
 {

@@ -6,7 +6,7 @@
  *
  *     n * (WORK + beta * FACTS) + messages * beta * EDGE                               seconds,
  *
- * and a distributed placement on p ranks
+ * and a distributed placement on p ranks (alpha, beta: seconds per message and per byte)
  *
  *     ceil(log2(p)) * (2 * ROUNDS * (alpha + beta * RECORD) + NOTES * (alpha + beta * NOTE))
  *     + ROUNDS * ROUND                                                                 seconds.
@@ -44,18 +44,18 @@ typedef struct plb_central {
 typedef struct plb_central_case {
     int32_t n_ranks;
     int64_t n_objects;
-    int64_t messages; /* between ranks in an iteration */
+    int64_t messages; /* number of messages between ranks in an iteration */
     plb_network_t network;
     double mean;           /* seconds: mean load of the ranks */
     double left;           /* max/mean that a central strategy leaves; NAN: not known */
     double left_in_rounds; /* max/mean that a distributed strategy leaves; NAN: not known */
-    double iterations;     /* until the next LB step */
+    double iterations;     /* expected number until the next LB step */
 } plb_central_case_t;
 
 typedef struct plb_central_answer {
     bool in_rounds;  /* use the distributed strategy */
     bool considered; /* rank 0 takes too long or lacks memory, so `in_rounds` was considered */
-    double bytes;    /* of the load database, if they exceed rank 0's limit; else 0 */
+    double bytes;    /* size of the load database if it exceeds rank 0's memory limit; else 0 */
     double root;     /* seconds of a central placement on rank 0 */
     double rounds;   /* seconds of the distributed placement */
     double loss;     /* seconds lost by the greater imbalance until the next LB step */

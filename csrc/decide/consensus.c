@@ -50,7 +50,7 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self)
     return self->tentative == PLB_NEVER || PLB_ABLATE(HOLD);
 }
 
-/* Take the trigger's wish by rules 4 and 5. */
+/* Take the trigger's wish by rules 4 and 5 of consensus.h. */
 static void take_wish(plb_consensus_root_t *self, int64_t wish, plb_ruling_t *out)
 {
     const int64_t first = self->seen + max_of(self->lag, 1);
@@ -104,7 +104,7 @@ int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_
                 "maximum of round %lld: round %lld is %s, expected the maximum of the open round",
                 (long long)round, (long long)self->round,
                 self->tentative == PLB_NEVER ? "closed" : "open");
-    /* Rule 1.  The result is at most an old F: no object has passed the old F, and T is below. */
+    /* Rule 1.  This does not raise an old F: no object has passed the old F, and T is below it. */
     self->final = max_of(self->tentative, begun(reach));
     self->tentative = PLB_NEVER;
     *out = (plb_ruling_t){PLB_RULING_FINAL, round, self->final};
@@ -145,9 +145,9 @@ static extent_t measure(const plb_consensus_t *self)
 }
 
 /* Contribute the statistics of all iterations that all objects have finished, in constant
- * amortised time per AtSync: one scan per iteration.  A rank without objects contributes iteration
- * i + 1 when the statistics of i are known, but none after its limit, where it may receive
- * objects. */
+ * amortised time per AtSync: one scan per iteration.  A rank without objects, or at its end,
+ * contributes iteration i + 1 when the statistics of i are known, but none after its limit, where
+ * it may receive objects. */
 static void contribute(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;
@@ -391,7 +391,7 @@ int plb_consensus_stats(plb_consensus_t *self, int64_t iteration, const plb_ruli
                 (long long)iteration, (long long)self->seen, (long long)self->contributed);
     self->seen = iteration;
     bool more = self->lag > 0;
-    /* first, because the ruling may stop objects that the statistics would let go on */
+    /* follow the ruling first: it may stop objects that the statistics would let go on */
     PLB_PASS(follow_ruling(self, ruling, &more, out, err));
     contribute(self, out);
     if (more && !self->done) {

@@ -21,9 +21,9 @@
  *
  * If the reductions give their results to all ranks, every rank has a root.  All roots get the
  * same results in the same order, so they decide the same, and nothing is broadcast.  For this
- * reason a root takes no statistics while a maximum is being reduced: ranks could get the two in
- * different orders.  Alternatively there is one root, as in the thesis, which broadcasts its
- * rulings in order.
+ * reason a root takes no statistics while a maximum is being reduced: otherwise ranks could get
+ * these results in different orders.  Alternatively there is one root, as in the thesis, which
+ * broadcasts its rulings in order.
  *
  * The rules:
  *
@@ -93,7 +93,7 @@ bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 
-/** Take the reduced maximum of a round.  reach: the greatest reach of all objects. */
+/** Take the reduced maximum of a round.  reach: greatest `reach` (see below) of all objects. */
 int plb_consensus_root_maximum(plb_consensus_root_t *self, int64_t round, int64_t reach,
                                plb_ruling_t *out, plb_err_t *err);
 
@@ -138,7 +138,7 @@ typedef struct plb_consensus {
     int64_t contributed;  /* the last iteration whose statistics this rank has contributed */
     int64_t seen;         /* the last iteration whose reduced statistics this rank has taken */
     int64_t round;        /* the last round to which this rank has contributed */
-    int64_t limit, final; /* limit: no object goes beyond this iteration; at most F, `final` */
+    int64_t limit, final; /* limit: no object goes beyond this iteration (at most F); final: F */
     int64_t end;          /* last iteration of this rank; PLB_NEVER: not known */
     bool open;            /* whether the outcome of round `round` is not known yet */
     bool balancing, done;

@@ -12,10 +12,10 @@ const int plb_cycle_aheads[PLB_CYCLE_AHEADS] = {0, 1, 2, 4, 8};
 static const int TIMES[] = {0, 1, 2, 4, 8, 16};
 enum { N_TIMES = sizeof TIMES / sizeof *TIMES, LONGEST = 128 };
 
-/* No load falls below this fraction of the present one. */
+/* No load is expected to fall below this fraction of its present value. */
 static const double LEAST = 0.05;
 
-/* objects on each side to which the slope is fitted; with fewer, it would be mostly noise */
+/* the slope is fitted to this many objects on each side; with fewer it would be mostly noise */
 enum { NEAR = 4 };
 
 /* The motion must explain this fraction of the drift's sum of squares; else the velocity is 0. */
@@ -35,7 +35,7 @@ static double slope(const plb_snapshot_t *s, int64_t i, int near)
     return sum / squares;
 }
 
-/* The load at a position between two objects, interpolated; beyond the ends, that of the end. */
+/* Interpolate the load between two objects; outside the row, return its first or last load. */
 static double load_at(const plb_snapshot_t *s, double place)
 {
     const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
@@ -44,7 +44,7 @@ static double load_at(const plb_snapshot_t *s, double place)
     return (1.0 - part) * s->load[i] + part * s->load[next];
 }
 
-/* The growth of the total load per iteration, relative to it. */
+/* The growth of the total load per iteration, as a fraction of the total load. */
 static double growth(const plb_cycle_costs_t *self)
 {
     double load = 0.0, drift = 0.0;

@@ -5,14 +5,14 @@
 
 #include "model/cost.h"
 
-/* In placement k, the strategy places for the loads plb_cycle_aheads[k] iterations ahead. */
+/* In placement k, the strategy places for the loads expected in plb_cycle_aheads[k] iterations. */
 enum { PLB_CYCLE_AHEADS = 5 };
 extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
 
 typedef struct plb_cycle_costs {
     const plb_snapshot_t *now; /* the present loads */
     const double *drift;       /* [n_objects] growth of the loads, seconds per iteration */
-    double step;               /* of an LB step in which nothing moves */
+    double step;               /* seconds of an LB step in which nothing moves */
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on drift and velocity, 0 ... 1; 0: constant loads */
@@ -32,7 +32,7 @@ void plb_cycle_transport(plb_cycle_costs_t *self);
  * divided by the growth that the drift predicts. */
 int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
 
-/** The largest number of bytes that leave a rank for rank[n_objects]; NULL: all objects leave. */
+/** Compute *bytes, the most that leave a rank if objects move to rank[]; rank NULL: all leave. */
 int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
 
 /** Compute *loss, the average seconds per iteration that the placement rank[n_objects] loses in a

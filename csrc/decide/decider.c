@@ -241,8 +241,8 @@ static plb_receipt_t blank(void)
     return r;
 }
 
-/* A strategy is expected to leave the imbalance that it predicted last; one that never ran, the
- * residual that the trigger has measured, or, if this is unknown, no imbalance. */
+/* A strategy is expected to leave the max/mean that it predicted last.  If it has never run, the
+ * residual that the trigger has measured is used, or 1 if this is unknown. */
 static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                   plb_alternative_t *out)
 {
@@ -272,8 +272,8 @@ static int fill_receipt(const plb_decider_t *self, plb_decision_kind_t kind,
 
 static int make_room(plb_decider_t *self, plb_err_t *err)
 {
-    /* Drop nothing unless the receipt of the last LB step, which is still needed, is among the
-     * newest keep / 2 receipts, which are kept. */
+    /* The receipt of the last LB step is still needed.  So receipts are dropped only if this one
+     * is among the newest keep / 2 receipts, which are always kept. */
     const bool old = self->last < self->n_receipts - self->opt.keep / 2;
     const int64_t by =
         old ? 0
@@ -547,7 +547,7 @@ static void say_ahead(plb_decider_t *self)
     } else if (p->loss_scattered < least) {
         least = p->loss_scattered;
         snprintf(how, sizeof how,
-                 "neighbours are placed on different ranks, as heavy regions move");
+                 "neighbours are placed on different ranks, because heavy regions move");
     } else if (p->ahead > 0.0) {
         snprintf(how, sizeof how, "placed for the loads expected %.0f iteration%s ahead", p->ahead,
                  p->ahead == 1.0 ? "" : "s");

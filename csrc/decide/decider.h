@@ -84,10 +84,10 @@ typedef struct plb_decider {
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
     plb_candidate_t *traits;              /* owned: for the selection */
     double *left;      /* owned: max/mean that each candidate predicted last; NAN: it never ran */
-    double foreseen;   /* expected seconds of a first LB step that moves all; NAN: not known */
+    double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* bytes that leave a rank, at most; 0 on ranks that do not place */
+    double most_bytes; /* most bytes that leave a rank per LB step; 0 on ranks that do not place */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_central_t central;
@@ -153,8 +153,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
 /** Take `gain`, the seconds saved so far, compared with the placement before the LB step. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether there were iterations since the last LB step or, if it was judged already, since it was
- * last judged. */
+/** Whether iterations have ended since the last LB step, and since the last judgement of it. */
 bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */

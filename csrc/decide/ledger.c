@@ -8,7 +8,7 @@
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};
 
-/* high imbalances in a row that allow an early trial; a single one may be a spike */
+/* number of iterations in a row whose high imbalance allows an early trial; one may be a spike */
 enum { IN_A_ROW = 3 };
 
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err)

@@ -49,7 +49,7 @@ extern const plb_param_t plb_ledger_params[];
 typedef struct plb_costs {
     double statistics, strategy, migration;
     double whole; /* of the whole LB step */
-    bool given;   /* `whole` is the cost, even 0; else the larger of it and the parts' sum */
+    bool given;   /* `whole` is the cost, even 0; else the larger of `whole` and the parts' sum */
 } plb_costs_t;
 
 /* The measured cost of LB steps with one strategy. */
@@ -69,13 +69,13 @@ typedef struct plb_ledger {
     double paid, gained; /* seconds: cost and savings of judged LB steps; older ones count less */
     int64_t judged;      /* judged LB steps since the start or the last successful trial */
     /* The last LB step. */
-    bool open;                     /* whether it is not judged yet */
-    int64_t last;                  /* iteration at whose end it took place */
+    bool open;                     /* whether this LB step is not judged yet */
+    int64_t last;                  /* iteration at whose end this LB step took place */
     int32_t strategy;              /* index of its strategy; -1: there was no LB step */
     double cost;                   /* seconds, with the warm-up as soon as that is known */
     double warm_up;                /* seconds; NAN: not known yet */
-    double excess_before;          /* seconds: max - mean before it */
-    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after it */
+    double excess_before;          /* seconds: max - mean before this LB step */
+    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after this LB step */
     int n_times;
     bool off, trial; /* off: LB steps are off; trial: a trial LB step was made since */
     int64_t until;   /* if `off`: until then no LB step (except an early trial) and no judgement */
@@ -85,7 +85,7 @@ typedef struct plb_ledger {
     double mean, excess; /* seconds: mean load and max - mean in the last iteration */
 } plb_ledger_t;
 
-/** Begin for n strategies.  params: [PLB_N_LEDGER].  PLB_ERR_VALUE: one is out of its range. */
+/** Begin for n strategies.  params: [PLB_N_LEDGER].  PLB_ERR_VALUE: a value is out of range. */
 int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
 void plb_ledger_free(plb_ledger_t *self);
 

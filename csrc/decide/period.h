@@ -57,5 +57,5 @@ void plb_period_add(plb_period_t *self, double x, double max, double mean);
 /** Return m, the growth per iteration of maximum - residual * mean. */
 double plb_period_growth(const plb_period_t *self, double residual);
 
-/** Return tau in iterations for an LB step that costs `cost` seconds; INFINITY if m <= 0. */
+/** Return tau in iterations for an LB step that costs `cost` seconds; INFINITY if growth <= 0. */
 double plb_period_tau(double cost, double growth);

@@ -15,8 +15,8 @@
 /* A strategy's placement of a snapshot. */
 typedef struct answer {
     int32_t *rank;               /* owned: the new rank of each object */
-    plb_metrics_t before, after; /* of the present placement and of this one, without messages */
-    /* of the same placements: time of the slowest rank, with messages / mean load */
+    plb_metrics_t before, after; /* metrics of the old and of this placement, without messages */
+    /* of these placements: time of the slowest rank with messages, divided by the mean load */
     double longest_before, longest_after;
     int64_t migrations;
     double seconds; /* seconds that the strategy took */
@@ -267,11 +267,11 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
 typedef struct outlook {
     const plb_cycle_costs_t *costs;
     int32_t *rank;      /* the best placement so far */
-    plb_placing_t *out; /* its metrics */
-    double least;       /* its average loss per iteration, in seconds */
-    double tolerance;   /* its tolerance; 0: none */
+    plb_placing_t *out; /* metrics of that placement */
+    double least;       /* average loss per iteration of that placement, in seconds */
+    double tolerance;   /* tolerance with which that placement was made; 0: none */
     double tolerant; /* smallest average loss with a tolerance, in seconds; NAN: none was tried */
-    double seconds;  /* of all attempts together */
+    double seconds;  /* time that the strategies took in all attempts */
 } outlook_t;
 
 /* Place for the loads expected in `ahead` iterations; the metrics are of the present loads. */
@@ -402,8 +402,8 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
     return ret;
 }
 
-/* Run the chosen strategy, and self->instead (see plb_decider_place), because objects that do not
- * move stay together with their neighbours. */
+/* Run the chosen strategy and self->instead (see plb_decider_place), which may move fewer objects:
+ * those that do not move stay together with their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -430,7 +430,7 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Compute held[n_ranks], the bytes that each rank uses with the objects on rank[]. */
+/* Compute held[n_ranks], the bytes that each rank uses if object i is on rank[i]. */
 static void bytes_held(const plb_snapshot_t *s, const int32_t *rank, int64_t *held)
 {
     memset(held, 0, (size_t)s->n_ranks * sizeof *held);

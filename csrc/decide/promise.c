@@ -4,10 +4,10 @@
 
 static const double FIRST = 3.0; /* iterations before a preview is due: the first may be warm-up */
 static const double BROKEN = 1.05; /* no preview up to this multiple of the predicted max/mean */
-static const double VOID = 1.5;    /* above this multiple of it, max/mean is not noise or drift */
+static const double VOID = 1.5;    /* above this multiple of the prediction: not noise or drift */
 static const double WORSE = 1.1; /* no pause above this multiple of max/mean at the last preview */
 static const double SOON =
-    2.0; /* this many previews come after FIRST iterations; then the pause doubles */
+    2.0; /* this many previews need a pause of FIRST iterations only; then it doubles */
 static const double LOST =
     8.0; /* a preview is due when the lost time is this multiple of its price */
 

@@ -37,5 +37,5 @@ bool plb_promise_observe(plb_promise_t *self, double max, double mean);
  * changed abruptly, or the LB step was based on wrong loads. */
 bool plb_promise_is_void(const plb_promise_t *self);
 
-/** After an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
+/** Record an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);

@@ -42,10 +42,10 @@ typedef struct plb_placing {
 #undef X
 } plb_placing_t;
 
-/** All numbers are NAN. */
+/** Return a plb_placing_t in which all numbers are NAN. */
 plb_placing_t plb_placing_unknown(void);
 
-/* X(name): other numbers; NAN: unknown. */
+/* X(name): the other numbers of a receipt; NAN: unknown. */
 #define PLB_RECEIPT(X)                                                                            \
     X(max)                                                                                        \
     X(mean)                                                                                       \
@@ -62,7 +62,7 @@ plb_placing_t plb_placing_unknown(void);
     X(saved)                                                                                      \
     X(found)
 
-/* X(name): counts. */
+/* X(name): the integers of a receipt: counts and iteration numbers. */
 #define PLB_RECEIPT_COUNTS(X)                                                                     \
     X(iteration)                                                                                  \
     X(until)                                                                                      \

@@ -55,7 +55,7 @@ static bool belongs(const plb_selector_t *self, int32_t i, plb_kind_t kind, plb_
     return selectable(c) && kind_of(c) == kind && c->family == family;
 }
 
-/* The first candidate that has run (`tried`) or has never run; -1: there is none. */
+/* The first candidate that has run; `tried` false: that has never run; -1: there is none. */
 static int32_t first(const plb_selector_t *self, plb_kind_t kind, plb_family_t family, bool tried)
 {
     for (int32_t i = 0; i < self->n; i++) {

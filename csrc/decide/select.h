@@ -13,7 +13,7 @@
  *   else: max/mean > imbalance                                 computation strategy
  *   else                                                       idle, but no strategy helps
  *
- *   here: messages, bytes     in the thesis: m_n, m_v
+ *   here: messages, bytes     in the thesis: m_n, m_v     (alpha, beta: seconds per message, byte)
  *
  * The rules.  The kind of a strategy is computation or communication; its family is comprehensive
  * (it makes a placement from scratch) or refinement (it changes the present one).
@@ -152,10 +152,10 @@ typedef struct plb_choice {
     bool needed;     /* figure 3.8 asks for a strategy; false: all is balanced, or none helps */
     plb_need_t need; /* where the path through figure 3.8 ends */
     plb_kind_t kind; /* the kind that the statistics ask for */
-    plb_kind_t used; /* the other kind if there is no candidate of `kind` */
+    plb_kind_t used; /* `kind`, or the other kind if there is no candidate of `kind` */
     plb_family_t family;
     plb_lead_t lead;        /* why this family was chosen */
-    int32_t candidate;      /* the chosen one */
+    int32_t candidate;      /* index of the chosen candidate */
     double max_over_mean;   /* max/mean; 1 if there is no load */
     double utilization;     /* lowest utilization of a rank */
     double communication_s; /* seconds of communication, eq. 3.6 */

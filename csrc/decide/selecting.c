@@ -8,7 +8,7 @@
 /* Iterations that are expected after a first LB step if the period is not known (ours). */
 static const double FIRST_CYCLE = 100.0;
 
-/* The first refinement of this kind; -1: none, or the chosen strategy is one or has run before. */
+/* The first refinement of this kind; -1: none, or the choice is a refinement or ran before. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 {
     if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* An LB step of unknown cost is tried when the imbalance has cost TRIAL balanced iterations (usual
- * costs are 0.1 to 100), or, in a short run, the fraction SHARE of the run. */
+/* An LB step of unknown cost is tried when the imbalance has cost TRIAL balanced iterations (LB
+ * steps usually cost 0.1 to 100), or, in a short run, the fraction SHARE of the run. */
 static const double TRIAL = 6.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)
@@ -132,7 +132,7 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
     if (self->end == INT64_MAX) {
         return most;
     }
-    /* before the first LB step: the length of the whole run */
+    /* iterations from the last LB step to the end; before the first LB step, all iterations */
     const double run = (double)(self->end - self->last) - 1.0;
     return fmin(most, SHARE * fmax(run, 1.0));
 }

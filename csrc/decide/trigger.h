@@ -10,7 +10,7 @@
 
 #include "base/param.h"
 
-/* Iteration numbers increase, and may skip some. */
+/* Iteration numbers increase; they need not be consecutive. */
 typedef struct plb_observation {
     int64_t iteration;
     double max, mean; /* seconds: maximum and mean of the ranks' loads */
@@ -81,7 +81,7 @@ typedef struct plb_verdict {
 #undef X
 } plb_verdict_t;
 
-/* Since the last LB step, in the letters of Boulmier 2021 (tau is called n here). */
+/* Imbalance since the last LB step, in the letters of Boulmier 2021 (but n here is tau there). */
 typedef struct plb_cycle {
     int64_t n; /* number of observed iterations */
     double u;  /* max - mean of the last iteration, seconds */

@@ -148,7 +148,7 @@ static const char *digits(const plb_json_t *self, const char *p, plb_number_t *o
     return p;
 }
 
-/* p points to e or E; NULL: no digit follows. */
+/* Read an exponent from its e or E at p on; return its end, or NULL if no digit follows. */
 static const char *exponent(const plb_json_t *self, const char *p, plb_number_t *out)
 {
     int value = 0;
@@ -159,7 +159,7 @@ static const char *exponent(const plb_json_t *self, const char *p, plb_number_t 
         return NULL;
     }
     for (; digit(self, p); p++) {
-        value = value > 9999 ? value : value * 10 + (*p - '0'); /* beyond all doubles */
+        value = value > 9999 ? value : value * 10 + (*p - '0'); /* doubles end at 1e308 */
     }
     out->exponent += negative ? -value : value;
     return p;
@@ -195,14 +195,14 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
         }
     }
     self->at = p;
-    /* strtod needs a character after the number; a file has one, because it is an object */
+    /* strtod needs a character after the number; a complete file has one, at least its last } */
     if (p == self->end) {
         return unexpected(self, what, "',', ']' or '}'");
     }
     return PLB_OK;
 }
 
-/* The digits do not fit into 64 bits, or plb_decimal does not take the exponent. */
+/* For digits that do not fit into 64 bits, or an exponent that plb_decimal does not take. */
 static double slow_decimal(const plb_number_t *x)
 {
     locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
@@ -255,7 +255,7 @@ int plb_json_id(plb_json_t *self, const char *what, int64_t *out)
     return PLB_OK;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------- */
+/* ---- true, false, null; arrays; objects ----------------------------------------------------- */
 
 static int word(plb_json_t *self, const char *text, size_t size)
 {

@@ -1,8 +1,8 @@
 /* A strict JSON reader of text in memory (RFC 8259; strings in UTF-8).  It reads the text once,
  * and allocates no memory.
  *
- * For each object the caller lists the known keys, which occur once; values of other keys are
- * checked and skipped.  Errors give file, byte, line and what was expected. */
+ * For each object the caller lists the known keys, which may occur only once; values of other keys
+ * are checked and skipped.  Errors give file, byte, line and what was expected. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,12 +11,11 @@
 
 #include "base/err.h"
 
-/* Deepest nesting; limited, because the reader is recursive. */
-enum { PLB_JSON_MAX_DEPTH = 128 };
+enum { PLB_JSON_MAX_DEPTH = 128 }; /* deepest nesting; limited, because the reader is recursive */
 
 typedef struct plb_json {
     const char *text, *at, *end;
-    const char *name; /* of the file, for messages */
+    const char *name; /* the file's name, for messages */
     int depth;
     plb_err_t *err;
 } plb_json_t;
@@ -30,7 +29,7 @@ typedef struct plb_number {
     uint64_t digits; /* the value is +-digits * 10^exponent if `long_` is false */
     int exponent;
     bool negative, integer; /* integer: the text has neither a point nor an exponent */
-    bool long_;             /* the digits do not fit; use the text */
+    bool long_;             /* the digits do not fit into 64 bits; use the text */
     const char *begin;
 } plb_number_t;
 

@@ -88,7 +88,7 @@ typedef struct merger {
     int32_t n_files;
     names_t names;
     int64_t *seen;   /* [entities] phase of the entity's most recent task, or -1 */
-    int32_t *holder; /* [entities] file of that task */
+    int32_t *holder; /* [entities] file with the entity's most recent task */
     bool has_user[PLB_VT_N_USER];
     plb_err_t *err;
 } merger_t;

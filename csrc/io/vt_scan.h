@@ -1,4 +1,4 @@
-/* Reads vt's LBDatafile: the record that a run of vt writes, one JSON text for each rank.
+/* Reads LBDatafile: the record that a run of the runtime vt writes, one JSON text for each rank.
  *
  * A scan is the index of one rank's text: the numbers of each task and communication, and their
  * positions in the text.  So a copy of the run can keep what the index does not contain (unknown
@@ -30,7 +30,7 @@
     X(WRITE_SHARED, "WriteShared")                                                                \
     X(COMM_OTHER, "other")
 
-/* Numbers in a task's user_defined that LBAF and vt know. */
+/* Numbers in a task's user_defined that vt and its analysis tool LBAF know. */
 #define PLB_VT_USER(X)                                                                            \
     X(shared_id)                                                                                  \
     X(shared_bytes)                                                                               \
@@ -55,11 +55,12 @@ enum {
         PLB_VT_N_USER
 };
 
-/* In communications, entities have only a type and an id. */
+/* What identifies an entity; of the two entities of a communication, only this is kept. */
 typedef struct plb_vt_name {
     int64_t id;
     uint8_t type;
-    uint8_t kind; /* PLB_VT_ID, PLB_VT_SEQ_ID: the text's "id" or "seq_id"; else PLB_VT_NAMELESS */
+    uint8_t kind; /* which key gave the id: PLB_VT_ID: "id"; PLB_VT_SEQ_ID: "seq_id";
+                     PLB_VT_NAMELESS: the entity has no id */
 } plb_vt_name_t;
 
 enum { PLB_VT_ID, PLB_VT_SEQ_ID, PLB_VT_NAMELESS };
@@ -76,7 +77,7 @@ typedef struct plb_vt_task {
     plb_vt_entity_t entity;
     int32_t node;
     double time;
-    int64_t user; /* row in scan.user, or -1 */
+    int64_t user; /* row in scan.user; -1: none */
     plb_span_t text, node_text;
 } plb_vt_task_t;
 
@@ -89,14 +90,14 @@ typedef struct plb_vt_comm {
 
 typedef struct plb_vt_phase {
     int64_t id;
-    int64_t task_begin, task_end, comm_begin, comm_end; /* in the scan: begin ... end - 1 */
-    plb_span_t text, tasks_text, comms_text; /* of the phase and its two arrays; empty: none */
+    int64_t task_begin, task_end, comm_begin, comm_end; /* indices in scan: begin ... end - 1 */
+    plb_span_t text, tasks_text, comms_text; /* text of the phase and its arrays; empty: none */
 } plb_vt_phase_t;
 
 typedef struct plb_vt_scan {
     const char *text; /* borrowed; must live as long as the scan */
     size_t size;
-    char name[192]; /* of the file, or its end; for error messages */
+    char name[192]; /* the file's name, or the end of it; for error messages */
     int64_t rank;   /* metadata.rank; -1: none */
     plb_span_t metadata, phases_text;
     int64_t n_phases, n_tasks, n_comms, n_user;

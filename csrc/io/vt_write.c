@@ -39,7 +39,7 @@ static int compare(const void *left, const void *right)
     return 0;
 }
 
-/* Index of the first such move into file r, or where it would be. */
+/* Index of the first move of this phase and kind into file r, or where it would be. */
 static int64_t first_move(const plb_vt_plan_t *self, int32_t r, int64_t phase, bool comm)
 {
     const plb_vt_move_t key = {.to = r, .from = -1, .phase = phase, .comm = comm};
@@ -346,7 +346,7 @@ static void put_phase(const plb_vt_plan_t *self, out_t *out, int32_t r, int64_t 
         if (!list_changes(self, r, phase, list)) {
             continue;
         }
-        /* with a comma, because more fields follow (at least `id`) */
+        /* a new list is followed by a comma, because more fields follow (at least `id`) */
         if (list->text.end == 0) {
             put(out, list->comm ? "\"communications\":" : "\"tasks\":", list->comm ? 17 : 8);
             put_list(self, out, r, phase, list);

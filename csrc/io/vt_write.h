@@ -7,18 +7,18 @@
 typedef struct plb_vt_move {
     int32_t to, from; /* new and old file, by rank */
     int64_t phase;    /* index of the phase in the files */
-    int64_t index;    /* in the tasks or comms of the scan `from` */
+    int64_t index;    /* position in the tasks or comms of the scan `from` */
     bool comm;
 } plb_vt_move_t;
 
 /* A plan to write the run for another placement.  A task goes into the file of its new rank, and
- * its `node` is replaced.  A communication goes with one of its two tasks, as vt records it: a
- * message with its sender, a broadcast with its receiver. */
+ * its `node` is replaced.  A communication goes with its sender if the sender's task was in the
+ * same file, or else with its receiver (vt records a broadcast in the receiver's file). */
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files; /* borrowed */
     int32_t n_files;
-    int64_t n_kept;   /* phases that are written */
-    int64_t *kept;    /* [n_kept] their indices, ascending */
+    int64_t n_kept;   /* number of phases that are written */
+    int64_t *kept;    /* [n_kept] indices of the phases that are written, ascending */
     int32_t **node;   /* [n_files][tasks of the file] new rank of each task */
     int32_t **target; /* [n_files][comms of the file] new file of each communication */
     plb_vt_move_t *moves;

@@ -134,7 +134,7 @@ void plb_lib_advisor_drop(plb_handle_t *handle)
     free_content(self);
 }
 
-/* Leave before this rank's first step; other ranks can already be in their first step. */
+/* Tell the other ranks that this rank makes no steps at all; they may already be in the first. */
 static int leave_at_once(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_err_t own; /* an error of the options; ignored if this rank can still take part in steps */

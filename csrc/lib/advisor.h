@@ -29,8 +29,8 @@ typedef struct plb_lib_advisor {
     int64_t fingerprint; /* hash of the settings and of with_cells; must be equal on all ranks */
     plb_clock_t clock;   /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;   /* the group of ranks with the fewest cores per rank */
-    int64_t step;        /* number of the next step */
-    int64_t n_observed;  /* number of merged records that were observed */
+    int64_t step;        /* index (from 0) of the present step */
+    int64_t n_observed;  /* number of steps whose results from all ranks were observed */
     const pylb_cells *cells; /* cells of this step, during pylb_advise_cells; else NULL */
 
     /* What this rank has measured in the present step. */
@@ -47,7 +47,7 @@ typedef struct plb_lib_advisor {
     int64_t n_exported;
 
     bool asks; /* whether the trigger is the program's function: ranks then compare its answers */
-    plb_step_row_t *row; /* [room] owned: the steps for the run record; n_rows are complete */
+    plb_step_row_t *row; /* [room] owned: steps for the run record; n_rows of them are complete */
     int64_t n_rows, room;
 } plb_lib_advisor_t;
 
@@ -61,8 +61,8 @@ PLB_SHARED int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err)
 /** Close an open advisor; called by pylb_advisor_close.  Collective. */
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 
-/** Close the handle and free the advisor, if its steps have ended, or if not all ranks could open
- * an advisor.  Collective: a rank that could not open one frees its transport instead. */
+/** Close the handle and free the advisor.  Call this only when its steps have ended, or if not all
+ * ranks could open an advisor.  Collective: a rank without an advisor frees its transport. */
 PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 
 /** Return the advisor of a handle.  NULL with an error: the advisor was closed (PLB_ERR_STATE), or
@@ -92,13 +92,13 @@ static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
     return self->settings.clock == PLB_CLOCK_NONE;
 }
 
-/* Called before and after each migration by the plan, to measure its time; arg: the advisor. */
+/* A plan calls these before and after each migration, to measure the time; arg: the advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);
 
-/** Contribute for the last time, unless this rank has done so already.  Returns at once. */
+/** Begin this rank's last reduction, which says that it makes no more steps.  Does nothing if it
+ * has begun already; does not wait. */
 int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err);
 
-/** End the steps of this rank: contribute for the last time, and take the records under way, also
- * after an error.  Collective. */
+/** Begin to leave, then complete all reductions, even after an error.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);

@@ -105,7 +105,7 @@ static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
 
 typedef struct keyed {
     int64_t key;
-    int64_t at; /* index of the cell in the gathered order */
+    int64_t at; /* index of the cell in the order of the ranks (all cells of rank 0 first) */
 } keyed_t;
 
 typedef struct database {
@@ -207,7 +207,7 @@ static int allocate(database_t *self, const head_t *all, int p, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Copy the cells of rank r.  where[i]: index of the rank's cell i among all cells by key. */
+/* Copy the cells of rank r.  where[i]: index of the rank's cell i in the cells sorted by key. */
 static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
 {
     for (int64_t i = 0; i < c->n; i++) {
@@ -309,7 +309,7 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 /* The first part of rank 0's answer.  The second part has the number of cells and the speed of
- * each rank, and the new rank of each cell in the gathered order. */
+ * each rank, and the new rank of each cell, in the order of the ranks. */
 typedef struct reply {
     int32_t code;
     char text[512];

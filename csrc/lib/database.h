@@ -18,8 +18,8 @@ typedef struct plb_placed {
 int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
 
 /** Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
- * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: whether
- * out->placing has the seconds that pylb itself needed, or 0. */
+ * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: whether to
+ * set the seconds in out->placing that pylb itself needed; otherwise they are 0. */
 int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                        bool timed, plb_placed_t *out, plb_err_t *err);
 

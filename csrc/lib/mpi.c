@@ -8,8 +8,8 @@ static plb_handle_t *opened[64];         /* advisors of several ranks that may s
 static int n_opened;
 
 /* MPI_Finalize calls this first, when it deletes the attributes of MPI_COMM_SELF.  So no rank
- * waits for a rank that ends without closing its advisors.  The rank announces for each advisor
- * that it leaves before it waits for other ranks, which can be in a step of any advisor. */
+ * waits for a rank that ends without closing its advisors.  This rank first announces, for each
+ * advisor, that it leaves, and only then waits: other ranks can be in a step of any advisor. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
 {
     (void)comm;

@@ -98,7 +98,7 @@ module pylb
       logical :: rebalanced = .false.         !< true: an LB step took place; false: none
       character(:), allocatable :: strategy   !< strategy of the LB step, or ""
       character(:), allocatable :: reason     !< reason of the decision, in words
-      real(c_double) :: max = 0, mean = 0     !< seconds: loads of the ranks in that step
+      real(c_double) :: max = 0, mean = 0     !< seconds: largest and mean load in that step
       real(c_double) :: before = 0            !< max/mean before the LB step
       real(c_double) :: predicted = 0         !< max/mean expected after the LB step; NaN: unknown
       real(c_double) :: cost = 0              !< seconds of the LB step; 0 without one
@@ -589,7 +589,7 @@ contains
       end if
    end function match
 
-   !> Set `o`; false after an error.
+   !> Set the offsets `o` for an array of n items; return false after an error.
    logical function has_offsets(self, n, count, o, ierr)
       class(pylb_plan), intent(in) :: self
       integer, intent(in) :: n

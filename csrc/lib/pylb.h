@@ -238,7 +238,7 @@ typedef struct pylb_receipt {
     int32_t rebalanced;       /* 1: an LB step took place; 0: the decision was against one */
     const char *strategy;     /* strategy of the LB step, or "" */
     const char *reason;       /* the reason of the decision, in words */
-    double max, mean;         /* seconds: loads of the ranks in that step */
+    double max, mean;         /* seconds: largest and mean load of the ranks in that step */
     double before, predicted; /* max/mean before the LB step; expected after it (NAN: unknown) */
     double cost;              /* seconds of the LB step; 0: there was none */
     double gain;              /* seconds that the LB step has saved so far; NAN: not known yet */

@@ -1,4 +1,4 @@
-/* The strategies and triggers that the C library knows: those of the tables, and the functions
+/* The strategies and triggers that the C library knows: those of pylb's tables, and those
  * that the program has registered. */
 #pragma once
 
@@ -10,7 +10,7 @@
 int plb_registered_strategy(const char *name, const plb_strategy_t **out, plb_err_t *err);
 int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb_err_t *err);
 
-/** Whether "auto" may choose a strategy of the table. */
+/** Whether "auto" may choose this strategy, which is one of plb_strategies. */
 bool plb_registered_is_selectable(const plb_strategy_t *strategy);
 
 /** Whether the trigger is a function that the program has registered. */

@@ -186,7 +186,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
                      option);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- all options together ------------------------------------------------------------------- */
 
 /* If PYLB_TRIGGER is a number, it sets the option `every`. */
 static const char *option_of(const char *option, const char *value)

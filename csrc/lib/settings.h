@@ -9,7 +9,7 @@
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; strategy_params of "auto": of the selection (select.h) */
+    /* owned; set by plb_settings_close; for strategy "auto": parameters of select.h */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
@@ -19,7 +19,7 @@ typedef struct plb_settings {
     int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
-    char **option, **value; /* [n] owned: "strategy.X" or "trigger.X", and its value; in order */
+    char **option, **value; /* [n] owned: "strategy.X" or "trigger.X"; its value; in call order */
     int n;
 } plb_settings_t;
 

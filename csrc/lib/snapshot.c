@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* X(field): the fields with the same name and type in both structs. */
+/* X(field): the fields that pylb_snapshot and plb_snapshot_t have in common. */
 #define SHARED(X)                                                                                 \
     X(n_objects)                                                                                  \
     X(n_ranks)                                                                                    \

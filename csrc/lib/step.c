@@ -1,4 +1,4 @@
-/* The end of a step: all ranks merge a record, and learn what to do. */
+/* The end of a step: all ranks reduce their statistics to one record, and learn what to do. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double 
     }
 }
 
-/* Keep the load of this rank in this step until the merged record of the step is known. */
+/* Keep the load of this rank in this step until the statistics of all ranks are known. */
 static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
 {
     if (self->settings.record != NULL) {
@@ -228,8 +228,8 @@ static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
     return PLB_OK;
 }
 
-/* End the steps of this rank, and take the records that are under way.  Return `failed`, if it is
- * an error of this rank, else the error that ended the steps. */
+/* End the steps of this rank, and complete the reductions under way.  Return `failed`, if it is an
+ * error of this rank, else the error that ended the steps. */
 static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     const plb_err_t own = *err;
@@ -240,7 +240,7 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return failed != PLB_OK ? failed : why_broken(self, err);
 }
 
-/* Tell the other ranks that this rank has an error, so that all ranks end. */
+/* Tell the other ranks that this rank has an error, so that all ranks end their steps. */
 static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
     plb_stats_t mine;
@@ -330,7 +330,7 @@ int pylb_advise(pylb_advisor *lb, int *rebalance)
     return PLB_OK;
 }
 
-/* ---- where to ------------------------------------------------------------------------------- */
+/* ---- the plan ------------------------------------------------------------------------------- */
 
 /* Make this rank's part of the plan.  If nothing migrates, there is no plan. */
 static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const plb_placed_t *a,
@@ -419,7 +419,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-            /* the answers are not compared: they have no effect, and other ranks may still run */
+            /* no same_answer(): answers have no effect here, and others may still make steps */
             PLB_THEN(ask_decider(self, &ask, err));
             plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }

@@ -72,7 +72,7 @@ void plb_lib_end_moving(void *arg)
     add_cost(self, plb_clock_real_ns(PLB_CLOCK_WALL) - self->moving);
 }
 
-/* Measures nothing: pylb_rebalance_begin and pylb_rebalance_end include the migration. */
+/* Measures nothing: the migration is within pylb_rebalance_begin ... _end, which measure it. */
 static void no_clock(void *arg)
 {
     ((plb_lib_advisor_t *)arg)->rebalanced = true;

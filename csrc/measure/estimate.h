@@ -1,4 +1,4 @@
-/* Estimates an object's load (seconds) in the next iteration from all earlier ones, on all ranks.
+/* Estimates an object's load (seconds) in the next iteration from its earlier loads on all ranks.
  *
  * This is exponential smoothing.  Its gain is the tracking signal |smoothed error| / smoothed
  * |error| (Trigg and Leach, Operational Research Quarterly 18, 1967) of the previous iteration

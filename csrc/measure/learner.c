@@ -33,10 +33,10 @@ static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
  * fraction: how much of the changes in the most recent interval they explain (explained()). */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-/* add_unrest increases the measured changes by this factor, because it has few values. */
+/* add_unrest increases the measured changes by this factor, because they are only a few. */
 static const double WARY = 1.5;
-/* The model of changing work is chosen only if it explains this fraction of the variance more than
- * the model of constant work. */
+/* The model of changing work is chosen only if it explains more of the variance than the model of
+ * constant work, by more than this fraction of the variance. */
 static const double BETTER = 0.05;
 
 enum {
@@ -310,7 +310,7 @@ static void add_observation(plb_moved_t *out, int32_t rank, float y, float weigh
     out->weight[out->m++] = weight;
 }
 
-/* For the model of constant work: add a moved object, an observation for each stay on a rank. */
+/* For the model of constant work: add a moved object, with one observation per stay on a rank. */
 static void add_stays(plb_moved_t *out, const history_t *from)
 {
     const int64_t first = out->m;

@@ -32,7 +32,7 @@ typedef struct plb_learner {
     double *log_speed; /* [p] logarithms of the speeds; the mean of the known ones is 0 */
     double *suspected; /* [p] logarithm of the assumed speed of a suspected rank (suspicion.h); 0:
                           not suspected.  A fit that proves different speeds drops all suspicions;
-                          those that come later are used only if the speeds become equal */
+                          suspicions are used only while `unlike` is false */
     double *guess;     /* [p] like log_speed, from the most recent fit, even if it is not in use */
     double *error;     /* [p] standard errors of `guess`; infinite: unknown */
     plb_speeds_t fit;  /* result of the most recent fit that had enough data */
@@ -45,7 +45,7 @@ typedef struct plb_learner {
     int64_t n_shifts;  /* number of entries written to `shift` so far */
     int64_t n_remembered;    /* number of placements observed so far */
     bool has_changed;        /* whether a rank has changed since the previous placement */
-    int32_t doubts;          /* number of most recent fits without a proven difference */
+    int32_t doubts;          /* number of fits since the last one that proved a difference */
     plb_timings_t now, user; /* memory that is kept from call to call */
     double *room;            /* [n_room] scratch memory */
     int64_t n_room;

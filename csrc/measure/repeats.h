@@ -41,7 +41,7 @@ void plb_repeats_predicted(plb_repeats_t *self, const double *seconds, const dou
 typedef enum plb_division {
     PLB_DIVIDE_STAY, /* keep the present parts */
     PLB_DIVIDE_BOLD, /* take the parts that the models compute */
-    PLB_DIVIDE_SAFE, /* as BOLD, but assuming that a rank with more rows than before pages */
+    PLB_DIVIDE_SAFE, /* like BOLD, but assume that ranks start to page if they get more rows */
 } plb_division_t;
 
 /* Seconds of the slowest rank with different parts. */

@@ -414,7 +414,7 @@ int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t 
     return ret;
 }
 
-/* ---- observations as they come -------------------------------------------------------------- */
+/* ---- a fit of all objects' observations ----------------------------------------------------- */
 
 static bool has_moved(const int64_t *start, const int32_t *rank, int64_t o)
 {

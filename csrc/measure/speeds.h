@@ -19,7 +19,7 @@
 
 typedef struct plb_speeds {
     double sigma;     /* noise of an observation's logarithm, from the median residual */
-    double error;     /* the same noise, from the squares of all residuals; infinite: too few */
+    double error;     /* the same noise, from the squares of all residuals; infinite: unknown */
     double explained; /* fraction of the variance of moved objects' times that speeds explain */
     int64_t moved;    /* number of objects that were seen on several ranks */
 } plb_speeds_t;

@@ -13,8 +13,8 @@ static const double SHORTEST = 1e-9;  /* seconds; a shorter time counts as this 
 static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger factor than this */
 static const double PAGING = 0.5;   /* at a lower fraction of its best speed, a processor pages */
 
-/* Largest number of steps of the search.  Newton's method needs about ten; bisection alone needs
- * one for each bit of the interval's length. */
+/* Largest number of steps of find_line.  Newton's method needs about ten; bisection alone halves
+ * the interval until no double is left inside it. */
 enum { MOST_STEPS = 4000 };
 
 static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
@@ -155,12 +155,12 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
     }
 }
 
-/* ---- the line through the origin ------------------------------------------------------------ */
+/* ---- lines through the origin: points of equal time ----------------------------------------- */
 
 typedef struct lines {
     const plb_fpm_t *in;
     double *time; /* seconds at each point */
-    int64_t *at;  /* [p] first point beyond the previous line; the next search starts there */
+    int64_t *at;  /* [p] what reach() last returned for each model; its next search starts there */
 } lines_t;
 
 static int lines_init(lines_t *self, const plb_fpm_t *in, plb_err_t *err)
@@ -204,11 +204,12 @@ static double meet(lines_t *self, int32_t i, double seconds, double *rate)
         *rate = s[k == begin ? begin : end - 1];
         return *rate * seconds;
     }
-    /* On this piece x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q. */
+    /* On this piece x = x1 + q dx and s = s1 + q ds; x = s * seconds gives q.  fmin and fmax keep
+     * the result on the piece despite rounding errors. */
     const double x1 = x[k - 1], dx = x[k] - x1, s1 = s[k - 1], ds = s[k] - s1;
     const double below = dx - seconds * ds; /* > 0, because the time rises along the piece */
     *rate = dx * (s1 * dx - x1 * ds) / (below * below);
-    return fmin(fmax(x1 + (seconds * s1 - x1) / below * dx, x1), x[k]); /* despite rounding */
+    return fmin(fmax(x1 + (seconds * s1 - x1) / below * dx, x1), x[k]);
 }
 
 static double meet_all(lines_t *self, double seconds, double *rate)
@@ -223,10 +224,10 @@ static double meet_all(lines_t *self, double seconds, double *rate)
     return rows;
 }
 
-/* Return the line at which the rows of all models add up to n, to within a quarter of a row, and
- * set *upper to it.  If no double is close enough (times hardly rise with the rows), return the
- * last line with fewer rows, and set *upper to the next line.  Uses Newton's method; if a step
- * leaves the interval or hardly shortens it, Lastovetsky and Reddy's bisection. */
+/* Return the seconds of the line at which the rows of all models add up to n, to within a quarter
+ * of a row; *upper is the same.  If no double is close enough (times hardly rise with the rows),
+ * return the last line with fewer rows, and set *upper to the next line.  Uses Newton's method; if
+ * a step leaves the interval or hardly shortens it, Lastovetsky and Reddy's bisection. */
 static double find_line(lines_t *self, double n, double *upper)
 {
     double low = 0.0, high = INFINITY, rate;
@@ -260,8 +261,8 @@ static double find_line(lines_t *self, double n, double *upper)
     return low;
 }
 
-/* Compute the parts, rounded down, between two lines at which the rows add up to n: each part lies
- * at the same fraction of the way from the lower to the upper line.  Return the remaining rows. */
+/* Divide n rows: each part lies between the model's rows at the lower line and at the upper line,
+ * all at the same fraction of the way, and is rounded down.  Return how many rows remain. */
 static int64_t parts_between(lines_t *self, double lower, double upper, int64_t n, int64_t *part)
 {
     double rate, at = 0.0;
@@ -276,7 +277,7 @@ static int64_t parts_between(lines_t *self, double lower, double upper, int64_t 
         part[i] = (int64_t)(low + at * (high - low));
         left -= part[i];
     }
-    for (int32_t i = 0; left < 0; i++) { /* rounding has added a few rows */
+    for (int32_t i = 0; left < 0; i++) { /* rounding errors: the parts have too many rows */
         const int64_t back = part[i] < -left ? part[i] : -left;
         part[i] -= back;
         left += back;

@@ -37,18 +37,18 @@ void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds);
 
 /** Add a measurement of each processor, rows[i] in seconds[i], to its model, which may have no
  * points yet.  The model of a processor without rows is copied.  A time below 1 ns counts as 1 ns.
- * Writes start[p + 1] and up to self->start[p] + p points, to other arrays than those of `self`.
+ * Output: start[p + 1] and up to self->start[p] + p points; no array may be one of `self`.
  *
  * Older points that contradict the new one are removed (more rows that took no longer, or fewer
  * rows that took as long or longer): they were noise, or the processor has changed.  If the same
- * number of rows was measured before, and its speed has changed by more than a factor of 1.25, all
- * points of the processor are scaled by this change, unless the old speed was below half of the
- * model's best speed. */
+ * number of rows was measured before, and the speed has since changed by a factor of more than
+ * 1.25, all speeds of the model are multiplied by this factor, unless the processor paged (the old
+ * speed was below half of the model's best speed). */
 void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *seconds,
                     int64_t *start, double *out_rows, double *out_speed);
 
 /** Divide n rows, 0 <= n <= PLB_FPM_MOST_ROWS, into part[p] such that the longest time, by the
  * models, is as short as possible.  Ties: the lowest processor gets the row.  *seconds: the time
- * of all processors before rounding to whole rows.  The models must have been checked. */
+ * that each processor takes before the parts are rounded.  The models must have been checked. */
 int plb_fpm_split(const plb_fpm_t *self, int64_t n, int64_t *part, double *seconds,
                   plb_err_t *err);

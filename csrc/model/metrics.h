@@ -7,7 +7,7 @@
 /* X(name, unit, help).  Python's Metrics has the same names. */
 #define PLB_METRICS(X)                                                                            \
     X(max, "s", "time of the most loaded rank: the time of the iteration")                        \
-    X(mean, "s", "mean over the ranks: the best that any placement on equal ranks can give")      \
+    X(mean, "s", "mean time of the ranks: on equal ranks, no placement has a lower max")          \
     X(min, "s", "time of the least loaded rank")                                                  \
     X(std, "s", "standard deviation over the p ranks (sum of squares divided by p)")              \
     X(max_over_mean, "", "max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature)")    \

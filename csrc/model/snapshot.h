@@ -14,7 +14,7 @@
 typedef struct plb_snapshot {
     int64_t n_objects;
     int32_t n_ranks;
-    int32_t n_components;  /* loads of an object: 1, or one for each phase or kind of processor */
+    int32_t n_components;  /* number of loads per object: 1, or one per phase or processor kind */
     const double *load;    /* [n_objects * n_components] all loads of object 0, then of 1, ... */
     const int32_t *rank;   /* [n_objects] the present rank of each object */
     const int64_t *key;    /* [n_objects] identifies each object for the whole run; or NULL */
@@ -33,7 +33,7 @@ typedef struct plb_snapshot {
     const int64_t *multicast_start; /* [n_multicasts + 1] first receiver, index of multicast_dst */
     const int32_t *multicast_dst;   /* [n_pins] the receivers of multicast 0, of 1, ... */
     const double *multicast_bytes;  /* [n_multicasts] bytes to each rank with receivers */
-    const double *multicast_messages; /* [n_multicasts] to each such rank; NULL: one message */
+    const double *multicast_messages; /* [n_multicasts] messages to each such rank; NULL: 1 */
 
     /* Blocks: data that objects share; a rank has a block once for all its objects. */
     int32_t n_blocks;
@@ -46,8 +46,8 @@ typedef struct plb_snapshot {
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } plb_snapshot_t;
 
-/** Check that every value is finite and in its range, and that bytes and memory add up to less
- * than 2^63.  The error names the array and, for a single value, its index and the value. */
+/** Check that every value is finite and in its range, and that `bytes` and `memory` each add up to
+ * less than 2^63.  The error names the array and, for a single value, its index and the value. */
 int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 
 /** Check that a placement has valid ranks, and moves only objects that may migrate. */
@@ -109,7 +109,7 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
 typedef struct plb_change {
-    double *before, *after; /* [n_ranks] seconds; memory of the caller */
+    double *before, *after; /* [n_ranks] seconds of each rank; arrays of the caller */
     int64_t migrations, bytes;
 } plb_change_t;
 

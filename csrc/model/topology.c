@@ -162,7 +162,7 @@ out:
     return ret;
 }
 
-/* Hop-bytes of part a if it were at `place`, with part `other` at the place of a. */
+/* Return the hop-bytes of part a at `place`, if part `other` (-1: none) is at the place of a. */
 static double cost(const mapper_t *self, int32_t a, int32_t place, int32_t other)
 {
     double out = 0.0;

@@ -14,7 +14,7 @@ enum { PLB_TOPOLOGY_LEVELS = 16 };
 typedef struct plb_topology {
     plb_topology_kind_t kind;
     int n_levels;
-    /* tree: children of a vertex of each level, the root first; torus: length of each dimension */
+    /* tree: number of children of each vertex, by level, root first; torus: length by dimension */
     int32_t size[PLB_TOPOLOGY_LEVELS];
     int32_t n_places; /* the product of the sizes */
 } plb_topology_t;
@@ -35,11 +35,11 @@ typedef struct plb_flows {
 double plb_hop_bytes(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place);
 
 /** Compute *most, the bytes over the most loaded link; a cable is two links, one per direction.
- * In a torus, messages go along the first dimension first; ties: in the positive direction. */
+ * In a torus, messages go the shorter way (ties: positive direction), first dimension first. */
 int plb_topology_link(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *place,
                       double *most, plb_err_t *err);
 
-/** Reorder place[n_places] to lower the hop-bytes.  Part a only gets a place that place[] gave to
- * a part of the same group[a].  The same input always gives the same result. */
+/** Reorder place[n_places] to lower the hop-bytes.  Part a only gets a place that a part with the
+ * same group[] has at first.  The same input always gives the same result. */
 int plb_topology_map(const plb_topology_t *self, const plb_flows_t *flows, const int32_t *group,
                      int32_t *place, plb_err_t *err);

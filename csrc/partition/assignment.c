@@ -21,8 +21,8 @@ typedef struct search {
     plb_heap_t heap; /* places by distance; a place may occur several times */
 } search_t;
 
-/* The end of the cheapest path so far: a place that can take one more item, or an item that is
- * left without a place; the other is NONE. */
+/* The end of the cheapest path so far: a place that can take one more item (`item` is NONE), or an
+ * item that is left without a place (`place` is NONE). */
 typedef struct end {
     double distance;
     int32_t place, item;

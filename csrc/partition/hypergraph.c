@@ -58,7 +58,7 @@ out:
 
 /* Add a net with the pins map[pin[i]] (map NULL: pin[i]), each once; -1: no pin.  If fewer than
  * two pins remain, or the weight is 0, no net is added.  seen[v]: `stamp` of the most recent net
- * with vertex v; each net has a different one. */
+ * with vertex v; each net has a different stamp. */
 static void add_net(plb_hypergraph_t *self, const int32_t *pin, int32_t n, const int32_t *map,
                     int64_t weight, int32_t stamp, int32_t *seen)
 {
@@ -263,9 +263,9 @@ enum { LARGE_NET = 400 };
 typedef struct clusters {
     const plb_hypergraph_t *hg;
     const int32_t *label;
-    int64_t most, *weight; /* most: largest allowed weight of a cluster, whose number is that of
-                              its first vertex */
-    int32_t *of, *fixed; /* [n_vertices] cluster of each vertex; fixed part of a cluster, or -1 */
+    int64_t most, *weight; /* most: largest allowed weight of a cluster; weight: of each cluster */
+    int32_t *of, *fixed; /* [n_vertices] of: the vertex whose cluster each vertex has joined, or
+                            itself; fixed: fixed part of each cluster, or -1 */
     double *score;       /* how strongly each cluster is connected with the current vertex */
     int32_t *beside, n_beside;
 } clusters_t;
@@ -305,8 +305,8 @@ static int64_t rate(clusters_t *self, int32_t v)
     return visited;
 }
 
-/* Return the cluster with which v is connected most strongly, relative to its weight; v's own if
- * there is none.  Resets the scores to 0. */
+/* Return the cluster with which v is connected most strongly, compared with the cluster's weight;
+ * v's own if it may join no other.  Resets the scores to 0. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;

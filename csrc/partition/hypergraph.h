@@ -31,8 +31,8 @@ static inline int32_t plb_nets_of(const plb_hypergraph_t *self, int32_t v)
 
 /** Make the hypergraph of a question.  An edge of its graph is a net with two vertices.  Nets with
  * one vertex or no weight are left out, and duplicate pins count once.  If there is an old
- * partition, each old part gets an extra vertex without weight, which is fixed in this part, and a
- * net of weight old_cost connects it with each vertex of the old part (Catalyurek et al. 2007). */
+ * partition, each part gets an extra vertex of weight 0, fixed in this part.  For each vertex, a
+ * net of weight old_cost joins it to the extra vertex of its old part (Catalyurek et al. 2007). */
 int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
 void plb_hypergraph_free(plb_hypergraph_t *self);
 

@@ -11,7 +11,7 @@
 #include "partition/hypergraph.h"
 
 enum {
-    PATIENCE = 30, /* moves without a gain that end a search */
+    PATIENCE = 30, /* a search ends after this many moves without a gain */
     MAX_ROUNDS = 12,
     WIDE_NET = 1000, /* after a move, vertices of nets with more pins are not queued */
 };
@@ -25,7 +25,7 @@ typedef struct queue {
     int32_t n;
 } queue_t;
 
-/* By the higher key, then by the lower number. */
+/* Whether vertex a comes before b: its key is higher, or the keys are equal and a < b. */
 static bool before(const queue_t *q, int32_t a, int32_t b)
 {
     return q->key[a] > q->key[b] || (q->key[a] == q->key[b] && a < b);
@@ -105,7 +105,7 @@ typedef struct search {
     int32_t *part;
     int64_t *load;
     slot_t *slot; /* the parts that net e touches: n_slot[e] entries from slot[net_start[e]] on */
-    int32_t *n_slot; /* [n_nets] parts that each net touches */
+    int32_t *n_slot; /* [n_nets] number of parts that each net touches */
     queue_t queue;
     int64_t *conn; /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
@@ -227,7 +227,7 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     }
 }
 
-/* Move v, and list the vertices whose gains rise in woken[].  Gains that fall are corrected when
+/* Move v, and list in woken[] the vertices whose gains rise.  Gains that fall are corrected when
  * their vertices leave the queue. */
 static void move(search_t *s, int32_t v, int32_t to)
 {
@@ -363,7 +363,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->queue.n > 0) {
             v = s->queue.heap[0];
             drop(&s->queue, v);
-        } else { /* the first vertex, also of another component */
+        } else { /* at the start, or when a component has no more vertices */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
         }

@@ -22,7 +22,7 @@ static int find(plb_moves_t *self, const plb_new_parts_t *in, const int32_t *ran
     return PLB_OK;
 }
 
-/* next[n_parts]: index in packed[] for the next object of each part. */
+/* Fill the lists.  next[n_parts]: index in packed[] for the next object of each part. */
 static void list(plb_moves_t *self, const plb_new_parts_t *in, int64_t *next)
 {
     int64_t i = 0, at = 0;

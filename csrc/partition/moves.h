@@ -1,4 +1,4 @@
-/* Lists the objects that change their part, in two orders: by their index, and by new rank. */
+/* Lists the objects that change their part, in two orders: by index, and by new part. */
 #pragma once
 
 #include <stdint.h>
@@ -30,19 +30,19 @@ typedef struct plb_new_parts {
     const int32_t *part; /* [n] new parts */
     const int32_t *old;  /* [n] old parts, `home` if negative; NULL: all are `home` */
     int32_t home;        /* the first part on this rank; -1: it has none */
-    int64_t first;       /* of the first object, if ids are consecutive */
+    int64_t first;       /* id of the first object, if `ids` is NULL */
     const int64_t *ids;  /* [n] ids, or NULL: consecutive from `first` */
 } plb_new_parts_t;
 
 typedef struct plb_moves {
-    int32_t *where;       /* [parts->n] new ranks */
-    int64_t n;            /* objects that change their part */
-    int64_t *row, *id;    /* [n] their indices in part[] (rows), ascending, and their ids */
-    int32_t *rank, *part; /* [n] their new ranks and parts, in the same order */
-    int32_t *packed;      /* [n] the rows by new part, and so by new rank, then ascending */
-    int32_t *count;       /* [parts->n_parts] objects that move to each part */
+    int32_t *where;       /* [parts->n] new rank of every object */
+    int64_t n;            /* number of objects that change their part ("movers") */
+    int64_t *row, *id;    /* [n] index of each mover in parts->part (row), ascending; its id */
+    int32_t *rank, *part; /* [n] new rank and new part of each mover, in the order of row[] */
+    int32_t *packed;      /* [n] the same rows, sorted by new part; within a part, ascending */
+    int32_t *count;       /* [parts->n_parts] number of movers to each part */
 } plb_moves_t;
 
-/** Time: O(n + n_parts + n_ranks).  PLB_ERR_RANGE: a part is out of range. */
+/** Make the lists in time O(n + n_parts).  PLB_ERR_RANGE: a part is out of range. */
 int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);

@@ -16,6 +16,6 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
 
 /** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
  * and Kumar 1999, 4.2).  The result replaces part[] if only the result keeps the limits, or if
- * both or neither keep them and its connectivity - 1 is no higher.  *after: that of part[]. */
+ * both or neither keep them and its connectivity - 1 (*after: the final one) is no higher. */
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);

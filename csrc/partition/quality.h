@@ -9,9 +9,9 @@
 typedef struct plb_places {
     int64_t first, n, n_ghosts;
     int32_t n_parts;
-    const int32_t *part;       /* [n] of this rank's objects */
+    const int32_t *part;       /* [n] part of each object of this rank */
     const int64_t *ghost;      /* [n_ghosts] ids of other ranks' objects, ascending */
-    const int32_t *ghost_part; /* [n_ghosts] of these objects */
+    const int32_t *ghost_part; /* [n_ghosts] part of each of these objects */
 } plb_places_t;
 
 /* Rows of a graph or nets of a hypergraph: start[n + 1], to[start[n]], all in range. */
@@ -23,7 +23,7 @@ typedef struct plb_rows {
 
 typedef struct plb_scan {
     int64_t loops; /* edges from an object to itself */
-    uint64_t skew; /* of hashes of the edges; see plb_rows_scan */
+    uint64_t skew; /* tells whether the graph is symmetric; see plb_rows_scan */
 } plb_scan_t;
 
 /** Check that `start` rises from 0 to n_entries, and that every entry of `to` is in 0 ...

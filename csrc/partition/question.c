@@ -35,8 +35,8 @@ const plb_partitioner_t *plb_partitioner_find(const char *name)
 
 /* ---- checks of a question ------------------------------------------------------------------- */
 
-/* Check that every `stride`-th of n values of x is in least ... most.  sum: also that their sum is
- * below 2^31.  x NULL: nothing is checked. */
+/* Check that the n values x[0], x[stride], x[2 stride] ... are in least ... most.  sum: also that
+ * their sum is below 2^31.  x NULL: nothing is checked. */
 static int check_values(const char *name, const int32_t *x, int64_t n, int32_t stride,
                         int32_t least, int32_t most, bool sum, plb_err_t *err)
 {
@@ -154,11 +154,11 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 
 /* ---- parts that get no vertices ------------------------------------------------------------- */
 
-/* The question without the parts that cannot get vertices.  Of more parts than vertices, those
- * with the lowest numbers remain. */
+/* The question without the parts that cannot get vertices.  If there are more parts than vertices,
+ * the parts with the lowest numbers remain. */
 typedef struct reduced {
     plb_question_t in;
-    int32_t *part_of, *index_of; /* part_of[k]: k-th remaining part; index_of[r]: its k, or -1 */
+    int32_t *part_of, *index_of; /* part_of[k]: k-th remaining part; index_of[part]: k, or -1 */
     double *share;
     int32_t *fixed, *old;
     bool same; /* all parts remain */

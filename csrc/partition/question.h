@@ -72,7 +72,7 @@ typedef struct plb_partitioner {
  * is connectivity - 1.  It does no V-cycles; plb_partition_improve does. */
 extern const plb_partitioner_t plb_builtin;
 
-/** Put a library into the table.  *self must stay valid.  Not while a partitioner runs. */
+/** Put a library into the table.  *self must stay valid.  No partitioner may run meanwhile. */
 int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
 
 const plb_partitioner_t *plb_partitioner_find(const char *name);

@@ -99,7 +99,7 @@ static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
     return NONE;
 }
 
-/* Then make the total size of the objects that stay on their rank largest. */
+/* Name the remaining parts: make the total size of the objects that stay on their rank largest. */
 static int by_ranks(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
@@ -132,7 +132,7 @@ static int by_ranks(namer_t *s, plb_err_t *err)
     return ret;
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 /* A part without a name keeps its number; if that is taken, it gets the first free number of a
  * part with an equal share. */

@@ -28,8 +28,8 @@ enum {
 typedef struct plb_opts {
     const double *params; /* values of the parameters, in the order of the strategy's `params` */
     uint64_t seed;
-    bool lenient; /* for distributed strategies. true: ranks may end above their memory limits, as
-                     in a running program; false: this is an error */
+    bool lenient; /* for distributed strategies.  true: ranks may end above their memory limits,
+                     because a running program must go on; false: this is an error */
 } plb_opts_t;
 
 struct plb_agent_type; /* kit/agent.h */
@@ -80,7 +80,7 @@ struct plb_strategy {
 PLB_STRATEGIES(X)
 #undef X
 
-/** All strategies in this order, then NULL. */
+/** All strategies in the order of PLB_STRATEGIES, then NULL. */
 extern const plb_strategy_t *const plb_strategies[];
 
 /** Return the strategy with that name, e.g. "GreedyLB"; NULL: there is none. */

@@ -19,8 +19,8 @@ typedef struct plb_optimum {
 typedef struct plb_optimum_opts {
     double cost; /* seconds of an LB step, zero or more */
     /* Only for a recorded run. */
-    int64_t width; /* 1 or more: limit of calls of strategies after a phase, but at least one of
-                      each */
+    int64_t width; /* 1 or more: largest number of strategy calls at the end of a phase; each
+                      strategy may be called once in any case */
     double upper;  /* seconds of a known schedule; INFINITY: none is known */
     uint64_t seed; /* seed of strategies that draw random numbers */
 } plb_optimum_opts_t;

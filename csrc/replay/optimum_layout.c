@@ -65,8 +65,8 @@ static int find_sections(layout_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
-/* of: slot of each entity, -1: none; seen, last: last section with each entity, so far and in the
- * whole run; spare: the free slots. */
+/* of: slot of each entity, -1: none; seen: the last section so far that has the entity; last: the
+ * last such section of the whole run; spare: the free slots. */
 typedef struct slots {
     int32_t *of, *seen, *last, *spare;
     int64_t n_spare, n_changes;

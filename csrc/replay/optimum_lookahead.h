@@ -5,10 +5,10 @@
 
 enum {
     RING = 32, /* number of phases whose seconds are kept for each placement */
-    GROUP = 4, /* number of placements that are computed together */
+    GROUP = 4, /* number of placements whose times are computed together */
 };
 
-/* Placements that are computed together, so that each load is read once. */
+/* Placements whose times are computed together, so that each load is read once. */
 typedef struct group {
     int n;
     const int32_t *rank[GROUP];

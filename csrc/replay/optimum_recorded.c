@@ -12,7 +12,7 @@
 #include "replay/phase_step.h"
 
 enum {
-    AHEAD = 8,               /* phases ahead whose times are computed, rounded up to a block */
+    AHEAD = 8,               /* times are computed for this many phases ahead, in whole blocks */
     NARROW = 8,              /* number of states in the first search, see search_twice */
     MOST_RANKS = 1 << 26,    /* most entries in the placements of all states: 256 MiB */
     MOST_ANSWERS = 1 << 26,  /* most entries in stored placements: 256 MiB */
@@ -51,7 +51,7 @@ typedef struct search {
     int n_parts;
     double *sum;      /* [n_parts, GROUP, n_ranks, LANES] */
     int32_t *scratch; /* [n_parts, GROUP, n_slots] */
-    /* For all threads: the present phase, and the phases that look_ahead chooses. */
+    /* The same for all threads: the present phase, and the two limits that look_ahead sets. */
     int64_t phase, soon, until;
 } search_t;
 
@@ -230,7 +230,7 @@ static int balance(search_t *self, bool change, plb_err_t *err)
     return ret;
 }
 
-/* ---- states that remain --------------------------------------------------------------------- */
+/* ---- computing the times of states, and dropping states ------------------------------------- */
 
 static void run_group(search_t *self, group_t *group, const int64_t *of)
 {

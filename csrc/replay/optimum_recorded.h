@@ -9,9 +9,9 @@
  *
  * Without pruning the number of states would double with each phase.  Two rules limit it:
  *   - A state is dropped if its lower bound is not below the time of the best complete run so far
- *     (branch and bound).  The bound is the time of some phases without an LB step, then one LB
- *     step, then phases that are as fast as the largest object and the objects that may not
- *     migrate allow.
+ *     (branch and bound).  The bound assumes some phases without an LB step, then one LB step,
+ *     then phases as short as any placement allows (layout_t.least).  It is the minimum over the
+ *     possible times of this LB step.
  *   - Only the fastest states take an LB step, with at most `width` calls of strategies: after an
  *     LB step, slower states would be similar to them.  If this leaves out a state, the result is
  *     not exact. */

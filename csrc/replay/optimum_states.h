@@ -29,7 +29,7 @@ typedef struct states {
     double *estimates; /* [room, ROWS, n_slots] load estimates; NULL: all states have the same */
     ranked_t *order;   /* [room] scratch memory to sort the states */
     int64_t n, room;
-    int32_t *bucket; /* hash table, [n_buckets], a power of two: index of a state; -1: free */
+    int32_t *bucket; /* [n_buckets, a power of two] hash table: index of a state; -1: free */
     int64_t n_buckets, buckets_room;
     bool left_out; /* whether a state was dropped that might have led to the best schedule */
 } states_t;
@@ -65,5 +65,5 @@ int64_t plb_states_look_up(const states_t *self, const int32_t *rank, uint64_t h
 /** Set left_out if two states with the same placement have different load estimates. */
 void plb_states_compare(states_t *self, int64_t a, int64_t b);
 
-/** Let objects arrive and leave in all states, at the beginning of a section. */
+/** Let objects arrive and leave in all states, at the beginning of a section (section_t). */
 void plb_states_change_objects(states_t *self, int64_t section);

@@ -35,8 +35,8 @@ static const double *loads_here(plb_phases_t *self, int64_t first)
     return self->load;
 }
 
-/* Return the end of the phases from i on, at most PLB_SUM_PHASES, that have the same objects on
- * the same ranks if no LB step moves objects. */
+/* Return the end (the last one plus 1) of the phases from i on, at most PLB_SUM_PHASES, that have
+ * the same objects on the same ranks if no LB step moves objects. */
 static int64_t steady_until(const plb_phases_t *self, int64_t i)
 {
     const plb_trace_t *t = self->trace;
@@ -73,7 +73,7 @@ static void add_loads(plb_phases_t *self, int64_t i)
     }
 }
 
-/* Whether the multicast of edge k has already been counted for this receiver's rank. */
+/* Whether the multicast of edge k, if it has one, has already been counted for the rank `to`. */
 static bool reached(const plb_phases_t *self, const int32_t *cast, int64_t k, int32_t to,
                     int64_t *first)
 {

@@ -12,7 +12,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
 /** Return the seconds of the phase.  `most` is the time of the slowest rank in the replay:
  *   - no time was measured: `most`;
  *   - every object is on its recorded rank: the measured time;
- *   - otherwise: the measured time + `most` - the largest recorded load, but at least `most`. */
+ *   - otherwise: the measured time + `most` - self->recorded_max, but at least `most`. */
 double plb_phases_time(const plb_phases_t *self);
 
 /** End the phase: add its loads to the estimates, and to the sums since the last LB step. */

@@ -28,7 +28,7 @@ typedef struct plb_phases_options {
     bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
                          prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
-    bool learns;     /* whether to keep also the estimates from the objects' present ranks alone */
+    bool learns;     /* whether to keep also estimates from iterations on the present rank only */
     bool one_by_one; /* whether to update the estimates of a rank's objects one by one (lag > 0) */
     bool edges;      /* whether the database has edges */
     bool crossing;   /* whether statistics count the messages and bytes between ranks */
@@ -62,9 +62,9 @@ typedef struct plb_phases {
     double *drift;            /* [n] change of each load per iteration (plb_estimate_drift) */
     double *spare;            /* [rows + 1, capacity] scratch memory */
     double *load;             /* [n] memory to which `phase_load` may point */
-    const double *phase_load; /* [n] load of each object on its present rank: seconds, or work if
-                                 plb_phases_pace gives speeds */
-    double *other;            /* [n_ranks] seconds of other work since the last LB step */
+    const double *phase_load; /* [n] load of each object: seconds on its present rank, or work if
+                                 plb_phases_pace is not NULL */
+    double *other;            /* [n_ranks] seconds of background work since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
     int64_t *rank_ptr;
@@ -77,7 +77,7 @@ typedef struct plb_phases {
     double *own_amount; /* [2 * n_edges] copies of edge_bytes and edge_messages */
     /* [edge_room] indices of senders and receivers: of edges, then of multicasts */
     int32_t *src, *dst;
-    double *amount; /* [2 * edge_room] bytes and messages of edges, then of multicasts */
+    double *amount; /* [2, edge_room] row 0: bytes, row 1: messages; edges, then multicasts */
     int64_t *start; /* [edge_room + 1] where the receivers of each multicast begin */
     int64_t *mark;  /* [n_ranks] scratch memory */
     double *speed;  /* [n_ranks] speeds from the last plb_phases_move; 1 before that */

@@ -143,7 +143,7 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and process a rank's messages that have arrived by t, and messages that follow. */
+/* Pass on and process a rank's messages that have arrived by t, and those that these lead to. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];

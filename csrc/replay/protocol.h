@@ -77,11 +77,11 @@ typedef struct plb_protocol_decision {
 /* X(name, C type, unit, help): the results. */
 #define PLB_PROTOCOL_RESULTS(X)                                                                   \
     X(seconds, double, "s", "time until the last rank has ended")                                 \
-    X(pause, double, "s", "mean over the ranks: time in the pause state")                         \
-    X(pause_max, double, "s", "longest time of a rank in the pause state")                        \
+    X(pause, double, "s", "mean over the ranks: waiting until all agree when to rebalance")       \
+    X(pause_max, double, "s", "longest time that a rank waits until all agree when to rebalance") \
     X(lagged, double, "s",                                                                        \
       "mean over the ranks: waiting for the statistics of an earlier iteration (lag)")            \
-    X(gathered, double, "s", "mean over the ranks: waiting at the final iteration")               \
+    X(gathered, double, "s", "mean over the ranks: waiting for other ranks before LB steps")      \
     X(received, double, "s", "mean over the ranks: waiting for neighbours")                       \
     X(bytes_sent, double, "B", "mean over the ranks: bytes sent for the protocol")                \
     X(bytes_sent_max, double, "B", "largest number of bytes that one rank sent")                  \

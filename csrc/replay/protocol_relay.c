@@ -4,9 +4,7 @@
 
 #include "base/mem.h"
 
-enum {
-    MAXIMUM_BYTES = 16
-}; /* bytes of a message with a round and a maximum, or with the ruling that follows */
+enum { MAXIMUM_BYTES = 16 }; /* bytes of a message: number of a round, and its maximum or ruling */
 
 static double bytes_time(const sim_t *s, int64_t bytes)
 {

@@ -14,9 +14,9 @@ typedef enum state {
     DONE,    /* the rank's state machine has ended, too */
 } state_t;
 
-/* Why a rank waits at AtSync.  PAUSE: it is in the pause state; LAG: the statistics of the
- * iteration `lag` iterations earlier are not known yet; GATHER: it has reached the final
- * iteration, where all ranks gather for the LB step. */
+/* Why a rank waits at AtSync.  PAUSE: the ranks have not yet agreed on the iteration of the LB
+ * step; LAG: the statistics of the iteration `lag` iterations earlier are not known yet; GATHER:
+ * the rank has reached the agreed iteration, and waits there for the other ranks. */
 typedef enum wait { PAUSE, LAG, GATHER, N_WAITS } wait_t;
 
 enum { LINE = 64 }; /* bytes of a cache line */

@@ -24,7 +24,7 @@
 typedef struct plb_loop {
     int64_t first, n;
     double cost;   /* expected seconds of the first LB step; NAN: not known */
-    double moving; /* seconds of `cost` for migrations if all objects moved; NAN: not known */
+    double moving; /* seconds: part of `cost` for migrations if all objects move; NAN: not known */
 } plb_loop_t;
 
 /* What the recorded run measured for an LB step. */
@@ -32,7 +32,7 @@ typedef struct plb_measured_step {
     int64_t iteration;
     int32_t strategy; /* index among the decider's strategies, or -1: none of them */
     int64_t migrations, bytes;
-    double statistics, placing, migration, whole; /* seconds: of three parts; of all */
+    double statistics, placing, migration, whole; /* seconds of three parts and of the LB step */
 } plb_measured_step_t;
 
 typedef struct plb_replay_opts {

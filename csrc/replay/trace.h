@@ -49,7 +49,7 @@ typedef struct plb_trace {
 
     const int64_t *edge_ptr;            /* [n_phases + 1] where the edges of each phase begin */
     const int32_t *edge_src, *edge_dst; /* [edges] entities: sender and receiver */
-    const double *edge_bytes, *edge_messages; /* [edges]; edge_messages NULL: one each */
+    const double *edge_bytes, *edge_messages; /* [edges]; edge_messages NULL: one per edge */
     /* [edges] number of the edge's multicast, 0: none; or NULL.  The edges of a multicast follow
      * each other, and each has the multicast's sender, bytes and messages. */
     const int32_t *edge_multicast;

@@ -45,7 +45,7 @@ static int check_work(const plb_trace_t *t, int64_t a, int64_t b, plb_err_t *err
     return PLB_OK;
 }
 
-/* Called just before the phase is replayed, which then finds the arrays in the cache. */
+/* Called just before the phase is replayed, so that the replay finds the arrays in the cache. */
 int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
 {
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];

@@ -24,7 +24,7 @@ typedef struct plb_talk {
 
 void plb_talk_free(plb_talk_t *self);
 
-/** Add a message to n objects, a multicast if n > 1.  PLB_ERR_RANGE: more than 2^30 edges. */
+/** Count a message to n objects (n > 1: a multicast).  PLB_ERR_RANGE: more than 2^30 edges. */
 int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_t n, int64_t bytes,
                  plb_err_t *err);
 

@@ -65,8 +65,8 @@ int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
         EXPECT("root", op->peer, size - 1);
         EXPECT("own rank in the communicator", op->tag, size - 1);
         PLB_FAIL_IF(comms->member[first + op->tag] != rank, err, PLB_ERR_FORMAT,
-                    "operation %lld of rank %d: own rank in the communicator is %d, a number of "
-                    "rank %d: expected that of rank %d",
+                    "operation %lld of rank %d: own rank in the communicator is %d, which is rank "
+                    "%d of MPI_COMM_WORLD: expected rank %d",
                     (long long)at, rank, op->tag, comms->member[first + op->tag], rank);
     }
     return PLB_OK;

@@ -16,7 +16,7 @@ typedef struct plb_streams { /* The operations of all ranks; borrowed. */
 
 /* Sends (SEND, ISEND) and receives (RECV, IRECV) are numbered rank by rank, in order. */
 typedef struct plb_pairing {
-    /* [n_ranks + 1] number of each rank's first send; of its first receive */
+    /* [n_ranks + 1] number of each rank's first send, and of its first receive */
     int64_t *send_start, *receive_start;
     int64_t *send_of;           /* [receives] number of each receive's send; -1: none */
     int32_t *requests;          /* [n_ranks] each rank's highest request number plus 1 */

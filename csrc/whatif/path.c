@@ -18,7 +18,8 @@ typedef struct collective {
     int64_t *longest; /* [size] ns: path length of each member at its entry; < 0: not entered */
     int64_t *op;      /* [size] index of the operation by which each member entered */
     int64_t top;      /* largest path length of the members that have entered, ns */
-    int32_t top_member, entered, left, size; /* member with `top`; numbers: entered, left, all */
+    int32_t top_member, entered, left, size; /* member with `top`; number of members: that have
+                                                entered, that have left, all */
 } collective_t;
 
 typedef struct collectives {
@@ -442,7 +443,7 @@ out:
     return ret;
 }
 
-/* Divide the time of a rank's segments of the path; it belongs to the innermost open procedure. */
+/* Add the time of a rank's path segments to the procedures: always to the innermost open one. */
 static int share(const plb_streams_t *streams, int32_t rank, const plb_stretch_t *stretch,
                  const int64_t *mine, int64_t n, int32_t n_procedures, int64_t *by_procedure,
                  int32_t *stack, plb_err_t *err)

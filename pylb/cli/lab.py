@@ -21,7 +21,7 @@ EXAMPLES = """\
   pylb lab --share 0.25 -- mpiexec -n 8 python prog.py
   pylb lab --share 0.5,0.25 -- mpiexec -n 4 python prog.py    (ranks 0, 2: half a core)
   pylb lab --cap 23W -- mpiexec -n 4 python prog.py           (nodes under a power cap)
-  pylb lab --memory 64MiB,256MiB -- mpiexec -n 2 python prog.py    (what is above is swapped out)
+  pylb lab --memory 64MiB,256MiB -- mpiexec -n 2 python prog.py    (more memory is swapped out)
   pylb lab --lab caps.yaml -- mpiexec -n 4 python prog.py     (hosts, network, changes)
   pylb lab --lab caps.yaml --check                            (measure what the lab enforces)
   pylb lab --share 0.1 --json used.json -- python serial.py

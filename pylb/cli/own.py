@@ -1,7 +1,8 @@
 """The user's own functions for ``--strategy`` and ``--trigger``; ``--import`` names their modules.
 
-A module is first read without executing it.  It is refused if it has, outside of functions, ``if``
-and ``try``, an import of mpi4py.MPI, a loop, a ``with``, or a call that could run a program.
+A module is first read without executing it.  Outside of functions, classes and
+``if __name__ == "__main__":``, it must have no loop, no ``with``, and no call that could run a
+program.  An import of mpi4py.MPI must be inside a function, ``if`` or ``try``.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def names_of(path: Path) -> set[str]:
     modules: set[str] = set()
     for node in _statements(body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            if node in body:  # in ``try``, it fails and the module goes on without MPI
+            if node in body:  # at the top level, where no ``try`` handles its failure
                 _refuse_mpi(path, node)
         elif isinstance(node, WORK) or _runs(node, modules):
             what = ast.unparse(node).splitlines()[0]

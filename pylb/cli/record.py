@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--output", required=True, metavar="FILE", help="the recording to write")
     host = (
         "address of this machine, to which the ranks connect "
-        "(default: 127.0.0.1, if all ranks are on this machine)"
+        "(default: 127.0.0.1, which is enough if all ranks are on this machine)"
     )
     add("--host", default="127.0.0.1", help=host)
     add(

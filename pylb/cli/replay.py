@@ -95,7 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--cost",
         type=float,
-        help="seconds of each LB step (default: the measured time, else from the cost model)",
+        help="seconds of each LB step (default: as measured, if the recorded run did the same LB "
+        "step; else from the cost model)",
     )
     add("--alpha", type=float, default=0.0, help="seconds per message (default: 0)")
     add("--beta", type=float, default=0.0, help="seconds per byte (default: 0)")
@@ -176,7 +177,7 @@ def _mean(values: Any) -> float | None:
 
 
 def _when_args(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
-    """Return the argument `every` or `trigger` for each replay of a strategy, {} for none."""
+    """Return the argument `every` or `trigger` for each replay of a strategy; {}: neither."""
     if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])

@@ -25,7 +25,8 @@ A truncated run record is shown up to its last complete iteration.
 
 NOTES = {
     "region": "Global is the whole run, including the time between iterations",
-    "parallel efficiency": "mean useful (computing) / elapsed time = load balance * communication",
+    "parallel efficiency": "mean useful (computing) time / elapsed time = load balance * "
+    "communication",
     "load balance": "mean / maximum of the ranks' useful times",
     "communication": "maximum useful time / elapsed time",
 }

@@ -11,7 +11,7 @@ from pylb.cli.own import Functions
 from pylb.cli.progress import progress
 from pylb.decide.trigger import triggers
 
-HELP = "list the triggers, or compare them on a recorded run with the best schedule found"
+HELP = "list the triggers, or compare them with the best schedule found for a recorded run"
 EXAMPLES = """\
   pylb triggers
   pylb triggers run/ --strategy GreedyLB --cost 0.05

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     speed = "speed of each processor, or one number for all; 1: as fast as the recorded ones"
     add("--speed", metavar="X,...", help=speed)
     add("--share", metavar="X,...", help="available fraction of each processor, as in pylb lab")
-    add("--period", help="period of the shares (default: 5ms, or 0ms if waiting ranks slept)")
+    add("--period", help="share period (default: 5ms; 0ms if waiting ranks slept when recorded)")
     add("--node", metavar="N,...", help="node of each processor (default: all on one)")
     add("--alpha", type=float, help="seconds per message (default: as measured with the recording)")
     add("--beta", type=float, help="seconds per byte (default: as measured with the recording)")

@@ -67,7 +67,7 @@ class Addresses:
         self._new_askers: list[I64] = []
         self._asked_for = NO_KEYS  # objects for which `ask` was called on this rank
         self._most = FEW  # if `_asked` has more entries, this rank forgets unused ones
-        self.n_objects = 0  # of all ranks
+        self.n_objects = 0  # number of objects on all ranks
         agreement.objects_on = WeakMethod(self.on)  # for errors about a dead rank
 
     def on(self, rank: int) -> I64:
@@ -89,7 +89,7 @@ class Addresses:
         return _core.rows_to(self._home(columns[0]), self._size, columns)
 
     def _by_rank(self, rows: I64) -> dict[int, I64]:
-        """Return the rows (key, value) of each rank in rows (rank, key, value), each key once."""
+        """Split rows (rank, key, value) by rank; return (key, value), each key once per rank."""
         if not len(rows):
             return {}
         rank, key, value = _distinct(rows).T

@@ -62,7 +62,7 @@ class Contribution(NamedTuple):
     """What a rank contributes to a collective step."""
 
     kind: int  # the kind of step, one of `Step`
-    iteration: int  # in which, or after which, the step takes place
+    iteration: int  # the iteration in or after which the step takes place
     arguments: int  # fingerprint of everything else that must be equal on all ranks
     failed: bool = False
     n_objects: int = 0
@@ -72,7 +72,7 @@ class Contribution(NamedTuple):
     message_bytes: int = 0
     time: float = 0.0  # seconds of the iteration
     cost: float = 0.0  # seconds of the most recent LB step
-    n_changed: int = 0  # added and removed objects; for an advisor, 1 if the cells have changed
+    n_changed: int = 0  # number of added, removed or moved objects; an advisor: 1 if cells changed
     n_rebalanced: int = 0  # for an advisor, 1 if the rank carried out the LB step that was advised
     # Number of messages that must be forwarded (by the home rank of their target), or that the
     # receiver may be unable to restore.
@@ -126,7 +126,7 @@ class Step(IntEnum):
 
 
 class Attempt:
-    """A block whose error is kept for the next step: ``with Attempt() as tried: ...``.
+    """A block whose error is kept for the next collective step: ``with Attempt() as tried: ...``.
 
     Only errors of the class `kept` are kept; the block raises all others.
     """

@@ -45,7 +45,7 @@ def unpack(parts: Parts) -> Any:
 
 
 def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception]) -> Parts:
-    """Return values as buffers, by one pickler: data that several values share are sent once.
+    """Return values as buffers.  One pickler packs all, so data that values share are sent once.
 
     refused: ``refused(i, why)`` returns the error to raise if value i cannot be pickled.
     """

@@ -185,7 +185,7 @@ def leave(error: BaseException | None) -> None:
 
 
 def _guard(error: BaseException | None) -> None:
-    """Set a time limit for MPI_Finalize: print why it does not end; after an error, abort, too.
+    """Print a message if MPI_Finalize takes too long; after an error, also abort all ranks.
 
     MPI_Finalize waits for all ranks, and another rank may wait for a message of this rank.
     """

@@ -14,16 +14,16 @@ from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 
-Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by rank
+Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by sending rank
 
 
 class Side(NamedTuple):
     """The rows that a rank sends in an exchange, or that it receives."""
 
     rank: I32  # (k,), the partners, ascending; this rank may be one
-    # (k + 1,): rows ``start[i]`` to ``start[i + 1] - 1`` of the message buffer are of ``rank[i]``.
+    # (k + 1,): rows ``start[i]`` to ``start[i + 1] - 1`` of the buffer go to, or come from, rank[i]
     start: I64
-    order: I32 | None = None  # (n,), the item at each position of the buffer; None: item i at i
+    order: I32 | None = None  # (n,), the item at each place i of the buffer; None: it is item i
     # (m + 1,): first row of each of the m items of this rank, and the number of all rows.  None:
     # each item has one row.
     offset: I64 | None = None
@@ -93,7 +93,7 @@ class Transport(Protocol):
     def reduction(self, depth: int, /) -> Any:
         """Return a capsule with the reduction for `_core.AtSync` and `_core.Steps`.
 
-        None on one rank.  depth: how many reductions can be under way.  Collective the first time.
+        Returns None on one rank.  depth: how many can be under way.  Collective the first time.
         """
         ...
 

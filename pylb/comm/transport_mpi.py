@@ -23,7 +23,7 @@ _keyval: Any = None  # key of the MPI attribute in which a communicator keeps it
 
 
 def agreement_on(comm: Any) -> Agreement:
-    """Return the agreement of the ranks of an mpi4py communicator: the same at each call.
+    """Return the agreement of an mpi4py communicator's ranks: the same object at each call.
 
     Collective the first time.
     """
@@ -75,7 +75,7 @@ class MPITransport:
     def died(self) -> list[int]:
         try:
             failed = self.comm.Get_failed()
-        except (NotImplementedError, RuntimeError):  # needs ULFM in this MPI and this run
+        except (NotImplementedError, RuntimeError):  # no ULFM in this MPI or this run
             return []
         ranks = failed.Translate_ranks(None, self.comm.Get_group())
         return sorted(ranks)
@@ -129,7 +129,7 @@ class MPITransport:
 
 
 class MPIExchanger:
-    """Makes lanes over MPI, on one more duplicate of the communicator; collective constructor."""
+    """Makes lanes over MPI, on one more duplicate of `comm`; the constructor is collective."""
 
     def __init__(self, module: Any, comm: Any) -> None:
         self._module, self.native = module, module.Exchanger(comm)

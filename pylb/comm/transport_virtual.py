@@ -18,7 +18,7 @@ RECORD = _core.STATS_BYTES
 
 
 def agreement_on(comm: VirtualComm) -> Agreement:
-    """Return the agreement of the ranks of a virtual communicator: the same at each call.
+    """Return the agreement of a virtual communicator's ranks: the same object at each call.
 
     Collective the first time.
     """

@@ -21,7 +21,7 @@ from pylb.partition.libraries import available
 from pylb.place.registry import Strategy, find, values_of
 
 NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
-ASKED_FOR = ("periodic", "python")  # with these triggers, LB steps are done even if they do not pay
+ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
 FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/receipt.h
@@ -179,7 +179,7 @@ class Decider:
         )
 
     def choose(self, reason: int = -1, n_objects: int = 0) -> Strategy:
-        """Begin an LB step: choose its strategy, load the libraries for it, and return it.
+        """Begin an LB step: choose its strategy, load the libraries that the strategy needs.
 
         reason: number of the trigger's reason (``plb_reason_t`` in csrc/decide/trigger.h); -1: the
         most recent one.  n_objects: number of objects on all ranks; 0: not known, so "auto" uses a

@@ -42,7 +42,7 @@ class Alternative:
     strategy : str
         Empty: do not rebalance.
     gain : float
-        Seconds that an iteration is expected to save.
+        Seconds that the decision is expected to save per iteration.
     cost : float
         Seconds that the LB step is expected to take; nan if not known yet.
 
@@ -145,8 +145,8 @@ class Receipt:
         Like `loss_0`, for a placement that puts objects with neighbouring keys on different ranks;
         nan: not tried.
     tolerance : float
-        The imbalance, relative to the mean, that the strategy was allowed to leave in addition, so
-        that fewer objects move; 0: none; nan: not tried.
+        The strategy was allowed to leave max/mean up to about 1 + `tolerance`, so that fewer
+        objects move; 0: it had no tolerance; nan: not tried.
     loss_tolerant : float
         Like `loss_0` with the best tolerance that was tried; nan: not tried.
     seconds_statistics, seconds_strategy, seconds_migration : float
@@ -156,7 +156,7 @@ class Receipt:
     seconds : float
         Wall time of the whole LB step on the slowest rank.
     cost : float
-        The larger of `seconds` and the sum of its parts, plus `seconds_warm_up`.
+        max(`seconds`, time for statistics + strategy + migration) + `seconds_warm_up`.
     gain : float
         Seconds that the LB step has saved so far: the time of the slowest rank on the old
         placement, computed from the measured loads, minus that of the slowest rank on the new

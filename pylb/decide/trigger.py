@@ -30,7 +30,7 @@ class Cycle(NamedTuple):
     iteration : int
         The iteration that has ended.
     max, mean : float
-        Maximum and mean of the ranks' times in this iteration, in seconds.
+        Maximum and mean of the ranks' loads in this iteration, in seconds.
     n : int
         Iterations since the last LB step.
     u, U : float

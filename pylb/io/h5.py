@@ -71,9 +71,9 @@ DTYPES = {
     "answers": np.uint8,
 }
 NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
-# Columns of the dataset ``stretch``; the last ones are numbers of elements, for `OPTIONAL`.
+# Columns of the dataset ``stretch``; the last ones: number of elements in each `OPTIONAL` dataset.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
-# Elements of a chunk.  A chunk of the loads has one iteration, but at most `MOST_CHUNK` elements.
+# Elements of a chunk.  For loads: as many as objects, but at least `CHUNK`, at most `MOST_CHUNK`.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
 STARTS = -1  # written as the number of iterations if `Stretch.starts`
 MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16

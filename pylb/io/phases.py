@@ -97,7 +97,7 @@ class Phases:
         Seconds of each task as measured on its rank, if the run was given the speeds of its ranks;
         ``task_load`` is then work, i.e. seconds times speed.
     measured : (p,) float64 or None
-        Speeds of the ranks that the run has learned; the loads are seconds on ranks of these
+        Speeds that the run has learned for its ranks; the loads are seconds on ranks of these
         speeds.  None: equal speeds.
     figures : (m, 8) float64 or None
         Measurements of each phase: `pylb.io.run_record.FIGURES`.
@@ -146,7 +146,7 @@ class Phases:
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
     _phases: I64 | None = None
-    _repeats: NDArray[np.uint8] | None = None  # csrc/replay/trace.h: repeated phases
+    _repeats: NDArray[np.uint8] | None = None  # (m,), `repeats` in csrc/replay/trace.h
 
     COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
 

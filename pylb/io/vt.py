@@ -258,8 +258,8 @@ def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int],
     Raises
     ------
     DomainError
-        The record has phases that are copies of earlier phases, and not all phases are written, or
-        a copy has another placement than its original.
+        The record has phases that are copies of earlier phases; but not all phases are written, or
+        the placement of a copy differs from that of its original.
     StateError
         A file has changed since it was read.
     """

@@ -23,11 +23,11 @@ from pylb.errors import DomainError
 LEAST, MOST = 23.0, 95.0
 """Range of caps, in watts."""
 
-FALL = 2.4  # watts by which a cap must rise for e (in the module's formula) to fall to 1 / 2.718
+FALL = 2.4  # watts by which a cap must rise for e (module docstring) to become 2.718 times smaller
 WIDEST = 0.4  # relative difference of the fastest node's speed from the mean, at the lowest cap
 
 # u of ten nodes, as many as in the paper, evenly spaced.  The fastest and the slowest come first:
-# two nodes have the whole spread.  They come in pairs (u, -u), so that the mean speed is the same.
+# two nodes have the whole spread.  All come in pairs (u, -u), so that the mean of u is 0.
 NODES = tuple(n / 9 for n in (9, -9, 3, -3, 7, -7, 5, -5, 1, -1))
 
 

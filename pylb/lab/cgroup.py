@@ -46,7 +46,7 @@ READ = {
 def control(limit: Limit) -> list[tuple[str, str]]:
     """Return the (file, text) pairs to write, in this order, for a limit.
 
-    They are for both versions: the caller skips the files that a group does not have.
+    They are for cgroups v1 and v2: the caller skips the files that a group does not have.
     """
     quota, period = str(limit.quota_us), str(limit.period_us)
     out = [
@@ -154,7 +154,7 @@ def _delegated(top: Path, own: Path, wanted: Sequence[str]) -> Path:
     """Return the nearest directory, from `own` up to `top`, whose groups can have controllers.
 
     wanted: names of these controllers.  A directory that already permits them is preferred.  In
-    version 2, a group has either processes or children with controllers, except for the real root.
+    version 2, only the machine's root group can have both processes and children with controllers.
     So if this process is alone in a group, it moves to a child group; then the other children can
     have controllers.
     """

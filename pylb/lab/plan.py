@@ -18,7 +18,7 @@ from pylb.lab.shares import Limit
 MOST_HOSTS = 200  # an address has one byte for the host
 LEAST_MEMORY = 2**20  # smallest memory limit of a rank in bytes
 SWAP = 2**30  # default of `LabPlan.swap` in bytes
-MOST_RANKS = 100_000  # changes name ranks below this number
+MOST_RANKS = 100_000  # a change may name only ranks below this number
 MOST_BYTES = 2**20  # largest size of a lab's file
 DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 nested brackets
 
@@ -344,7 +344,7 @@ def _table(where: str, found: Any, keys: Iterable[str]) -> dict[str, Any]:
 
 def _list(where: str, found: Any) -> list[Any]:
     if not isinstance(found, list) or not found:
-        raise DomainError(f"{where} is {units.shortened(found)}: expected a list, not empty")
+        raise DomainError(f"{where} is {units.shortened(found)}: expected a list that is not empty")
     return found
 
 

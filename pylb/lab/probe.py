@@ -4,7 +4,7 @@ This file is run by its path and does not import pylb.  It prints its results on
 
 Usage: ``python -I -S probe.py ...``
        ``spin SECONDS``                 computes, and prints processor time / wall time
-       ``touch BYTES``                  writes to all its pages; prints how many bytes are in memory
+       ``touch BYTES``                  fills BYTES of memory; prints how many bytes are in memory
        ``serve``                        prints a port, and serves transfers until it is killed
        ``transfer HOST PORT SECONDS``   prints bits per second, and seconds one way
 """

@@ -20,8 +20,8 @@ class Evaluation(NamedTuple):
     """All metrics of a placement; bytes and messages are those of one iteration.
 
     Messages and bytes are counted as deliveries to ranks.  An edge of the snapshot is one delivery
-    to the receiver's rank.  A multicast is one delivery to each rank that has receivers, however
-    many.
+    to the receiver's rank.  A multicast is one delivery to each rank that has one or more of its
+    receivers.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Evaluation(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds of an iteration if each component is a part of it, with a barrier at its end."""
+        """Seconds of an iteration whose phases are the components, with a barrier after each."""
         return math.fsum(component.max for component in self.components)
 
 

@@ -16,12 +16,11 @@ class SpeedLearner:
     The time of an object on a rank is its work divided by the rank's speed.  Only objects that move
     show which part of a time is work and which is speed (`csrc/measure/speeds.h`).  The eight most
     recent placements are remembered; the older of them count less.  Speeds are used only after they
-    have predicted the times under placements from which they were not fitted
+    have predicted well the times under placements to which they were not fitted
     (`csrc/measure/evidence.h`).  In three cases, speeds are used immediately: with `work`; if they
     explain most of the changes of the objects that have just moved; and for a rank that seems to
-    have become much slower (`csrc/measure/suspicion.h`).
-    If the times of all objects on a rank change by the same factor, the rank is treated as a new
-    one (`csrc/measure/learner.h`).
+    have become much slower (`csrc/measure/suspicion.h`).  If the times of all objects on a rank
+    change by the same factor, the rank is treated as a new one (`csrc/measure/learner.h`).
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class SpeedLearner:
 
     @property
     def speed(self) -> F64 | None:
-        """Speeds with geometric mean 1, (p,) float64; None: no difference is known."""
+        """Speeds with geometric mean 1, (p,) float64; None: all ranks count as equally fast."""
         return self._core.speed
 
     @property
@@ -68,7 +67,7 @@ class SpeedLearner:
 
     @property
     def evidence(self) -> float:
-        """Logarithm of the factor by which speeds predict better than the best simpler rule."""
+        """Log likelihood ratio: how much better speeds predict times than the best simple rule."""
         return self._core.evidence
 
     def observe(

@@ -21,7 +21,7 @@ from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
-W_COMM = 0.1  # weight of communication, by DRUM's authors; some programs may need more
+W_COMM = 0.1  # weight of communication in `power`, from DRUM's authors; some programs need more
 SHOWN = 8  # a repr of more than 4 * SHOWN lines leaves out the middle
 
 
@@ -264,7 +264,7 @@ class Machine:
         Raises
         ------
         MissingFileError, FormatError
-            There is no such file; it does not contain a machine.
+            The file does not exist, or does not describe a machine.
         """
         with files.understood(path, "a file that describes a machine"):
             found = files.json_of(path)

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def given(cls, src: Any, dst: Any, nbytes: Any, messages: Any, multicast: Any) -> Rows:
-        """Make rows from columns; multicast None: no row is part of a multicast."""
+        """Make rows from columns; if `multicast` is None, no row is part of a multicast."""
         none = np.zeros(len(src), np.int32)
         return cls(src, dst, nbytes, messages, none if multicast is None else multicast)
 
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
         return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
 
     def plus(self, m: Multicasts) -> Rows:
-        """Append multicasts to rows that are all edges."""
+        """Append multicasts to these rows, none of which may be part of a multicast yet."""
         count = np.diff(np.asarray(m.start))
         c = len(count)
         messages = np.ones(c) if m.messages is None else np.asarray(m.messages)
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
         return Rows(*(np.concatenate([a, b]) for a, b in zip(self, more, strict=True)))
 
     def split(self) -> tuple[Edges, Multicasts | None]:
-        """Split the rows into edges and multicasts; None: no row is part of a multicast."""
+        """Return the rows as edges and multicasts; None instead of multicasts if there are none."""
         rows = np.flatnonzero(self.multicast)
         if not len(rows):
             return Edges(*self[:4]), None
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
         return Rows(*(column[index] for column in self))
 
     def placed(self, where: Any) -> Rows:
-        """Return the rows with ends `where[src]` and `where[dst]`."""
+        """Return a copy with the senders `where[src]` and the receivers `where[dst]`."""
         return self._replace(src=where[self.src], dst=where[self.dst])
 
 

@@ -46,7 +46,7 @@ class Network(NamedTuple):
         return cls(checks.seconds("network[0]", alpha), checks.seconds("network[1]", beta))
 
     def seconds(self, messages: int, bytes: int) -> float:
-        """Return alpha m_n + beta m_v, the seconds of these messages (Menon 2012, eq. 3.6)."""
+        """Return alpha * messages + beta * bytes, in seconds (Menon 2012, eq. 3.6)."""
         return self.alpha * messages + self.beta * bytes
 
     def rank_times(self, snapshot: Snapshot) -> F64:
@@ -100,7 +100,7 @@ def measure_network(comm: Any) -> Network:
     program.  For each size and pair the fastest of some repeats counts, because delays only make
     messages slower; the mean over the pairs is fitted.  Collective; blocks for some milliseconds.
 
-    With one rank, alpha and beta are 0.  Those of a virtual cluster are known, and not measured.
+    With one rank, alpha and beta are 0.  On a virtual cluster they are known, and not measured.
 
     Raises
     ------

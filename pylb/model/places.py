@@ -65,7 +65,7 @@ class Place:
             )
 
     def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
-        """Yield (index of the parent, place) for this place and all below it, parents first."""
+        """Yield this place and all below, parents first: (parent's index in this order, place)."""
         todo, number = [(parent, self)], parent
         while todo:
             above, place = todo.pop()

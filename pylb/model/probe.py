@@ -24,8 +24,8 @@ CPUS = Path("/sys/devices/system/cpu")
 class PlaceFacts(NamedTuple):
     """What a rank knows about the place where it runs.
 
-    cores, sockets: how many the node has; socket, core: to which this rank is bound (-1: several,
-    or not known); speed, load: see `speed_now`.
+    cores, sockets: how many of them the node has; socket, core: those to which this rank is bound
+    (-1: several, or not known); speed, load: see `speed_now`.
     """
 
     node: str

@@ -65,7 +65,7 @@ class Multicasts(NamedTuple):
     --------
     >>> to_both = pylb.Multicasts(src=[0], start=[0, 2], dst=[1, 2], nbytes=[800])
     >>> snap = pylb.Snapshot([1.0, 2.0, 3.0], rank=[0, 1, 1], multicasts=to_both)
-    >>> pylb.evaluate(snap).cut  # of edges only; multicasts count in `connectivity`
+    >>> pylb.evaluate(snap).cut  # bytes of edges only; multicasts count in `connectivity`
     0.0
     """
 

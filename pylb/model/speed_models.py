@@ -109,8 +109,8 @@ class SpeedModels:
         Earlier points that contradict the new one are removed: those with more rows that did not
         take longer, or with fewer rows that did not take less time.  If a point has the same number
         of rows, and its speed differs from the new one by more than a factor of 1.25, the processor
-        is assumed to have changed, and all points of this rank are scaled.  But if the speed of
-        that point is below half of the best one, the processor pages, and no points are scaled.
+        is assumed to have changed, and all points of this rank are scaled.  But if the old speed is
+        below half of the rank's best speed, the processor pages, and no points are scaled.
 
         Parameters
         ----------
@@ -176,9 +176,10 @@ class SpeedModels:
         return np.asarray(rows / self.times(rows))
 
     def near(self, counts: ArrayLike, part: float) -> NDArray[np.bool_]:
-        """Say which ranks have a measured point near their given rows, and page at neither of them.
+        """Say which ranks have a measured point near their given rows.
 
-        A point is near if its number of rows differs by at most `part` times the given rows.
+        A point is near if its number of rows differs by at most `part` times the given rows, and if
+        the rank pages neither at this point nor at the given rows.
         """
         d, edge, owner = np.asarray(counts), self.edges(), self._owner()
         alike = np.maximum(self.rows, d[owner]) <= edge[owner]
@@ -250,7 +251,7 @@ class SpeedModels:
         Raises
         ------
         MissingFileError, FormatError
-            There is no such file; it is not a file of speed models.
+            The file does not exist, or is not a file of speed models.
         """
         with files.understood(path, "a file of speed models"):
             found = files.json_of(path)

@@ -22,8 +22,8 @@ class Tree:
     ----------
     sizes : tuple of int
         Children of a vertex on each level, from the root on.  ``(8, 2, 16)``: eight nodes with two
-        sockets each, and sixteen ranks on each socket.  Two ranks of one socket are 2 links apart,
-        those of two sockets of a node 4, and those of two nodes 6.
+        sockets each, and sixteen ranks on each socket.  Two ranks are 2 links apart on one socket,
+        4 on two sockets of a node, and 6 on two nodes.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class Rows:
 
 
 def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
-    """Check that the value is a vector of integers, (n,); return int32 unchanged, else int64."""
+    """Check that the value is a vector of integers, (n,); return int32 as is, others as int64."""
     given = checks.array(name, value)
     if given.ndim != 1 or (n is not None and len(given) != n):
         shape = "(n,)" if n is None else f"({n},)"
@@ -162,7 +162,7 @@ def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) 
 
 
 def without_loops(given: Rows, first: int) -> Rows:
-    """Remove edges from an object to itself."""
+    """Remove loops: edges that lead from an object to itself."""
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     keep = source != given.to
     start = np.concatenate([[0], np.cumsum(keep)])[given.start]

@@ -95,8 +95,8 @@ def partition(
         pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
         "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
         V-cycle, refine the two best until they have had `cycles` V-cycles, and return the best.
-        The partitions come from Zoltan, or from pylb if Zoltan is missing; the first one from
-        Mt-KaHyPar if it is installed and the approach is "partition".
+        Zoltan makes the partitions, or pylb if Zoltan is missing.  But Mt-KaHyPar makes the first
+        partition if it is installed and the approach is "partition".
         On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
         "kaminpar", "mtkahypar" and "pylb" run on the first rank.
         Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
@@ -309,7 +309,7 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
 
 
 def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
-    """Return this rank's parts, the cuts, and whether parts may be renumbered."""
+    """Return the part of each object, the cuts or None, and whether parts may be renumbered."""
     if choice.levels is None:
         name = choice.names[0]
         part, held = _answer(problem, name, choice)

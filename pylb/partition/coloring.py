@@ -30,7 +30,7 @@ class Coloring:
     distance : int
         The argument of `color`: 1 or 2.
     conflicts : int
-        Number of pairs of neighbours with equal colours, on all ranks together; it is always 0.
+        Number of pairs of vertices within `distance` edges that have equal colours; always 0.
     seconds : float
         Run time of Zoltan on the slowest rank.
 
@@ -75,7 +75,7 @@ def color(
     ----------
     graph : (start, to) or scipy.sparse matrix
         Vertex v of this rank has the neighbours ``to[start[v]:start[v + 1]]``, given by their
-        global ids.  Of a matrix, the rows are this rank's vertices and the columns are neighbours.
+        global ids.  In a matrix, the rows are this rank's vertices, and the columns are neighbours.
         Loops and repeated edges are ignored.
     distance : {1, 2}
         1: neighbours get different colours.  2: neighbours of neighbours do, too.
@@ -126,8 +126,8 @@ def color(
 def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
     """Count the conflicts at this rank's vertices.
 
-    A conflict is an edge with equal colours at both ends, or, for distance 2, two neighbours of a
-    vertex with equal colours.
+    A conflict is an edge with equal colours at both ends.  For distance 2, a vertex with two
+    neighbours of equal colour is a conflict, too.
     """
     ghosts, which = np.unique(part.to, return_inverse=True)
     own = np.arange(part.first, part.first + len(part.ids))

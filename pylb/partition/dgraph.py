@@ -26,7 +26,7 @@ class LocalGraph(NamedTuple):
     ids : (n,) int64
         The user's ids of this rank's vertices.
     firsts : (p + 1,) int64
-        Number of the first vertex of each rank; at the end, the number of all vertices.
+        Number of the first vertex of each rank; the last entry counts the vertices of all ranks.
     start : (n + 1,) int32
     to, owner : (m,) int32
         Number and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``, ascending,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pylb.errors import FormatError
 from pylb.files import descriptor, reading, text, understood, writing
 
-MOST_LONELY = 1 << 20  # b bytes may describe b + MOST_LONELY objects: some need no text
+MOST_LONELY = 1 << 20  # a file of b bytes may have b + MOST_LONELY objects: some need no text
 MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
@@ -26,7 +26,7 @@ def read(path: str | Path) -> dict[str, Any]:
     - ``.hgr``: hMETIS
     - ``.mtx``: Matrix Market; a square matrix becomes a symmetric graph, the rows of other matrices
       become nets
-    - ``.npy``: points; an array of integers: the parents of a refinement tree
+    - ``.npy``: points; but a vector of integers has the parents of a refinement tree
     - ``.npz``: arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight,
       old, fixed, sizes, tree, shares
 
@@ -145,8 +145,8 @@ def _metis(file: Path) -> dict[str, Any]:
 def _hmetis(file: Path) -> dict[str, Any]:
     """Read hMETIS' format.
 
-    First line: nets n [fmt].  Then a line for each net: [weight] vertices ...  With fmt 10 or 11, a
-    line with the weight of each vertex follows.
+    First line: nets n [fmt].  Then a line for each net: [weight] vertices ...  With fmt 10 or 11,
+    a line for each of the n vertices follows: its weight.
     """
     lines = _lines(file)
     head = _head(file, lines)

@@ -51,7 +51,7 @@ class Levels:
         else:
             raise DomainError(
                 f"machine is {machine!r}: expected a pylb.Machine, a pylb.model.Tree with "
-                "leaves, or a string or file of one"
+                "leaves, or a string or file that describes a machine"
             )
 
     @cached_property

@@ -69,7 +69,7 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
     context.logging = False
     pins, ends = place[q.to].tolist(), q.start.tolist()
     rows = [sorted(pins[a:b]) for a, b in itertools.pairwise(ends)]
-    # Sorted: the result does not depend on the order of the nets.
+    # Sort, so that the result does not depend on the order of the nets.
     weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))
     nets, net_weight = [row for row, _ in weighted], [w for _, w in weighted]
     graph = library.create_hypergraph(
@@ -121,10 +121,10 @@ def ask_kaminpar(q: PackageQuestion) -> Any:
 
 
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Return limits of the parts' weights that can be kept; with other limits a package may hang.
+    """Return weight limits of the parts that can be met; a package may hang if they cannot.
 
     With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
-    shows which limits can be kept.  It begins with the heaviest vertex, and puts each vertex into
+    shows which limits can be met.  It begins with the heaviest vertex, and puts each vertex into
     the part that is then the lightest relative to its share.  A part without a share has only fixed
     vertices; they do not raise the limits of other parts.
     """

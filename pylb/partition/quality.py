@@ -110,7 +110,7 @@ class Counts(NamedTuple):
         For each weight, its sum over the objects of each part.
     cut : list of array or None
         For a graph: cut edges, their weight, and boundary objects of each part; the volume; the
-        neighbours of each part.
+        number of neighbours of each part.
     nets : (2,) float64 or None
         Sum over the nets of connectivity - 1, and number of cut nets, both weighted.
     shares : (k,) float64 or None

@@ -320,7 +320,7 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
-    """Count cut edges, their weight, boundary, volume (on this rank) and neighbours (on all)."""
+    """On this rank, count cut edges, their weight, boundary, volume; on all ranks, neighbours."""
     ranks, k = problem.ranks, problem.parts
     ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
     cut, weight, boundary, volume, pairs = _core.graph_quality(

@@ -78,7 +78,7 @@ def _answer(
     if approach == "refine":
         if how.library not in ("", "pylb"):
             raise DomainError(
-                f"method {name!r} does not refine: 'hypergraph', 'pylb', 'graph' and 'zoltan' do"
+                f"method {name!r} does not refine: graph, parmetis, zoltan, hypergraph, pylb do"
             )
         return question.ask(None, part=question.given["old"], cycles=0)
     if name == "hypergraph":

@@ -198,7 +198,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
         # Zoltan must not scale the weights: see pitfalls.exact_scale.
         out["OBJ_WEIGHTS_COMPARABLE"] = "1"
     if problem.n_all < problem.ranks.size:
-        # Zoltan would divide by the first rank's number of objects, which is 0.
+        # Zoltan would scatter the objects, and divide by the number that the first rank gets: 0.
         out["SCATTER_GRAPH"] = "0"
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
@@ -224,7 +224,6 @@ def _tell(name: str, messages: str) -> None:
 
 def _fixed(problem: Problem, name: str, part: I32) -> I32:
     """Check that fixed objects are in their parts."""
-
     fixed = problem.fixed
     if fixed is None:
         return part
@@ -250,7 +249,7 @@ def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:
     if not empty:
         return part
     free = part if problem.fixed is None else part[problem.fixed < 0]
-    # Objects that may move, for each rank and part.
+    # Number of objects that may move, for each rank and part.
     loose = np.array(ranks.gather(np.bincount(free, minlength=k)))
     part = part.copy()
     for r in empty:

@@ -144,8 +144,8 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            # The selection chooses among installed strategies that see all objects, do not assume
-            # equal loads, and read no positions.
+            # By default, `pylb.Selector` chooses among installed strategies that see all objects,
+            # do not assume equal loads, and read no positions.
             selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
             and (library is None or libraries.available(library)),
             distributed=distributed,

@@ -17,8 +17,8 @@ from pylb.replay.trace_conversion import Entities, one_phase, or_zeros, stretch_
 def feed(core: Any, trace: Phases, first: int, last: int) -> None:
     """Run the phases `first` to `last` - 1, which are in one loop.
 
-    If the program changed sizes, positions or other properties of objects in their first phase, a
-    decision before this phase uses the earlier values, which the record lists.
+    If sizes, positions or other properties of objects changed in a phase, a decision before this
+    phase uses the earlier values, if the record lists them (`RunFacts.remaining`).
     """
     listed = trace.recorded.remaining if trace.recorded else {}
     ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
@@ -29,7 +29,7 @@ def feed(core: Any, trace: Phases, first: int, last: int) -> None:
 
 
 def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Cut the phases `first` to `last` - 1 at `ends`, and where ranks change: (begin, end), ..."""
+    """Cut the phases `first` to `last` - 1 at `ends` and `_changes`; return (begin, end) pairs."""
     inner = {*ends, *_changes(trace)}
     cuts = [first, *sorted(i for i in inner if first < i < last), last]
     return list(itertools.pairwise(cuts))

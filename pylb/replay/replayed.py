@@ -45,7 +45,7 @@ DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "keep_times": False,
     "keep_ranks": False,
 }
-# The ranks' times are kept if their number is at most this, or at most the number of tasks.
+# Times, one per rank and phase, are kept if they are at most this many, or no more than the tasks.
 FEW_TIMES = 1 << 16
 BASELINES = ("none", "unbalanced")
 

@@ -18,7 +18,7 @@ from pylb.place.registry import LOOKS_AT, Strategy, find
 from pylb.replay.optima import Optimum
 from pylb.replay.replayed import Replay, replay
 
-PERIODS = (1, 2, 3, 5, 10, 20, 50)  # periods of LB steps with which the result is compared
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # phases from one LB step to the next in runs that are compared
 
 
 def optimum(

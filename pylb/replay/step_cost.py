@@ -35,7 +35,7 @@ class LogGP(NamedTuple):
     o : float
         Seconds for which a processor is busy to send or to receive a message.
     g : float
-        Seconds between two messages of a rank.
+        Shortest time between two messages of a rank, in seconds.
     G : float
         Seconds per byte.
 
@@ -131,9 +131,9 @@ def simulate_step(
 ) -> SimulatedStep:
     """Simulate an LB step on all ranks of a snapshot, with the times of a LogGP network.
 
-    The strategy runs in this process.  Its measured run time is that of rank 0 for a central
-    strategy; for a distributed one, it is divided equally among the ranks, and the messages are
-    counted.  All other messages are those of `Balancer`:
+    The strategy runs in this process.  For a central strategy, its measured run time is the time of
+    rank 0.  For a distributed one, this time is divided equally among the ranks, and the strategy's
+    messages are counted.  All other messages are those of `Balancer`:
 
     - the statistics go up and down a tree;
     - for a central strategy, rank 0 gets 48 bytes per object and 40 bytes per edge by a tree, and

@@ -100,8 +100,8 @@ class Prices:
     def _first_cost(self) -> float:
         """Return the cost of an LB step in which all objects of the first phase migrate.
 
-        Without recorded loops, handling counts as free.  nan: there are no phases, or the
-        recorded run did not measure the handling.
+        Without recorded loops, packing objects counts as free.  nan: there are no phases, or the
+        recorded run did not measure the time to pack an object (`Loop.handling`).
         """
         t = self._trace
         handling = self._known("handling") if self._loops else 0.0

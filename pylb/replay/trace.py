@@ -131,7 +131,7 @@ class Trace(Phases):
         )
 
     def compared(self) -> Trace:
-        """Return a copy that stores which phases are equal, so that replays of it are faster."""
+        """Return a copy that stores what phases repeat of the previous one, for faster replays."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
@@ -241,7 +241,7 @@ class Trace(Phases):
     def tasks(self, phase: int | None = None) -> pd.DataFrame:
         """Return the tasks as a pandas DataFrame, one row each.
 
-        Columns: the phase's id, `rank`, `key`, `load` in seconds, recorded properties of the
+        Columns: the phase's id, `rank`, `key`, `load` (as `task_load`), recorded properties of the
         entity, `bytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
         Where possible, columns of numbers are views of the trace's arrays.
 

@@ -5,11 +5,11 @@ ranks so that the load is balanced; messages; metrics of each iteration; for eac
 (its reasons, its cost, and what it saved).
 
 If pylb owns the objects, the program uses `Balancer`.  A Balancer has a loop (`loops`: all ranks
-together; `lagged_loop`: each rank at its own pace) and a mode (`modes`: measure only, rebalance, or
-repeat a recorded run; `shadow`: decide, but move nothing).  If the program owns its data, it uses
-`Advisor`.  An Advisor has an `advisor_loop`; its mode "on" is in `advising_mode`, its other modes
-are those of a Balancer. `rows` and `tiles` divide arrays instead of objects.  This room (folder of
-the source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
+together; `lagged_loop`: each rank at its own pace) and a mode (in `modes`: measure only, rebalance,
+or repeat a recorded run; in `shadow`: compute what rebalancing would save).  If the program owns
+its data, it uses `Advisor`, which has an `advisor_loop`; its mode "on" is in `advising_mode`, its
+other modes are those of a Balancer.  `rows` and `tiles` divide arrays instead of objects.  This
+room (folder of the source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
 
 Words of this room: a *cell* is a piece of the data of a program that uses an Advisor; the *steps*
 of an Advisor correspond to the *iterations* of a Balancer; a loop with a *lag* does not wait for

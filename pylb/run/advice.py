@@ -21,8 +21,8 @@ from pylb.run.stopwatch import Stopwatch
 class Advice:
     """The result of `Advisor.advise` if an LB step is due; its truth value is True.
 
-    If the program gives no cells ("when only"), the advice has no new ranks: the program
-    redistributes its data in its own way.
+    If the program gives no cells (see "when only" in `Advisor`), the advice has no new ranks: the
+    program redistributes its data in its own way.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ log = logging.getLogger("pylb")
 
 
 def _own(snapshot: Snapshot) -> NoReturn:
-    """Raise an error; takes the place of a strategy if the program redistributes its own data."""
+    """Raise an error; this is the strategy of a program that redistributes its own data."""
     raise StrategyError("the program itself redistributes its data")
 
 
@@ -38,7 +38,7 @@ OWN = Strategy(sentences.OWN, "comprehensive", ("load",), _own.__doc__ or "", ""
 class Measured(NamedTuple):
     """What a rank has measured in a step."""
 
-    form: int  # code of the arguments that `advise` was given, the same on all ranks
+    form: int  # which arguments `advise` was given, as a code; the same on all ranks
     words: str  # names of these arguments
     cells: Cells
     changed: bool  # whether keys (without keys: the number of cells) differ from the previous step
@@ -74,13 +74,13 @@ class AdvisorState(RunState):
         )
 
     def _sums(self, model: LoadModel) -> F64:
-        """Add up `LoadModel.sums` over all ranks, to fit one model for all.  Collective."""
+        """Add up `LoadModel.sums` over all ranks, to fit one model for all ranks.  Collective."""
         every = self.agreement.transport.allgather(np.ascontiguousarray(model.sums))
         parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
 
     def check(self, places: bool) -> None:
-        """Raise DomainError if steps with and without cells are mixed, or an option needs cells."""
+        """Raise DomainError if only some steps have cells, or none do and an option needs them."""
         if self.places is not None and self.places != places:
             now, before = ("with cells", "without") if places else ("without cells", "with them")
             raise DomainError(

@@ -76,8 +76,8 @@ class LaggedSteps(OpenLoop):
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this or another rank, and raise it.
 
-        A rank with an error of its own waits for at most `ABORT_AFTER` seconds, because the other
-        ranks may be waiting for its messages.
+        A rank with an error of its own waits at most `ABORT_AFTER` seconds for the other ranks: if
+        they wait for messages of this rank, they never come.
         """
         if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
             assert error is not None
@@ -171,7 +171,7 @@ class AdvisorLoop:
                 self._steps.give_up(False)
 
     def _begin(self, mine: Measured | None, error: Exception | None) -> None:
-        """Begin the loop when its first step ends and its arguments are known.  Collective."""
+        """Begin the loop when its first step ends: then the arguments are known.  Collective."""
         state = self._state
         self.settle()
         loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
@@ -205,7 +205,7 @@ class AdvisorLoop:
     def end_step(self, mine: Measured | None, error: Exception | None, number: int) -> bool:
         """End a step; return whether an LB step is due.  Collective.
 
-        mine: None if there is an error; number: the number of the step, equal on all ranks.
+        mine: None if there is an error; number: number of this step, compared between ranks.
         """
         state = self._state
         if not self._open:

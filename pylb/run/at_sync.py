@@ -30,7 +30,7 @@ class AtSync(Enum):
     BALANCE
         All objects of all ranks have stopped at the same iteration: call `Balancer.balance`.
     END
-        For an object: it has finished its last iteration.  For a rank: all ranks have ended.
+        Of an object: it has finished its last iteration.  Of a rank: the loop ended on all ranks.
 
     Examples
     --------

@@ -21,7 +21,7 @@ class PlacedCells(NamedTuple):
 
     figures: F64  # metrics of the placement, from `_core.Decider.place`
     speed: F64  # (p,), speeds of the ranks
-    migrations: int  # of all ranks
+    migrations: int  # number of cells that move, over all ranks
     nbytes: int  # bytes of these migrations
     rank: I32  # (n,), new rank of each cell of this rank, in this rank's order
     keys: I64  # (m,), keys of the cells that come, sorted by their old rank
@@ -34,7 +34,7 @@ class CellStep(CentralStep[PlacedCells]):
 
     cells: LocalCells
     loads: F64  # (n,), expected seconds of this rank's cells
-    measured: bool = True  # False: estimated from features, which show no speeds of ranks
+    measured: bool = True  # False: `loads` come from features, which show no speeds
 
     def place(self) -> PlacedCells:
         """Place all cells by the chosen strategy.  Collective."""

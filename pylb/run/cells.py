@@ -68,7 +68,7 @@ def _coords(coords: Any, n: int) -> F64:
 
 
 def edges_of(edges: Any) -> I64:
-    """Check edges; return them, (m, 5), with the columns of `Mail.edges` (multicast: 0)."""
+    """Check edges; return them, (m, 5), with the columns of `Mail.edges`; no multicasts."""
     if edges is None:
         return NO_EDGES
     if not isinstance(edges, tuple | list) or len(edges) not in (3, 4):
@@ -94,7 +94,7 @@ class CellMessages(NamedTuple):
     """What a rank's cells send in a step."""
 
     edges: I64 = NO_EDGES  # (m, 5), see `edges_of`
-    messages: int = 0  # to cells of other ranks
+    messages: int = 0  # number of messages to cells of other ranks
     nbytes: int = 0  # bytes of these messages
 
 
@@ -110,7 +110,7 @@ class LocalCells:
         self.rank = rank
         self.n_objects = 0  # number of cells of all ranks in the most recent step
         self.sizes = SizeEstimator()  # measures nothing: the time to pack a cell is not known
-        self.now = Cells(np.zeros(0), 0.0)  # in the most recent step
+        self.now = Cells(np.zeros(0), 0.0)  # the cells in the most recent step
         self.whole = True  # whether all work of the rank is one cell
         self.sent = CellMessages()  # what the cells sent when `edges` were last examined
         self.keys: I64 = np.zeros(0, np.int64)  # keys of the cells in `now`

@@ -17,14 +17,14 @@ GHOST = np.zeros(1024)  # 8 KiB: message to each neighbour in each iteration
 
 
 class Cell:
-    """A piece of a ring through which a hot spot travels; its data migrate with it."""
+    """An object: a piece of a ring, with its data.  A hot spot travels through the ring."""
 
     def __init__(self, place: float) -> None:
         self.place = place
         self.data = np.zeros(8192)
 
     def seconds(self, iteration: int, iterations: int) -> float:
-        """Return the seconds of this cell in one iteration; iterations: their number in the run."""
+        """Return the seconds of this cell in an iteration; iterations: how many the run has."""
         apart = abs((self.place - 1.5 * iteration / iterations + 0.5) % 1.0 - 0.5)
         return float(1e-3 * (1.0 + 8.0 * np.exp(-0.5 * (apart / 0.06) ** 2)))
 

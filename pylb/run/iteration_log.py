@@ -97,7 +97,7 @@ class IterationLog:
         return np.arange(0, self._n, self.span)
 
     def _enter(self) -> None:
-        """Make a block of the rows that are in none; from `MOST` rows on, join rows in pairs."""
+        """Move `_rows` into a new block; if there are `MOST` rows in blocks, join them in pairs."""
         self._blocks.append(self._folded(self._array(self._rows), self.span))
         self._entered += len(self._blocks[-1])
         self._rows = []

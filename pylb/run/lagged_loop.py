@@ -21,9 +21,7 @@ log = logging.getLogger("pylb")
 
 
 class LaggedLoop(IterationLoop):
-    """A loop with a lag: `iterate` if all objects of a rank advance together, `begin` if each
-    advances at its own pace.
-    """
+    """A loop with a lag, in which each rank (`iterate`) or object (`begin`) has its own pace."""
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
@@ -79,7 +77,7 @@ class LaggedLoop(IterationLoop):
         if protocol is not None and protocol.left:
             self.settle()
 
-    # ---- ranks as a whole --------------------------------------------------------------------
+    # ---- all objects of a rank together ------------------------------------------------------
 
     def iterate(self, n: int) -> Iterator[int]:
         protocol = self._open(n, each=False)
@@ -121,7 +119,7 @@ class LaggedLoop(IterationLoop):
     def exchange(self) -> None:
         raise no_messages("exchange", self._state.options.lag)
 
-    # ---- both --------------------------------------------------------------------------------
+    # ---- for both kinds of loop --------------------------------------------------------------
 
     @property
     def running(self) -> bool:

@@ -14,8 +14,8 @@ from pylb.model.snapshot import F64, I32, I64
 class Database(NamedTuple):
     """The n objects and m edges of all ranks, sorted by key; the same for any number of ranks."""
 
-    # (n,): index of each object in the parts of all ranks, one after the other; a slice if the
-    # parts are already sorted by key.
+    # (n,): index of each object in the joined parts of all ranks (rank 0 first); a slice if the
+    # joined parts are already sorted by key.
     order: I64 | slice
     key: I64
     bytes: I64
@@ -47,7 +47,7 @@ def joined(columns: list[Any], edges: list[Any], passes: list[int]) -> Database:
     """Join the parts of all ranks; like `database`, but with columns instead of `facts`.
 
     The columns are keys, bytes, memory, migratable and home.  Each has the parts of all ranks, one
-    after the other.  None: no rank gives this property.
+    after the other, or is None if no rank gives this property.
     """
     keys = columns[0]
     order: I64 | slice = slice(None)  # select everything, without a copy
@@ -82,7 +82,7 @@ def _edges(key: I64, edges: list[Any], passes: list[int]) -> Rows:
         by = np.lexsort((np.where(number > 0, 0, dst), src, number > 0))
     else:
         by = np.argsort(src * np.int64(len(key)) + dst, kind="stable")
-    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # without objects that were removed
+    by = by[(src[by] >= 0) & (dst[by] >= 0)]  # leave out edges of removed objects
     which = _renumbered(src[by], number[by])
     return Rows(src[by], dst[by], amounts[by, 0], amounts[by, 1], which)
 

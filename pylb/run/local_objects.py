@@ -35,7 +35,7 @@ class LocalObjects:
         self.sizes = SizeEstimator()
         self.new = NewObjects(self.rank)  # objects that were added here and are not in the store
         self._gone: set[int] = set()  # keys of removed objects that are still in the store
-        self._lost = NO_KEYS  # keys removed from the store, which the other ranks do not know yet
+        self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
         self._births = 0  # number of calls of `learn`, the same on all ranks
         # Whether a loop is under way; whether objects were added or removed within the loop.  A

@@ -53,7 +53,7 @@ class IterationLoop:
     def settle(self) -> None:
         """Complete, on all ranks, a loop that this rank has left early.  Collective."""
 
-    # ---- for both kinds ---------------------------------------------------------------------
+    # ---- for both kinds of loop -------------------------------------------------------------
 
     def _start(self, n: int) -> None:
         """Agree on the arguments, register new objects, and deliver messages that wait."""
@@ -73,8 +73,8 @@ class IterationLoop:
         if clock != objects.store.clock:
             objects.store.use(clock)
         self._mode.start(n)
-        # Deliver only now: if an LB step was due, `start` has done it with the messages of the
-        # previous loop.  The messages since then belong to the new loop.
+        # Deliver only now: an LB step that `start` has made must use the communication of the
+        # previous loop, but the messages that wait now belong to the new loop.
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         state.records.write(lambda: self._mode.history)

@@ -61,7 +61,7 @@ class MeasuringMode:
     # ---- at the start of a loop ----------------------------------------------------------------
 
     def start(self, n: int | None) -> None:
-        """Begin a loop of n iterations (None: unknown); all ranks know the objects.  Collective."""
+        """Begin n iterations (None: unknown), after all objects were registered.  Collective."""
         state, core = self._state, self._state.decider.core
         state.options.facts.start(state.done)
         if state.done == 0 and self.balances and state.decider.settings.selects:
@@ -131,7 +131,7 @@ class MeasuringMode:
         """
 
     def judge(self) -> None:
-        """Write the saving of the most recent LB step so far to its receipt.  Collective."""
+        """Write into the receipt of the last LB step what it has saved so far.  Collective."""
 
     def catch_up(self, is_over: bool) -> None:
         """In shadow mode: make the pending decisions; is_over: the loop has ended.  Collective."""

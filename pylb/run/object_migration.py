@@ -1,7 +1,7 @@
 """Move objects to other ranks: pack, announce, allocate, send, restore.
 
 All ranks agree that packing, allocating and restoring have succeeded.  Until the last agreement,
-the objects stay where they are.  So all ranks raise an earlier error, and no object is lost.
+the objects stay where they are.  So a failure is an error on all ranks, and no object is lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def migrate(
 
 
 def _exchange(agreement: Agreement, iteration: int, sends: Sends, error: Exception | None) -> Sends:
-    """Announce the sizes of the data to send, allocate memory, and receive the data."""
+    """Announce the sizes of the data, allocate memory, send and receive the data."""
     sizes: Sends = [
         (rank, [np.array([memoryview(part).nbytes for part in parts], np.int64)])
         for rank, parts in sends
@@ -84,7 +84,7 @@ def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Send
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
-    """Return buffers: the numbers of the next two kinds, then properties, values, messages."""
+    """Return buffers: [n, m], then n of properties, m of values, and the others of messages."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(

@@ -148,8 +148,8 @@ class ProgramObjects:
 
         A rank knows its own objects, those to which it has sent messages, and those for which it
         has called `ranks_of`.  Migrations update this knowledge.  In an LB step, a rank may forget
-        an object for which it has not called `ranks_of` if it has sent the object no message since
-        the previous LB step.
+        objects to which it has sent no message since the previous LB step, except those for which
+        it has called `ranks_of`.
 
         Raises
         ------

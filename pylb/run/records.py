@@ -61,7 +61,7 @@ Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iteratio
 
 
 class LoadHistory:
-    """The loads of this rank's objects, for all iterations that rank 0 does not have yet."""
+    """The loads of this rank's objects, kept until `gather` sends and deletes them."""
 
     def __init__(self, agreement: Agreement, objects: RecordedObjects) -> None:
         self._agreement, self._objects = agreement, objects
@@ -302,7 +302,7 @@ class Records:
         self.seconds = 0.0  # time in the loops on this rank
         self.core_waits = CoreWaits()
         self._facts = options.facts
-        self.answers: list[Answers] = []  # on rank 0
+        self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
         self.restored = False  # whether the run goes on from a checkpoint
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
@@ -358,7 +358,7 @@ class Records:
             history.cut()
 
     def stop(self) -> None:
-        """Stop keeping loads, because the ranks may be in different iterations from now on."""
+        """Stop keeping loads, because the ranks may now differ in their iterations or objects."""
         self.cut()
         for history in self.keepers:
             history.full = True

@@ -272,7 +272,7 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
 def _seen_again(
     decider: Decider, rows: F64, loops: F64, steps: list[Receipt], n_ranks: int, n_objects: int
 ) -> bool:
-    """Let a decider observe all iterations and LB steps so far; return whether one is due now."""
+    """Let a decider observe all past iterations and LB steps; return whether to rebalance now."""
     core, ask, last = decider.core, NOTHING, None
     done = {r.iteration: r for r in steps}
     begun = {int(first): (n, cost) for first, n, cost in loops}

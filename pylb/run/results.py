@@ -48,7 +48,7 @@ class RunResults:
 
     @property
     def iterations(self) -> Iterations:
-        """Time, max, mean and max/mean of every iteration so far, the same on every rank.
+        """Metrics of every iteration so far, e.g. time and max/mean; the same on every rank.
 
         The time of an `Advisor`'s step is measured if `timed` was used; otherwise it is the largest
         load.
@@ -78,8 +78,7 @@ class RunResults:
 
     @property
     def history(self) -> History:
-        """A receipt for each decision, the same on every rank: LB steps, and LB steps that the
-        trigger considered but did not ask for.
+        """A receipt for each decision for or against an LB step, the same on every rank.
 
         The receipt of an `Advisor`'s LB step appears after the next step, when its cost is known.
         """

@@ -44,7 +44,7 @@ class ShadowMode(MeasuringMode):
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
-        self._loads = LoadHistory(state.agreement, state.objects)  # loads that rank 0 lacks
+        self._loads = LoadHistory(state.agreement, state.objects)  # loads not sent to rank 0 yet
         state.records.keepers.append(self._loads)
         # The results for the user, the same on all ranks: metrics and receipts of the replay.
         self._figures, self._history = IterationLog(), History()
@@ -55,7 +55,7 @@ class ShadowMode(MeasuringMode):
         self._entities = NO_ENTITIES  # all objects so far, by index in the replay
         self._followed = 0  # number of iterations replayed
         self._measured = 0.0  # seconds: measured largest load of each replayed iteration, summed
-        self._remaining: Any = None  # a trace: objects after the last iteration, if changed
+        self._remaining: Any = None  # trace of the objects after the last iteration, if changed
         self._in_loop = False
         self._lost = False  # whether some iterations were not kept; then no later one is replayed
 

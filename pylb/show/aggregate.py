@@ -17,7 +17,7 @@ def step(n: int, most: int) -> int:
 
 
 def largest(data: F64, rows: int, columns: int) -> F64:
-    """Return the maximum of each block of `rows` x `columns` values; blocks at the end are smaller.
+    """Return the maximum of each block of `rows` x `columns` values; the last may be smaller.
 
     With the maximum instead of the mean, a single slow rank remains visible.
     """

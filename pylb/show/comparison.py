@@ -16,7 +16,7 @@ class Spent(NamedTuple):
     ----------
     computing : float
         Mean load of the ranks, summed over all iterations.  On ranks of equal speed, no placement
-        takes less time.
+        makes the run shorter than this.
     imbalance : float
         Load of the slowest rank minus the mean load, summed over all iterations.
     messages : float

@@ -57,7 +57,7 @@ class Course:
     facts: dict[str, Any] = field(default_factory=dict)  # further properties to show, by name
     heaviest: list[Heavy] = field(default_factory=list)
     strategy: str = ""
-    recorded: F64 | None = None  # a replay: (m,) seconds of the slowest rank in the recorded run
+    recorded: F64 | None = None  # (m,) seconds of the slowest rank as recorded; only in a replay
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
@@ -69,12 +69,12 @@ class Course:
 
     @functools.cached_property
     def max(self) -> F64:
-        """Seconds of the slowest rank, (m,)."""
+        """Seconds of the slowest rank in each iteration, (m,)."""
         return np.asarray(self.times.max(axis=1))
 
     @functools.cached_property
     def mean(self) -> F64:
-        """Mean seconds of the ranks, (m,)."""
+        """Mean seconds of the ranks in each iteration, (m,)."""
         return np.asarray(self.times.mean(axis=1))
 
     @functools.cached_property
@@ -115,7 +115,7 @@ class Course:
 
     @property
     def saved(self) -> F64:
-        """See the function `saved`."""
+        """Seconds saved so far, by iteration, (m,): see the function `saved`."""
         return saved(self.balancings, self.n_iterations)
 
 
@@ -189,7 +189,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # arguments of the run to show
+SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # arguments that a page shows
 
 
 # ---- a run record ---------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def moves_after(run: Replay, iteration: int) -> Migrations | None:
 
 
 def _migrations_of(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
-    """Return the migrations of entities from the ranks `before` to the ranks in `tasks`."""
+    """Return the migrations of entities (objects) from their ranks `before` to those in `tasks`."""
     t = run.trace
     source, target = before[t.task_entity[tasks]], run.rank[tasks]
     moved = (source >= 0) & (source != target)

@@ -17,7 +17,7 @@ from pylb.show import aggregate, layout
 MOST_OBJECTS = 100_000  # if there are more objects, only every second (third, ...) is shown
 MOST_CELLS = 200_000  # limit of the number of objects times the number of stored iterations
 MOST_EDGES = 4000  # largest number of lines between objects
-SAMPLED = 4  # number of iterations that give the edges and the highest load
+SAMPLED = 4  # number of iterations from which the edges and the highest load are taken
 
 
 class Present(NamedTuple):

@@ -3,7 +3,7 @@
 The server is only for this host.  Its address contains a secret, so that other users of the host
 cannot read the run.  The file is read only while a browser asks for it, and less often if reading
 takes long.  If possible, the server runs with the policy SCHED_IDLE: it uses free time of the
-cores, and takes almost no time from the ranks (its weight is 3, that of a rank 1024).
+cores, and takes almost no time from the ranks (its weight in the scheduler is 3, a rank's 1024).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Explorer(anywidget.AnyWidget):
     ----------
     trace : Trace
     replay, recorded : Replay
-        The run with the chosen settings, and with the recorded placement under the same settings.
+        The run with the chosen settings; the same, but with the recorded placement.
     """
 
     _esm = page.static(*page.SHARED, "explorer.js")
@@ -53,7 +53,7 @@ class Explorer(anywidget.AnyWidget):
     ) -> None:
         self.trace = trace.compared()
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # of the last request: n_ranks, trace
+        self._on_ranks = (trace.n_ranks, self.trace)  # n_ranks and trace of the last request
         self._recorded: OrderedDict[ExplorerSettings, Replay] = OrderedDict()
         super().__init__(
             choices={

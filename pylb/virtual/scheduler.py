@@ -1,9 +1,9 @@
 """Ranks as greenlets, of which one runs at a time, each with its own virtual time.
 
 A rank runs until it has to wait for another one.  The next one to run is the rank that has been
-ready for the longest time; in a tie, the lowest rank.  So the order is the same in every run.  The
-virtual time of a rank passes while it runs, divided by its speed.  After a wait, the virtual time
-of the rank is at least the time of the event for which the rank waited.
+ready for the longest time; in a tie, the lowest rank.  So the order is the same in every run.
+While a rank runs, its virtual time grows by the time of the clock, divided by the rank's speed.
+After a wait, it is at least the time of the event for which the rank waited.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Scheduler:
         rank.now = _core.clock_leave()
         rank.ended = True
 
-    # ---- the turn ----------------------------------------------------------------------------
+    # ---- waiting and events ------------------------------------------------------------------
 
     def wait(self, ticket: Ticket, doing: Doing) -> None:
         """Let other ranks run until the ticket's event has happened."""

@@ -206,10 +206,10 @@ def procedures(
 
     As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
     message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
-    in the procedure since its previous message.
+    in the procedure since it last sent or received a message.
 
-    With `source` or `target`, only messages from `source` to `target` move work, each the work
-    since the previous one.  Time that the source would have waited in any case is then no gain.
+    With `source` or `target`, only messages from `source` to `target` move work: the work since the
+    previous such message.  Time that the source would have waited in any case is then no gain.
     (The paper leaves this to future work.)
 
     Parameters

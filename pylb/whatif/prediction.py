@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "polling": 0.0,
     "response": 0.0,
 }
-"""Values of `Target` for which neither the call nor the recording has one.  The costs of a message
+"""Values of `Target`, used if neither the call nor the recording has them.  The costs of a message
 are those within a machine; the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
 
 MOST_PROCESSORS = 1 << 20
@@ -264,7 +264,7 @@ def target(
     ----------
     recording : Recording
     placement : (p,) array of int, optional
-        Processor of each rank.  Default: each rank has its own.
+        Processor of each rank.  Default: each rank has its own processor.
     speed : float or (q,) array, optional
         Speed of each processor; 1: as fast as the recorded one.  The length of the array is the
         number of processors.  Default: all 1, with as many processors as `share` or `node` has

@@ -209,7 +209,7 @@ def test_bad_input():
         with pytest.raises(ValueError, match=text):
             pylb.critical_path(Recording.of([[wrong]]))
     meet = {"kind": "COLL", "what": Collective.BARRIER, "tag": 1}
-    with pytest.raises(ValueError, match="is 1, a number of rank 1: expected that of rank 0"):
+    with pytest.raises(ValueError, match="which is rank 1 of MPI_COMM_WORLD: expected rank 0"):
         pylb.critical_path(Recording.of([[meet], [meet]]))
     bad = Recording.of([[{"kind": "ENTER", "tag": 3}, {"kind": "END"}]])
     said = "operation 0 of rank 0 enters procedure 3: expected one of the 0 procedures"

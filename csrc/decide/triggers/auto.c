@@ -84,13 +84,13 @@ typedef struct state {
     double steady;       /* the smallest `level` since the last LB step */
     double hoped[HORIZONS], gained[HORIZONS]; /* possible, actual gain of imagined LB steps, s */
     double young[2]; /* weighted sums of u in the first and second iteration after LB steps */
-    double ages[2];  /* sums of these weights; an LB step weighs half as much as the next one */
+    double ages[2];  /* sums of the weights in `young`; an LB step weighs half of the next one */
     double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */
-    int64_t lb_steps, seen;  /* numbers since the start */
+    int64_t lb_steps, seen;  /* numbers of LB steps and iterations since the start */
     int at_once;             /* LB steps in a row, each after a cycle of one iteration */
 } state_t;
 
-/* unsigned, so that it is one instruction */
+/* The remainder of an unsigned number is one instruction. */
 static inline uint64_t place(int64_t n)
 {
     return (uint64_t)n % RING;
@@ -313,8 +313,8 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
  *     second iterations.
  * After k cycles of one iteration in a row, the difference is divided by 2^k, because there was no
  * new second iteration.  If no cycle ever had a second iteration, the estimate is DRIFT times the
- * part of u that the last LB step did not predict; this may lead to one LB step only.  -INFINITY:
- * nothing is known, or from the third iteration of a cycle on, when other criteria decide. */
+ * part of u that the last LB step did not predict; this may lead to one LB step only.  Return
+ * -INFINITY if nothing is known, or if the cycle has n > 2 iterations: other criteria decide. */
 static double saved_at_once(const plb_trigger_t *self, int64_t n)
 {
     const state_t *s = self->state;
@@ -329,7 +329,7 @@ static double saved_at_once(const plb_trigger_t *self, int64_t n)
     return ldexp(next - s->young[0] / s->ages[0], -s->at_once);
 }
 
-/* Whether the program is still starting up: auto does not rebalance (PLB_REASON_FEW). */
+/* Whether the program is still starting up; then auto does not rebalance (PLB_REASON_FEW). */
 static bool starts_up(const state_t *s)
 {
     return s->lb_steps == 0 &&

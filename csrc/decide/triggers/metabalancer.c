@@ -37,9 +37,9 @@ static const double PAID = 0.5;
 typedef struct metabalancer {
     plb_period_t period;
     double promised;            /* predicted max/mean of the last LB step */
-    double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after it */
+    double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after the last LB step */
     double sum_max, sum_mean;   /* seconds: sums since the last LB step */
-    int64_t n;                  /* observations since it */
+    int64_t n;                  /* observations since the last LB step */
     int64_t beyond; /* iterations in a row, up to the last one, in which dynamic() gave a reason */
     bool tried;     /* there was an LB step */
 } metabalancer_t;

@@ -13,7 +13,7 @@ typedef struct plb_dgraph {
     int32_t n, first;
     const int32_t *start; /* [n + 1] where each vertex's edges begin */
     const int32_t *to;    /* [start[n]] numbers of the neighbours among all vertices */
-    const int32_t *owner; /* [start[n]] their ranks */
+    const int32_t *owner; /* [start[n]] ranks of these neighbours */
 } plb_dgraph_t;
 
 /** Colour the vertices by Zoltan_Color: color[n], from 0 on, differs from the colours of all

@@ -26,7 +26,7 @@ typedef struct own_options {
     const char **option;
 } own_options_t;
 
-/* Those parameters, then the caller's. */
+/* List the parameters that follow from the question, then the caller's. */
 static int options(own_options_t *self, const plb_question_t *in, plb_err_t *err)
 {
     const bool nets = in->net_start != NULL, edges = in->start != NULL;

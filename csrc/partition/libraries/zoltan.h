@@ -50,7 +50,7 @@ typedef struct plb_zoltan {
 /** A Zoltan structure, with the cuts of its most recent call. */
 typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
-/** PLB_ERR_STATE: MPI is not initialised, or finalised already. */
+/** Check that MPI can be used.  PLB_ERR_STATE: it is not initialised, or finalised already. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
 /** Partition: part[n] is the new part of each object.  *code: Zoltan's return value.  If Zoltan
@@ -60,15 +60,15 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
                    plb_err_t *err);
 
 /** Call plb_zoltan_run, and capture what Zoltan writes to `stderr` in *said, which the caller
- * frees with plb_free.  Alone in comm, a large call runs in another thread (base/aside.h). */
+ * frees with plb_free.  On a single rank, a large call runs in another thread (base/aside.h). */
 int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                     char **said, plb_err_t *err);
 
 /* number of running calls of Zoltan and PT-Scotch whose callers were interrupted */
 extern atomic_int plb_zoltan_left;
 
-/** Which of comm's structures are unused on this rank: bit i is set for structure i.  A call can
- * only take a structure that is unused on all ranks.  Local. */
+/** Which Zoltan structures kept for comm are unused on this rank: bit i is set for structure i.  A
+ * call can only take a structure that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
 void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give a structure back.  Local. */
 

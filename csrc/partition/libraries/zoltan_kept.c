@@ -23,7 +23,7 @@ static void destroy(plb_zoltan_kept_t *self)
     PLB_FREE(self->params, self);
 }
 
-/* MPI calls this when the communicator is freed; a call that uses a structure destroys it. */
+/* MPI calls this when the communicator is freed; plb_zoltan_leave destroys busy structures. */
 static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
 {
     (void)comm, (void)key, (void)extra;
@@ -87,8 +87,8 @@ static bool has_params(const plb_zoltan_kept_t *self, const char *params)
     return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
 }
 
-/* The index of a structure in `spare`: one with the same parameters; else one without a structure;
- * else one with other parameters; of several, the first.  -1: there is none. */
+/* Return an index whose bit in `spare` is set: one whose structure has these parameters; else one
+ * without a structure; else any.  Of several, the first.  -1: `spare` is 0. */
 static int choose(const places_t *self, int64_t spare, const char *params)
 {
     int best = -1, worth = 0;

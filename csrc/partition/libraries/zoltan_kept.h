@@ -15,6 +15,6 @@ typedef struct plb_zoltan_kept {
 
 /** Take a structure with these parameters, or a new one, whose `params` are NULL.  The caller must
  * give it back by plb_zoltan_leave.  spare: bit i is set if structure i is unused on every rank
- * (plb_zoltan_spare); ignored on a single rank.  Collective; not two calls at the same time. */
+ * (plb_zoltan_spare); ignored on a single rank.  Collective; one call at a time. */
 int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
                     plb_err_t *err);

@@ -19,7 +19,7 @@ typedef struct plb_patience {
     pthread_cond_t end;
 } plb_patience_t;
 
-/** Around the exchange with the other ranks.  why: the error of this rank; NULL: it has not
- * failed, and no wait is limited. */
+/** Call these before and after the exchange with the other ranks.  why: the error of this rank;
+ * NULL: it has not failed, and no wait is limited. */
 void plb_patience_begin(plb_patience_t *self, MPI_Comm comm, FILE *file, const char *why);
 void plb_patience_end(plb_patience_t *self);

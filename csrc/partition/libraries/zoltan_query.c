@@ -181,7 +181,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 {
     IDS, (void)gid;
     const plb_zoltan_t *in = data;
-    /* copy consecutive ids together; usually all are */
+    /* copy consecutive ids together; usually all are consecutive */
     for (int i = 0, run; i < n; i += run) {
         for (run = 1; i + run < n && lid[i + run] == lid[i] + (ZOLTAN_ID_TYPE)run; run++) {
         }

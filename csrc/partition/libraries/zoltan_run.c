@@ -156,8 +156,8 @@ out:
     return ret;
 }
 
-/* This resets PT-Scotch's random stream, which continues from call to call.  It is absent if
- * Zoltan is built without Scotch. */
+/* Resets PT-Scotch's random stream, which otherwise continues from call to call.  This function is
+ * absent if Zoltan is built without Scotch. */
 extern void SCOTCH_randomReset(void) __attribute__((weak));
 
 /* ---- the call ------------------------------------------------------------------------------- */
@@ -285,7 +285,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
     if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
-        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with several threads, its result varies */
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* more threads: PT-Scotch's result varies */
         SCOTCH_randomReset();
     }
     *code =
@@ -342,7 +342,7 @@ static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
     return PLB_OK;
 }
 
-/* This restarts Zoltan's random stream. */
+/* Set the seed, which restarts Zoltan's random stream. */
 static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -246,8 +246,8 @@ static int make_room(const plb_settle_t *in, plb_settled_t *out, int n_ranks, li
     return PLB_OK;
 }
 
-/* Exchange the rows of the moving objects as 32-bit numbers, or their ids.  Their parts are not
- * sent: both ranks know how many objects go to each part. */
+/* Send the ids of the moving objects; without `ids`, their 32-bit indices on the sender.  Their
+ * parts are not sent: both ranks know how many objects go to each part. */
 static int receive(const plb_settle_t *in, plb_settled_t *out, int n_ranks, lists_t *l,
                    plb_err_t *err)
 {
@@ -314,7 +314,7 @@ out:
     return ret;
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 int plb_settle(const plb_settle_t *in, plb_settled_t *out, plb_err_t *err)
 {

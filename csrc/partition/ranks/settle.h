@@ -1,6 +1,6 @@
 /* Completes a distributed partition by two or three exchanges.  In: the new part of each object.
- * Out: sums for each part, new numbers of the parts ("names"), and lists of the objects that leave
- * or reach this rank.  Before each exchange the ranks agree that none has failed. */
+ * Out: sums for each part, new numbers of the parts ("names"), and lists of objects that leave or
+ * get a part of this rank.  Before each exchange the ranks agree that none has failed. */
 #pragma once
 
 #include "comm/comm.h"
@@ -22,8 +22,8 @@ typedef struct plb_settled {
     int32_t *part;     /* [parts.n] new parts, by the new names */
     int32_t *name;     /* [n_parts] new names; NULL: none has changed */
     double *sums;      /* [1 + n_weights][n_parts] as plb_part_sums, over all ranks */
-    plb_moves_t out;   /* the objects that leave */
-    int64_t n_in;      /* objects that arrive */
+    plb_moves_t out;   /* this rank's objects that change their part */
+    int64_t n_in;      /* number of objects that come to this rank's parts */
     int64_t *id;       /* [n_in] their ids */
     int32_t *rank;     /* [n_in] the ranks from which they come, ascending */
     int32_t *new_part; /* [n_in] their new parts, ascending among objects from a rank */

@@ -117,7 +117,7 @@ typedef struct plb_agent_type {
      * round, and write no notes in this round. */
     int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
                  bool *settled, plb_err_t *err);
-    /** Return the number of entries that the strategy has in memory, not counting the objects. */
+    /** Return how many items (e.g. known ranks) the strategy stores besides the rank's objects. */
     int64_t (*known)(const plb_agent_t *self);
     void (*stop)(plb_agent_t *self);
 } plb_agent_type_t;
@@ -156,8 +156,7 @@ int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
 
 #define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
 
-/** Give the object of entry k to rank `to`, by a note of kind `kind`.  The last entry moves to
- * index k. */
+/** Give entry k to rank `to`, by a note of kind `kind`.  The last entry moves to index k. */
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
 
 /** Take the object of a note that has arrived: add it to the entries. */
@@ -167,7 +166,7 @@ int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
  * in the same round, when no object is under way. */
 void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other);
 
-/** Set out to the objects that were on this rank before the LB step.  Free out->entry. */
+/** Set *out to the objects that were on this rank before the LB step.  Free out->entry. */
 int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err);
 
 /** Whether this rank exceeds its memory limit and has an object with memory that may migrate. */

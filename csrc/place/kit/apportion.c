@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* Remainders that differ by less than this count as equal, because the shares are rounded. */
+/* Remainders are rounded to multiples of this, so that rounding errors do not decide ties. */
 static const double GRAIN = 1.0 / (1 << 20);
 
 int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)

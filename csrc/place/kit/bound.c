@@ -27,7 +27,7 @@ double plb_bound(const plb_ranks_t *ranks, double grain)
     return fmax(average_of(ranks, grain), fmax(floor_most, heaviest));
 }
 
-/* ---- by counting ---------------------------------------------------------------------------- */
+/* ---- bound by counting pieces of objects ---------------------------------------------------- */
 
 typedef struct pieces {
     double *count;    /* [n] number of pieces of each object */

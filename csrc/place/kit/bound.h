@@ -9,13 +9,12 @@
  * average load is then rounded up to a multiple of `grain`. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
-/** Compute a bound by the pigeonhole principle; 0 unless all ranks are alike
- * (plb_problem_all_alike).  Of the k p + 1 heaviest objects, one of the p ranks has at least k +
- * 1, and so at least the load of the k + 1 lightest of them.  The result is the largest such bound
- * over all k up to p. */
+/** Compute a bound by the pigeonhole principle; 0 if plb_problem_all_alike is false.  Of the k p +
+ * 1 heaviest objects, one of the p ranks has k + 1 or more, and so at least the load of the k + 1
+ * lightest of these objects.  The result is the largest such bound over all k up to p. */
 int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 
-/** Compute a bound by counting pieces; 0 if the ranks are not equal, or if there is no such bound.
+/** Compute a bound by counting pieces; 0 if there is none, or if plb_problem_all_alike is false.
  * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
  * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
  * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m

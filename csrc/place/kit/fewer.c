@@ -113,7 +113,7 @@ static int by_load(const plb_problem_t *problem, double limit, int64_t most, int
     return plb_refine_to(problem, limit, most, rank, NULL, err);
 }
 
-/* As in CommAwareRefineLB, whose exchanges of two objects often suffice. */
+/* Refine as in CommAwareRefineLB: its exchanges of two objects often suffice to meet `limit`. */
 static int by_exchanges(const plb_problem_t *problem, double limit, int64_t most, int32_t *rank,
                         plb_err_t *err)
 {

@@ -5,9 +5,9 @@
 #include "place/kit/problem.h"
 
 /** If RefineLB (refine.h) gets from the present placement to nearly *max seconds with less than
- * half of the migrations of rank[n_objects], replace rank[] and *max by this result.  If not, and
- * if most objects migrate, try the same with CommAwareRefineLB.  *max: seconds of the slowest rank
- * under rank[]. */
+ * half of the migrations of rank[n_objects], replace rank[] and *max by this result.  If not, try
+ * the same with CommAwareRefineLB if most objects migrate and plb_has_needless is true.  *max:
+ * seconds of the slowest rank under rank[]. */
 int plb_fewer(const plb_problem_t *problem, int32_t *rank, double *max, plb_err_t *err);
 
 /** Replace rank[n_objects] by other[n_objects] if the slowest rank then takes at most `longest`

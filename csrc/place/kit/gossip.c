@@ -21,8 +21,8 @@
  *   if the first limit was missed, a second search begins from the placement before the LB step,
  *   with a limit that was reached.
  *
- * The limit is max(overload x average, lower bound for any placement).  The paper calls it
- * target_max_load. */
+ * The first limit is max(overload x average, lower bound for any placement).  The paper calls the
+ * limit target_max_load. */
 #include "place/kit/gossip.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@
 
 enum {
     PATIENCE = 6,   /* a limit is given up after this many iterations in a row without progress */
-    ASK_ROUNDS = 3, /* rounds of an iteration in which ranks ask: tell, ask, reply */
+    ASK_ROUNDS = 3, /* number of rounds before the offers if ranks ask: tell, ask, reply */
 };
 
 /* Ranks ask if at most this fraction of all ranks is overloaded. */
@@ -175,7 +175,7 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
     return ret;
 }
 
-/* Offer the largest objects that fit into the excess, then the smallest that removes the rest. */
+/* Offer the largest objects that fit the excess, then the smallest that removes what remains. */
 static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
                          plb_err_t *err)
 {
@@ -392,7 +392,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
         return true;
     }
     const double next = 0.5 * (self->failed + longest);
-    /* if times are below 1e-290 s, rounding can leave no limit between these two */
+    /* if times are below 1e-290 s, rounding can leave no limit between `failed` and `longest` */
     const bool stuck = next <= self->failed || (reached && next >= self->limit);
     if (self->failed == 0.0 || longest - self->failed <= CLOSE * self->failed || stuck) {
         return false;
@@ -501,7 +501,7 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                 return ret;
             }
         }
-        if (over || self->limit != limit) { /* the room that ranks told depends on the limit */
+        if (over || self->limit != limit) { /* a new limit changes what ranks can take */
             self->iteration++;
             self->step = 1;
             return begin(self, in, n_in, err);

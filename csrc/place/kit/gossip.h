@@ -59,7 +59,8 @@ typedef struct plb_gossip {
     bool again;         /* whether the strategy has begun again: a second search is under way */
     plb_holding_t best; /* if `again`: this rank's objects in the placement of the first search */
     double n_away;      /* if `again`: number of objects of all ranks that migrate in `best` */
-    int step, iteration, stalled; /* step: round within the iteration: gossip, offers, answers */
+    int step, iteration, stalled; /* step: round of the iteration (gossip, offers or answers);
+                                     stalled: iterations in a row without progress */
     int64_t taken;                /* number of objects that this rank took in this iteration */
     plb_receiver_t *known;        /* [n_known] ranks that can take load */
     int32_t n_known, most_known;

@@ -107,7 +107,7 @@ static int set_edge_weights(plb_parts_t *self, const double *bytes, plb_err_t *e
     return PLB_OK;
 }
 
-/* Take the snapshot's edges if they are sorted, else a sorted copy; false: not possible. */
+/* Take the snapshot's edges if they are sorted, else a sorted copy; false: neither is possible. */
 static bool order_edges(plb_parts_t *self, double *bytes)
 {
     const plb_snapshot_t *in = self->problem.in;

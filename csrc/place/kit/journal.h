@@ -25,8 +25,8 @@ static inline int plb_journal_add(plb_journal_t *self, int32_t object, int32_t f
     return PLB_OK;
 }
 
-/** If `now`, the present value, is at most `fraction` of `before`, forget the migrations: they can
- * no longer be undone. */
+/** If `now`, the present value (e.g. maximum), is at most `fraction` times `before`, keep the
+ * migrations: empty the journal, so that they can no longer be undone. */
 static inline void plb_journal_keep(plb_journal_t *self, double now, double fraction)
 {
     if (now <= fraction * self->before) {

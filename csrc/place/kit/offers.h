@@ -11,8 +11,8 @@ typedef struct plb_offers {
     int64_t *start, *end; /* [p] */
     plb_item_t *item;     /* [entries] load and number of each object */
     uint8_t *sorted;      /* [p] whether the rank's list is sorted */
-    int32_t *next, *prev; /* [entries] where the search upwards and downwards for an entry that
-                             was not taken continues; both are k if entry k was not taken */
+    int32_t *next, *prev; /* [entries] both are k if entry k was not taken; else the higher and
+                             the lower entry at which a search from entry k goes on */
     plb_item_t *spare;    /* scratch memory to sort the longest list */
     uint32_t *bin;
 } plb_offers_t;

@@ -35,7 +35,7 @@ enum {
     MOST = 8,    /* largest number of objects of each rank in an exchange with a later partner */
     TRIES = 256, /* largest number of partners that are tried for one donor */
     SCAN = 4,    /* number of the donor's sets that are compared for each set of the partner */
-    KNOWN = 8,   /* after 1 / KNOWN of the allowed migrations, their total number is estimated */
+    KNOWN = 8,   /* after 1 / KNOWN of the allowed moves, the number still needed is estimated */
     CHEAP = 2,   /* an exchange that removes the excess with this many migrations is good enough */
 };
 /* After an exchange, at most this fraction of the excess may remain. */
@@ -49,8 +49,8 @@ static const double ROUNDING = 1e-12;
 /* Largest number of sets that are examined: WORK, and WORK_PER_RANK more for each rank. */
 static const double WORK = 1e6, WORK_PER_RANK = 300.0;
 
-/* A limit is given up if the sum of all excesses does not fall to this fraction while ENOUGH sets,
- * and ENOUGH_PER_RANK more for each rank, are examined. */
+/* A limit is given up if the sum of all excesses does not fall to FALL times its value while
+ * ENOUGH sets, and ENOUGH_PER_RANK more for each rank, are examined. */
 static const double FALL = 0.9, ENOUGH = 5e4, ENOUGH_PER_RANK = 20.0;
 
 /* An object that may migrate.  Things are stored rank by rank, because a search through a rank's

@@ -169,7 +169,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
         total += cost[v];
     }
     const double shrink = total > PLB_MOST_WEIGHT ? PLB_MOST_WEIGHT / total : 1.0;
-    for (int32_t v = 0; v < n; v++) { /* at least 1 for an object, which stays in a tie */
+    for (int32_t v = 0; v < n; v++) { /* at least 1: in a tie, the object then stays */
         self->old_cost[v] = plb_scaled(cost[v], shrink, v < self->n);
     }
     self->question.old = self->old;

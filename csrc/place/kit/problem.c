@@ -152,7 +152,7 @@ out:
     return ret;
 }
 
-/* ---- by memory alone ------------------------------------------------------------------------ */
+/* ---- placement by memory alone -------------------------------------------------------------- */
 
 /* Sort the objects that may migrate, the largest memory first.  (Doubles round sizes above 2^53
  * bytes, which hardly affects the order.) */

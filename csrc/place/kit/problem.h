@@ -53,8 +53,8 @@ bool plb_problem_all_alike(const plb_problem_t *self);
  * are indices among these objects.  Free *out by plb_loads_free. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
 
-/** Place by memory alone; there must be memory limits.  Writes the rank of each object that may
- * migrate to rank[n_objects].  Each object goes to the first rank where it fits, largest objects
+/** Place by memory alone; there must be memory limits.  Writes to rank[n_objects] the rank of each
+ * object that may migrate.  Each object goes to the first rank where it fits, largest objects
  * first, with backtracking for a bounded number of steps.  If this fails, take the present
  * placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too. */
 int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);

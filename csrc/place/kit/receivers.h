@@ -11,7 +11,7 @@ enum {
     PLB_NOTE_NEXT,
 };
 
-/** Set n_rounds to `most_rounds`, or to fewer if these can reach all ranks; allocate `known`. */
+/** Set n_rounds to `most_rounds`, or less if fewer rounds reach all ranks; allocate `known`. */
 int plb_receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err);
 void plb_receivers_forget(plb_gossip_t *self);
 /** Remember the receivers that the notes in[n_in] are about. */

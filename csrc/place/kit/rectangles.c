@@ -53,9 +53,9 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     return ret;
 }
 
-/* Divide the processors with the k largest shares into columns such that cost[k], the sum of their
- * half perimeters, is smallest.  from[k]: index of the first share in the last of these columns.
- * above[k]: the sum of the k largest shares. */
+/* For each k up to n, divide the processors with the k largest shares into columns such that
+ * cost[k], the sum of half perimeters, is smallest.  from[k]: index of the first share in the last
+ * of these columns.  above[k]: the sum of the k largest shares. */
 static void cut(const double *above, int32_t n, double rows, double cols, double *cost,
                 int32_t *from)
 {

@@ -25,6 +25,6 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
 /** Compute box[4 p]: for each processor its first row, the row after its last one, its first
  * column, and the column after its last one.  Widths of columns and heights in a column are
  * rounded by the method of the largest remainder (apportion.h); within a column, processors keep
- * their order.  Column numbers are 0 ... p - 1. */
+ * their order.  All column[i] must be in 0 ... p - 1. */
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
                          int64_t cols, int64_t *box, plb_err_t *err);

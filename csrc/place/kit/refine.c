@@ -181,7 +181,7 @@ static void move(refiner_t *self, int32_t donor, int64_t k)
 
 /* ---- one swap ------------------------------------------------------------------------------- */
 
-/* Find a swap of the donor with rank r that is worth two migrations; its sum is 0: none. */
+/* Return a swap of the donor with rank r that is worth two migrations; sum 0: there is none. */
 static plb_exchange_t find_swap(refiner_t *self, int32_t donor, int32_t r)
 {
     const double excess = -plb_ranks_gap(&self->ranks, donor);
@@ -329,7 +329,8 @@ static int refine(const plb_problem_t *problem, double overload, double least, b
     plb_refined_t reached = {.before = plb_ranks_max(&self.ranks)};
     reached.limit =
         fmax(fmax(least, overload * plb_ranks_average(&self.ranks)), plb_bound(&self.ranks, 0.0));
-    if (swaps && reached.before > reached.limit) { /* else swaps may aim at what is impossible */
+    if (swaps && reached.before > reached.limit) {
+        /* if no placement can meet the limit, raise it first: swaps would be useless */
         PLB_TRY(raise_limit(&self, &reached, err));
     }
     plb_ranks_allow(&self.ranks, reached.limit);

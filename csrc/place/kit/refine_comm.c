@@ -44,8 +44,8 @@ typedef struct mover {
     double *comm; /* [p] seconds that each rank spends on sending; NULL: messages do not count */
     double limit; /* seconds: the threshold */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
-    plb_heap_t receiver; /* key: -gap, or lower; corrected when the rank is on top */
-    plb_heap_t object;   /* objects of the current donor by their turns, key: -value; an entry
+    plb_heap_t receiver; /* ranks below the limit; key: -gap or lower, corrected when on top */
+    plb_heap_t object;   /* objects of the current donor; id: turn, key: -value; an entry
                             counts only if its key is still the object's -value */
     double *value;       /* [n_objects] gain per load; -INFINITY: the object fits nowhere */
     int32_t *turn;       /* [n_objects] position among the donor's objects, the heaviest first */

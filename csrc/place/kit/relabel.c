@@ -71,7 +71,7 @@ static int match(const overlap_t *overlap, const double *kind, uint8_t *taken, i
     return ret;
 }
 
-/* Of each kind, as many parts as ranks are left. */
+/* Match the parts and ranks that are left: of each kind, there are as many parts as ranks. */
 static int match_the_rest(int32_t p, const double *kind, const uint8_t *taken, int32_t *name,
                           plb_err_t *err)
 {

@@ -1,4 +1,4 @@
-/* Renumbers the parts of a placement from scratch, so that few objects move. */
+/* Renumbers the parts of a placement that was made from scratch, so that few objects move. */
 #pragma once
 
 #include <stdint.h>

@@ -12,7 +12,7 @@
 enum {
     CHANGES = 4, /* number of objects that a random change moves */
     MOST = 32,   /* largest number of random changes, i.e. of new starts of the search */
-    WORK = 4096, /* largest product of random changes and objects */
+    WORK = 4096, /* largest number of random changes times number of objects */
 };
 
 /* Largest relative difference of two sums of the same numbers in different orders. */

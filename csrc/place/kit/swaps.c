@@ -13,7 +13,7 @@
  * times.  BLOCK: number of objects whose exchanges are examined together. */
 enum { ROOMY = 8, MOST_NEAR = 20, BLOCK = 128, NOBODY = -1 };
 
-/* Largest number of pairs of objects and entries of `affinity` that are examined, about 0.1 s. */
+/* Largest number of object pairs plus `affinity` entries that are examined (in about 0.1 s). */
 static const double WORK = 2e7;
 
 /* A gain below this fraction of a time is due to rounding. */
@@ -26,7 +26,7 @@ typedef struct swaps {
     plb_affinity_t affinity;
     plb_journal_t journal; /* migrations since the maximum was last reduced by much */
     plb_members_t on;      /* objects of each rank that may migrate */
-    double *talk;   /* [n_objects] cost of the messages between each object and j of set_talk */
+    double *talk;   /* [n_objects] cost of messages between each object and j of set_talk() */
     int32_t *near;  /* [p] the other ranks that are examined in this step */
     int32_t *stamp; /* [p] the last step in which each rank was considered for `near` */
     int32_t n_near;
@@ -277,7 +277,7 @@ static int look_at_near(swaps_t *self, int32_t r, step_t *best)
     return PLB_OK;
 }
 
-/* If the limit is missed, undo the last steps, which have hardly reduced the maximum. */
+/* Make steps.  If they miss the limit, undo the last ones, which hardly reduced the maximum. */
 static int all_steps(swaps_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;

@@ -73,7 +73,7 @@ static const double WORTH_MOVES = 0.9;
 
 typedef struct fitter {
     plb_ranks_t ranks;
-    double tolerance;      /* of a rank's load, as a fraction of the limit */
+    double tolerance;      /* tolerance of a rank's load, as a fraction of the limit */
     double share;          /* spare room of each rank, as a fraction of the limit */
     plb_heap_t donor;      /* ranks above the limit; key: -excess, so that the largest is on top */
     plb_heap_t receiver;   /* ranks below the limit; key: -gap, so that the largest is on top */
@@ -467,7 +467,7 @@ static double total_excess(const plb_ranks_t *ranks)
 
 /* How well a placement should balance. */
 typedef struct aim {
-    double tolerance; /* of a rank's load, as a fraction of the limit */
+    double tolerance; /* tolerance of a rank's load, as a fraction of the limit */
     double above;     /* imbalance that may be left, as a fraction of the average */
     double grain;     /* greatest common divisor of all loads; 0: there is none */
     bool few;         /* there are so few objects per rank that GreedyLB would miss the limit */

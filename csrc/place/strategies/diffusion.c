@@ -410,7 +410,7 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
     plb_heap_build(&self->queue);
 }
 
-/* The partners of an object that was chosen for a link now gain more along the same link. */
+/* An object was chosen for a link: queue its partners again, which now gain more along it. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
     plb_ties_t *ties = &diffusion->ties;

@@ -1,9 +1,9 @@
 /* MetisLB, ScotchLB, KaMinParLB and MtKaHyParLB: the parts of a partitioning library become ranks.
  *
  * METIS (Karypis and Kumar 1998), Scotch and KaMinPar (Gottesbueren, Heuer, Sanders, Schulz and
- * Seemaier 2021) take the communication graph.  METIS and KaMinPar take no fixed vertices: they
- * know only the load of objects that may not migrate.  Mt-KaHyPar (Gottesbueren, Heuer, Maas,
- * Sanders and Schlag 2024), with its deterministic preset, takes multicasts as nets. */
+ * Seemaier 2021) take the communication graph.  METIS and KaMinPar take no fixed vertices: of
+ * objects that may not migrate they know the load, not the edges.  Mt-KaHyPar (Gottesbueren,
+ * Heuer, Maas, Sanders, Schlag 2024), with its deterministic preset, takes multicasts as nets. */
 #include "place/kit/parts.h"
 
 static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};

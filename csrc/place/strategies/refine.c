@@ -22,7 +22,7 @@ static const double MUCH = 1.05;
 /* The threshold counts as met if it is exceeded by at most this fraction. */
 static const double ROUNDING = 1e-9;
 
-/* BestFitLB may end above its limit by half of this fraction. */
+/* BestFitLB's limit is lowered by this fraction: it may end above its limit by half as much. */
 static const double OVER = 2e-4;
 
 /* Refine with swaps, and take the result if it is better. */

@@ -55,8 +55,8 @@ typedef struct top {
 
 typedef struct vector {
     const plb_snapshot_t *in;
-    int32_t p, d;
-    bool phases; /* true: components are phases; false: kinds of processors */
+    int32_t p, d; /* number of ranks, number of components */
+    bool phases;  /* true: components are phases; false: kinds of processors */
     double overload;
     double *goal, *per; /* [d] goal: in seconds; 0: no load; per: 1 / goal, or 0 */
     double *pace;       /* [p] 1 / speed */

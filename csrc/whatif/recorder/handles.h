@@ -6,7 +6,7 @@
 #include "base/hash.h"
 
 typedef struct plb_map {
-    plb_keys_t keys; /* also removed ones, because MPI reuses its handles */
+    plb_keys_t keys; /* all keys, also removed ones, because MPI reuses its handles */
     void **value;    /* [keys] value of each key; NULL: the key was removed */
     int64_t room;
 } plb_map_t;

@@ -21,7 +21,7 @@ static bool send_of(plb_op_t *out, int kind, int flags, int64_t bytes, int dest,
     return peer >= 0;
 }
 
-/* Fill in a receive or probe; false: there is nothing to log.  status: NULL if not complete. */
+/* Fill in a receive or probe; false: nothing to log.  status: NULL if not yet received. */
 static bool receive_of(plb_op_t *out, int kind, int source, int tag, MPI_Comm comm,
                        const MPI_Status *status)
 {
@@ -82,7 +82,7 @@ void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Stat
     }
 }
 
-/* Maps messages that matched probes have found to the operations of their future receives. */
+/* Maps each message that a matched probe has found to the operation of its later receive. */
 static plb_map_t taken;
 
 static void take(MPI_Message message, int source, int tag, MPI_Comm comm, const MPI_Status *status)

@@ -82,8 +82,8 @@ int64_t plb_monitor_sent(void)
     return sent;
 }
 
-/* PYLB_RECORDER is address:port.  It does not have the secret token, because it appears in command
- * lines, which every user can read. */
+/* PYLB_RECORDER is address:port, without the secret token: this variable appears in command lines,
+ * which every user can read. */
 bool plb_monitor_reach(int rank)
 {
     own_rank = rank;

@@ -2,7 +2,7 @@
  * MPI_Count.
  *
  * This file and mpi_functions.h are tables.  wrap_c.c and wrap_fortran.c include both; wrap_c.c
- * includes this one twice, for int and MPI_Count.  They define these macros:
+ * includes this one twice, for int and MPI_Count.  The files wrap_*.c define these macros:
  *   CALL(Name, name, parameters, arguments, code that logs the call)   Name, name: the function's
  *                       names in C and Fortran
  *   STATUS_CALL(...)    like CALL, for a function whose last parameter is a status, which the code

@@ -8,7 +8,7 @@ typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request: the request's number */
     const plb_group_t *group;
     bool persistent, active, cancelled;
-    struct request *next; /* with the same handle; or in the list `unused` */
+    struct request *next; /* next one with the same handle, or in the list `unused` */
 } request_t;
 
 static plb_map_t requests;

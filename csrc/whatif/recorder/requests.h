@@ -25,5 +25,5 @@ void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status
 /** Log the beginning of an operation, and return its new request number. */
 int32_t plb_note_begun(plb_op_t op);
 /** Log the completion of an operation.  received: the operation that has the source and tag of the
- * received message; NULL: the source and tag are known. */
+ * received message; NULL: for a send, or for a receive without wildcards. */
 void plb_note_complete(int32_t number, const plb_op_t *received);

@@ -7,7 +7,7 @@
 
 typedef struct window {
     plb_group_t *group; /* a group that only this window uses */
-    int64_t *pending; /* [size] bytes of incomplete accesses to each target, + 1 for each access */
+    int64_t *pending; /* [size] bytes of pending accesses to each target, at least 1 per access */
     MPI_Group opened, posted;
 } window_t;
 

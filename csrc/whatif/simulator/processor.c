@@ -237,7 +237,7 @@ int32_t plb_processor_event(plb_whatif_t *self, int32_t number)
     processor_t *p = &self->processor[number];
     if (self->target.quantum <= 0.0) {
         const plb_item_t top = p->active.item[0];
-        p->v = top.key; /* set, because a sum of shares would have rounding errors */
+        p->v = top.key; /* not a sum of shares, which would have rounding errors */
         p->last = self->now;
         return top.id;
     }

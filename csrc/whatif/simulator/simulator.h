@@ -15,9 +15,9 @@
  * sender continues.  Longer or synchronous messages (rendezvous messages) are transferred when the
  * receiver is inside MPI and its receive is posted (there is no progress outside of calls): alpha
  * for the answer, then alpha + beta * bytes for the data; then both sides are complete.  Each call
- * costs `overhead` processor seconds.  Blocking collectives are trees of such messages (trees.h).
- * A nonblocking collective is complete when the ranks on which it depends have entered it, and
- * then the time of such a tree has passed.
+ * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages
+ * (trees.h).  A nonblocking collective is complete when the ranks on which it depends have entered
+ * it, and the time of such a tree has passed since then.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that
  * the result does not depend on the order in which the ranks' operations are passed. */
@@ -70,11 +70,11 @@ typedef struct plb_process_times {
     int32_t end;    /* a plb_end_t */
     int32_t unread; /* number of messages to the rank that it has not received */
 } plb_process_times_t;
-/* When an operation began and ended; the operation of another rank for which it waited last. */
+/* When an operation began and ended, and which operation of another rank it last waited for. */
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
-    int32_t cause_rank; /* -1: the operation did not wait, or is a probe, a lock or an access */
+    int32_t cause_rank; /* -1: the operation did not wait, or is a probe or one-sided */
     int32_t pad;
 } plb_op_time_t;
 
@@ -85,7 +85,7 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
                              plb_err_t *err);
 void plb_whatif_destroy(plb_whatif_t *self);
 
-/** Pass all operations of a rank that are known so far: op[n] has the operations of earlier calls,
+/** Pass all operations of a rank that are known so far: op[n] has those that were passed before,
  * then new ones.  step[n] (or NULL) gets the times of each operation when it is simulated.  Keep
  * both arrays until the next call for that rank.  closed: whether these are all operations. */
 int plb_whatif_feed(plb_whatif_t *self, int32_t rank, const plb_op_t *op, int64_t n, bool closed,

@@ -72,7 +72,7 @@ typedef struct process {
     double since; /* time at which the process began to wait or to pause */
     double left;  /* remaining work; used only with turns of a quantum */
     slot_t *slot;
-    int64_t *skipped; /* indices of the first operations of skipped blocks */
+    int64_t *skipped; /* index of the first operation of each skipped block (order.h) */
     int64_t frontier; /* all operations before this index are done or skipped; -1: not set yet */
     int64_t n_slots, room_skipped;
     int32_t n_skipped;
@@ -97,7 +97,7 @@ typedef struct process {
 
 typedef struct processor {
     double speed;
-    double period, on; /* the processor is available for `on` seconds of each period; 0: always */
+    double period, on; /* the processor is available for `on` s of each period; period 0: always */
     double phase;      /* time at which the first period begins */
     double last;       /* time up to which v, or the running process's `left`, was computed */
     double v;          /* with equal shares: the work that each computing process has got since the

@@ -107,9 +107,9 @@ def communication(
 ) -> Axes:
     """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
 
-    ``communication(snap)`` shows the messages before an LB step, and ``communication(snap,
-    plan.rank)`` after it.  The diagonal is communication within a rank.  More than 256 ranks are
-    added up in groups.
+    ``communication(snap)`` shows the messages before an LB step, ``communication(snap, plan.rank)``
+    after it, where ``plan = pylb.place(snap)``.  The diagonal is communication within a rank.  More
+    than 256 ranks are added up in groups.
 
     Parameters
     ----------

@@ -131,8 +131,8 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     A line goes from max/mean before an LB step to max/mean of the new placement, both with the
     estimated loads.  An open circle shows the measured max/mean in the iterations after the LB
     step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
-    most have a label, as far as labels do not overlap: number of migrations, and seconds saved
-    minus cost.
+    most have a label with their number of migrations, and the seconds saved minus the cost; labels
+    that would overlap others are left out.
 
     Parameters
     ----------

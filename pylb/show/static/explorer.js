@@ -1,6 +1,6 @@
-// The explorer: controls ask the kernel for a replay and show its answer.  Only one request is sent
-// at a time.  If controls change before the answer comes, one more request follows the answer, with
-// the latest settings.
+// The explorer: when a control changes, it asks the kernel for a replay and shows the answer.  Only
+// one replay is requested at a time.  If controls change before the answer comes, one more request
+// follows the answer, with the latest settings.
 
 const PATIENCE = 3000; // milliseconds until the page says that no answer has come
 const NETWORKS = [["none", 0, 0], ["1 \u00b5s, 10 GB/s", 1e-6, 1e-10], ["10 \u00b5s, 1 GB/s", 1e-5, 1e-9],

@@ -1,8 +1,8 @@
 // The objects of a run at their places, coloured by load or by rank, with arrows for migrations.
 // A canvas, because 100,000 objects are then drawn in a few milliseconds.
 
-// Colours of ranks: those of Okabe and Ito, with a darker yellow and grey instead of black; then the
-// same colours darker, then lighter.
+// Colours of ranks: those of Okabe and Ito, but with grey instead of black, and a darker yellow.
+// Further ranks get the same colours darker, then lighter.
 const RANKS = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233],
   [213, 94, 0], [160, 150, 40], [120, 120, 120]];
 const MOST_ARROWS = 24, MOST_ENDS = 30, MARGIN = 14, PANEL = 340;
@@ -111,7 +111,7 @@ class ObjectView {
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => { this.pointed.textContent = ""; });
     new ResizeObserver(() => this.draw()).observe(this.body);
-    const again = () => this.draw(); // in the colours of the new scheme
+    const again = () => this.draw(); // draws in the colours of the new scheme
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal: gone });
     const theme = new MutationObserver(again);
     theme.observe(document.body, { attributes: true });
@@ -178,7 +178,7 @@ class ObjectView {
     return { n: moved.length, all, pairs: [...pairs.values()] };
   }
 
-  // Draws before the next frame of the screen: one time, also after several calls.
+  // Draws before the next frame of the screen, and only once, even after several calls.
   draw() {
     if (this.due) return;
     this.due = requestAnimationFrame(() => { this.due = 0; this.drawNow(); });
@@ -318,7 +318,7 @@ class ObjectView {
     }
   }
 
-  // The two closest points of two groups of objects.
+  // The places of the closest pair of objects, one from each of two groups.
   closest(one, other) {
     const { x, y } = this.spots;
     let best = null, near = Infinity;

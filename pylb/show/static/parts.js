@@ -4,12 +4,12 @@
 
 const ALARM = 1.1; // a rank above this multiple of the mean is shown as slow
 
-// Loads of the ranks in one iteration, as bars; many ranks: a bar for each group of neighbours.
+// Loads of the ranks in one iteration, as bars: one for each rank, or for each group of neighbours.
 function drawBars(host, picture, iteration) {
   const c = Math.floor(iteration / picture.iteration_step), n = picture.rows;
   const width = Math.max(host.clientWidth, 260), height = 170, left = 58, below = 26, top = 8;
   const inner = width - left - 10;
-  // All iterations have the same scale, except those with a higher load.
+  // All iterations have the same scale, except those with a load above `brightest`.
   const high = Math.max(picture.brightest, picture.max[c]) * 1.05 || 1;
   const y = (v) => top + (height - top - below) * (1 - Math.min(v / high, 1));
   const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",

@@ -72,7 +72,6 @@ const text = (x, y, said, anchor = null, more = {}) =>
 const line = (x1, y1, x2, y2, stroke, more = {}) => svg("line", { x1, y1, x2, y2, stroke, ...more });
 const triangle = (x, y, w, h) => svg("path", { d: `M${x},${y}l-${w},-${h}h${2 * w}z`, fill: INK });
 
-// A table that scrolls within its box.
 function scrolling(label, table) {
   return element("div", { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
     table);

@@ -41,7 +41,7 @@ class Recording:
         beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
         ``quantum``, ``waiting``, ``polling``, ``response``); for ranks that sleep between polls
         ``nap``, the seconds of a sleep, and ``asleep``, the fraction of their waiting time in which
-        they poll and sleep; lists over the ranks: ``starts``, ``hosts``, ``cores``.
+        they poll and sleep; ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
     procedures : list of str
         Names of the marked procedures, in order of the numbers in the operations.
     warnings : list of str
