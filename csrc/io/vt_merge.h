@@ -10,7 +10,7 @@
     X(entity_migratable, bool, entities)                                                          \
     X(entity_home, int32_t, entities)                                                             \
     X(entity_collection, int64_t, entities) /* -1: none */                                        \
-    X(task_ptr, int64_t, bounds) /* [n_phases + 1] where each phase begins */                     \
+    X(task_ptr, int64_t, bounds)            /* [n_phases + 1] where each phase begins */          \
     X(task_entity, int32_t, tasks)                                                                \
     X(task_rank, int32_t, tasks)                                                                  \
     X(task_load, double, tasks)                                                                   \

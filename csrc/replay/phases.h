@@ -28,7 +28,7 @@ typedef struct plb_phases_options {
     bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
                          prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
-    bool learns;     /* whether to keep also estimates from iterations on the present rank only */
+    bool learns;      /* whether to keep also estimates from iterations on the present rank only */
     bool one_by_one; /* whether to update the estimates of a rank's objects one by one (lag > 0) */
     bool edges;      /* whether the database has edges */
     bool crossing;   /* whether statistics count the messages and bytes between ranks */
