@@ -343,9 +343,10 @@ class Records:
         self.restored = True
 
     def begin(self, loop: Loop) -> None:
-        """Add a loop.  If no more loads are kept, drop the previous loop unless it has loads.
+        """Add a loop.
 
-        The list then stays short in a run of very many loops.
+        When recording has ended because the memory for it is full, first drop the previous loop if
+        no loads of it were recorded.  So the list stays short in a run of very many loops.
         """
         beyond = all(history.full for history in self.keepers)
         if self.loops and beyond and self.loops[-1].first >= self.loads.until:

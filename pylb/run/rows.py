@@ -330,7 +330,7 @@ class RowPartition:
                 stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
                 self._when.moved(self.counts, moved, stats.cost_max)
         else:
-            new = self._boxes  # empty parts keep their positions, too
+            new = self._boxes  # no row moves; `new` may differ in the positions of empty parts
         self.history.append(Division(self.counts, seconds, spread, moved))
         self._set(new)
         return arrays[0] if len(arrays) == 1 else arrays

@@ -561,7 +561,7 @@ def test_a_bad_placement_ends_neither_program_nor_recording(build, mpiexec):
     code, run = record(command, online=aims, say=said.append)
     assert code == 0
     assert said == [
-        "no predictions while the program runs: placement has 3 entries: expected 2, one for each "
+        "no more predictions while the program runs: placement has 3 entries: expected 2, one for "
         "rank"
     ]
     assert run.closed.all()

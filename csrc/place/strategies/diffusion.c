@@ -4,9 +4,10 @@
  * ranks are linked if each has chosen the other.  In addition, weak links form a de Bruijn graph,
  * which connects all ranks in log2(p) steps.
  *
- * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold.  It flows to the ranks below
- * the average, which have b_i < 0: each gets the same fraction of the load that it lacks.  The
- * smallest flow along the links that achieves this is
+ * Step 2, flow.  b_i > 0 is the excess of rank i above the threshold, which is `overload` times
+ * the average, or a lower bound for any placement if that is higher.  The excess flows to the
+ * ranks below the average, which have b_i < 0: each gets the same fraction of the load that it
+ * lacks. The smallest flow along the links that achieves this is
  *
  *     flow(i -> j) = weight (x_i - x_j),  where L x = b,
  *
@@ -86,7 +87,7 @@ typedef struct partner {
 typedef struct diffusion {
     plb_gossip_t gossip; /* begins with the plb_agent_t */
     int most_links, phase, steps;
-    double limit;          /* seconds: the threshold */
+    double limit;          /* seconds: the threshold, see step 2 */
     double scale;          /* average load of a rank */
     double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
     plb_ties_t ties;       /* objects that are on this rank at first have the lowest numbers */

@@ -49,7 +49,7 @@ class Online:
                     self._go_on(simulation, given)
         except PylbError as error:  # the program and its recording continue
             self._failed = True
-            self._say(f"no predictions while the program runs: {error}")
+            self._say(f"no more predictions while the program runs: {error}")
 
     def _begin_if_complete(self) -> bool:
         monitor = self._monitor
