@@ -168,7 +168,8 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* the max/mean that an LB step leaves is measured in this many iterations after it */
 enum { FIRST = 2 };
-/* assumed ratio: growth of the imbalance without the LB step, divided by its growth after it */
+/* assumption: without the LB step, the imbalance would have grown by this fraction of the growth
+ * that was measured after the LB step */
 static const double GROWS = 0.75;
 
 static double gain_of(const plb_advisor_t *self)

@@ -285,7 +285,7 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
     out->n = 0;
     const int64_t past = max_of(self->contributed, begun(measure(self).reach));
     PLB_FAIL_IF(iteration < past, err, PLB_ERR_STATE,
-                "the run cannot end at iteration %lld: iteration %lld has begun",
+                "this rank cannot end at iteration %lld: it has begun iteration %lld",
                 (long long)iteration, (long long)past);
     self->end = iteration;
     contribute(self, out);

@@ -166,7 +166,8 @@ int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer,
 /** The answer that plb_consensus_ask would give; PLB_ANSWER_GO for an object that runs. */
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
-/** Set the last iteration of this rank.  PLB_ERR_STATE: an object has begun a later one. */
+/** Set the last iteration of this rank.  PLB_ERR_STATE: an object has begun a later one, or this
+ * rank has contributed to the statistics of a later one. */
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
 

@@ -16,7 +16,8 @@ typedef struct plb_cycle_costs {
     double per_byte;           /* seconds per byte that leaves a rank */
     double left;               /* iterations until the end of the run; at least 1 */
     double belief;             /* factor on drift and velocity, 0 ... 1; 0: constant loads */
-    double velocity; /* objects per iteration by which the loads' pattern moves along the row */
+    double velocity; /* number of objects by which the pattern of the loads moves in an iteration,
+                        in the order of the objects' indices */
     double jumps;    /* probability per iteration that the pattern jumps to another place */
     plb_network_t network;
 } plb_cycle_costs_t;

@@ -1,7 +1,8 @@
 /* A calendar queue (Brown 1988): the events of a simulation, in buckets of `width` seconds.  An
- * event of one owner (a rank) affects other owners at least `width` seconds later.  So the order
- * of the events within a bucket does not matter, and they are not sorted (the window of
- * conservative parallel simulation).  A bucket is a list of chunks, which are filled one after the
+ * event of one owner (a rank) affects other owners at least `width` seconds later.  So within a
+ * bucket, only the events of the same owner must be processed in order, and a bucket is not sorted
+ * (the window of conservative parallel simulation): the caller puts an event back if its owner has
+ * an earlier one.  A bucket is a list of chunks, which are filled one after the
  * other, so that memory access is mostly sequential. */
 #pragma once
 

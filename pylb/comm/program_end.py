@@ -33,8 +33,8 @@ def _seconds(name: str, default: float) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0.0 <= value < 1e9:
-        raise DomainError(f"{name} is {text!r}: expected seconds, 0 or more")
+    if not 0.0 <= value <= 1e9:
+        raise DomainError(f"{name} is {text!r}: expected seconds, 0 ... 1e9")
     return value
 
 

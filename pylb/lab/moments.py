@@ -1,4 +1,7 @@
-"""Announce a moment of the program, e.g. "half", so that ``pylb lab`` makes the changes for it."""
+"""Announce that the program has reached a moment, e.g. "half".
+
+``pylb lab`` then changes the limits of ranks as its file says for this moment.
+"""
 
 from __future__ import annotations
 

@@ -309,7 +309,11 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
 
 
 def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
-    """Return the part of each object, the cuts or None, and whether parts may be renumbered."""
+    """Return (part, held, free).
+
+    part: of each object.  held: Zoltan's structure with the geometric cuts, or None.  free: whether
+    parts may be renumbered.
+    """
     if choice.levels is None:
         name = choice.names[0]
         part, held = _answer(problem, name, choice)

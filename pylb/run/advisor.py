@@ -343,8 +343,9 @@ class Advisor(RunResults):
         return self._watch.move
 
     def rebalanced(self, seconds: float) -> None:
-        """Report that this rank has redistributed its data in `seconds`; replaces `rebalancing`.
+        """Report that this rank has redistributed its data in `seconds`.
 
+        For programs that measure this time themselves; otherwise use `rebalancing`.
         Raises StateError if the previous `advise` has not advised to rebalance.
         """
         self._check_advised("rebalanced()")

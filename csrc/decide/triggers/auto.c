@@ -82,7 +82,9 @@ typedef struct state {
     double before;       /* mean load in the iteration before the last one */
     double rate;         /* the last result of best_rate */
     double steady;       /* the smallest `level` since the last LB step */
-    double hoped[HORIZONS], gained[HORIZONS]; /* possible, actual gain of imagined LB steps, s */
+    /* seconds, sums over imagined LB steps: hoped: what they would have saved if the imbalance had
+     * stayed the same; gained: what they would have saved */
+    double hoped[HORIZONS], gained[HORIZONS];
     double young[2]; /* weighted sums of u in the first and second iteration after LB steps */
     double ages[2];  /* sums of the weights in `young`; an LB step weighs half of the next one */
     double paid, iterations; /* sums of theta + U and of tau over past cycles (fading) */

@@ -88,7 +88,8 @@ int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm)
 
 enum { MOST_NEIGHBOURS = 1024 };
 
-/* Get the sources and destinations in the order of the topology; false: none, or too many. */
+/* Get the sources and destinations in the order of the topology; false: `comm` has no topology, or
+ * there are too many neighbours. */
 static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
 {
     int kind = MPI_UNDEFINED, weighted = 0, dims = 0, rank = 0;
