@@ -109,7 +109,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
     for (int64_t k = p->comm_begin; k < p->comm_end; k++) {
         const int64_t c = self->c++;
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
-        const bool by_dst = self->run->comm_type[c] == PLB_VT_BROADCAST;
+        const bool by_dst = plan->files[f]->comms[k].type == PLB_VT_BROADCAST;
         const int32_t first = by_dst ? dst : src, second = by_dst ? src : dst;
         int32_t to = f; /* if neither end has a task in this file */
         if (first >= 0 && self->was[first] == f) {

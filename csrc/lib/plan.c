@@ -99,12 +99,13 @@ static int move_items(const pylb_plan *plan, int failed, const char *from, int64
     return ret;
 }
 
-static int check_arrays(const pylb_plan *plan, const void *from, const void *to, plb_err_t *err)
+/* n, new_n: number of items in `from` and `to`. */
+static int check_arrays(const void *from, int64_t n, const void *to, int64_t new_n, plb_err_t *err)
 {
-    PLB_FAIL_IF((from == NULL && plan->n > 0) || (to == NULL && pylb_plan_n(plan) > 0), err,
-                PLB_ERR_VALUE, "%s is NULL: expected an array of %lld items",
-                from == NULL && plan->n > 0 ? "from" : "to",
-                (long long)(from == NULL && plan->n > 0 ? plan->n : pylb_plan_n(plan)));
+    const bool sends = from == NULL && n > 0;
+    PLB_FAIL_IF(sends || (to == NULL && new_n > 0), err, PLB_ERR_VALUE,
+                "%s is NULL: expected an array of %lld items", sends ? "from" : "to",
+                (long long)(sends ? n : new_n));
     return PLB_OK;
 }
 
@@ -112,7 +113,8 @@ int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
 {
     plb_err_t *err = plb_lib_error();
     PLB_PASS(check(plan, err));
-    return move_items(plan, check_arrays(plan, from, to, err), from, (int64_t)bytes, to, err);
+    const int ret = check_arrays(from, plan->n, to, pylb_plan_n(plan), err);
+    return move_items(plan, ret, from, (int64_t)bytes, to, err);
 }
 
 static int check_offsets(const int64_t *offset, const int64_t *new_offset, plb_err_t *err)
@@ -160,7 +162,8 @@ typedef struct sized {
 } sized_t;
 
 static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *offset,
-                      int64_t bytes, const int64_t *new_offset, sized_t *out, plb_err_t *err)
+                      int64_t bytes, const void *to, const int64_t *new_offset, sized_t *out,
+                      plb_err_t *err)
 {
     const int p = plan->ranks->size;
     PLB_PASS(check_offsets(offset, new_offset, err));
@@ -172,6 +175,7 @@ static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *of
         out->send[r + 1] += out->send[r];
         out->receive[r + 1] = new_offset[plan->receive[r + 1]];
     }
+    PLB_PASS(check_arrays(from, out->send[p], to, out->receive[p], err));
     PLB_PASS_NEW(out->wire, out->send[p] * bytes);
     if (plan->route.order != NULL) {
         plb_gather_sized(from, offset, plan->route.order, plan->n, bytes, out->wire);
@@ -188,7 +192,7 @@ int pylb_plan_migrate_sized(pylb_plan *plan, const void *from, const int64_t *of
     sized_t sized = {NULL, NULL, NULL};
     PLB_PASS(check(plan, err));
     plan->begin(plan->arg);
-    int ret = pack_sized(plan, from, offset, (int64_t)bytes, new_offset, &sized, err);
+    int ret = pack_sized(plan, from, offset, (int64_t)bytes, to, new_offset, &sized, err);
     ret = plan->ranks->exchange(plan->ranks, ret, sized.wire, sized.send, to, sized.receive,
                                 (int64_t)bytes, err);
     plan->end(plan->arg);

@@ -189,6 +189,8 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
+enum { COUNTS = 6 }; /* arrays of integers, one for each rank, in tell_owners */
+
 /* Encode a message for each other rank r: for each part, -1 - part, then the indices, on rank r,
  * of the objects that go to this part.  place[r]: index in words[] of the next integer for rank r;
  * last[r]: the last part encoded for rank r.  words NULL: only count the integers. */
@@ -215,15 +217,15 @@ static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *
 }
 
 /* Tell the owners the new parts of their objects, and set part[].  A rank that has failed
- * (`before` is its error) sends -1 instead of a count; then all ranks fail. */
-static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int32_t *part,
-                       plb_err_t *err)
+ * (`before` is its error) sends -1 instead of a count; then all ranks fail.
+ * count[COUNTS * n_ranks]: zeros. */
+static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int *count,
+                       int32_t *part, plb_err_t *err)
 {
-    int ret = PLB_OK, n_ranks = 1, *count = NULL;
+    int ret = PLB_OK, n_ranks = 1;
     int32_t *said = NULL, *heard = NULL, to = 0;
     int64_t n;
     MPI_Comm_size(in->comm, &n_ranks);
-    PLB_NEW0(count, 6 * n_ranks);
     int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
     int *last = into_place + n_ranks, *next = last + n_ranks;
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
@@ -257,8 +259,10 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
         goto out;
     }
     n = plb_displacements(into, n_ranks, into_place);
-    PLB_NEW(heard, n);
-    PLB_NEW(said, plb_displacements(count, n_ranks, place));
+    heard = plb_malloc((size_t)n, sizeof *heard);
+    said = plb_malloc((size_t)plb_displacements(count, n_ranks, place), sizeof *said);
+    ret = heard == NULL || said == NULL ? PLB_NO_MEMORY(heard, n) : PLB_OK;
+    PLB_TRY(agree(in->comm, ret, err));
     memcpy(next, place, (size_t)n_ranks * sizeof *next);
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
     spell(in, come, next, last, said);
@@ -275,12 +279,12 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
         }
     }
 out:
-    PLB_FREE(count, said, heard);
+    PLB_FREE(said, heard);
     return ret;
 }
 
-static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *part, int *code,
-                     plb_err_t *err)
+static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *count, int32_t *part,
+                     int *code, plb_err_t *err)
 {
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
@@ -299,7 +303,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *
     for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
         part[v] = in->old == NULL ? in->home : in->old[v];
     }
-    ret = in->imports ? tell_owners(in, &come, ret, part, err) : agree(in->comm, ret, err);
+    ret = in->imports ? tell_owners(in, &come, ret, count, part, err) : agree(in->comm, ret, err);
     for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {
         part[go.lid[i]] = go.part[i];
     }
@@ -354,15 +358,14 @@ static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t 
     return ret;
 }
 
-static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int32_t *part,
-               int *code, plb_err_t *err)
+static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int *count,
+               int32_t *part, int *code, plb_err_t *err)
 {
     plb_zoltan_answer(kept->zz, in);
     int ret = kept->params == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
     PLB_THEN(set_shares(kept->zz, in, err));
-    if (quoted(ret, err) == PLB_OK) {
-        ret = partition(kept->zz, in, part, code, err);
-    }
+    ret = agree(in->comm, quoted(ret, err), err); /* before some ranks wait in Zoltan for others */
+    PLB_THEN(partition(kept->zz, in, count, part, code, err));
     if (ret != PLB_OK) { /* do not use the structure again */
         plb_free(kept->params);
         kept->params = NULL;
@@ -378,17 +381,22 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
 {
     float version;
     char *params = NULL;
+    int n_ranks, *count = NULL;
     plb_zoltan_kept_t *kept = NULL;
     PLB_FAIL_IF(Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK, err, PLB_ERR_LIBRARY,
                 "Zoltan_Initialize failed");
-    int ret = spell_params(in, &params, err);
+    MPI_Comm_size(in->comm, &n_ranks);
+    count = plb_calloc(COUNTS * (size_t)n_ranks, sizeof *count);
+    int ret = count == NULL ? PLB_NO_MEMORY(count, COUNTS * n_ranks) : PLB_OK;
+    PLB_THEN(spell_params(in, &params, err));
+    ret = agree(in->comm, ret, err); /* before some ranks make a structure, which waits for all */
     PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &kept, err));
-    PLB_THEN(ask(kept, in, &params, part, code, err));
+    PLB_THEN(ask(kept, in, &params, count, part, code, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;
     } else if (kept != NULL) {
         plb_zoltan_leave(kept);
     }
-    plb_free(params);
+    PLB_FREE(params, count);
     return ret;
 }
