@@ -29,7 +29,7 @@ class OutOfRangeError(PylbError, IndexError, ValueError):
 
 
 class UnknownKeyError(PylbError, KeyError):
-    """No object of the run, a rank or a directory has this key; or no procedure has this name."""
+    """The key is not in the run, on the rank or in the directory; or no procedure has this name."""
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
         return str(self.args[0]) if self.args else ""

@@ -31,7 +31,7 @@ class Installed:
     """How this pylb was installed."""
 
     name: str  # name of the distribution, for pip
-    source: str = ""  # the folder from which it was installed; empty: an archive or an index
+    source: str = ""  # the folder from which it was installed; empty: not from a folder
     editable: bool = False  # whether Python imports pylb from `source`
 
     def with_extra(self, extra: str) -> str:

@@ -96,8 +96,8 @@ static int wait_for_turn(const plb_aside_t *how)
     return ret;
 }
 
-/* If a signal interrupts the wait, the job's thread frees the job when its call ends; if the call
- * has ended by then, this function frees the job. */
+/* If a signal ends the wait, this function frees the job if the call has already ended.  If not,
+ * the job's thread frees the job at the end of the call. */
 static int wait_for_end(job_t *job)
 {
     int ret = PLB_OK;

@@ -24,7 +24,7 @@ int plb_aside_run(const plb_aside_t *how, void *data, plb_err_t *err);
 /** Wait until *left is 0. */
 void plb_aside_wait(atomic_int *left);
 
-/* ---- copies of arrays that the thread owns -------------------------------------------------- */
+/* ---- copies for the thread: of arrays and of strings ---------------------------------------- */
 
 typedef struct plb_piece {
     const void **at; /* address of the pointer to an array; the pointer may be NULL */

@@ -44,7 +44,7 @@ typedef struct plb_figure {
 /** Write the error message for a number outside of its domain; return PLB_ERR_VALUE. */
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err);
 
-/** Check figure[n].  Inline, so that with constant domain and n only the comparisons remain. */
+/** Check n named numbers.  Inline: if domain and n are constant, only the comparisons remain. */
 static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, size_t n,
                             plb_err_t *err)
 {
@@ -60,7 +60,7 @@ static inline int plb_check(plb_domain_t domain, const plb_figure_t *figure, siz
 /** Like plb_check, but NaN is allowed: it stands for an unknown number. */
 int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err);
 
-/* A list of numbers {name, value}, ... for plb_check and plb_check_known. */
+/* The arguments `figure` and `n` of plb_check, from a list of numbers {name, value}, ... */
 #define PLB_FIGURES(...)                                                                          \
     (plb_figure_t[]){__VA_ARGS__}, sizeof((plb_figure_t[]){__VA_ARGS__}) / sizeof(plb_figure_t)
 

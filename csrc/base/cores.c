@@ -58,7 +58,7 @@ static double quota_of(const char *folder)
     return quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-/* Find the smallest visible quota of a control group and its parents; containers hide some. */
+/* Find the smallest quota of a control group and its parents; a container may hide parents. */
 static void find_quota(const char *root, const char *group, plb_cores_t *out)
 {
     char folder[PATH];
@@ -185,8 +185,8 @@ static double cores_of_quota(const plb_cores_t *c, int32_t n)
     return n > 1 && is_capped(c) ? c->quota : 0.0;
 }
 
-/* Divide c[p] into groups of successive ranks for which `alike` is true.  If a group has fewer
- * cores per rank than the group in `out`, the new group replaces it. */
+/* Divide c[p] into groups of successive ranks for which `alike` is true.  Copy the group with the
+ * fewest cores per rank to `out`, if it has fewer than the group that is there already. */
 static void find_crowd(const plb_cores_t *c, int32_t p,
                        bool (*alike)(const plb_cores_t *, const plb_cores_t *),
                        double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)

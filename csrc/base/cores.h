@@ -26,7 +26,7 @@ typedef struct plb_cores {
 typedef struct plb_crowd {
     int32_t n_ranks;
     double n_cores;
-    char words[48]; /* e.g. "4 ranks share 2 cores"; empty if there is a core for each rank */
+    char words[48]; /* e.g. "4 ranks share 2 cores"; empty: a core for each rank, or unknown */
 } plb_crowd_t;
 
 /** Find out which cores the calling process may use. */

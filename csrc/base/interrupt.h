@@ -1,10 +1,9 @@
 /* Lets a signal end a long loop.
  *
- * A long loop regularly calls plb_interrupted(n), where n is the number of steps since the
- * previous call.  Every few milliseconds, plb_interrupted calls the thread's function that checks
- * for signals (plb_interrupt_set).  After PLB_ERR_INTERRUPTED, all later calls return this code,
- * too.  So a function without a return code can return early; its caller then calls
- * plb_interrupted(0). */
+ * A long loop regularly calls plb_interrupted(n), where n is the number of steps since the last
+ * call.  Every few milliseconds, plb_interrupted calls the thread's function that checks for
+ * signals (plb_interrupt_set).  After PLB_ERR_INTERRUPTED, all later calls return this code.  So a
+ * function without a return code can return early; then its caller calls plb_interrupted(0). */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +22,7 @@ typedef struct plb_interrupt {
 /** Set the function that checks for signals on this thread; return the previous setting. */
 plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
-/* A number of steps that is so large that this call of plb_interrupted reads the clock. */
+/* With this number of steps, plb_interrupted always reads the clock. */
 #define PLB_INTERRUPT_NOW (INT64_C(1) << 40)
 
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */

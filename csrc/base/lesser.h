@@ -1,4 +1,4 @@
-/* The smaller or larger of two numbers, not NaN; only one instruction, unlike fmin and fmax. */
+/* The smaller or larger of two numbers (no NaN); only one instruction, unlike fmin and fmax. */
 #pragma once
 
 static inline double plb_lesser(double a, double b)

@@ -18,7 +18,7 @@ enum {
     LOOK = 1 << 14,   /* number of items between two checks for signals */
 };
 
-/* ---- items: interpolation into bins, then insertion ----------------------------------------- */
+/* ---- items: put into bins by interpolation, then insertion sort ----------------------------- */
 
 /* Sort from[n] into to[n], which may be the same array. */
 static inline void insertion(const plb_item_t *from, int64_t n, plb_item_t *to)

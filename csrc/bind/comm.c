@@ -54,8 +54,9 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
         }
     }
     return PyErr_Format(PyExc_ValueError,
-                        "expected contiguous arrays with rows of row_bytes bytes, valid indices, "
-                        "and as many rows in the packed array as are copied");
+                        "expected contiguous arrays without Python objects (the output writable), "
+                        "rows of row_bytes bytes, valid indices, offsets that rise from 0, and as "
+                        "many rows in the packed array as are copied");
 }
 
 PLB_PY_FN(gather, "items:O index:i4 out:O row_bytes:l offset:i8?",

@@ -38,7 +38,7 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
     PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
-                     "expected ascending ranks, and starts[ranks + 1] that rise from 0");
+                     "expected ascending ranks of the communicator, and starts that rise from 0");
     return 0;
 }
 
@@ -56,8 +56,8 @@ static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n
     PLB_PY_PASS(check_side(rank, start, n, n_ranks, side));
     const int64_t rows = plb_py_order_rows(order, &travel);
     PLB_PY_REFUSE_IF(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
-                     "order, offset: expected valid indices, offsets that do not decrease, and "
-                     "as many rows as the last entry of start");
+                     "order, offset: expected valid indices, offsets that rise from 0, and as "
+                     "many rows as the last entry of start");
     return rows;
 }
 
@@ -259,7 +259,7 @@ static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
     return plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
 }
 
-/* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
+/* Does not free the communicator: that is collective, and Python may call this at any time. */
 static void exchanger_fini(exchanger_t *self)
 {
     (void)self;

@@ -11,14 +11,14 @@ typedef struct comm {
     PyObject_HEAD plb_comm_t core;
     plb_step_t step;
     plb_reducer_t reducer;
-    /* [p], [2p] owned: sizes of a gather, and memory for plb_comm_allgather; allocated in advance,
-     * so that no rank fails between the collective calls of a gather */
+    /* size[p], count[2p], owned: bytes of each rank, and scratch memory, for plb_comm_allgather;
+     * allocated in advance, so that no rank fails between the collective calls of a gather */
     int64_t *size;
     int *count;
     Py_buffer *held; /* buffers of the parts that are being sent */
     Py_ssize_t n_held;
     PyObject *received; /* list of (source, [parts]) that the step under way has received */
-    PyObject *into;     /* argument of `step`, owned: a dict from a source to a list of arrays
+    PyObject *into;     /* argument of begin(), owned: a dict from a source to a list of arrays
                            for its parts; NULL: none */
     PyThreadState *state;
 } comm_t;
@@ -40,7 +40,7 @@ static PyObject *given(const comm_t *self, const plb_parcel_t *p, int part)
                : NULL;
 }
 
-/* Append (source, [array, ...]) to `received`.  NumPy allocates new arrays, on large pages. */
+/* Append (source, [array, ...]) to `received`.  NumPy makes new arrays, on large pages. */
 static int take_locked(comm_t *self, plb_parcel_t *p)
 {
     PyObject *parts = PyList_New(0);
@@ -167,15 +167,15 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 
 PLB_PY_METHOD(comm, step, "sample:T sends:L into:O=None",
               "Call begin() and wait().  Returns (record, received): the merged statistics, and\n"
-              "a list of (source, [uint8 arrays]).  into: {source: [arrays]}; part i is received\n"
-              "into array i, if this is a contiguous uint8 array of the right size.")
+              "a list of (source, [uint8 arrays]).  into: {source: [arrays]}; buffer i of a\n"
+              "source goes to its array i, if this is uint8, contiguous, writable, of equal size.")
 {
     return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
 }
 
 PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
-              "Begin a collective step.  sends: a list of (rank, [buffers]), at most one entry\n"
-              "for each other rank; into: see step().")
+              "Begin a collective step.  sample: see csrc/bind/rooms.h; sends: a list of (rank,\n"
+              "[buffers]), at most one entry for each other rank; into: see step().")
 {
     return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
@@ -253,9 +253,9 @@ static void drop_comm(PyObject *capsule)
 
 PLB_PY_METHOD(
     comm, reduction, "depth:i",
-    "Return a capsule for an AtSync or Steps of pylb._core, for up to `depth` nonblocking\n"
-    "reductions at a time.  The first call is collective, because it makes communicators.\n"
-    "Only one AtSync or Steps may use the capsule at a time.")
+    "Return a capsule for an object of pylb._core.AtSync or Steps, for up to `depth`\n"
+    "nonblocking reductions at a time.  The first call is collective, because it makes\n"
+    "communicators.  Only one such object may use the capsule at a time.")
 {
     int32_t depth;
     PLB_PY_TRY(plb_py_parse(c, &depth));
@@ -291,7 +291,7 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
     return plb_py_check(c, ret);
 }
 
-/* Does not free the duplicate: that is collective, and Python may collect garbage at any time. */
+/* Does not free the communicator: that is collective, and Python may call this at any time. */
 static void comm_fini(comm_t *self)
 {
     /* if a step is under way, MPI still uses the buffers: then they are leaked */
@@ -319,7 +319,7 @@ static PyMethodDef comm_methods[] =
 
 #define COMM(X)                                                                                   \
     X(comm, comm, PyMPIComm_New(self->core.comm),                                                 \
-      "The duplicate as a communicator of "                                                       \
+      "The duplicate communicator, as one of "                                                    \
       "mpi4py; do not free it.")                                                                  \
     X(comm, rank, PyLong_FromLong(self->core.rank), "This rank.")                                 \
     X(comm, size, PyLong_FromLong(self->core.size), "Number of ranks.")                           \

@@ -79,8 +79,7 @@ PyObject *plb_py_params(const plb_param_t *params, int n);
 PyObject *plb_py_metrics(const plb_metrics_t *metrics);
 PyObject *plb_py_metrics_arrays(const plb_metrics_t *metrics, int64_t n);
 
-/** Return the speeds that a learner has found, (p,); None: the ranks seem equally fast, or nothing
- * is known yet. */
+/** Return a learner's speeds, (p,); None: the ranks seem equally fast, or nothing is known yet. */
 PyObject *plb_py_speeds(const plb_learner_t *learner);
 
 /** Return the numbers of a verdict (PLB_VERDICT in decide/trigger.h) by name, as a new dict. */

@@ -50,8 +50,8 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
 }
 
 PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p",
-              "Observe a step of the program.  record: its merged statistics; now: number of the\n"
-              "step that has just ended.  Returns one of ASKS: NOTHING, PREVIEW or BALANCE.")
+              "Observe a step.  record: its merged statistics; now: number of the step that has\n"
+              "just ended (with a lag, later).  Returns NOTHING, PREVIEW or BALANCE of ASKS.")
 {
     PyObject *tuple;
     int64_t now;
@@ -167,7 +167,7 @@ PLB_PY_METHOD1(steps, begin, sample,
 }
 
 PLB_PY_METHOD1(steps, end, sample,
-               "Leave: contribute a final sample.  Then `next` takes the records under way.")
+               "Leave: contribute a final sample.  Then take the records under way, by next().")
 {
     plb_stats_t mine;
     PLB_PY_TRY(plb_py_sample(sample, self->core.net->rank, &mine));
@@ -228,7 +228,7 @@ static PyMethodDef steps_methods[] = PLB_PY_METHODS(steps, begin, end, take, nex
       "Number of records that were begun but not taken.")                                         \
     X(steps, broken, PyBool_FromLong(plb_steps_broken(&self->core)),                              \
       "Whether the steps have ended: ranks are in different steps, a rank has failed, or some "   \
-      "ranks have left.")
+      "ranks (not all) have left.")
 PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction:O lag:i",

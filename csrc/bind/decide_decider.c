@@ -84,7 +84,7 @@ static void decider_fini(decider_t *self)
     Py_XDECREF(self->candidates);
 }
 
-/* ---- an iteration ---- */
+/* ---- methods for each iteration ---- */
 
 PLB_PY_METHOD(decider, network, "alpha:d beta:d",
               "Set the seconds per message and per byte, before the first iteration.")
@@ -171,7 +171,7 @@ PLB_PY_METHOD(decider, previewed, "gain:d",
                      PyLong_FromLong(ask));
 }
 
-/* ---- an LB step ---- */
+/* ---- methods for an LB step ---- */
 
 PLB_PY_METHOD(
     decider, choose, "reason:i=-1 n_objects:l=0",
@@ -213,10 +213,10 @@ enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 PLB_PY_METHOD(
     decider, place,
     "snapshot:O ... here:f8@? work:f8@? figures:f8! speed:f8! rank:i4! drift:f8@?=None",
-    "Place the objects, on the rank that has the loads.  here: mean seconds of each object on\n"
-    "its present rank; work: the user's estimates; drift: growth of the loads per iteration;\n"
-    "each (n,) float64 or None.  Fills figures, float64, the values of FIGURES; speed, (p,)\n"
-    "float64 (all zero: equal speeds); and rank, (n,) int32.")
+    "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
+    "object on its present rank; work: the user's estimates; drift: growth of the loads per\n"
+    "iteration; each (n,) float64 or None.  Fills figures, float64 in the order of FIGURES;\n"
+    "speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
 {
     plb_database_t db = {.here = NULL};
     plb_placing_t *placing;
@@ -268,7 +268,7 @@ PLB_PY_METHOD(
 
 PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
               "Set the result of `place`; call it on all ranks.  figures, speed: as filled by\n"
-              "`place` on the rank that has the loads; speed None: all ranks are equally fast.")
+              "`place` on the rank that has the loads; speed None: equal or unknown speeds.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
@@ -281,7 +281,7 @@ PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
 PLB_PY_METHOD(
     decider, balanced, "migrations:l bytes:l seconds_migration:d cost:d moved:p given:p=False",
     "End the LB step.  moved: whether objects have moved.  given: True: `cost` is the whole\n"
-    "cost; False: the cost is at least the sum of the times of the LB step's parts.")
+    "cost; False: the larger of `cost` and the sum of the LB step's known times counts.")
 {
     plb_step_done_t done = {0};
     PLB_PY_TRY(plb_py_parse(c, &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
@@ -364,8 +364,8 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "Sums over the receipts that were dropped, a dict.")                                        \
     X(decider, speed,                                                                             \
       self->core.opt.learns ? plb_py_speeds(&self->core.learner) : Py_NewRef(Py_None),            \
-      "Estimated speeds of the ranks, (p,); None: they seem equally fast, or nothing is known "   \
-      "yet.")
+      "Estimated speeds of the ranks, (p,); None: they seem equally fast, or their speeds are "   \
+      "not known.")
 PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
@@ -373,7 +373,8 @@ PLB_PY_TYPE(
     "* n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 gives_up:p learns:p "
     "watches:p network:d2 seed:k keep:l",
     "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
-    "candidates: (name or callable, name, refinement, looks_at, params) of each strategy.",
+    "candidates: (what, name, refinement, looks_at, params) of each strategy; `what` is its\n"
+    "name in the table, or a callable.",
     {Py_tp_getset, decider_getset}, )
 
 plb_decider_t *plb_py_decider(PyObject *object)
@@ -386,7 +387,7 @@ plb_decider_t *plb_py_decider(PyObject *object)
 }
 
 PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
-          "Return the expected seconds of the first LB step, without its strategy, if the\n"
+          "Return the expected seconds of the first LB step, without the strategy's time, if the\n"
           "busiest rank packs `objects` objects, unpacks as many and sends `bytes` bytes.")
 {
     plb_lb_cost_t cost = {0};
@@ -398,8 +399,8 @@ PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
 }
 
 PLB_PY_FN(sampled, "keys:i8 n_objects:l n_ranks:i",
-          "Return the indices of the keys[n], (m,) int64, that are in the sample from which a\n"
-          "distributed strategy learns speeds.  n_objects: number of objects on all ranks.")
+          "Return the indices, (m,) int64, of those keys[n] that are in the sample from which\n"
+          "speeds are learned with a distributed strategy.  n_objects: number on all ranks.")
 {
     const int64_t *key;
     int64_t n = -1, n_objects;

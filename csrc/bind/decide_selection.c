@@ -73,8 +73,8 @@ PLB_PY_METHOD0(selector, choice, "Return the choice for the most recent iteratio
 }
 
 PLB_PY_METHOD0(selector, records,
-               "Return (n, before, after, cost, migrations) of each candidate: number of its LB\n"
-               "steps; of the last one: max/mean before and after, averaged seconds, migrations.")
+               "Return (n, before, after, cost, migrations) of each candidate.  n: number of LB\n"
+               "steps; before, after (max/mean), migrations: of the last one; cost: mean seconds.")
 {
     static const plb_py_field_t fields[] = {
         PLB_PY_FIELD(plb_record_t, n),

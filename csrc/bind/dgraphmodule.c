@@ -6,7 +6,7 @@
 
 #include "partition/libraries/dgraph.h"
 
-static atomic_int *left; /* plb_zoltan_left, the counter of pylb._zoltan */
+static atomic_int *left; /* plb_zoltan_left of pylb._zoltan: interrupted calls that still run */
 
 /* Read the arguments of color() and order(); *number is `distance` or `total`. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
@@ -44,8 +44,8 @@ PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
 
 PLB_PY_FN(order, "comm:O first:i start:i4+ to:i4 owner:i4 total:i",
           "Return (perm, columns, parent).  perm: new number of each vertex of this rank;\n"
-          "columns, parent: on rank 0, first column and parent of each block of the ordered\n"
-          "matrix, else None.  total: number of vertices on all ranks.  Collective.")
+          "columns, parent: first column and parent of each block of the ordered matrix, None\n"
+          "except on rank 0.  total: number of vertices on all ranks.  Collective.")
 {
     plb_dgraph_t graph;
     plb_blocks_t blocks = {0};
@@ -75,4 +75,4 @@ static int dgraph_exec(PyObject *module)
                : plb_py_add_functions(module, methods);
 }
 
-PLB_PY_MODULE(dgraph, "Colours by Zoltan and orders by PT-Scotch.", dgraph_exec)
+PLB_PY_MODULE(dgraph, "Graph colouring by Zoltan, ordering by PT-Scotch.", dgraph_exec)

@@ -1,4 +1,4 @@
-/* Python binding of csrc/io: recorded runs of vt. */
+/* Python binding of csrc/io: recorded runs of the runtime system vt. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 

@@ -24,21 +24,20 @@ PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
 }
 
 PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
-          "Return the share of the work for each place of a tree; the root has 1.  parent: the\n"
-          "parent of each place, which comes before it.  See csrc/measure/drum.h.")
+          "Return the share of the work of each place (node, socket, core) of a machine; the\n"
+          "root has 1.  parent: each place's parent, an earlier place.  See csrc/measure/drum.h.")
 {
     plb_drum_t tree = {.n = -1};
     double w_comm;
     PLB_PY_TRY(
         plb_py_parse(c, &tree.parent, &tree.n, &tree.cpu, &tree.n, &tree.comm, &tree.n, &w_comm));
-    PLB_PY_RAISE_IF(tree.n < 1, PyExc_ValueError,
-                    "parent, cpu, comm: expected arrays of one length");
+    PLB_PY_RAISE_IF(tree.n < 1, PyExc_ValueError, "parent is empty: expected a tree of places");
     double *power = plb_py_new(c, NPY_FLOAT64, tree.n);
     return PLB_PY_OR(c, plb_drum_power(&tree, w_comm, power, &c->err), plb_py_out(c, power));
 }
 
 PLB_PY_FN(drum_benchmark, "seconds:d",
-          "Run a benchmark for `seconds`, at most 10.  Returns (steps, wall, processor seconds).")
+          "Run a benchmark for `seconds`, at most 10.  Returns steps, wall and processor seconds.")
 {
     double seconds, cpu = 0.0, steps;
     PLB_PY_TRY(plb_py_parse(c, &seconds));
@@ -117,7 +116,7 @@ static PyObject *sizes_of(const plb_learner_t *learner)
     X(learner, error, plb_py_copy(self->core.error, self->core.p, NPY_FLOAT64),                   \
       "Standard errors of the speeds' logarithms.")                                               \
     X(learner, sigma, PyFloat_FromDouble(self->core.fit.sigma),                                   \
-      "Standard deviation of an observation, in logarithms.")                                     \
+      "Standard deviation of the noise in the logarithm of an observed time.")                    \
     X(learner, has_changed, PyBool_FromLong(self->core.has_changed),                              \
       "Whether the speed of any rank has changed since the previous placement.")                  \
     X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \

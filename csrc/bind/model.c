@@ -138,7 +138,7 @@ PLB_PY_FN1(check_snapshot, snapshot,
 
 /* ---- performance models --------------------------------------------------------------------- */
 
-/* Read *p models, which have *points points in all. */
+/* Read the models; set *p to their number, and *points to the number of all their points. */
 static int read_models(plb_py_call_t *c, plb_fpm_t *models, int64_t *p, int64_t *points)
 {
     *p = *points = -1;

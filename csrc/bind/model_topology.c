@@ -66,7 +66,7 @@ static int measure(const question_t *q, double *sum, double *most, plb_err_t *er
 }
 
 PLB_PY_FN(hop_bytes, "torus:p sizes:i8 start:i8+ to:i4 bytes:f8 place:i4",
-          "Return (sum of bytes times hops, bytes over the most loaded link) of the flows.")
+          "Return the hop-bytes (sum of bytes times hops), and the bytes over the busiest link.")
 {
     question_t q;
     double sum = 0.0, most = 0.0;

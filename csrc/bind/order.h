@@ -10,7 +10,7 @@ typedef struct plb_py_order {
 } plb_py_order_t;
 
 /** Return the number of rows of the array, and set *travel to the number of rows that are copied.
- * Return -1 if an index is not 0 ... items-1, or if offsets decrease. */
+ * Return -1 if an index is not 0 ... items-1, or if `offset` does not rise from 0. */
 static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel)
 {
     const int64_t rows = o->offset != NULL && o->items >= 0 ? o->offset[o->items] : o->items;

@@ -1,4 +1,4 @@
-/* Python binding of csrc/partition: calls of libraries, quality, objects that move. */
+/* Python binding of csrc/partition: library calls, quality of partitions, objects that move. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 #include "partition/moves.h"
@@ -89,7 +89,7 @@ PLB_PY_FN(
 }
 
 PLB_PY_FN(fill, "start:i8+ to:i4 perm:i4",
-          "Return the number of entries in each column of the Cholesky factor, ordered by perm.")
+          "Count the entries in each column of the Cholesky factor; perm: vertices' new numbers.")
 {
     const int64_t *start;
     const int32_t *to, *perm;
@@ -115,7 +115,7 @@ typedef struct rows_question {
 PLB_PY_FN(scan_rows, "name:s start:I+ to:I first:l objects:l",
           "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
           "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
-          "skew over all ranks is 0 (csrc/partition/quality.h).  Does not copy int32 and int64.")
+          "skew over all ranks is 0 (csrc/partition/quality.h).  Copies no int32 or int64 array.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -145,7 +145,7 @@ static int read_rows(plb_py_call_t *c, rows_question_t *q)
 PLB_PY_FN(graph_quality, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
           "Return (cut, cut weight, boundary, volume, pairs); csrc/partition/quality.h explains\n"
           "them.  The first three have an entry for each part.  The rows must have passed\n"
-          "scan_rows; every object of another rank that they name is among the ghosts.")
+          "scan_rows; every object of another rank that they name must be among the ghosts.")
 {
     rows_question_t q;
     int64_t n_pairs = 0, *pair = NULL;
@@ -163,8 +163,8 @@ PLB_PY_FN(graph_quality, "start:I+ to:I weight:f8? parts:i first:l part:i4 ghost
 }
 
 PLB_PY_FN(nets_quality, "start:I+ pin:I weight:f8? parts:i first:l part:i4 ghost:i8 ghost_part:i4",
-          "Return two weighted sums over the nets: (number of parts of the net - 1), and 1 if\n"
-          "the net is cut.")
+          "Return two weighted sums over the nets: of the number of parts of a net minus 1, and\n"
+          "of 1 for each net that is cut.")
 {
     rows_question_t q;
     double connectivity = 0.0, cut = 0.0;

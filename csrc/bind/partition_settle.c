@@ -5,7 +5,7 @@
 
 #include "partition/ranks/settle.h"
 
-/* The first call also loads mpi4py's table of C functions. */
+/* Return the handle of mpi4py's `comm`.  The first call loads mpi4py's table of C functions. */
 static MPI_Comm *ready(PyObject *comm)
 {
     static bool imported = false;

@@ -163,8 +163,8 @@ static int check_shares(int64_t p)
 
 PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
-          "perimeter: the sum of the half perimeters of all rectangles.  column: the column of\n"
-          "each rectangle, as given; None: chosen such that this sum is as small as possible.")
+          "perimeter: the sum of the half perimeters of all rectangles.  column, the column of\n"
+          "each rectangle, is returned as given; None: it is chosen to minimize this sum.")
 {
     const double *share;
     const int32_t *old = NULL;
@@ -185,7 +185,7 @@ PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
 }
 
 PLB_PY_FN(rectangles_place, "share:f8 column:i4 rows:l cols:l",
-          "Return box[p, 4]: first row, last row + 1, first column and last column + 1 of each.")
+          "Return box[p, 4]: first row, last row + 1, first column, last column + 1 of each box.")
 {
     const double *share;
     const int32_t *column;

@@ -61,7 +61,7 @@ PLB_PY_METHOD(
 }
 
 PLB_PY_METHOD1(replay, feed, trace,
-               "Replay the phases of `trace`.  An entity must have the same number in all calls.")
+               "Replay the phases of `trace`.  An object (entity) keeps its index in all calls.")
 {
     plb_trace_t phases;
     PLB_PY_TRY(plb_py_trace(c, trace, &phases));
@@ -148,7 +148,7 @@ PLB_PY_TYPE(
     "* n_ranks:i decider:O lag:i as_recorded:p foresight:p moves:p network:d2 cost:d model:d5 "
     "per_move:d per_byte:d steps:L keep_times:p keep_ranks:p",
     "Replays a recorded run under a decider (None: without one); see csrc/replay/replay.h.\n"
-    "model: (alpha, beta, steps, handling, pace).  steps: the measured LB steps, each as\n"
+    "model: a plb_lb_cost_t (csrc/model/cost.h).  steps: the measured LB steps, each as\n"
     "(iteration, strategy, migrations, bytes, statistics, placing, migration, whole).", )
 
 PLB_PY_FN1(repeats, trace,

@@ -28,8 +28,8 @@ PLB_PY_FN0(protocol_params, "Return (name, default, unit, help) of every paramet
 }
 
 PLB_PY_FN1(protocol, values,
-           "Simulate the protocol; values: those of protocol_params().  Returns the results by\n"
-           "name, and (asked, tentative, final, root, known, balanced) of each decision.")
+           "Simulate the protocol.  values: in the order of protocol_params().  Returns results\n"
+           "by name, and (asked, tentative, final, root, known, balanced) of each decision.")
 {
     static const plb_py_field_t decision[] =
         PLB_PY_FIELDS(plb_protocol_decision_t, asked, tentative, final, root, known, balanced);

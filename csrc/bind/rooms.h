@@ -30,8 +30,8 @@ int plb_py_clock(const char *name, plb_clock_t *out);
 /** Return the C struct of a pylb._core.Keys. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
-/** Return the reduction in a capsule of this name.  If `capsule` is None, return `alone`, set up
- * for a single rank with up to `depth` reductions under way. */
+/** Return the reductions in `capsule`, whose name is PLB_PY_REDUCTION.  If it is None, set up
+ * `alone` for a single rank and up to `depth` reductions at a time, and return it. */
 #define PLB_PY_REDUCTION "pylb.reduction"
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);
@@ -40,8 +40,8 @@ const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
  * length to the load of the object that is being measured. */
 void plb_py_recorder_cut(PyObject *recorder);
 
-/** Return the number of rows of a table of estimates of n objects: PLB_ESTIMATE_HERE or
- * PLB_ESTIMATE_ROWS, by its size, which the caller must check. */
+/** Return how many rows a table of estimates of n objects has: PLB_ESTIMATE_HERE if its size fits,
+ * else PLB_ESTIMATE_ROWS; then the caller must check the size. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
 
 /* X(name): the files that make up pylb._core, and those that make up pylb._mpi.  Each file defines

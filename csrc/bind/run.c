@@ -1,7 +1,7 @@
 /* Python binding of csrc/decide/atsync.h: one rank in a loop without barriers.  (AtSync is the end
  * of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
  * processes results that have arrived, and returns what to do next.  While a call must wait, other
- * threads can take the GIL, and other processes the core. */
+ * threads can take the GIL, and other processes the processor core. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
@@ -14,7 +14,7 @@ typedef struct atsync {
     PyObject *trigger, *decider; /* owned; `decider` is None if there is none */
     PyObject *recorder;          /* owned */
     PyObject *answers;  /* a tuple of the objects to return, indexed by plb_atsync_answer_t */
-    PyObject *index_of; /* dict from key to index; NULL: the rank runs as a whole (see bind) */
+    PyObject *index_of; /* dict from key to index; NULL: before bind, or with keys=None */
     PyArrayObject *seconds, *window, *estimates; /* arrays of pylb.run.object_store.Store */
     int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
     bool idle;     /* true: since `wait` began, no object has ended or begun an iteration */
@@ -51,7 +51,7 @@ static int take_slots(atsync_t *self, plb_py_call_t *c, PyObject *keys, PyObject
     return 0;
 }
 
-/* Let all waiting objects that may go on begin their next iteration. */
+/* Begin the next iteration of all waiting objects that are allowed to go on. */
 static int set_off(atsync_t *self, plb_py_call_t *c)
 {
     plb_atsync_answer_t answer;
@@ -213,7 +213,7 @@ static int check_bound(const atsync_t *self, bool each)
 PLB_PY_METHOD0(
     atsync, at_sync,
     "End an iteration of a rank that runs as a whole.  Returns go, balance, end or failed (see\n"
-    "`answers`).  Waits if the lag requires it, before an LB step and at the loop's end.")
+    "`answers`).  May wait: because of the lag, before an LB step, and at the loop's end.")
 {
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
     PLB_PY_TRY(check_bound(self, false));
@@ -354,7 +354,7 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(atsync, why,
                "Return (iteration, reason, tau, number of the reason) of the verdict that asked\n"
-               "for the LB step that is due.  tau: ideal iterations between LB steps, or inf.")
+               "for the LB step that is due.  tau: ideal period in iterations, or inf.")
 {
     const plb_wish_t *wish = &self->core.wish;
     const long long at =
@@ -441,7 +441,7 @@ PLB_PY_TYPE(
     "One rank in a loop of n iterations; the first one has the number `first`.  reduction:\n"
     "from pylb._mpi.Comm.reduction; None: there is one rank.  decider: the Decider that\n"
     "has this trigger and observes each iteration; or None.  answers: the objects to return\n"
-    "for go, pause, balance, end and failed.  lag, balance: see csrc/decide/atsync.h.",
+    "for go, pause, balance, end and failed.  kind, lag, balance: see csrc/decide/atsync.h.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

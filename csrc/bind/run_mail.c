@@ -195,7 +195,7 @@ PLB_PY_METHOD(
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Count the letters of this iteration whose data are pickled, so that restoring them can fail. */
+/* Count the letters of this iteration with data that must be unpickled, which can fail. */
 static int64_t frozen_in(const mail_t *self)
 {
     int64_t n = 0;
@@ -379,8 +379,8 @@ PLB_PY_METHOD0(
 
 PLB_PY_METHOD0(
     mail, restore,
-    "Unpickle the pickled data of the messages that have arrived.  In a multicast with\n"
-    "copy=True, also give each receiver after the first one a copy of an array.")
+    "Unpickle the pickled data of the messages that have arrived.  If a multicast with\n"
+    "copy=True has sent an array, also give each receiver after the first one a copy of it.")
 {
     const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
@@ -524,7 +524,7 @@ PLB_PY_METHOD1(
     return out;
 }
 
-/* ---- the graph ------------------------------------------------------------------------------ */
+/* ---- the communication graph ---------------------------------------------------------------- */
 
 PLB_PY_METHOD0(
     mail, edges,

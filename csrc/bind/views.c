@@ -70,8 +70,9 @@ void *plb_py_in_place(PyObject *object, const char *name, int type, int64_t n)
     PyArrayObject *a = (PyArrayObject *)object;
     if (!PyArray_Check(object) || PyArray_TYPE(a) != type || PyArray_SIZE(a) != n ||
         !PyArray_ISCARRAY(a)) {
-        PyErr_Format(PyExc_ValueError, "%s: expected a contiguous array of %lld entries", name,
-                     (long long)n);
+        PyErr_Format(PyExc_ValueError,
+                     "%s: expected a contiguous array of %lld entries (right dtype, writable)",
+                     name, (long long)n);
         return NULL;
     }
     return PyArray_DATA(a);
@@ -82,7 +83,7 @@ PyArrayObject *plb_py_records(PyObject *object, size_t size, bool writable)
     PyArrayObject *a = (PyArrayObject *)object;
     if (!PyArray_Check(object) || PyArray_NDIM(a) != 1 || !PyArray_ISCARRAY_RO(a) ||
         (size_t)PyArray_ITEMSIZE(a) != size || (writable && !PyArray_ISWRITEABLE(a))) {
-        PyErr_Format(PyExc_ValueError, "expected a contiguous array of records of %zu bytes",
+        PyErr_Format(PyExc_ValueError, "expected a contiguous (n,) array of records of %zu bytes",
                      size);
         return NULL;
     }
@@ -102,7 +103,7 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
 
 enum { LONGEST_NAME = 64 };
 
-/* An item "name:kind flags=default" of a spec. */
+/* An item of a spec: "name:kind", followed without spaces by flags and "=default", if any. */
 typedef struct item {
     const char *name; /* ends with a colon */
     char kind, size;
@@ -517,7 +518,7 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size)
     return c->memory[c->n_memory++] = out;
 }
 
-/* ---- codes, threads, modules ---------------------------------------------------------------- */
+/* ---- error codes, threads, modules ---------------------------------------------------------- */
 
 PyObject *plb_py_no_memory(void)
 {

@@ -125,7 +125,7 @@ int plb_py_stop_when(PyObject *list);
 PyObject *plb_py_raise(int code, const plb_err_t *err);
 PyObject *plb_py_fail(plb_py_call_t *c);
 
-/** Raise the exception of a code; 0 for PLB_OK, else -1. */
+/** Return 0 for PLB_OK; else raise the exception of the code, and return -1. */
 int plb_py_check(plb_py_call_t *c, int code);
 
 /** Raise MemoryError with a message; returns NULL. */
@@ -203,7 +203,7 @@ PyObject *plb_py_no_memory(void);
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 /** Make a new array of n (rows times cols) entries, which the call holds, and return its memory;
- * NULL with an exception, which PLB_PY_RUN and PLB_PY_OR find. */
+ * NULL with an exception: PLB_PY_RUN and PLB_PY_OR then fail. */
 void *plb_py_new(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_zeros(plb_py_call_t *c, int type, int64_t n);
 void *plb_py_new2(plb_py_call_t *c, int type, int64_t rows, int64_t cols);
@@ -217,14 +217,13 @@ PyObject *plb_py_sealed(plb_py_call_t *c, const void *data);
 PyObject *plb_py_copy(const void *data, int64_t n, int type);
 PyObject *plb_py_copy2(const void *data, int64_t rows, int64_t cols, int type);
 
-/** Return a read-only array that owns `data` (from plb_malloc); NULL gives None.  Frees `data` on
- * failure. */
+/** Return a read-only array that owns `data` (from plb_malloc; freed on failure); NULL: None. */
 PyObject *plb_py_take(void *data, int64_t n, int type);
 
 /** Return zeroed memory that lives as long as the call `c`. */
 void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
 
-/* ---- views of larger things ----------------------------------------------------------------- */
+/* ---- views of structs and lists ------------------------------------------------------------- */
 
 /* X(name, type, count): the arrays of a snapshot, for n objects with d loads each, p ranks, m
  * edges, c multicasts with `pins` receivers in all, and b shared blocks. */
@@ -423,7 +422,7 @@ bool plb_py_enter(bool *busy, const char *who);
 void plb_py_drop(void *const *reference, size_t n);
 int plb_py_visit(PyObject *object, visitproc visit, void *arg, void *const *reference, size_t n);
 
-/* What a file of this folder adds to its module; `more` adds other things than methods, types. */
+/* What a file of this folder adds to its module: methods, types, and what `more` adds. */
 typedef struct plb_py_room {
     PyMethodDef *methods;
     PyType_Spec *types[3];

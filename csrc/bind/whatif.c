@@ -80,7 +80,7 @@ PLB_PY_METHOD(simulation, comms, "start:O member:O",
 }
 
 PLB_PY_METHOD0(simulation, run,
-               "Simulate until an operation of a rank is missing.  Returns the rank; -1: none.")
+               "Simulate until a rank's operation is missing.  Returns this rank; -1: finished.")
 {
     int32_t missing = -1;
     PLB_PY_RUN(c, plb_whatif_run(self->it, &missing, &c->err));
@@ -122,7 +122,7 @@ PLB_PY_TYPE(simulation, "pylb._core.Simulation",
 
 PLB_PY_FN0(op_layout,
            "Return (fields, kinds, collectives).  fields: (name, NumPy type, offset) of each\n"
-           "field of a recorded operation; kinds, collectives: names in the order of numbers.")
+           "field of a recorded operation; kinds, collectives: names in order of number.")
 {
 #define X(name, help) #name,
     static const char *const kinds[] = {PLB_OPS(X)};

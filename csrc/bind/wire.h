@@ -20,8 +20,8 @@ bool plb_is_constant(PyObject *data);
 /** Whether the data are a NumPy array without Python objects. */
 bool plb_is_numbers(PyObject *data);
 
-/** Return data that later changes by their owner do not affect: a copy of an array of numbers, a
- * constant itself, freeze(data) of other data. */
+/** Protect data from later changes by their owner: return a copy of an array of numbers, a
+ * constant itself, or freeze(data) for other data. */
 PyObject *plb_own_copy(PyObject *data, PyObject *freeze);
 
 /** Estimate the bytes of the data, for the communication graph: 8 if they are unknown; for a str,
@@ -35,8 +35,8 @@ static inline bool plb_same_cast(const plb_letter_t *a, const plb_letter_t *b)
 }
 
 /** Pack the letters letter[index[n]] into bytes.  *messages: their number; a multicast counts as
- * one.  Arrays of more than `most` bytes, and objects of other types, are not packed but appended
- * to the list `others`.  Objects of type `frozen` (a subclass of bytes) are packed. */
+ * one.  Packed are floats, int64, None, objects of type `frozen` (a subclass of bytes), contiguous
+ * arrays of numbers of up to `most` bytes; other data are appended to the list `others`. */
 PyObject *plb_wire_pack(const plb_letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
                         PyTypeObject *frozen, PyObject *others, int64_t *messages);
 

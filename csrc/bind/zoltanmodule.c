@@ -61,10 +61,10 @@ PLB_PY_FN(
     "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
     "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
     "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
-    "Return (part of each of this rank's objects, Zoltan's code, its messages, its cuts\n"
-    "or None).  Collective over comm (None: only this process).  Does not copy arrays of the\n"
-    "right type.  options: [name, value, ...]; csrc/partition/libraries/zoltan.h explains the\n"
-    "other arguments.  The GIL is released.")
+    "Return (part of each of this rank's objects, Zoltan's code, its messages, cuts).  cuts:\n"
+    "for points(), if `keep`; else None.  Collective over comm (None: only this process).\n"
+    "Does not copy arrays of the right type.  options: [name, value, ...]; the other\n"
+    "arguments: see csrc/partition/libraries/zoltan.h.  The GIL is released.")
 {
     PyObject *comm, *options = NULL, *result;
     plb_zoltan_t q = {0};
@@ -114,7 +114,7 @@ PLB_PY_FN1(
     return PyLong_FromLongLong(plb_zoltan_spare(*handle));
 }
 
-/* ---- the cuts ------------------------------------------------------------------------------- */
+/* ---- cuts that partition(keep=True) returned ------------------------------------------------ */
 
 /* View an array of n rows of `dims` numbers. */
 static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
@@ -187,8 +187,8 @@ static void wait_for_left(void)
     plb_aside_wait(&plb_zoltan_left);
 }
 
-/* Share the counter plb_zoltan_left with pylb._dgraph, because only one thread at a time may use
- * Zoltan and PT-Scotch. */
+/* Share plb_zoltan_left (interrupted calls that still run) with pylb._dgraph, because only one
+ * thread at a time may use Zoltan and PT-Scotch. */
 static int add_left(PyObject *module)
 {
     return plb_py_add_value(module, "left", PyCapsule_New(&plb_zoltan_left, PLB_PY_LEFT, NULL));

@@ -9,7 +9,7 @@ typedef struct plb_route {
     int32_t n_peers;
     int32_t *rank;  /* [n_peers] ranks that get items, ascending */
     int64_t *start; /* [n_peers + 1] items start[i] ... start[i+1]-1 of the order go to rank[i] */
-    int32_t *order; /* [start[n_peers]] items, stably sorted by rank; NULL: in the given order */
+    int32_t *order; /* [start[n_peers]] item indices, stably sorted by rank; NULL: 0, 1, 2, ... */
 } plb_route_t;
 
 /** Find the route of n items to the ranks dest[n].  `self` owns its arrays.  Time: O(n + n_ranks);

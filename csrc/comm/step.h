@@ -2,7 +2,7 @@
  * record of statistics (measure/stats.h).
  *
  * A parcel is a list of parts.  Its head is a message with the sizes of all parts and the contents
- * of the small ones.  Large parts follow in separate messages of 1 GiB at most.
+ * of small parts, up to 1 MiB.  All other parts follow in separate messages of 1 GiB at most.
  *
  * The exchange is NBX (Hoefler, Siebert and Lumsdaine, PPoPP 2010, algorithm 2): synchronous
  * sends, then a nonblocking barrier; meanwhile each rank receives.  There are two differences: the
@@ -36,7 +36,7 @@ typedef enum plb_phase {
     PLB_STEP_IDLE,     /* no step is under way */
     PLB_STEP_SENDING,  /* the other ranks have not yet received all heads of this rank */
     PLB_STEP_REDUCING, /* the reduction is not complete */
-    PLB_STEP_DRAINING, /* large parts are still being sent or received */
+    PLB_STEP_DRAINING, /* parts outside of heads are still being sent or received */
     PLB_STEP_BROKEN    /* plb_step_begin failed after it had sent heads: no more steps */
 } plb_phase_t;
 
@@ -59,7 +59,7 @@ void plb_step_free(plb_step_t *self);
 /** Return PLB_ERR_STATE if a step is under way, or if an earlier one is broken. */
 int plb_step_check_idle(const plb_step_t *self, plb_err_t *err);
 
-/** Begin a step.  Collective over comm; returns at once.  There is at most one parcel for each
+/** Begin a step.  Collective over comm; does not wait.  There is at most one parcel for each
  * other rank, and none for this rank.  Do not change the memory of the parts until the step is
  * complete.  PLB_ERR_STATE: a step is under way already, or an earlier one is broken. */
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,

@@ -31,7 +31,7 @@ typedef struct plb_transfer {
 int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners, plb_err_t *err);
 void plb_transfer_free(plb_transfer_t *self);
 
-/** Begin an exchange.  Local; returns at once.  The communicator must be used for exchanges only,
+/** Begin an exchange.  Local; does not wait.  The communicator must be used for exchanges only,
  * because a receive accepts any tag.  Do not change the data until the exchange is over; rows that
  * a rank sends to itself are copied at once.  tag: PLB_TAG_ITEMS ... PLB_TAG_MOST.  PLB_ERR_VALUE:
  * `out` and `in` differ in the number of rows that this rank sends to itself; no message was sent.

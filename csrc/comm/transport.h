@@ -24,7 +24,7 @@ struct plb_transport {
     int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
 
     /** Announce that this rank makes no more calls except `free`; ranks that wait for it in a
-     * gather or an exchange get an error.  Returns at once. */
+     * gather or an exchange get an error.  Does not wait. */
     int (*leave)(plb_transport_t *self, plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */

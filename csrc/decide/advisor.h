@@ -24,17 +24,17 @@ typedef struct plb_advisor {
     bool places; /* true: the advisor says where data go; false: only when to rebalance */
     bool due;    /* whether an advised LB step is not over; the next record tells its outcome */
     bool placed; /* whether the decider has the placement of the advised LB step */
-    int64_t at;  /* step after which the last LB step was advised; -1: none yet */
-    int64_t migrations, bytes; /* of the plan of the advised LB step; 0: there is no plan */
+    int64_t at;  /* iteration after which the last LB step was advised; -1: none yet */
+    int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
     double before;             /* max/mean of the last iteration before the advised LB step */
     double usual; /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
     double ratio; /* `usual` of the last LB step that was carried out */
     double left;  /* max/mean of the first two iterations after the LB step that was carried out */
     int64_t n;    /* number of iterations since the LB step that was carried out */
     double max, mean; /* seconds: sums over these n iterations */
-    double grown;     /* seconds: sum of max - left * mean over these n without the first two */
+    double grown;     /* seconds: sum of max - left * mean over iterations 3 ... n of these */
     double recent[PLB_ADVISOR_SPAN]
-                 [2];  /* ring buffer: maximum, mean; iteration n: n % PLB_ADVISOR_SPAN */
+                 [2];  /* ring buffer: largest and mean load of the last iterations, seconds */
     int64_t n_ignored; /* advised LB steps that no rank carried out */
 } plb_advisor_t;
 
@@ -52,7 +52,7 @@ typedef struct plb_advisor_sample {
     int64_t n_cells;
     double seconds;  /* load of the rank */
     double time;     /* seconds since the previous step, without LB steps; 0: not measured */
-    double cost;     /* seconds of this rank in the LB step before this step */
+    double cost;     /* seconds that this rank spent in the LB step before this iteration */
     bool rebalanced; /* whether this rank has carried out that LB step */
 } plb_advisor_sample_t;
 

@@ -29,9 +29,9 @@
 enum { PLB_ATSYNC_WINDOW = 64 };
 
 typedef struct plb_atsync_row {
-    double time;      /* seconds: time of the slowest rank, without its waiting at AtSync */
-    double max, mean; /* seconds: loads of the ranks */
-    double idle;      /* seconds of a rank without an object or other work; mean over the ranks */
+    double time;        /* seconds: time of the slowest rank, without its waiting at AtSync */
+    double max, mean;   /* seconds: loads of the ranks */
+    double idle;        /* mean seconds in which a rank runs no object and no other work */
     double utilization; /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/stats.h) */
     double min;         /* seconds: smallest load of a rank */
     double messages;    /* number of messages between ranks */
@@ -88,11 +88,11 @@ typedef struct plb_atsync {
     plb_consensus_t rank;
     plb_consensus_root_t root;
     plb_actions_t acts;
-    int32_t window; /* lag, or PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
+    int32_t window; /* lag; if 0: PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
     plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
     double background;   /* seconds of this rank's other work in an iteration, set by the caller */
     int64_t mark;        /* ns: when this rank last contributed */
-    double busy, waited; /* seconds since `mark`: of objects; of waiting (which the caller adds) */
+    double busy, waited; /* seconds since `mark`: loads of objects; waiting, added by the caller */
     plb_atsync_row_t *row; /* [capacity], owned; the caller may read the rows and reset n_rows */
     int64_t n_rows, capacity;
     bool maximum; /* whether a maximum is being reduced */

@@ -42,7 +42,7 @@ static double rounds_of(const plb_central_t *self, const plb_central_case_t *at)
                                : self->rounds;
 }
 
-/* Assumed before they run: a central strategy leaves max/mean 1, a distributed one WORSE more. */
+/* Assumed to be left by a strategy that never ran: max/mean 1, or WORSE more if distributed. */
 static double loss_of(const plb_central_case_t *at)
 {
     const double left = isnan(at->left) ? 1.0 : at->left;

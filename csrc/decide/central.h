@@ -65,7 +65,7 @@ plb_central_t plb_central_begin(void);
 
 plb_central_answer_t plb_central_compare(const plb_central_t *self, const plb_central_case_t *at);
 
-/** moving, placing: seconds of the migrations, and of all other parts; NAN: unknown. */
+/** moving: seconds of the LB step's migrations; placing: of its other parts; NAN: unknown. */
 void plb_central_balanced(plb_central_t *self, bool in_rounds, int64_t n_objects, double placing,
                           double moving);
 

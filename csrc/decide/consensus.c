@@ -121,7 +121,7 @@ static plb_action_t *act(plb_actions_t *out, plb_action_kind_t kind, int64_t fir
 }
 
 /* slowest: the last iteration that all objects of a rank have finished; n_slowest: number of
- * objects that have finished no later one; reach: the greatest reach. */
+ * objects that have finished no later one; reach: the objects' greatest `reach` (consensus.h). */
 typedef struct extent {
     int64_t slowest, n_slowest, reach;
 } extent_t;
@@ -144,10 +144,10 @@ static extent_t measure(const plb_consensus_t *self)
     return x;
 }
 
-/* Contribute the statistics of all iterations that all objects have finished, in constant
- * amortised time per AtSync: one scan per iteration.  A rank without objects, or at its end,
- * contributes iteration i + 1 when the statistics of i are known, but none after its limit, where
- * it may receive objects. */
+/* Contribute the statistics of all iterations that all objects have finished.  The objects are
+ * scanned only once per iteration.  A rank without objects, or one that has ended, contributes
+ * iteration i + 1 when the statistics of i are known, but no iteration after `limit`: an LB step
+ * there may bring objects to this rank. */
 static void contribute(plb_consensus_t *self, plb_actions_t *out)
 {
     int64_t upto = self->contributed;

@@ -88,8 +88,8 @@ void plb_consensus_root_init(plb_consensus_root_t *self, int64_t n_ranks, int32_
 bool plb_consensus_root_ready(const plb_consensus_root_t *self);
 
 /** Take the reduced statistics of `iteration` (in order: 1, 2, ...).  n_ended: number of ranks
- * that had ended.  wish: the iteration at which the trigger wants an LB step, or, if that is too
- * early, the first possible one; PLB_NEVER: no LB step; PLB_WISH_NONE: F stays as it is. */
+ * that had ended.  wish: iteration at which the trigger wants an LB step (if that is too early,
+ * the root takes the first possible one); PLB_NEVER: none; PLB_WISH_NONE: F stays as it is. */
 int plb_consensus_root_stats(plb_consensus_root_t *self, int64_t iteration, int64_t n_ended,
                              int64_t wish, plb_ruling_t *out, plb_err_t *err);
 

@@ -18,7 +18,7 @@ static const double LEAST = 0.05;
 /* the slope is fitted to this many objects on each side; with fewer it would be mostly noise */
 enum { NEAR = 4 };
 
-/* The motion must explain this fraction of the drift's sum of squares; else the velocity is 0. */
+/* The velocity is 0 if it explains less than this fraction of the drift's sum of squares. */
 static const double EXPLAINED = 0.25;
 
 /* Slope of the load from object to object, fitted to `near` objects on each side of object i. */
@@ -35,7 +35,7 @@ static double slope(const plb_snapshot_t *s, int64_t i, int near)
     return sum / squares;
 }
 
-/* Interpolate the load between two objects; outside the row, return its first or last load. */
+/* Interpolate the load at `place`, a fractional object index; outside, return the nearest load. */
 static double load_at(const plb_snapshot_t *s, double place)
 {
     const double x = fmin(fmax(place, 0.0), (double)(s->n_objects - 1));
@@ -55,9 +55,9 @@ static double growth(const plb_cycle_costs_t *self)
     return load > 0.0 ? drift / load : 0.0;
 }
 
-/* Growth that all loads have in common is no motion, so it is subtracted.  The slope over many
- * objects is an instrumental variable: neither its smoothing nor the noise of the loads biases the
- * velocity. */
+/* Growth that all loads have in common is not caused by a moving pattern, so it is subtracted.
+ * The slope over many objects is an instrumental variable: neither its smoothing nor the noise of
+ * the loads biases the velocity. */
 void plb_cycle_transport(plb_cycle_costs_t *self)
 {
     const plb_snapshot_t *s = self->now;

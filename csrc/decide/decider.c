@@ -242,7 +242,7 @@ static plb_receipt_t blank(void)
 }
 
 /* A strategy is expected to leave the max/mean that it predicted last.  If it has never run, the
- * residual that the trigger has measured is used, or 1 if this is unknown. */
+ * trigger's estimate (verdict.residual) is used, or 1 if there is none. */
 static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                   plb_alternative_t *out)
 {

@@ -40,7 +40,7 @@
 
 /* The statistics of an iteration, over all ranks (measure/stats.h). */
 typedef struct plb_iteration {
-    int64_t iteration;       /* numbers increase */
+    int64_t iteration;       /* its number; larger than the one before */
     double time;             /* seconds: time of the slowest rank */
     double max, mean, min;   /* seconds: largest, mean and smallest load of a rank */
     double total;            /* seconds: sum of the loads of all ranks */
@@ -67,7 +67,7 @@ typedef struct plb_decider_options {
     /* [n], copied with their parameters; if `selects`, distributed strategies come last */
     const plb_candidate_strategy_t *candidates;
     int32_t n;
-    bool selects;            /* true: choose one for each LB step (Menon 3.7); false: n is 1 */
+    bool selects;            /* true: choose a candidate per LB step (Menon 3.7); false: n is 1 */
     const double *selection; /* [PLB_N_SELECTION] parameters of the choice (select.h) */
     const double *ledger;    /* [PLB_N_LEDGER] parameters of the ledger (ledger.h) */
     bool gives_up;           /* switch LB steps off while they do not pay */
@@ -82,12 +82,12 @@ typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
     plb_candidate_strategy_t *candidates; /* owned, with their parameters */
-    plb_candidate_t *traits;              /* owned: for the selection */
+    plb_candidate_t *traits;              /* owned: the candidates as the selection sees them */
     double *left;      /* owned: max/mean that each candidate predicted last; NAN: it never ran */
     double foreseen;   /* expected seconds of a first LB step if all objects move; NAN: unknown */
     double moving;     /* part of `foreseen` for the migrations; NAN: not known */
     double per_byte;   /* seconds of migration per byte that leaves a rank; NAN: not known */
-    double most_bytes; /* most bytes that leave a rank per LB step; 0 on ranks that do not place */
+    double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
     plb_ledger_t ledger;
     plb_selector_t selector;
     plb_central_t central;
@@ -101,7 +101,7 @@ typedef struct plb_decider {
     double grown;           /* seconds by which max - mean has grown in the last iteration */
     double usual;           /* mean of |grown|; older iterations count less */
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
-    double jumps, observed; /* iterations since the start: those with a jump, and all */
+    double jumps, observed; /* number of iterations with a jump; of all iterations */
     int64_t cycle;          /* index of the first receipt since the last LB step */
     bool judging;           /* whether the caller must still give the gain of the last LB step */
     bool previewing;        /* whether the caller must still give the result of a preview */
@@ -110,13 +110,13 @@ typedef struct plb_decider {
     bool pending;  /* whether an LB step has begun */
     bool answered; /* whether the placement of that LB step is known */
     int32_t chosen;
-    int32_t instead;         /* a refinement that may replace `chosen`; -1: none */
+    int32_t instead;         /* a refinement strategy that may replace `chosen`; -1: none */
     int64_t n_objects;       /* number of objects on all ranks; 0: not known */
     plb_receipt_t next;      /* receipt of that LB step */
     plb_receipt_t *receipts; /* owned */
     int64_t n_receipts, capacity;
     int64_t held_before;   /* old `until` of the receipt that hold() in decider.c changed last */
-    int64_t last;          /* receipt of the last LB step; -1: there was none */
+    int64_t last;          /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped; /* sums over the receipts that were dropped to save memory */
     int64_t n_balancings;
 } plb_decider_t;
@@ -150,10 +150,10 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
 int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_t *ask,
                      plb_err_t *err);
 
-/** Take `gain`, the seconds saved so far, compared with the placement before the LB step. */
+/** Take `gain`: seconds saved so far by the last LB step, compared with the placement before. */
 int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err);
 
-/** Whether iterations have ended since the last LB step, and since the last judgement of it. */
+/** Whether there were iterations since the last LB step, or since its last judgement, if any. */
 bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */

@@ -56,7 +56,7 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* Compute the warm-up (ledger.h) with the longest later iteration, so that noise is no warm-up. */
+/* Compare with the longest later iteration (ledger.h), so that noise does not count as warm-up. */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;

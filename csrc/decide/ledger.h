@@ -32,8 +32,8 @@
     X(pause, "iterations", 16, 1, 1e9, "shortest time for which LB steps are switched off")       \
     X(share, "", 0.01, 1e-6, 1, "largest share of the run's time that trial LB steps may cost")   \
     X(rise, "", 2, 1, 1e6,                                                                        \
-      "imbalance at which a trial takes place at once, relative to the imbalance before LB "      \
-      "steps that did not pay")
+      "imbalance that ends a pause early, relative to the imbalance before LB steps that did "    \
+      "not pay")
 
 enum {
 #define X(name, unit, fallback, least, most, help) PLB_LEDGER_##name,
@@ -78,7 +78,7 @@ typedef struct plb_ledger {
     double times[2 * PLB_WARM_UP]; /* seconds of the iterations after this LB step */
     int n_times;
     bool off, trial; /* off: LB steps are off; trial: a trial LB step was made since */
-    int64_t until;   /* if `off`: until then no LB step (except an early trial) and no judgement */
+    int64_t until;   /* if `off`: before it, no LB step (except an early trial) and no judgement */
     int64_t pause;   /* iterations: the present pause */
     double beaten;   /* seconds: the largest `excess_before` of LB steps that did not pay */
     int high;        /* iterations in a row with max - mean above rise * beaten */

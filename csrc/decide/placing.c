@@ -331,7 +331,7 @@ static int moves_cost(const plb_cycle_costs_t *costs, const int32_t *rank, bool 
     return PLB_OK;
 }
 
-/* Stop at the first tolerance whose placement loses more than those with smaller tolerances. */
+/* Stop at the first tolerance whose placement loses more than that of the best smaller one. */
 static int try_tolerances(const plb_decider_t *self, int32_t which, outlook_t *best,
                           plb_err_t *err)
 {
@@ -403,7 +403,7 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
 }
 
 /* Run the chosen strategy and self->instead (see plb_decider_place), which may move fewer objects:
- * those that do not move stay together with their neighbours. */
+ * then more objects stay together with their neighbours. */
 static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
@@ -444,8 +444,8 @@ static bool is_limited(const plb_snapshot_t *s)
     return s->memory != NULL && s->memory_limit != NULL;
 }
 
-/* If a rank holds more bytes than its memory limit, raise the limit to these bytes: it keeps its
- * objects but gets no more.  (This is no error, because a running program must go on.) */
+/* If a rank holds more bytes than its memory limit, raise the limit to these bytes: the rank may
+ * hold no more than now.  (This is no error, because a running program must go on.) */
 static int raise_limits(input_t *input, plb_err_t *err)
 {
     plb_snapshot_t *s = &input->snapshot;

@@ -3,9 +3,9 @@
 #include <math.h>
 
 static const double FIRST = 3.0; /* iterations before a preview is due: the first may be warm-up */
-static const double BROKEN = 1.05; /* no preview up to this multiple of the predicted max/mean */
-static const double VOID = 1.5;    /* above this multiple of the prediction: not noise or drift */
-static const double WORSE = 1.1; /* no pause above this multiple of max/mean at the last preview */
+static const double BROKEN = 1.05; /* no preview if max/mean <= BROKEN * predicted max/mean */
+static const double VOID = 1.5;    /* max/mean > VOID * prediction is neither noise nor drift */
+static const double WORSE = 1.1; /* no pause if max/mean > WORSE * max/mean at the last preview */
 static const double SOON =
     2.0; /* this many previews need a pause of FIRST iterations only; then it doubles */
 static const double LOST =

@@ -74,7 +74,7 @@ plb_placing_t plb_placing_unknown(void);
 
 typedef enum plb_decision_kind {
     PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
-    PLB_DECISION_OFF,     /* LB steps did not pay: no LB step before iteration `off_until` */
+    PLB_DECISION_OFF,     /* LB steps did not pay: off until `off_until` or an early trial */
     PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
     PLB_DECISION_SPEEDS,  /* rebalance: a preview expects to save `found` seconds per iteration */
 } plb_decision_kind_t;
@@ -120,6 +120,6 @@ typedef struct plb_dropped {
 void plb_receipt_free(plb_receipt_t *self);
 
 /** Drop old receipts if n >= keep (8 or more; 0: never): keep the first keep / 4 and the last keep
- * / 2, and add the others to `dropped`.  Return by how much the last indices decrease. */
+ * / 2, and add the others to `dropped`.  Return the number of dropped receipts. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
                           plb_dropped_t *dropped);

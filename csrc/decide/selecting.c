@@ -8,7 +8,7 @@
 /* Iterations that are expected after a first LB step if the period is not known (ours). */
 static const double FIRST_CYCLE = 100.0;
 
-/* The first refinement of this kind; -1: none, or the choice is a refinement or ran before. */
+/* The first refinement of kind c->used; -1: none, or the choice is a refinement or ran before. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
 {
     if (c->family != PLB_COMPREHENSIVE || self->selector.records[c->candidate].n > 0) {
@@ -53,7 +53,7 @@ static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
     return -1;
 }
 
-/* The smallest max/mean that a central strategy predicted last; NAN: none has run. */
+/* The smallest of the central strategies' last predictions of max/mean; NAN: none has run. */
 static double left_by_central(const plb_decider_t *self)
 {
     double least = NAN;

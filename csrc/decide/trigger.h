@@ -66,7 +66,7 @@ const char *plb_reason_words(plb_reason_t reason);
     X(mean_slope, "s", "growth of the mean per iteration (Menon eq. 3.4, a)")                     \
     X(mean_offset, "s", "fitted mean at the last LB step (c_a)")                                  \
     X(growth, "s", "growth per iteration of maximum - residual * mean (eq. 3.3, m)")              \
-    X(residual, "", "max/mean that the last LB step could not remove (3.5.3)")                    \
+    X(residual, "", "max/mean that an LB step is expected to leave (3.5.3)")                      \
     X(excess, "s", "what the imbalance has cost since the last LB step")                          \
     X(level, "s", "imbalance per iteration that is expected to persist")                          \
     X(rate, "s", "lowest average cost per iteration, by the evidence so far")                     \
@@ -149,11 +149,11 @@ void plb_trigger_free(plb_trigger_t *self);
 
 /** Set the end of the run and the expected cost of the next LB step; may be called again with
  * better values.  end: the number of the last iteration plus 1; INT64_MAX: unknown.  cost:
- * seconds; NAN: no new estimate.  PLB_ERR_VALUE: the cost is infinite or negative. */
+ * seconds; NAN: no new estimate.  PLB_ERR_VALUE: the cost is not in 0 ... 1e30. */
 int plb_trigger_expect(plb_trigger_t *self, int64_t end, double cost, plb_err_t *err);
 
 /** Observe an iteration; the verdict is then in self->verdict.  For an iteration from before the
- * last LB step it is PLB_REASON_STALE.  PLB_ERR_VALUE: a time is NaN, infinite or negative;
+ * last LB step it is PLB_REASON_STALE.  PLB_ERR_VALUE: a load is not in 0 ... 1e30 seconds;
  * PLB_ERR_STATE: the iteration number does not increase; self->failed: a user's trigger failed. */
 int plb_trigger_observe(plb_trigger_t *self, const plb_observation_t *o, plb_err_t *err);
 

@@ -22,7 +22,7 @@ static int add_move(plb_vt_plan_t *self, plb_vt_move_t move, plb_err_t *err)
     return PLB_OK;
 }
 
-/* By destination, phase and kind, then by the order in the ranks' files. */
+/* Sort moves by new file, phase and kind, then as they are in the old files. */
 static int compare(const void *left, const void *right)
 {
     const plb_vt_move_t *a = left, *b = right;
@@ -111,7 +111,7 @@ static int plan_comms(planner_t *self, int64_t phase, int32_t f, bool again)
         const int32_t src = self->run->comm_src[c], dst = self->run->comm_dst[c];
         const bool by_dst = plan->files[f]->comms[k].type == PLB_VT_BROADCAST;
         const int32_t first = by_dst ? dst : src, second = by_dst ? src : dst;
-        int32_t to = f; /* if neither end has a task in this file */
+        int32_t to = f; /* it stays if neither end has a task in this file */
         if (first >= 0 && self->was[first] == f) {
             to = self->now[first];
         } else if (second >= 0 && self->was[second] == f) {

@@ -13,7 +13,7 @@ typedef struct plb_vt_move {
 
 /* A plan to write the run for another placement.  A task goes into the file of its new rank, and
  * its `node` is replaced.  A communication goes with its sender if the sender's task was in the
- * same file, or else with its receiver (vt records a broadcast in the receiver's file). */
+ * same file, or else with its receiver.  For a broadcast the receiver has priority, as in vt. */
 typedef struct plb_vt_plan {
     const plb_vt_scan_t *const *files; /* borrowed */
     int32_t n_files;
@@ -26,8 +26,8 @@ typedef struct plb_vt_plan {
 } plb_vt_plan_t;
 
 /** Plan the files of a run for another placement.  files, source: the arguments of plb_vt_merge,
- * which has made the run.  run: only its task_entity, comm_src, comm_dst, n_entities and lengths
- * are used.  rank: new rank of each task.  PLB_ERR_VALUE: a phase that is a copy of another phase,
+ * which has made the run.  run: only its n_entities, task_entity, comm_src and comm_dst are used.
+ * rank: new rank of each task.  PLB_ERR_VALUE: a phase that is a copy of another phase,
  * and so has no text of its own, has a different placement. */
 int plb_vt_plan_init(plb_vt_plan_t *self, const plb_vt_scan_t *const *files, int32_t n_files,
                      const int64_t *source, int64_t n_phases, const plb_vt_run_t *run,

@@ -39,7 +39,7 @@ typedef struct plb_lib_advisor {
     int64_t mark;     /* ns: when the previous step ended */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
     int64_t moved_ns; /* ns: measured time of the redistributions in this step */
-    double cost;      /* seconds of these redistributions: measured, and passed by the program */
+    double cost;      /* seconds of these redistributions, measured or passed by the program */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
 
     pylb_plan plan;    /* plan of the most recent step; plan.ranks is NULL: there is none */
@@ -62,7 +62,7 @@ PLB_SHARED int plb_lib_advisor_begin_close(plb_handle_t *handle, plb_err_t *err)
 PLB_SHARED int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err);
 
 /** Close the handle and free the advisor.  Call this only when its steps have ended, or if not all
- * ranks could open an advisor.  Collective: a rank without an advisor frees its transport. */
+ * ranks could open an advisor.  Collective; a rank without one must free its transport instead. */
 PLB_SHARED void plb_lib_advisor_drop(plb_handle_t *handle);
 
 /** Return the advisor of a handle.  NULL with an error: the advisor was closed (PLB_ERR_STATE), or

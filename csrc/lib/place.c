@@ -30,7 +30,7 @@ static const plb_param_t auto_params[] = {
 };
 enum { ALPHA = PLB_N_SELECTION, BETA, N_AUTO };
 
-/* Place by the strategy of an advisor's first LB step; Python's choose_and_place does the same. */
+/* Place as an advisor's first LB step would do; Python's choose_and_place does the same. */
 static int place_auto(const plb_snapshot_t *in, const char *params, uint64_t seed, int32_t *rank,
                       plb_err_t *err)
 {

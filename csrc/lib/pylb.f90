@@ -277,7 +277,7 @@ module pylb
    end interface
 
    !> Where the items of each cell begin, before and after a migration.  n: number of items after
-   !! the migration.  sized: whether cells have different numbers of items, or one each.
+   !! the migration.  sized: true: cells may have different numbers of items; false: one item each.
    type :: offsets_t
       logical :: sized
       integer(c_int64_t) :: n
@@ -434,7 +434,7 @@ contains
       if (.not. fits(size(load), key, bytes, memory, fixed, coords, src, dst, edge_bytes)) then
          cells%n = -1 ! the collective call refuses this, so that all ranks get an error
          code = c_advise_cells(self%handle, cells, plan%handle)
-         call fail("advise: the arrays of cells, or those of edges, differ in length", ierr)
+         call fail("advise: the arrays of cells, or of edges, differ in length or shape", ierr)
          return
       end if
       cells%n = size(load, kind=c_int64_t)

@@ -189,7 +189,7 @@ typedef struct pylb_cells {
     const int64_t *memory; /* [n] bytes that a cell occupies, or NULL */
     const uint8_t *fixed;  /* [n] 1: must stay, 0: may move; NULL: all 0 */
     const double *coords;  /* [3 n] coordinates, or NULL */
-    int64_t n_edges;       /* number of messages (edges) of this rank's cells in a step */
+    int64_t n_edges;       /* number of messages (edges) that this rank's cells send in a step */
     const int64_t *src, *dst; /* [n_edges] keys of sender and receiver; they need `key` */
     const double *edge_bytes; /* [n_edges] bytes of each message */
 } pylb_cells;

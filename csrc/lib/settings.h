@@ -39,10 +39,10 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err);
 /** Whether to stop LB steps while they cost more than they save. */
 bool plb_settings_gives_up(const plb_settings_t *self);
 
-/** Whether to learn the ranks' speeds.  Here and below, Python's Advisor has the same rules. */
+/** Whether to learn the ranks' speeds, by the same rule as Python's Advisor. */
 bool plb_settings_learns(const plb_settings_t *self);
 
-/** Whether to check that the most recent LB step has achieved what it predicted (promise.h). */
+/** Whether to check that the last LB step achieved what it predicted (promise.h), as in Python. */
 bool plb_settings_watches(const plb_settings_t *self);
 
 /** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */

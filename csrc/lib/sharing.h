@@ -1,4 +1,4 @@
-/* What ranks tell each other before the first step: their cores (base/cores.h) and option lag. */
+/* What ranks tell each other before the first step: their cores and their option `lag`. */
 #pragma once
 
 #include "base/cores.h"

@@ -60,7 +60,7 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* End the steps of this rank: any rank that waits for it in a gather gets an error. */
+/* End the steps of this rank: a rank that waits for it in a gather or exchange gets an error. */
 static int end(plb_lib_advisor_t *self, plb_err_t *err)
 {
     self->over = true;
@@ -419,7 +419,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
         PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-            /* no same_answer(): answers have no effect here, and others may still make steps */
+            /* no same_answer(): answers have no effect here, and other ranks may make steps */
             PLB_THEN(ask_decider(self, &ask, err));
             plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }

@@ -14,7 +14,7 @@ static const double ENOUGH = 4.0;
 /* Each rank's control group also contains the average over all ranks, with the weight of this many
  * objects. */
 static const double PRIOR = 4.0;
-static const double FEW = 4.0; /* more objects than this must share the explained change */
+static const double FEW = 4.0; /* more objects than this must share the change of moved objects */
 
 /* The rivals, in the order of evidence.h. */
 enum { STAY, STILL, AGAIN, UNDONE, TREND };
@@ -202,8 +202,8 @@ static bool next_step(const plb_interval_t *in, int64_t *j, step_t *out)
     return false;
 }
 
-/* The part of a change that speeds fitted without this object would leave unexplained, assuming
- * that each of m objects that left a rank or came to it has the share 1 / m in its speed. */
+/* The part of a change that speeds fitted without this object would leave unexplained.  Assumes
+ * that each of m objects that left a rank or came to it has the share 1 / m in that rank's fit. */
 static double left_out(const plb_evidence_t *self, const plb_interval_t *in, const step_t *step)
 {
     const double owed = 1.0 / (double)self->stayed[step->a] + 1.0 / (double)self->stayed[step->b];

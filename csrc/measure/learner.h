@@ -28,7 +28,7 @@ enum { PLB_LEARNER_PLACEMENTS = 8 }; /* number of remembered placements */
 
 typedef struct plb_learner {
     int32_t p;
-    bool unlike; /* true: the ranks' speeds differ, and log_speed is valid; false: all are equal */
+    bool unlike; /* true: log_speed is valid and in use; false: all ranks count as equally fast */
     double *log_speed; /* [p] logarithms of the speeds; the mean of the known ones is 0 */
     double *suspected; /* [p] logarithm of the assumed speed of a suspected rank (suspicion.h); 0:
                           not suspected.  A fit that proves different speeds drops all suspicions;

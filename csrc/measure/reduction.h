@@ -17,8 +17,8 @@ enum { PLB_MAXIMA = 3 }; /* how many maxima one reduction computes */
 typedef struct plb_reduction {
     void *self;
     int rank, size;
-    int depth; /* largest number of reductions of statistics that may be under way at once */
-    /** Contribute to the next reduction; `mine` is copied.  Returns at once. */
+    int depth; /* largest number of reductions of statistics that may be under way together */
+    /** Contribute to the next reduction; `mine` is copied.  Does not wait. */
     int (*begin_stats)(void *self, const plb_stats_t *mine, plb_err_t *err);
     /** Make progress.  *done: whether `all` is the result of the oldest reduction under way. */
     int (*test_stats)(void *self, plb_stats_t *all, bool *done, plb_err_t *err);

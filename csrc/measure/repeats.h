@@ -28,8 +28,8 @@ void plb_repeats_begin(plb_repeats_t *self);
 
 /** Add the measurement seconds[r] of each rank r for which busy[r] is true.  Returns false if a
  * measurement is far from its mean, and the previous measurement was not far off on the same side:
- * only the next measurement shows whether the rank has changed.  If it is far off on the same
- * side, the rank has changed, and its mean starts again. */
+ * only the next measurement shows whether the rank has changed.  If the next one is far off on
+ * the same side, the rank has changed, and its mean starts again. */
 bool plb_repeats_observe(plb_repeats_t *self, const double *seconds, const bool *busy);
 
 /** Learn the noise from the differences between seconds[r] and the predicted expected[r], for the
@@ -44,7 +44,7 @@ typedef enum plb_division {
     PLB_DIVIDE_SAFE, /* like BOLD, but assume that ranks start to page if they get more rows */
 } plb_division_t;
 
-/* Seconds of the slowest rank with different parts. */
+/* Seconds of the slowest rank for each choice of the parts, and the tolerance. */
 typedef struct plb_prospects {
     double now;         /* present parts, as measured */
     double bold;        /* parts of PLB_DIVIDE_BOLD, computed by the models */
@@ -54,6 +54,6 @@ typedef struct plb_prospects {
 } plb_prospects_t;
 
 /** Choose the parts.  New parts must be better by more than chance explains, or by more than the
- * tolerance.  If paging is a risk, PLB_DIVIDE_SAFE is preferred if it is nearly as good; otherwise
- * PLB_DIVIDE_BOLD must be better by more than the tolerance. */
+ * tolerance.  If paging is a risk: PLB_DIVIDE_SAFE is preferred if it is nearly as good as
+ * PLB_DIVIDE_BOLD; if it is not, PLB_DIVIDE_BOLD must be better by more than the tolerance. */
 plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *prospects);

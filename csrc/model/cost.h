@@ -28,10 +28,10 @@ int plb_phase_times(const plb_snapshot_t *in, const int32_t *rank, plb_network_t
 
 /* X(name, unit, help). */
 #define PLB_LB_COST(X)                                                                            \
-    X(alpha, "s", "for each message")                                                             \
-    X(beta, "s", "for each byte that is sent")                                                    \
+    X(alpha, "s", "time for each message")                                                        \
+    X(beta, "s", "time for each byte that is sent")                                               \
     X(steps, "s", "time of an LB step in which nothing moves, without the time of the strategy")  \
-    X(handling, "s", "for each object that is packed or unpacked")                                \
+    X(handling, "s", "time for each object that is packed or unpacked")                           \
     X(pace, "",                                                                                   \
       "seconds of the run's clock for each second of computing; 1, unless ranks are virtual")
 

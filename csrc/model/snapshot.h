@@ -30,7 +30,7 @@ typedef struct plb_snapshot {
     /* Multicasts: messages from one object to several objects in one iteration (hyperedges). */
     int64_t n_multicasts, n_pins;   /* n_pins: number of receivers of all multicasts */
     const int32_t *multicast_src;   /* [n_multicasts] the sender */
-    const int64_t *multicast_start; /* [n_multicasts + 1] first receiver, index of multicast_dst */
+    const int64_t *multicast_start; /* [n_multicasts + 1] where each multicast's receivers begin */
     const int32_t *multicast_dst;   /* [n_pins] the receivers of multicast 0, of 1, ... */
     const double *multicast_bytes;  /* [n_multicasts] bytes to each rank with receivers */
     const double *multicast_messages; /* [n_multicasts] messages to each such rank; NULL: 1 */

@@ -162,7 +162,7 @@ out:
     return ret;
 }
 
-/* Return the hop-bytes of part a at `place`, if part `other` (-1: none) is at the place of a. */
+/* Return part a's hop-bytes at `place`, with part `other` (-1: none) at the present place of a. */
 static double cost(const mapper_t *self, int32_t a, int32_t place, int32_t other)
 {
     double out = 0.0;

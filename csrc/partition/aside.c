@@ -79,7 +79,7 @@ static bool is_small(const plb_question_t *in)
 int plb_partition_aside(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                         plb_err_t *err)
 {
-    /* not in a virtual rank (a thread with its own clock): that clock must measure the work */
+    /* not on a virtual rank: the work must run in its thread, whose own clock measures it */
     const bool aside = plb_interruptible() && !plb_clock_frame.on && !is_small(in);
     if (with->left == NULL || !aside) {
         return with->run(in, part, err);

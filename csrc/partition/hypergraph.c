@@ -257,7 +257,7 @@ out:
 
 /* ---- clusters ------------------------------------------------------------------------------- */
 
-/* Clustering ignores nets with more pins: they take much time and change little. */
+/* Clustering ignores nets with more pins than this: they take much time and change little. */
 enum { LARGE_NET = 400 };
 
 typedef struct clusters {
@@ -305,8 +305,8 @@ static int64_t rate(clusters_t *self, int32_t v)
     return visited;
 }
 
-/* Return the cluster with which v is connected most strongly, compared with the cluster's weight;
- * v's own if it may join no other.  Resets the scores to 0. */
+/* Return the cluster for which score / (1 + weight) is largest, among those that v may join (ties:
+ * the lowest number); v's own cluster if there is none.  Resets the scores to 0. */
 static int32_t choose(clusters_t *self, int32_t v)
 {
     int32_t best = v;

@@ -42,8 +42,8 @@ void plb_hypergraph_free(plb_hypergraph_t *self);
 int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
                             plb_hypergraph_t *out, plb_err_t *err);
 
-/** Group vertices that have nets of much weight in common into *n clusters, each of weight `most`
- * or less; cluster[n_vertices] is the cluster of each vertex.  The vertices of a cluster have the
+/** Group vertices that share heavy nets into *n clusters of weight up to `most` (heavier vertices
+ * stay alone); cluster[n_vertices] is the cluster of each vertex.  Vertices of a cluster have the
  * same label (label NULL: no labels), and its fixed vertices are fixed in the same part. */
 int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
                            plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);

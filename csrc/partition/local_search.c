@@ -1,17 +1,17 @@
 /* k-way local search on connectivity - 1 (plb_hypergraph_refine).
  *
  * Fiduccia and Mattheyses 1982, localized as in Sanders and Schulz 2011 ("multi-try"): each search
- * starts at one vertex of the boundary, makes the moves of best gain, even negative ones, spreads
- * to the neighbours of moved vertices, and ends after a number of moves without a gain; its moves
- * up to the best state are kept.  A vertex moves at most once per round.  The parts that a net
- * touches are a short list, so that its memory does not grow with the number of parts. */
+ * starts at one vertex of the boundary, makes the moves of best gain, even if this is negative,
+ * spreads to the neighbours of moved vertices, and ends after a number of moves without a better
+ * state; its moves up to the best state are kept.  A vertex moves at most once per round.  A net
+ * lists only the parts that it touches: its memory does not grow with the number of parts. */
 
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/hypergraph.h"
 
 enum {
-    PATIENCE = 30, /* a search ends after this many moves without a gain */
+    PATIENCE = 30, /* a search ends after this many moves without a better state */
     MAX_ROUNDS = 12,
     WIDE_NET = 1000, /* after a move, vertices of nets with more pins are not queued */
 };
@@ -282,7 +282,7 @@ static int64_t search(search_t *s)
     while (s->queue.n > 0 && idle < PATIENCE && !stopped(s)) {
         const int32_t v = s->queue.heap[0];
         int32_t to;
-        /* loads may have changed since v was queued */
+        /* loads and gains may have changed since v was queued */
         const int64_t gain = best_move(s, v, &to);
         if (to < 0) {
             drop(&s->queue, v);

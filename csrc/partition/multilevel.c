@@ -15,7 +15,7 @@ enum {
     TRIES = 8,      /* bisections of a coarsest hypergraph */
 };
 
-/* Larger than any sum of weights; the sum over all parts does not overflow. */
+/* The largest limit: no part can be heavier, and the sum over all parts does not overflow. */
 static const double UNLIMITED = 0x1p32;
 
 static int64_t total_weight(const plb_hypergraph_t *self)
@@ -387,7 +387,7 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
     for (int32_t p = 0; p < limits->n_parts; p++) {
         room += limits->limit[p];
     }
-    /* each part results from log2(k) bisections, which share the allowed imbalance equally */
+    /* each part results from log2(n_parts) bisections; they share the allowed imbalance equally */
     const double depth = ceil(log2(limits->n_parts > 2 ? limits->n_parts : 2));
     const double slack = pow((double)room / (double)(1 + total_weight(self)), 1.0 / depth);
     int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);

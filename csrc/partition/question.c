@@ -155,7 +155,7 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
 /* ---- parts that get no vertices ------------------------------------------------------------- */
 
 /* The question without the parts that cannot get vertices.  If there are more parts than vertices,
- * the parts with the lowest numbers remain. */
+ * parts with fixed vertices remain, then those with the lowest numbers. */
 typedef struct reduced {
     plb_question_t in;
     int32_t *part_of, *index_of; /* part_of[k]: k-th remaining part; index_of[part]: k, or -1 */
@@ -224,7 +224,7 @@ static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
         for (int32_t k = 0; k < self->in.n_parts; k++) {
             sum += self->share[k] = in->share[self->part_of[k]];
         }
-        /* without any share, all vertices are fixed, and any shares will do */
+        /* if these shares are all 0, all vertices are fixed, and equal shares will do */
         self->in.share = sum > 0.0 ? self->share : NULL;
     }
     if (in->fixed != NULL) {
@@ -368,7 +368,7 @@ static int weigh_vertices(const plb_question_t *in, double *out, plb_err_t *err)
     for (int64_t k = 0; k < (int64_t)in->n_vertices * in->n_weights; k++) {
         total[k % in->n_weights] += in->weight[k];
     }
-    total[0] = in->n_weights == 1 ? 1.0 : total[0]; /* do not round integers */
+    total[0] = in->n_weights == 1 ? 1.0 : total[0]; /* a single weight stays an integer */
     count_vertices(in, total, out);
     plb_free(total);
     return PLB_OK;

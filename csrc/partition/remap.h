@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-/* With more parts, ranks are ignored: there would be too many pairs of a rank and a part. */
+/* With more parts than this, ranks are ignored: there would be too many pairs (rank, part). */
 enum { PLB_REMAP_MOST = 4096 };
 
 typedef struct plb_new_names {
@@ -19,7 +19,7 @@ typedef struct plb_new_names {
     int64_t n_kept;      /* pairs of a new and an old part that have objects in common */
     const int32_t *part; /* [n_kept] new part; the pairs (part, old) ascend, each occurs once */
     const int32_t *old;  /* [n_kept] old part */
-    const double *kept;  /* [n_kept] total size of these objects */
+    const double *kept;  /* [n_kept] total size of the objects that the pair has in common */
 
     const double *on_rank; /* [n_ranks][n_parts] total size of each new part's objects on each
                               rank; NULL: ranks do not matter */

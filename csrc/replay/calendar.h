@@ -2,8 +2,7 @@
  * event of one owner (a rank) affects other owners at least `width` seconds later.  So within a
  * bucket, only the events of the same owner must be processed in order, and a bucket is not sorted
  * (the window of conservative parallel simulation): the caller puts an event back if its owner has
- * an earlier one.  A bucket is a list of chunks, which are filled one after the
- * other, so that memory access is mostly sequential. */
+ * an earlier one.  A bucket is a list of arrays (chunks): memory access is mostly sequential. */
 #pragma once
 
 #include <stdint.h>

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Try an LB step just before iteration s as the last one before each i > s, and update best[i].
- * best[n] has no LB step at the end. */
+/* For each i > s, try LB steps just before iterations s and i, with none in between, and update
+ * best[i] (optimum_generated.h).  best[n] has no LB step at the end. */
 static void extend(const plb_program_t *program, int64_t s, double cost, double *best,
                    int64_t *from)
 {

@@ -1,8 +1,8 @@
 /* The best schedule of LB steps for a generated program.
  *
  * The time t(s, i) of iteration i depends only on i and on s, where the last LB step took place
- * just before iteration s.  best(s) is the shortest total time of iterations 0 ... s - 1 and an LB
- * step just before s:
+ * just before iteration s.  best(s) is the shortest total time of iterations 0 ... s - 1 and all
+ * LB steps up to and including one just before s:
  *
  *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0
  *

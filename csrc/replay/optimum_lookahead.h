@@ -1,4 +1,4 @@
-/* Computes the seconds of the next phases of a recorded run without an LB step. */
+/* Computes how long the next phases of a recorded run take if there is no LB step. */
 #pragma once
 
 #include "replay/optimum_layout.h"

@@ -7,14 +7,15 @@
  * the result is not exact.  A strategy that uses loads alone leads from all states to the same new
  * state: then the search is the dynamic programming of optimum_generated.h.
  *
- * Without pruning the number of states would double with each phase.  Two rules limit it:
+ * Without pruning the number of states would double with each phase.  Three rules limit it:
  *   - A state is dropped if its lower bound is not below the time of the best complete run so far
  *     (branch and bound).  The bound assumes some phases without an LB step, then one LB step,
  *     then phases as short as any placement allows (layout_t.least).  It is the minimum over the
  *     possible times of this LB step.
  *   - Only the fastest states take an LB step, with at most `width` calls of strategies: after an
- *     LB step, slower states would be similar to them.  If this leaves out a state, the result is
- *     not exact. */
+ *     LB step, slower states would be similar to them.
+ *   - If states need more than 256 MiB, those with the lowest bounds are kept, `width` or more.
+ * If one of the last two rules leaves out a state, the result is not exact. */
 #pragma once
 
 #include "decide/decider.h"

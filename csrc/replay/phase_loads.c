@@ -146,14 +146,14 @@ static double max_as_recorded(plb_phases_t *self, int64_t first)
 {
     const int64_t i = self->phase;
     int32_t *own = self->rank;
-    self->rank = (int32_t *)self->trace->task_rank + first; /* which is only read */
+    self->rank = (int32_t *)self->trace->task_rank + first; /* the cast is safe: only read */
     self->all_as_recorded = true;
     self->phase_load = loads_here(self, first);
     sum_until(self, i, i + 1);
     add_loads(self, i);
     add_traffic(self, i);
     plb_metrics_of(self->time, self->opt.n_ranks, &self->metrics);
-    self->sums_end = i; /* these sums are not those of the replay */
+    self->sums_end = i; /* do not reuse these sums: the replay has other ranks */
     self->all_as_recorded = false;
     self->rank = own;
     return self->metrics.max;

@@ -126,7 +126,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 }
 
 /* Convert the load estimates of object k, which migrates, to seconds on its new rank, which is
- * `factor` times faster.  Forget the estimates from the old rank alone. */
+ * `factor` times faster.  Forget those that use only iterations on the old rank. */
 static void convert(plb_phases_t *self, int64_t k, double factor)
 {
     const int64_t n = self->n;

@@ -29,7 +29,7 @@ typedef struct plb_phases_options {
                          prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
     bool learns;      /* whether to keep also estimates from iterations on the present rank only */
-    bool one_by_one; /* whether to update the estimates of a rank's objects one by one (lag > 0) */
+    bool one_by_one; /* whether to update a rank's estimates one by one, as in a run with a lag */
     bool edges;      /* whether the database has edges */
     bool crossing;   /* whether statistics count the messages and bytes between ranks */
     plb_network_t network; /* cost of messages, added to the time of the sending rank */
@@ -69,7 +69,7 @@ typedef struct plb_phases {
     int32_t *order;
     int64_t *rank_ptr;
     bool ordered; /* whether `order` is valid */
-    /* Edges of the previous phase; their ends are entities. */
+    /* Edges of the previous phase (own_loads: the present phase); their ends are entities. */
     int64_t n_edges, edge_room;
     const int32_t *edge_src, *edge_dst, *edge_multicast;
     const double *edge_bytes, *edge_messages;
@@ -98,7 +98,7 @@ typedef struct plb_phases {
                               opt.as_recorded is set or the trace has figures */
 } plb_phases_t;
 
-/* Speeds by which sums of `phase_load` are divided to give seconds; NULL: they are seconds. */
+/* Speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds. */
 static inline const double *plb_phases_pace(const plb_phases_t *self)
 {
     return self->in_seconds ? NULL : self->trace_speed;

@@ -34,7 +34,7 @@ static double work_of(const sim_t *s, int64_t rank, int64_t iteration)
     return parts * s->in.work;
 }
 
-/* ---- a rank's machine ----------------------------------------------------------------------- */
+/* ---- a rank's state machine ----------------------------------------------------------------- */
 
 /* Add the seconds since n->since to the rank's waiting time. */
 static void account(node_t *n, double t)
@@ -52,7 +52,7 @@ static wait_t reason(const plb_consensus_t *machine, plb_answer_t answer)
 }
 
 /* Carry out the actions that a rank's state machine asks for.  Returns whether the rank waits at
- * AtSync and can ask again to go on. */
+ * AtSync and can ask again whether it may go on. */
 static bool carry_out(sim_t *s, int64_t rank, const plb_actions_t *actions, double t)
 {
     node_t *n = &s->node[rank];
@@ -143,7 +143,7 @@ static void ask(sim_t *s, int64_t rank, double t)
     }
 }
 
-/* Pass on and process a rank's messages that have arrived by t, and those that these lead to. */
+/* Pass on and process a rank's messages that have arrived by t, and the messages they cause. */
 static void serve(sim_t *s, int64_t rank, double t)
 {
     node_t *n = &s->node[rank];

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-enum { MAXIMUM_BYTES = 16 }; /* bytes of a message: number of a round, and its maximum or ruling */
+enum { MAXIMUM_BYTES = 16 }; /* bytes of a message with the maximum or the ruling of a round */
 
 static double bytes_time(const sim_t *s, int64_t bytes)
 {

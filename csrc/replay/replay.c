@@ -162,7 +162,7 @@ static const double *speeds_used(const plb_replay_t *self)
     if (plb_phases_pace(phases) != NULL) {
         return NULL; /* loads are work */
     }
-    /* a distributed strategy sets all speeds to 0: each rank knows only its own given speed */
+    /* a distributed strategy sets all speeds to 0: no rank knows them all.  Use the given ones */
     return phases->in_seconds && !(self->speed[0] > 0.0) ? phases->trace_speed : self->speed;
 }
 

@@ -24,7 +24,7 @@
 typedef struct plb_loop {
     int64_t first, n;
     double cost;   /* expected seconds of the first LB step; NAN: not known */
-    double moving; /* seconds: part of `cost` for migrations if all objects move; NAN: not known */
+    double moving; /* seconds of `cost` that migrations take if all objects move; NAN: not known */
 } plb_loop_t;
 
 /* What the recorded run measured for an LB step. */

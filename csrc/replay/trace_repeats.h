@@ -1,5 +1,5 @@
-/* Finds the phases with the same objects as the previous phase, whose results can be reused.  Most
- * phases of an iterative program have the same objects as the previous phase. */
+/* Finds the phases with the same objects as the previous phase: these objects need not be checked
+ * and listed again.  Most phases of an iterative program are of this kind. */
 #pragma once
 
 #include <stdbool.h>

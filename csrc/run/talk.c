@@ -85,7 +85,7 @@ static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
 {
     const int64_t n = self->n + more;
     PLB_FAIL_IF(n > MOST, err, PLB_ERR_RANGE,
-                "more than %d pairs of objects exchange messages: expected fewer", MOST);
+                "more than %d edges in the communication graph: expected fewer", MOST);
     PLB_PASS_GROW(self->edge, self->room, n);
     if (2 * n > self->n_buckets) {
         int64_t n_buckets = self->n_buckets > 0 ? self->n_buckets : LEAST;

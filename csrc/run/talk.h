@@ -13,8 +13,8 @@ typedef struct plb_edge {
                    * each other, and each has the multicast's bytes and messages */
 } plb_edge_t;
 
-/* The edges.  Programs usually send the same messages in each iteration.  So plb_talk_add looks
- * first at edge[next], after the edge of the previous message, then in the hash table. */
+/* The edges.  Programs usually send the same messages in each iteration.  So plb_talk_add first
+ * looks at edge[next], which follows the edge of the previous message, then in the hash table. */
 typedef struct plb_talk {
     plb_edge_t *edge;             /* [n] in the order of their first messages */
     int64_t n, room, next, casts; /* room: capacity of `edge`; casts: number of multicasts */
@@ -31,5 +31,5 @@ int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_
 /** Forget all edges, and keep the memory. */
 void plb_talk_clear(plb_talk_t *self);
 
-/** Forget the edges from and to these objects; `cast` becomes 0 if one receiver remains. */
+/** Forget the edges from and to `gone`.  A multicast with one remaining receiver gets cast 0. */
 int plb_talk_drop(plb_talk_t *self, const plb_keys_t *gone, plb_err_t *err);

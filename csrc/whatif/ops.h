@@ -53,9 +53,9 @@ typedef enum plb_collective {
 enum {                       /* Flags of an operation. */
        PLB_OP_SAME_CALL = 1, /* the operation belongs to the same call as the previous one */
        PLB_OP_ANY_SOURCE =
-           2, /* receive or probe from any source; `peer`: actual source; -1: the WAIT has it */
+           2, /* receive or probe from any source; `peer`: the source, or -1 if the WAIT has it */
        PLB_OP_ANY_TAG =
-           4, /* receive or probe with any tag; `tag`: the actual tag; or 0: the WAIT has it */
+           4, /* receive or probe with any tag; `tag`: the actual tag, or 0 if the WAIT has it */
        PLB_OP_SYNCHRONOUS = 8, /* a synchronous send: complete when the message is received */
        PLB_OP_BUFFERED = 16,   /* a buffered send: complete immediately */
        PLB_OP_SHARED = 32,     /* LOCK: shared, not exclusive */

@@ -18,8 +18,8 @@ typedef struct collective {
     int64_t *longest; /* [size] ns: path length of each member at its entry; < 0: not entered */
     int64_t *op;      /* [size] index of the operation by which each member entered */
     int64_t top;      /* largest path length of the members that have entered, ns */
-    int32_t top_member, entered, left, size; /* member with `top`; number of members: that have
-                                                entered, that have left, all */
+    int32_t top_member, entered, left, size; /* member whose path is `top`; number of members that
+                                                have entered, that have left, and of all */
 } collective_t;
 
 typedef struct collectives {
@@ -417,7 +417,7 @@ int plb_path_walk(const plb_streams_t *streams, plb_path_hop_t *const *hop, int3
         PLB_GROW(list, room, found + 1);
         plb_stretch_t *s = &list[found++];
         *s = (plb_stretch_t){.rank = rank, .last = at};
-        /* where the path comes from another rank, this rank's own earlier time does not count */
+        /* stop where the path comes from another rank: earlier time of `rank` is not part of it */
         for (; at >= 0 && hop[rank][at].rank < 0; at--) {
             const plb_op_t *op = &streams->op[rank][at];
             s->ns += op->compute + (op->kind == PLB_OP_PAUSE ? op->bytes : 0);

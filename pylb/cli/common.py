@@ -43,7 +43,7 @@ def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
     print(json_text(answer(args, value), indent=2))
 
 
-# A footnote of tables.
+# A footnote of tables: how their seconds are counted.
 COUNTED = (
     "sum over the iterations: measured time, minus the slowest rank's load in the recording, plus "
     "the slowest rank's load in the replay (with vt's files: only the last term)"
@@ -57,7 +57,7 @@ def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object
 
 
 def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
-    help = f"write {what} as JSON (standard output belongs to the command)"
+    help = f"write {what} as JSON (standard output belongs to the program that is run)"
     parser.add_argument("--json", metavar="FILE", help=help)
 
 
@@ -69,7 +69,7 @@ def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
 def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     help = "a run record (.h5, or .json by pylb's C library), or vt's files: the folder or one file"
     parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
-    parser.add_argument("--stem", help="stem of the files of one run, if the folder has several")
+    parser.add_argument("--stem", help="read the run STEM.RANK.json if the folder has several runs")
 
 
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +167,7 @@ class Schedule(NamedTuple):
         return self.strategy if isinstance(self.strategy, str) else self.strategy.name
 
     def speedup(self, seconds: float) -> float:
-        """Return the speed-up of a replay of `seconds` over the recorded run."""
+        """Return the speed-up, over the recorded run, of a replay that takes `seconds`."""
         return self.recorded / seconds if seconds > 0 else 1.0
 
     def to_dict(self, run: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ EXAMPLES = """\
 """
 
 LISTS = ("strategy", "trigger")
-FILES = ("run", "recording", "first", "second")  # and those with metavar FILE or FOLDER
+FILES = ("run", "recording", "first", "second")  # file arguments, besides metavar FILE or FOLDER
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

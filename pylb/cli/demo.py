@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ranks", type=int, default=8, help="number of virtual ranks (default: 8)")
     add("--objects", type=int, default=128, help="number of objects (default: 128)")
     add("--iterations", type=int, default=200, help="number of iterations (default: 200)")
-    add("--strategy", default="auto", help="a name that pylb strategies lists (default: auto)")
+    add("--strategy", default="auto", help="auto (default), or a name that pylb strategies lists")
     add("--every", type=int, help="iterations from one LB step to the next")
     add("--trigger", help="when to rebalance: name of a trigger (default: auto)")
     add("--save", metavar="FILE", help="write the run record (.h5)")

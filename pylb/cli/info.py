@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     for part in found["parts"]:
         if part["version"] is None:
             missing.setdefault(part["command"], []).append(part["name"])
-    for command, names in missing.items():  # on one line, so that it can be copied
+    for command, names in missing.items():  # not wrapped, so that the command can be copied
         print(f"\nto install {', '.join(names)}:\n  {command}")
     return 0
 

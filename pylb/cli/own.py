@@ -91,7 +91,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    """Return the names that a statement defines."""
+    """Return the names that a statement defines or imports."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help="number of halo exchanges between two repartitions (default: 1)",
     )
-    imbalance = "allowed ratio of the largest part to its share (default: %(default)s)"
+    imbalance = "largest allowed ratio of a part's weight to its share (default: %(default)s)"
     add("--imbalance", type=float, default=1.03, help=imbalance)
     add("--seed", type=int, default=0, help="seed of the method (default: %(default)s)")
     symmetrize = "add the other direction of edges that are given in one direction only"

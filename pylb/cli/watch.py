@@ -23,8 +23,7 @@ EXAMPLES = """\
   pylb watch run.h5 --once                   (the present state, once)
   pylb watch run.h5 --json --interval 5      (a line of JSON whenever the file changes)
 
-Ctrl-C ends the command.  The program writes to the file at least every 64 iterations, and about
-once a second.
+Ctrl-C ends the command.  The program writes after 64 iterations or a second, whichever is earlier.
 """
 
 NAMES = {"ranks": "n_ranks", "objects": "n_objects"}

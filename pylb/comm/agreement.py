@@ -77,7 +77,7 @@ class Contribution(NamedTuple):
     # Number of messages that must be forwarded (by the home rank of their target), or that the
     # receiver may be unable to restore.
     messages_open: int = 0
-    background: float = 0.0  # seconds of the rank's other work, which are part of its load
+    background: float = 0.0  # seconds of work outside the rank's objects, part of its load
 
 
 class Step(IntEnum):

@@ -92,7 +92,7 @@ class Plan:
         self.n_items, self.n_received = int(n), int(m)
         self.sizes: I64 | None = None
         self.received_sizes: I64 | None = None
-        self._simple = self  # the plan for one row per item, from which `resize` made this plan
+        self._simple = self  # the plan with one row per item: this one, or the one that was resized
         self._repeats = False  # whether an item goes to several ranks
         self._exchanger = exchanger_of(agreement)
         agreement.plans += 1
@@ -160,8 +160,9 @@ class Plan:
 
         Raises
         ------
-        DomainError
-            An array does not have one row per item, or `out` has the wrong shape or dtype.
+        DomainError, SerializationError
+            An array does not have one row per item, or `out` has the wrong shape or dtype; an
+            object cannot be pickled or restored.
         StateError
             A partner has failed, or uses a different plan, dtype or shape.  (On virtual ranks: the
             partner's error, or DomainError.)
@@ -190,17 +191,14 @@ class Plan:
 
         Raises
         ------
-        DomainError, StateError
-            As in `forward`; also if an item went to several ranks and `add` is False.
+        DomainError, SerializationError, StateError
+            As in `forward`; StateError also if an item went to several ranks and `add` is False.
         """
         answer = None if add else self._short("reverse", values, out)
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
 
     def begin(self, *values: Any, out: NDArray[Any] | None = None) -> Pending:
-        """Begin a `forward`; ``.wait()`` of the returned object completes it.
-
-        Do not change the arrays before that.
-        """
+        """Begin a `forward`; the result's ``.wait()`` ends it.  Change no array until then."""
         return self._begin("forward", values, out, False)
 
     def begin_reverse(

@@ -101,7 +101,7 @@ class ExitingAgreement(Agreement):
         """
         if self.running is not None and self.running.serve(seconds):
             self.running = None
-        if not self.transport.pending:  # the last step begins when a loop with a lag has ended
+        if not self.transport.pending:  # the last step cannot begin before a loop with a lag ends
             if self.running is None:
                 self.begin_exit(error)
             return None
@@ -128,7 +128,7 @@ class ExitingAgreement(Agreement):
 def watch() -> None:
     """Call `leave` when this program ends.
 
-    Call `watch` before making a communicator: an error there leaves other ranks waiting, too.
+    Call `watch` before a communicator is made: errors in that call leave other ranks waiting, too.
     """
     global _process
     if _process:

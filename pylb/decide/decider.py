@@ -209,7 +209,7 @@ class Decider:
 
 
 def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, seed: int) -> Receipt:
-    """Convert a receipt of the C core, which has an index into `strategies` for each name."""
+    """Convert a receipt of the C core, which names strategies by their index in `strategies`."""
     fields = {k: v for k, v in row.items() if k not in OF_THE_CORE}
     kind, which = row["kind"], row["strategy"]
     if kind == "off":

@@ -75,18 +75,18 @@ class Receipt:
     iteration : int
         The iteration after which the decision was taken.
     choice : {"balance", "hold", "off"}
-        "hold": the trigger considered an LB step and decided against it.  "off": the trigger asked
-        for an LB step, but earlier LB steps did not pay.
+        "balance": an LB step.  "hold": the trigger considered an LB step and decided against it.
+        "off": the trigger asked for an LB step, but earlier LB steps did not pay.
     reason : str
         Why, in words.
     trigger, strategy : str
-        The strategy is empty if none ran.
+        Their names; `strategy` is empty if no strategy ran.
     why : str
         Why this strategy was chosen, if there were several.
     seed : int
         The seed of the strategy.
     max, mean : float
-        Load of the most loaded rank and mean load of the ranks in that iteration.
+        Load of the most loaded rank, and mean load of the ranks, in iteration `iteration`.
     left : float
         Iterations that remained in the loop; inf if not known.
     figures : dict of float
@@ -136,7 +136,7 @@ class Receipt:
         The new placement is computed from the loads expected this number of iterations later; 0:
         from the present loads.
     present : float
-        max/mean, with messages, that a placement for the present loads would have left.
+        `predicted_with_messages` of the placement that was tried first, from the present loads.
     loss_0, loss_1, loss_2, loss_4, loss_8 : float
         Seconds per iteration that are expected to be lost until the next LB step, by waiting and by
         the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations

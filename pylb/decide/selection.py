@@ -1,4 +1,4 @@
-"""Select the strategy of an LB step (Menon 3.7)."""
+"""Select the strategy of an LB step (Menon 2012, section 3.7)."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_
 
 FORMAT = "pylb run"
 # New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
-# `FIGURES` of the iterations include the background load of the ranks; in 6: the objects' work and
-# births, and `RunFacts.answers`.
+# `FIGURES` of the iterations include the background load of the ranks; in 6: `work` and `birth` of
+# objects (see `Stretch`), and `RunFacts.answers`.
 VERSION = 6
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")

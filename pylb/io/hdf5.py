@@ -204,7 +204,7 @@ class Input:
         return value
 
     def bytes(self, name: str) -> bytes:
-        """Return a dataset as bytes; missing data become zeros, or no bytes at all."""
+        """Return a dataset as bytes: missing data as zeros; no bytes if it cannot be read."""
         value = self.rows(name)
         return b"" if value is None else value.tobytes()
 

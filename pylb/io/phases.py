@@ -46,6 +46,7 @@ class Phases:
     entity_migratable : (n,) bool
         Whether the object may migrate, at least in some phases.
     entity_home : (n,) int32
+        The object's ``home`` in vt's files; in other traces, the rank of its first task.
     entity_collection : (n,) int64
         Number of the collection of vt to which the object belongs; -1: none.
     task_ptr : (m + 1,) int64

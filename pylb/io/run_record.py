@@ -141,7 +141,7 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RunFacts:
-    """Further data of a run: parameters, receipts, loops.
+    """The data of a run besides its iterations: parameters, receipts, loops.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class RunFacts:
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
 
     def ranks_at(self, moment: int) -> dict[str, Any]:
-        """Return by name the properties of the ranks (`OF_RANKS`) at this moment: arrays (p,)."""
+        """Return the ranks' properties (`OF_RANKS`) by name, (p,), at a moment (see `answers`)."""
         known = [given for at, given in self.answers if at <= moment]
         first = self.answers[0][1] if self.answers else self.parameters.get("ranks", {})
         given = known[-1] if known else first

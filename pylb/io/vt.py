@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
     texts: list[Any]  # the text of each rank's file, mapped or decompressed; `scans` refer to it
     scans: list[Any]  # the C core's index of each text
-    phase_id: I64  # (m,)
+    phase_id: I64  # (m,) ids of the phases as recorded
     # (m,) For each phase, the index (in the files) of the phase that has its data: an earlier phase
     # if the record says that the phase is identical to the previous phase.
     source: I64

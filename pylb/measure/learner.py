@@ -62,7 +62,7 @@ class SpeedLearner:
 
     @property
     def explained(self) -> float:
-        """Fraction of the variance of the times' logarithms that the speeds explain, 0 ... 1."""
+        """Fraction of the variance of the moved objects' log times that speeds explain, 0 ... 1."""
         return self._core.explained
 
     @property

@@ -112,8 +112,8 @@ class Monitor:
     def update(self) -> Machine:
         """Return the machine with the speeds of the blocks since the previous update.  Collective.
 
-        A rank that computed for a millisecond or less keeps its speed; if `timed` is given the
-        work, it keeps its speed relative to the other ranks.
+        If `timed` was not given the work, a rank that computed for a millisecond or less keeps its
+        speed.  Otherwise such a rank keeps the ratio of its speed to that of the other ranks.
         """
         mine = self._seconds, self._cpu, self._work, _load_average()
         every = [mine] if self._comm is None else self._comm.allgather(mine)

@@ -131,10 +131,10 @@ class Snapshot:
     Raises
     ------
     DomainError
-        A load, size or speed is NaN, infinite or negative, a speed is 0, or arrays differ in
-        length.
+        A load, size or speed is NaN, infinite or negative, a speed is 0, arrays do not fit each
+        other, or only one of `block` and `block_bytes` is given.
     OutOfRangeError
-        A rank or an edge's end is out of range.
+        The index of a rank, an object or a block is out of range.
 
     Examples
     --------

@@ -44,7 +44,8 @@ class SpeedModels:
     Raises
     ------
     DomainError
-        A value is not positive and finite, or rows or their times do not increase.
+        The two arrays of a rank differ in length, a value is not positive and finite, or the rows,
+        or their times, do not increase.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class Cuts:
         Raises
         ------
         DomainError
-            The shape is wrong, or a coordinate is not finite.
+            The shape is wrong, or a coordinate is not between -1e150 and 1e150.
         """
         rows = arrays.points("points", self._shaped("points", points))
         found = require("Zoltan").points(self._held, self.n_dims, rows)

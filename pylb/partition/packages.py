@@ -28,7 +28,7 @@ class PackageQuestion(NamedTuple):
     Attributes
     ----------
     weight, fixed : (n,) int32
-        Weight of each vertex; the part that it must get, or -1.
+        Weight of each vertex; the part that it must get, or -1.  fixed is None: all are free.
     limit : (k,) int64
         Largest allowed weight of each part.
     start, to, edge_weight : int32

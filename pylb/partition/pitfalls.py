@@ -28,7 +28,7 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 
     RCB would fail on that rank, and the other ranks would wait for it, except if all parts are on
     the first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take
-    from it: each cut less than the heaviest object.
+    from it: each cut takes less than the weight of the heaviest object.
     """
     size, weight = problem.ranks.size, problem.weight
     if size == 1 or k <= size:

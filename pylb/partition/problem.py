@@ -91,7 +91,7 @@ class Problem:
 
 
 def _magnitude(weight: F64 | None) -> int:
-    """Return LEAST + the exponent of the power of two above the largest weight; 0: no weight."""
+    """Return LEAST + the exponent of the power of two above the largest weight; 0: all are 0."""
     most = 0.0 if weight is None else float(weight.max(initial=0.0))
     return frexp(most)[1] + LEAST if most else 0
 

@@ -73,7 +73,7 @@ class Partition:
     migrations : int
         Number of objects that change their part, on all ranks; 0 if there were no parts before.
     migration_volume : float
-        Sum of the sizes of these objects.
+        Sum of the sizes of the objects that change their part.
     seconds : float
         Run time of the method on this rank.
     method, approach : str

@@ -150,7 +150,7 @@ class _Question:
         """Return the two numbers by which "hypergraph" compares partitions; smaller is better.
 
         The first is connectivity + cost of migrations.  If it is equal, the second decides: the
-        size of the largest part.
+        largest weight of a part, relative to its share.
         """
         g = self.given
         weight = g.get("net_weight")

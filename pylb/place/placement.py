@@ -80,7 +80,7 @@ def place(
     strategy : str or callable
         A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
         for each object.  The default balances as well as GreedyLB, with fewer migrations.
-        "auto": choose a strategy as in the first LB step of a `Balancer` (Menon 3.7).
+        "auto": choose a strategy as in the first LB step of a `Balancer` (Menon 2012, section 3.7).
     seed : int
         Seed of strategies that draw random numbers.
     **params

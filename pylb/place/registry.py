@@ -19,7 +19,7 @@ LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's 
 
 
 class Param(NamedTuple):
-    """One parameter of a strategy or a trigger; values from `least` to `most` are allowed."""
+    """A parameter, e.g. of a strategy or a trigger; values from `least` to `most` are allowed."""
 
     name: str
     default: float
@@ -32,7 +32,7 @@ class Param(NamedTuple):
 def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
     """Check the given parameters, and return the values of all, in the order of `params`.
 
-    Parameters that are not given have their default.  owner: name of the strategy or trigger.
+    Parameters that are not given have their default.  owner: for messages, e.g. a strategy's name.
     """
     if not given:
         return [p.default for p in params]
@@ -66,7 +66,7 @@ class Strategy:
     name : str
     family : {"comprehensive", "refinement"}
         A comprehensive strategy ignores the present placement; a refinement changes it as little as
-        possible (Menon 2.2).
+        possible (Menon 2012, section 2.2).
     looks_at : tuple of str
         The parts of the snapshot that influence the placement.
     help, source : str

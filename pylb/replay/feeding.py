@@ -74,10 +74,11 @@ def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
 
 
 def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
-    """Decide after `end` phases, with the objects that exist then; early: the loop is not over.
+    """Decide after `end` phases, with the objects that exist then.
 
-    The record lists the objects if they differ from those of the next phase.  If it lists none and
-    the loop was left early, the replay decides when it gets the next phase, if there is one.
+    early: the loop has more planned iterations.  The record lists the objects if they differ from
+    those of the next phase.  If it lists none and `early` is True, the replay decides when it gets
+    the next phase, if there is one.
     """
     left = trace.recorded.remaining.get(end) if trace.recorded else None
     if left is None and early and end in _changes(trace):

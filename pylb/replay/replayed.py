@@ -45,7 +45,7 @@ DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "keep_times": False,
     "keep_ranks": False,
 }
-# Times, one per rank and phase, are kept if they are at most this many, or no more than the tasks.
+# Times (one per rank and phase) are kept if their number is at most this, or that of the tasks.
 FEW_TIMES = 1 << 16
 BASELINES = ("none", "unbalanced")
 
@@ -245,8 +245,8 @@ def replay(
     migration_alpha, migration_beta : float
         Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
     alpha, beta : float
-        Seconds per message and per byte that a rank sends to other ranks in a phase (Menon eq.
-        3.6), added to the time of that rank.  If one of them is above zero, strategies that have
+        Seconds per message and per byte that a rank sends to other ranks in a phase, added to the
+        time of that rank (Menon 2012, eq. 3.6).  If one of them is above zero, strategies that have
         parameters of these names get both.
     foresight : bool
         Rebalance at the start of a phase, with the loads of this phase: a perfect prediction.
@@ -330,7 +330,7 @@ def replay(
         if end == first:  # a loop without iterations leaves a due LB step for the next loop
             continue
         feed(core, trace, first, end)
-        # A run with a lag makes no LB step after its last iteration, even if a loop is left early.
+        # With a lag or foresight, no LB step follows the last phase, even if a loop is left early.
         early = end < first + n and (end < trace.n_phases or not (lag or foresight))
         settle(core, trace, end, early)
     metrics, seconds = core.metrics(0)

@@ -32,11 +32,9 @@ class RunRecord(RunData):
     history : History
         The receipts.
     loops : list of Loop
-    remaining : dict of Stretch
-        For some k, the objects that exist after k iterations, as a stretch without iterations.
-        Recorded if objects were added or removed at the end of a loop or just before an LB step.
-    starting : dict of Stretch
-        For some k, the objects of an LB step before a loop that begins after k iterations.
+    remaining, starting : dict of Stretch
+        For some k, the objects that exist after k iterations, and the objects of an LB step before
+        a loop that begins after k iterations; see `pylb.io.RunFacts`.
     answers : list of (int, dict)
         What the user's functions have returned about the ranks; see `pylb.io.RunFacts`.
     path : str

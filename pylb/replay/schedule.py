@@ -18,7 +18,7 @@ from pylb.place.registry import LOOKS_AT, Strategy, find
 from pylb.replay.optima import Optimum
 from pylb.replay.replayed import Replay, replay
 
-PERIODS = (1, 2, 3, 5, 10, 20, 50)  # phases from one LB step to the next in runs that are compared
+PERIODS = (1, 2, 3, 5, 10, 20, 50)  # phases from one LB step to the next, see `_known`
 
 
 def optimum(
@@ -38,9 +38,9 @@ def optimum(
 
     The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
     placements, each with the shortest time to reach it: label-setting search (Dijkstra 1959) with
-    branch and bound (Land and Doig 1960).  The result is exact for GreedyLB, which ignores the
-    present placement, and if `width` excluded no state.  In other cases it is at least as good as
-    the runs with each trigger and with some fixed periods.
+    branch and bound (Land and Doig 1960).  The result is exact if the search left out no state:
+    mostly with GreedyLB, which ignores the present placement, else if `width` is large enough.  In
+    other cases it is at least as good as the runs with each trigger and with some fixed periods.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _entries(strategy: Any) -> list[Strategy]:
 
 
 def _known(trace: Phases, strategies: Iterable[Any], options: dict[str, Any]) -> Iterator[Optimum]:
-    """Yield runs with fixed periods and with each trigger, to compare the schedule with."""
+    """Yield runs with fixed `PERIODS` and with each trigger, to compare with the found schedule."""
     for s in strategies:
         for every in PERIODS:
             yield _as_schedule(replay(trace, s, every=every, **options), options["cost"])

@@ -60,8 +60,8 @@ class Trace(Phases):
         MissingFileError
             There is no run, or the files of some ranks are missing.
         FormatError
-            A file is truncated, corrupt or not an LBDatafile (the message names byte and line), or
-            the phases differ between ranks.
+            A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
+            the message names byte and line), or the phases differ between ranks.
         MissingPartError
             A file is compressed and the module brotli is absent, or it is HDF5 and h5py is absent.
         DomainError
@@ -192,9 +192,11 @@ class Trace(Phases):
         ------
         DomainError, OutOfRangeError
             `rank` has the wrong length or an invalid rank, or moves an object that may not migrate;
-            or the folder has a run of the same name with more ranks.
-        StateError
-            A file has changed since it was read.
+            the folder has a run of the same name with more ranks; or `stem` is not a file name.  If
+            the trace was read from LBDatafiles: its tasks have changed, or a phase and its copies
+            are not all written with the same placement.
+        MissingPartError, StateError
+            The module brotli is absent (with `compress`); a file has changed since it was read.
         """
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:

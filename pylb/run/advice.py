@@ -19,7 +19,7 @@ from pylb.run.stopwatch import Stopwatch
 
 
 class Advice:
-    """The result of `Advisor.advise` if an LB step is due; its truth value is True.
+    """The result of `Advisor.advise` if the program should rebalance now; its truth value is True.
 
     If the program gives no cells (see "when only" in `Advisor`), the advice has no new ranks: the
     program redistributes its data in its own way.

@@ -80,7 +80,7 @@ class AdvisorState(RunState):
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
 
     def check(self, places: bool) -> None:
-        """Raise DomainError if only some steps have cells, or none do and an option needs them."""
+        """Raise DomainError if only some steps have cells, or if an option needs missing cells."""
         if self.places is not None and self.places != places:
             now, before = ("with cells", "without") if places else ("without cells", "with them")
             raise DomainError(

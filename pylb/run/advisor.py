@@ -293,9 +293,9 @@ class Advisor(RunResults):
         Raises
         ------
         DomainError
-            A load is negative, NaN or infinite; arrays differ in length; `seconds` is given
-            together with `timed` or `loads`; there is no time; or the arguments differ between
-            ranks.
+            An array has an invalid value, type or shape; arguments do not fit together, e.g.
+            `seconds` with `timed` or `loads`; there is no time; only some of the steps have cells;
+            or the arguments differ between ranks.
         DuplicateKeyError, UnknownKeyError
             An LB step has found a key twice, or an edge to an unknown cell; or the source of an
             edge is not a cell of this rank.
@@ -382,9 +382,9 @@ class Advisor(RunResults):
 
     @property
     def coefficients(self) -> F64 | None:
-        """Seconds per unit of each feature or weight, (k,), fitted to this rank's steps.
+        """Seconds per unit of each feature or weight, (k,), fitted to the steps of this rank only.
 
-        None if `advise` was given neither features nor weights.
+        (LB steps use a fit to all ranks.)  None if `advise` was given neither features nor weights.
         """
         return self._input.coefficients
 

@@ -76,8 +76,8 @@ class LaggedSteps(OpenLoop):
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this or another rank, and raise it.
 
-        A rank with an error of its own waits at most `ABORT_AFTER` seconds for the other ranks: if
-        they wait for messages of this rank, they never come.
+        If this rank has an error, it waits at most `ABORT_AFTER` seconds for the other ranks: they
+        never arrive here if they wait for messages of this rank.
         """
         if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
             assert error is not None
@@ -124,7 +124,7 @@ class AdvisorLoop:
         self._open = False
         self._steps: LaggedSteps | None = None  # with a lag: the steps under way
         self._last = 0.0  # clock time at the end of the previous step
-        self._expected = 0  # number of the present step of `iterate`
+        self._expected = 0  # number of the step that `iterate` has yielded most recently
 
     # ---- for reports -----------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class AdvisorLoop:
     # ---- the end of a step -----------------------------------------------------------------------
 
     def end_step(self, mine: Measured | None, error: Exception | None, number: int) -> bool:
-        """End a step; return whether an LB step is due.  Collective.
+        """End a step; return whether the program should rebalance now.  Collective.
 
         mine: None if there is an error; number: number of this step, compared between ranks.
         """

@@ -111,7 +111,7 @@ class Balancer(ProgramObjects, RunResults):
         path: write them to that file during the run, which needs lag=0.
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
-        iterations and with the same placements, whatever the present loads are.
+        iterations and with the same placements, whatever the present loads are.  Needs lag=0.
     strategy_params, trigger_params : mapping, optional
         Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
@@ -124,7 +124,7 @@ class Balancer(ProgramObjects, RunResults):
 
     Notes
     -----
-    `iterate`, `exchange`, `save`, `report` to a file and `rank_loads` are collective.  If the
+    A method is collective (all ranks must call it) if its description says "Collective".  If the
     program of one rank raises, ends or leaves the loop early, the other ranks end with an error
     that says so.  If they do not call the balancer within ``PYLB_ABORT_AFTER`` seconds (default:
     10), the failing rank aborts the program.
@@ -237,8 +237,8 @@ class Balancer(ProgramObjects, RunResults):
         Raises
         ------
         StateError, RemoteError
-            The call is outside of ``iterate``; the ranks make different calls; another rank has
-            failed.
+            The call is outside of ``iterate``; `lag` is not 0; the ranks make different calls;
+            another rank has failed.
         """
         self._loop.exchange()
 
@@ -247,7 +247,7 @@ class Balancer(ProgramObjects, RunResults):
 
         Every object of this rank may then run its first iteration, and reports the end of each
         iteration by `at_sync`.  The `lag` limits by how many iterations an object may be ahead of
-        the statistics.  The errors are those of `iterate`, and StateError if `lag` is 0.
+        the statistics.  Errors: those of `iterate`; StateError if `lag` is 0, or in shadow mode.
         """
         self._loop.begin(n)
 

@@ -34,7 +34,7 @@ class CellStep(CentralStep[PlacedCells]):
 
     cells: LocalCells
     loads: F64  # (n,), expected seconds of this rank's cells
-    measured: bool = True  # False: `loads` come from features, which show no speeds
+    measured: bool = True  # False: `loads` come from features, and cannot show ranks' speeds
 
     def place(self) -> PlacedCells:
         """Place all cells by the chosen strategy.  Collective."""

@@ -84,7 +84,7 @@ def _each_file(
 
 
 def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> None:
-    """Raise StateError in the middle of an iteration, or if the options exclude checkpoints.
+    """Raise StateError if the options, or this place in the program, permit no checkpoint.
 
     Between two loops, first apply the additions and removals of objects on this rank.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from pylb.model.snapshot import F64, I64
 
 MOST = 1 << 17  # an `IterationLog` keeps fewer rows than this
-STAGE = 256  # new iterations are moved into a block when there are this many, or more
+STAGE = 256  # new iterations enter a block when there are this many (or 2 * span, if more)
 
 
 class Row(NamedTuple):

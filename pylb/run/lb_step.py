@@ -202,7 +202,7 @@ def _figures(found: PlacedInRounds, seconds: float) -> F64:
     known = {
         "before": before.max_over_mean,
         "predicted": after.max_over_mean,
-        # The next two are without messages, too: no rank knows the messages of all objects.
+        # Without messages, in spite of the names: no rank knows the messages of all objects.
         "before_with_messages": before.max_over_mean,
         "predicted_with_messages": after.max_over_mean,
         "idle_mean": before.idle_mean,

@@ -38,8 +38,8 @@ class LocalObjects:
         self._lost = NO_KEYS  # keys whose removal the other ranks do not know yet
         self._unregistered = NO_KEYS  # keys in the store that other ranks do not know yet
         self._births = 0  # number of calls of `learn`, the same on all ranks
-        # Whether a loop is under way; whether objects were added or removed within the loop.  A
-        # loop with a lag sets `stale` to False when it has applied the change.
+        # in_loop: whether a loop is under way.  stale: whether objects were added or removed within
+        # the loop; a loop with a lag sets it to False when it has applied these changes.
         self.in_loop = self.stale = False
         # Applies additions and removals immediately; set while each object runs at its own pace.
         self.join: Callable[[], None] | None = None

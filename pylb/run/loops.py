@@ -89,7 +89,7 @@ class SynchronousLoop(IterationLoop):
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         super().__init__(state, mode)
-        # Seconds that this rank waited at the end of the previous iteration, and in `exchange`.
+        # Seconds that this rank waited at the end of the previous iteration, then in `exchange`.
         self._idle = 0.0
         self._resumed = 0.0  # clock time at the start of the iteration
         self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes

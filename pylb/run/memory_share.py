@@ -12,7 +12,7 @@ from pylb.comm.agreement import Agreement
 from pylb.errors import DomainError
 from pylb.run.partners import ranks_with
 
-UNLIMITED = 1 << 60  # bytes; larger limits count as none (version 1 of control groups has 2^63)
+UNLIMITED = 1 << 60  # bytes; a limit this high means "none" (control groups of version 1: 2^63)
 
 
 class Bound(NamedTuple):

@@ -50,7 +50,7 @@ class MeasuringMode:
 
     @property
     def would_save(self) -> float:
-        """In shadow mode: seconds that LB steps would have saved, without their cost; else nan."""
+        """In shadow mode: seconds that LB steps would save if they cost nothing; else nan."""
         return math.nan
 
     def shadow_figures(self) -> IterationLog:
@@ -69,8 +69,8 @@ class MeasuringMode:
             limit = state.options.facts.limit_of_root(state.done)
             if limit is not None:
                 core.limit(limit)
-        # The number of remaining iterations is known in the first loop only: after a second loop,
-        # the program can begin a third one.
+        # In the first loop, n is taken as the number of remaining iterations.  In later loops, this
+        # number is not known: a program with a second loop may also have a third one.
         (cost, moving), pace = self._foresee(), state.agreement.transport.pace
         state.records.begin(Loop(state.done, n or 0, cost, *self._prices(), pace, moving))
         core.expect(n if state.done == 0 else None, cost, moving)
@@ -111,7 +111,7 @@ class MeasuringMode:
         return (*state.network(), most.cost_max, rest)
 
     def priced_loops(self) -> list[Loop]:
-        """Return the loops; if there was no LB step and no lag, measure the costs.  Collective."""
+        """Return the loops; without LB steps and lag, measure an LB step's cost.  Collective."""
         loops = self._state.records.loops
         if not loops or self.n_balancings or self._state.options.lag:
             return loops

@@ -84,7 +84,7 @@ def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Send
 
 
 def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
-    """Return buffers: [n, m], then n of properties, m of values, and the others of messages."""
+    """Return buffers: (n, m), then n buffers of properties, m of values, and others of messages."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(

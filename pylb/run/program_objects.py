@@ -265,7 +265,7 @@ class ProgramObjects:
             self._mail.multicast(targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages to an object of this rank that the previous exchange delivered.
+        """Return the messages from the most recent delivery to an object of this rank; see `send`.
 
         Returns
         -------

@@ -115,7 +115,7 @@ class RankFacts:
         self._now, self._asked_after = out, done
 
     def near(self, iteration: int, strategy: Strategy) -> I32:
-        """Return the ranks of this node; empty: all, or the strategy ignores nodes.  Collective."""
+        """Return the ranks of this node; empty: all ranks, or nodes do not matter.  Collective."""
         if "nodes" not in strategy.looks_at:
             return np.zeros(0, np.int32)
         if self._near is None:

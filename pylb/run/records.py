@@ -31,8 +31,8 @@ log = logging.getLogger("pylb")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk is full, or a file would be too large
 KEEP = 64 << 20  # largest number of bytes of loads that a rank keeps in memory
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
-LATEST = 1.0  # seconds of iterations after which a running program extends its file
-EVERY = 64  # a running program extends its file after each multiple of this number of iterations
+LATEST = 1.0  # a running program extends its file after iterations of more than this many seconds
+EVERY = 64  # a running program also extends its file after each multiple of so many iterations
 
 
 # The objects of a rank whose loads are recorded.  The records use: `n_objects`, `seconds`, `passes`
@@ -345,8 +345,8 @@ class Records:
     def begin(self, loop: Loop) -> None:
         """Add a loop.
 
-        When recording has ended because the memory for it is full, first drop the previous loop if
-        no loads of it were recorded.  So the list stays short in a run of very many loops.
+        If no more loads are kept (`record` is False, or all `keepers` are full), first drop the
+        previous loop, unless some of its loads were kept.  So the list stays short.
         """
         beyond = all(history.full for history in self.keepers)
         if self.loops and beyond and self.loops[-1].first >= self.loads.until:

@@ -108,8 +108,8 @@ class Report:
     mean_max_over_mean : float
         Sum of the largest loads of all iterations, divided by the sum of the mean loads.
     idle_mean, idle_max : float
-        Seconds that a rank waited for the most loaded one, summed over all iterations: mean over
-        the ranks, and longest wait (Dasgupta 2013, eq. 1 and 2).
+        Seconds that ranks wait for the most loaded one, summed over all iterations: the mean over
+        the ranks, and the longest wait, of each iteration (Dasgupta 2013, eq. 1 and 2).
     balancing_seconds : float
         Sum of the costs of the LB steps.
     migrations, bytes : int

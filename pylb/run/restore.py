@@ -73,8 +73,8 @@ def _check_options(state: RunState) -> None:
     options = state.options
     if options.mode == "shadow" or options.replay is not None or options.record is not False:
         raise StateError(
-            "restore(): expected mode='on' or 'off', record=False and no replay, because a record "
-            "must have all iterations of a run"
+            "restore(): expected mode='on' or 'off', record=False and no replay, because shadow "
+            "mode, a record and a replay need all iterations of a run"
         )
 
 
@@ -249,8 +249,8 @@ def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None
 def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: disk.Head) -> None:
     """Continue the count of iterations, and let the decider observe the past iterations again.
 
-    If the number of ranks has changed, or if the metrics are thinned, the decider gets only the
-    mean cost of the LB steps.
+    If the number of ranks has changed, or if a row of the metrics stands for several iterations,
+    the decider gets only the mean cost of the LB steps.
     """
     width, done = len(Row._fields), head.iteration
     rows, loops = found["rows"].reshape(-1, width), found["loops"].reshape(-1, 3)

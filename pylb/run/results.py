@@ -170,8 +170,8 @@ class RunResults:
     def _course(self, title: str, names: Mapping[int, str] | None) -> Course | None:
         """Return the data of a page on rank 0, None on the other ranks.  Collective.
 
-        The page shows migrations only if the loads of all objects were kept; loads in memory are
-        sent only if there are fewer than `GATHER`.
+        The page shows migrations only if rank 0 has the loads of all objects: from the file of the
+        run, or from the memory of the ranks (only with lag=0 and fewer than `GATHER` loads).
         """
         state, records, stretches = self._state, self._state.records, list[Stretch]()
         if records.restored:

@@ -189,7 +189,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
-SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # arguments that a page shows
+SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters on a page
 
 
 # ---- a run record ---------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def of_stretches(
     title: str,
     names: Mapping[int, str] | None = None,
 ) -> Course:
-    """Make the course of a run of `Balancer` from its stretches.
+    """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
     times: (m, p) seconds of each rank in each iteration.  figures: time, mean and idle seconds of
     each iteration, three (m,) arrays, see `Iterations`.
@@ -215,7 +215,7 @@ def of_stretches(
     stretches = [s for s in stretches if s.iterations]
     m = min(len(times), len(figures[0]))  # a truncated record can have more loads than `figures`
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
-    # The wait at the end of an iteration is part of the `idle` of the next iteration.
+    # `Balancer` with lag=0: the wait at the end of an iteration is in the next iteration's `idle`.
     waited = np.append(idle[1:], 0.0)[:m]
     keys = [s.key for s in stretches]
     return Course(

@@ -146,7 +146,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
     """Return the rows (name, value) of the table below the title."""
     whole = efficiency.regions(course)[0]
     objects = sum(int(m.objects.sum()) for m in course.moves)
-    # The bytes in receipts include the messages that migrated with their objects.
+    # Prefer the bytes in receipts, which include the messages that migrated with their objects.
     nbytes = sum(r.bytes for r in course.balancings)
     nbytes = nbytes or sum(int(m.bytes.sum()) for m in course.moves)
     out: list[tuple[str, Any]] = [

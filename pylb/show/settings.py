@@ -36,7 +36,7 @@ class ExplorerSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
-        """Read the settings that a browser sends; missing ones get their defaults."""
+        """Check settings given by a browser or a caller; missing ones get their defaults."""
         known = {f.name: f.type for f in dataclasses.fields(cls)}
         if not isinstance(given, Mapping):
             raise DomainError(f"settings are {given!r}: expected a value for each name")

@@ -30,7 +30,7 @@ def write(course: Course, path: str | os.PathLike[str]) -> Path:
 
 
 def events(course: Course) -> Iterator[dict[str, Any]]:
-    """Yield the events: what each rank computes, LB steps, decisions, migrations and max/mean.
+    """Yield the events: when each rank computes, LB steps, decisions, migrations and max/mean.
 
     An iteration begins on all ranks at the same time, after the previous one and its LB step.
     Times are in microseconds, as the format requires.  They are rounded to multiples of 1/8,

@@ -38,7 +38,7 @@ class Explorer(anywidget.AnyWidget):
     ----------
     trace : Trace
     replay, recorded : Replay
-        The run with the chosen settings; the same, but with the recorded placement.
+        `replay`: with the chosen settings.  `recorded`: the same, with the recorded placement.
     """
 
     _esm = page.static(*page.SHARED, "explorer.js")

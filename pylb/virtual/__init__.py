@@ -1,7 +1,7 @@
 """Virtual ranks: a parallel machine in one process.
 
-In: a program for one rank, and a machine.  Out: the program's return value on each rank; times are
-virtual.  This room (folder of the source) imports `pylb.errors`, the room `model` and the C core.
+In: a program that each rank runs, and a machine.  Out: the program's return value on each rank;
+times are virtual.  This room (source folder) imports `pylb.errors`, the room `model`, the C core.
 The room `comm` uses `VirtualComm` to communicate between virtual ranks.
 """
 

@@ -75,7 +75,7 @@ class World:
         return self.network.seconds(1, nbytes)
 
     def together(self, times: list[float], nbytes: int = 0) -> list[float]:
-        """Return when a collective call ends on each rank, if all ranks wait for the last one."""
+        """Return the time when a collective call ends, for each rank, if all wait for the last."""
         return [max(times) + self.rounds * self.seconds(nbytes)] * len(times)
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
@@ -204,15 +204,15 @@ class VirtualComm:
         return obj if self.rank == root else pickle.loads(data)
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        """Return the objects of all ranks on all ranks."""
+        """Return the objects of all ranks, on every rank."""
         return [pickle.loads(data) for data in self.allgather_bytes(_pickle(sendobj))]
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
-        """Return the bytes of all ranks on all ranks."""
+        """Return the bytes of all ranks, on every rank."""
         return self._gather_to("allgather()", data, range(self.size))
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        """Return the objects of all ranks on the root."""
+        """Return the objects of all ranks on the root, and None on the other ranks."""
         root = self._rank(root, "root")
         values = self._gather_to(f"gather(root={root})", _pickle(sendobj), [root])
         return [pickle.loads(data) for data in values] if self.rank == root else None
@@ -283,8 +283,8 @@ class VirtualComm:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
-            f"a virtual communicator has no {name!r}: it has mpi4py's send, recv, sendrecv, "
-            "barrier, bcast, scatter, gather, allgather, reduce and allreduce"
+            f"VirtualComm has no {name!r}: it has mpi4py's send, recv, sendrecv, barrier, Barrier, "
+            "bcast, scatter, gather, allgather, reduce, allreduce, Get_rank, Get_size and Dup"
         )
 
     def __repr__(self) -> str:

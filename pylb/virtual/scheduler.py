@@ -25,7 +25,7 @@ Doing = str | Callable[[], str]  # the call in which a rank waits, or a function
 
 
 class Ended(BaseException):
-    """Raised to end a rank after an error elsewhere; ``except Exception`` does not catch it."""
+    """Ends a rank after a deadlock or another's error; ``except Exception`` does not catch it."""
 
 
 class Ticket:

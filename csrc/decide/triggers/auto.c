@@ -18,9 +18,9 @@
  *     imbalance the average of this cycle alone may stay above u forever;
  *   - (cut * theta + U') / tau, where U' is the U of this cycle if one more LB step had cut the
  *     cycle in two at the best moment: if the imbalance rises suddenly soon after an LB step,
- *     boulmier waits forever, and auto no longer than in the ski rental problem.  (If u grows
- *     linearly, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then there is no LB
- *     step before tau = sqrt(2 theta / m) if cut >= 1.5.)
+ *     boulmier waits forever, and auto no longer than in the ski rental problem.  (If u grows by
+ *     m per iteration, a cut at half of the cycle gives cut * theta + m tau^2 / 4: then there is
+ *     no LB step before tau = sqrt(2 theta / m) if cut >= 1.5.)
  *
  * The rate is compared with the imbalance that is expected to persist: the lower of
  *   - the lowest u of the last three iterations, extrapolated along their trend: this removes
@@ -65,7 +65,7 @@ enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 
 static const double FADE = 0.8; /* weight of a cycle relative to the next one */
 /* auto rebalances at once if the next iteration alone would repay this many LB steps. */
 static const double AT_ONCE = 2.0;
-/* If the mean load changes by more than this factor, the program is still starting up. */
+/* If the mean load changes by this factor in one iteration, the program is still starting up. */
 static const double JUMP = 3.0;
 /* sqrt(2) - 1: growth of the imbalance from the first iteration to the second, relative to the
  * first, if loads change at random. */
@@ -182,8 +182,8 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     }
 }
 
-/* Imagine an LB step at the start of each horizon of SHORTEST << i iterations, and add what it
- * would have gained to `gained` and `hoped`.  Imbalances far below the rate do not count, because
+/* Imagine an LB step at the start of each horizon of SHORTEST << i iterations, and add its savings
+ * to `gained` and `hoped` (see state_t).  Imbalances far below the rate do not count, because
  * they would not have led to an LB step. */
 static void replay(state_t *s, int64_t n)
 {
@@ -291,7 +291,7 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Whether to try an LB step against an imbalance from the first iterations on. */
+/* Whether to try a first LB step, because an imbalance has existed from the start on. */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;

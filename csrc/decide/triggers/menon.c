@@ -1,7 +1,7 @@
 /* menon: rebalance when U >= C (Menon 2012, as written in Boulmier 2021).  U is the sum of the
  * imbalance (max - mean) since the last LB step, C the cost of an LB step.  If the imbalance
- * grows linearly from zero, this is the iteration of eq. 3.5: m tau^2 / 2 = theta.  If the cost
- * is not known, it is learned from a first LB step (plb_trigger_first). */
+ * grows from zero by m per iteration, U = m tau^2 / 2 after tau iterations, and U = C is eq. 3.5.
+ * If C is not known, it is learned from a first LB step (plb_trigger_first). */
 #include "decide/trigger.h"
 
 static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

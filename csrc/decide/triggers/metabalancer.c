@@ -40,7 +40,7 @@ typedef struct metabalancer {
     double ratio[FIRST_RATIOS]; /* max/mean of the first iterations after the last LB step */
     double sum_max, sum_mean;   /* seconds: sums since the last LB step */
     int64_t n;                  /* observations since the last LB step */
-    int64_t beyond; /* iterations in a row, up to the last one, in which dynamic() gave a reason */
+    int64_t beyond; /* number of last iterations in a row in which dynamic() wants an LB step */
     bool tried;     /* there was an LB step */
 } metabalancer_t;
 

@@ -8,7 +8,7 @@
 enum { LAST = 3 };
 
 typedef struct zhai {
-    double time[LAST]; /* ring buffer */
+    double time[LAST]; /* ring buffer: the last iteration times */
     double reference;  /* sum (not mean) of the first iteration times after the LB step */
     double loss;       /* sum of (median - reference) since the LB step */
 } zhai_t;

@@ -17,12 +17,12 @@ typedef struct plb_dgraph {
 } plb_dgraph_t;
 
 /** Colour the vertices by Zoltan_Color: color[n], from 0 on, differs from the colours of all
- * vertices within `distance` (1 or 2) edges.  Collective, blocks. */
+ * vertices within `distance` (1 or 2) edges.  Collective and blocking. */
 int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      plb_err_t *err);
 
-/* The blocks of an order: block b has the columns first[b] ... first[b+1]-1; a parent block
- * separates its children. */
+/* The blocks of an order: block b has the vertices with new numbers first[b] ... first[b+1]-1; a
+ * parent block separates its children. */
 typedef struct plb_blocks {
     int32_t n;
     int32_t *first;  /* [n + 1] */
@@ -31,7 +31,7 @@ typedef struct plb_blocks {
 
 /** Order the vertices by PT-Scotch, on one rank by Scotch: perm[n] is the new number of each
  * vertex in a nested dissection of the whole graph of `total` vertices.  *blocks is set on rank 0
- * only, and owns its arrays.  Collective, blocks. */
+ * only, and owns its arrays.  Collective and blocking. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
 

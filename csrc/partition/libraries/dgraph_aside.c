@@ -13,7 +13,7 @@ typedef struct asked {
     MPI_Comm comm;
     plb_dgraph_t graph; /* a copy; its arrays are in `arrays` */
     void *arrays;
-    int32_t number; /* distance, or total */
+    int32_t number; /* argument `distance` of a colouring, or `total` of an order */
     int32_t *out;
     plb_blocks_t blocks;
 } asked_t;

@@ -1,5 +1,5 @@
 /* Zoltan as one of the partitioners: for the vertices of this process, over MPI_COMM_SELF.  mpi4py
- * has initialised MPI at the import of the Python module.  Zoltan's output is dropped. */
+ * has initialised MPI at the import of the Python module.  Only errors show Zoltan's output. */
 #include <stdio.h>
 #include <string.h>
 

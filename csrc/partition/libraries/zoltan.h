@@ -16,7 +16,7 @@ typedef struct plb_zoltan {
     MPI_Comm comm;
     int rank;
     const int64_t *dist; /* [ranks + 1] */
-    int32_t n, n_parts;  /* numbers of this rank's objects, and of parts on all ranks */
+    int32_t n, n_parts;  /* number of objects on this rank, and of parts on all ranks */
     int64_t first;       /* dist[rank] */
 
     int32_t n_weights;    /* of each object; 0: all weights are 1 */
@@ -39,15 +39,15 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
     const int32_t *size;  /* [n] cost of each object's migration; NULL: all are 1 */
 
-    bool imports; /* true: Zoltan finds the objects that arrive, and pylb tells their owners, which
-                     is cheaper than if Zoltan did; false: Zoltan finds the objects that leave */
+    bool imports; /* true: Zoltan lists the objects that arrive, and pylb sends the list to their
+                     present ranks (cheaper than by Zoltan); false: it lists those that leave */
 
     int n_options; /* Zoltan's: name, value, ... */
     const char *const *option;
-    int64_t spare; /* with several ranks: the bits of plb_zoltan_spare that all ranks set */
+    int64_t spare; /* with several ranks: the bits set in plb_zoltan_spare of every rank */
 } plb_zoltan_t;
 
-/** A Zoltan structure, with the cuts of its most recent call. */
+/** A Zoltan structure, with the cuts by which its last call divided space into parts. */
 typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
 /** Check that MPI can be used.  PLB_ERR_STATE: it is not initialised, or finalised already. */

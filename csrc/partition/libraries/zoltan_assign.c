@@ -1,4 +1,4 @@
-/* Finds the parts of many points or boxes, from the cuts that Zoltan keeps. */
+/* Finds the parts of many points or boxes, from the cuts of space that Zoltan keeps. */
 #include <math.h>
 #include <string.h>
 

@@ -17,7 +17,7 @@ static void destroy(plb_zoltan_kept_t *self)
 {
     int ended = 0;
     MPI_Finalized(&ended);
-    if (!ended) { /* Zoltan_Destroy frees a communicator; in Open MPI, this is local */
+    if (!ended) { /* Zoltan_Destroy frees a communicator: in Open MPI, without the other ranks */
         Zoltan_Destroy(&self->zz);
     }
     PLB_FREE(self->params, self);

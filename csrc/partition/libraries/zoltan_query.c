@@ -133,7 +133,7 @@ static void count_edges(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* guess: the rank to try first. */
+/* Return the rank that has the object.  guess: the rank to try first. */
 static int owner(const plb_zoltan_t *in, int64_t object, int guess)
 {
     if (in->dist[guess] <= object && object < in->dist[guess + 1]) {

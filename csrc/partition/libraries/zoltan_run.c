@@ -111,7 +111,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
         const char *name;
         int value;
     } number[] = {
-        {"DEBUG_LEVEL", 0}, /* first: Zoltan then does not print the others */
+        {"DEBUG_LEVEL", 0}, /* set first, so that Zoltan does not print the other parameters */
         {"NUM_GID_ENTRIES", 1},
         {"NUM_LID_ENTRIES", 1},
         {"NUM_GLOBAL_PARTS", in->n_parts},
@@ -131,7 +131,7 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     return ret;
 }
 
-/* Every rank sets all sizes: if ranks give different sizes of a part, Zoltan takes the largest. */
+/* Every rank sets the shares of all parts; if they differ for a part, Zoltan takes the largest. */
 static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -289,7 +289,7 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *coun
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
     if (SCOTCH_randomReset != NULL && in->start.data != NULL) {
-        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* more threads: PT-Scotch's result varies */
+        setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with more threads, PT-Scotch's results vary */
         SCOTCH_randomReset();
     }
     *code =

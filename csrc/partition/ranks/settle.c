@@ -16,8 +16,8 @@ typedef struct rows {
     double *all;         /* [n_ranks][width] all rows; NULL: too many numbers (MOST_NUMBERS) */
 } rows_t;
 
-/* If all rows together have more numbers, each rank gets only the sums.  Then the new names do not
- * depend on which ranks have the objects. */
+/* If all rows together have more numbers than this, each rank gets only the sums.  The new names
+ * then do not depend on which ranks have the objects. */
 static const int64_t MOST_NUMBERS = 1 << 24;
 
 /* ---- sums ----------------------------------------------------------------------------------- */

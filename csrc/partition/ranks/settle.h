@@ -10,7 +10,7 @@
 typedef struct plb_settle {
     MPI_Comm comm;         /* the user's; all messages are complete on return */
     plb_new_parts_t parts; /* result of the partitioner; all ranks give `ids`, or none does */
-    const int64_t *dist; /* [ranks + 1] if `ids` is NULL: rank r has dist[r] ... dist[r + 1] - 1 */
+    const int64_t *dist; /* [ranks + 1] if no `ids`: rank r has objects dist[r] ... dist[r+1]-1 */
     int32_t n_weights;
     const double *weight;  /* [parts.n][n_weights] */
     const double *size;    /* [parts.n]; NULL (on all ranks): all are 1 */

@@ -10,12 +10,12 @@ typedef struct plb_affinity {
 } plb_affinity_t;
 
 /** List the partners of each object i with wanted[rank[i]] != 0; other objects have no entries.  A
- * message costs alpha, a byte beta; a multicast counts as one message to each receiver.  Edges
- * from an object to itself are left out.  Free `self` also after a failure. */
+ * message costs alpha, a byte beta; a multicast counts as an edge to each receiver.  Edges from an
+ * object to itself are left out.  Free `self` also after a failure. */
 int plb_affinity_init(plb_affinity_t *self, const plb_snapshot_t *in, const int32_t *rank,
                       const uint8_t *wanted, double alpha, double beta, plb_err_t *err);
 void plb_affinity_free(plb_affinity_t *self);
 
-/** Add to comm[p] the cost of each rank's messages to other ranks, if object i is on rank[i]. */
+/** Add to comm[r] the cost of rank r's messages to other ranks, if each object i is on rank[i]. */
 void plb_affinity_of_ranks(const plb_snapshot_t *in, const int32_t *rank, double alpha,
                            double beta, double *comm);

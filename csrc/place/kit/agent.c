@@ -214,8 +214,8 @@ static void tell_work(plb_agent_t *self)
     self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
 }
 
-/* Contribute a lower bound: the time of this rank's heaviest movable object on the fastest rank,
- * or of this rank's fixed objects with its background, whichever is longer. */
+/* Tell a lower bound of the slowest rank's time: the time of this rank's heaviest movable object
+ * on the fastest rank or, if longer, the time of its fixed objects with its background. */
 static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 {
     double longest = 0.0, fixed = 0.0;

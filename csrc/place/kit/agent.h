@@ -80,7 +80,7 @@ typedef struct plb_holding {
     int64_t memory; /* bytes of the objects */
 } plb_holding_t;
 
-/* The state of an agent; the state of a strategy's agents begins with it. */
+/* The state of an agent: the first member of the struct that a strategy has for its agents. */
 typedef struct plb_agent {
     const struct plb_agent_type *type;
     const plb_share_t *share;
@@ -104,9 +104,9 @@ typedef struct plb_agent {
     bool crowded;     /* whether some ranks exceed their memory limits in the present placement */
     /* seconds of this rank: in the present placement, and in the new one */
     double own_before, own_after;
-    bool done;       /* whether the placement is known */
+    bool done;       /* whether the new placement is known */
     int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
-    int64_t held;    /* largest number of entries and notes in memory at the same time */
+    int64_t held;    /* largest sum of entries, received notes and known() in a round */
 } plb_agent_t;
 
 typedef struct plb_agent_type {
@@ -169,7 +169,7 @@ void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other);
 /** Set *out to the objects that were on this rank before the LB step.  Free out->entry. */
 int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err);
 
-/** Whether this rank exceeds its memory limit and has an object with memory that may migrate. */
+/** Whether this rank exceeds its memory limit, and could give away an object that needs memory. */
 bool plb_agent_crowded(const plb_agent_t *self);
 
 /** Sort the entries, the lightest first; equal loads keep their order, pinned entries come last.

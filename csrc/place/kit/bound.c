@@ -73,8 +73,8 @@ static int cut(pieces_t *self, const plb_problem_t *problem, plb_err_t *err)
     return plb_loads_init(&self->size, self->scratch, problem->n, PLB_ASCENDING, err);
 }
 
-/* For each m in 1 ... `more`: the mean load of m ranks that share the `each` * m + `more` lightest
- * pieces.  Return the smallest of these means. */
+/* For each m in 1 ... `more`, compute the mean load of m ranks that share the `each` * m + `more`
+ * lightest pieces.  Return the smallest of these means. */
 static double smallest_mean(pieces_t *self, int64_t each, int64_t more)
 {
     double sum = 0.0, least = INFINITY;

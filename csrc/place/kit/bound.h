@@ -3,10 +3,10 @@
 
 #include "place/kit/ranks.h"
 
-/** Return the longest of three times: the average; the longest time of a rank with only its fixed
- * objects; the time of the heaviest object on its best rank, with the background and fixed objects
- * of this rank.  grain > 0: all ranks are equal, and all loads are multiples of `grain`; the
- * average load is then rounded up to a multiple of `grain`. */
+/** Return the longest of three times: that of all ranks if they ended together (the average); that
+ * of the slowest rank with only its fixed objects; that of the heaviest object on its best rank,
+ * with the background and fixed objects of this rank.  grain > 0: all ranks are equal, and loads
+ * are multiples of `grain`; the average load is then rounded up to a multiple of `grain`. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
 /** Compute a bound by the pigeonhole principle; 0 if plb_problem_all_alike is false.  Of the k p +
@@ -23,6 +23,6 @@ int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 /** If plb_bound_pieces shows that no placement meets *limit, raise *limit to just above the bound,
- * where a search can usually meet it.  *raised: whether this was done.  If there are more than 64
- * objects per rank, neither is changed: the number of objects then hardly limits the balance. */
+ * where a search can usually meet it.  *raised: whether this was done.  With more than 64 objects
+ * per rank, neither *limit nor *raised is changed: so many objects hardly limit the balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);

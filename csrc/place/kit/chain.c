@@ -11,7 +11,7 @@ enum { DOUBLINGS = 64, HALVINGS = 64 };
 
 typedef struct chain {
     const plb_problem_t *problem;
-    const int32_t *object;
+    const int32_t *object; /* [n] the objects in the order of the row */
     int64_t n;
     double *sum;       /* [n + 1] sum of the loads before each object */
     int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */

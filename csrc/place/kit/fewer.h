@@ -11,8 +11,8 @@
 int plb_fewer(const plb_problem_t *problem, int32_t *rank, double *max, plb_err_t *err);
 
 /** Replace rank[n_objects] by other[n_objects] if the slowest rank then takes at most `longest`
- * seconds, and if fewer than 1 / divisor as many objects migrate.  *taken: whether rank[] was
- * replaced; *max is then set to the seconds of the slowest rank. */
+ * seconds, and if other[] has fewer migrations than those of rank[] divided by `divisor`.  *taken:
+ * whether rank[] was replaced; *max is then set to the seconds of the slowest rank. */
 int plb_fewer_take(const plb_problem_t *problem, int32_t *other, double longest, int64_t divisor,
                    int32_t *rank, double *max, bool *taken, plb_err_t *err);
 

@@ -36,14 +36,14 @@ enum {
     ASK_ROUNDS = 3, /* number of rounds before the offers if ranks ask: tell, ask, reply */
 };
 
-/* Ranks ask if at most this fraction of all ranks is overloaded. */
+/* Overloaded ranks ask other ranks for receivers if at most this fraction of all is overloaded. */
 static const double ASK_BELOW = 0.25;
 
 /* An excess below this fraction of the limit may be due to the rounding of sums. */
 static const double SLACK = 1e-9;
 
-/* With swaps or within nodes, an iteration makes no progress if more than this fraction of the
- * overloaded ranks are still overloaded. */
+/* While objects are swapped, or stay within nodes, an iteration also makes no progress if more
+ * than this fraction of the overloaded ranks are still overloaded. */
 static const double IDLE = 0.9;
 
 /* An iteration makes no progress if the number of objects that found a new rank is at most this
@@ -59,7 +59,7 @@ static const double MORE = 1.1;
 
 enum kind {
     NOTE_CEILING = PLB_NOTE_NEXT, /* you may take objects of mine until your time is `seconds` */
-    NOTE_SLACK,  /* what you return for my object may need `memory` bytes more than my object */
+    NOTE_SLACK,  /* what you return for my object may need up to `memory` bytes more */
     NOTE_OFFER,  /* an object that I offer you */
     NOTE_SWAP,   /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN, /* your object, which does not fit here, or an object in exchange for it */
@@ -137,9 +137,9 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     return ret;
 }
 
-/* Return the time up to which the known ranks may take objects: the limit, or a later time if they
- * cannot take the whole excess.  Then this rank keeps 1 / (n_known + 1) of the excess, and the
- * `room` of the known ranks is raised in proportion. */
+/* Return the time up to which the known ranks may take objects: the limit or, if they cannot take
+ * the whole excess and offers may leave the node, a later time.  In this second case, this rank
+ * keeps 1 / (n_known + 1) of the excess; each known rank's `room` grows by the same factor. */
 static double raise_ceiling(plb_gossip_t *self, double *excess)
 {
     double total = 0.0;
@@ -266,7 +266,7 @@ static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
     return ret;
 }
 
-/* Offer the excess of memory, then the excess load: one object if that is enough, else several. */
+/* Offer excess memory, then excess load: one object if that is enough; else several, then swap. */
 static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 {
     int64_t n = 0;
@@ -314,8 +314,8 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
     return best;
 }
 
-/* Take an object if this rank's load then stays within `allowed`, or if a smaller object can be
- * returned for it; otherwise return the object itself. */
+/* Take an object if it fits (into `allowed` and the memory), or if it is offered as a swap and a
+ * smaller object can be returned for it; otherwise return the object itself. */
 static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
                       plb_err_t *err)
 {
@@ -385,7 +385,7 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     self->failed = reached ? self->failed : self->limit;
     /* seconds that one rank of mean speed would take for all work */
     const double all = self->agent.share->n_ranks * self->agent.average;
-    const double more = MORE * self->failed; /* equal to `failed` if `failed` is 0 */
+    const double more = MORE * self->failed; /* if `failed` is 0, this does not raise it */
     if (self->agent.crowded && !reached && longest <= self->failed && self->failed <= all &&
         more > self->failed) {
         set_limit(self, more); /* only memory limits are exceeded: allow more time */
@@ -401,7 +401,8 @@ static bool next_limit(plb_gossip_t *self, bool reached, double longest)
     return true;
 }
 
-/* Whether the search is over: the same on all ranks, because it depends only on the tally. */
+/* Whether the search is over; if not, a new limit may be set.  All ranks do the same, because this
+ * depends only on the tally. */
 static bool is_over(plb_gossip_t *self, const plb_tally_t *all)
 {
     const int64_t n_overloaded = all->count[COUNT_OVERLOADED];
@@ -436,9 +437,9 @@ static int begin_again(plb_gossip_t *self, const plb_tally_t *all, plb_err_t *er
     return PLB_OK;
 }
 
-/* After the first search: begin a second one if the first limit was not reached.  After the second
- * search: keep its placement if this keeps the limit and has fewer migrations, else take the first
- * placement. */
+/* After the first search: begin a second one if the first limit was not reached (and if objects
+ * migrate, and from_home is set).  After the second search: keep its placement if this keeps the
+ * limit and has fewer migrations, else take that of the first search. */
 static int conclude(plb_gossip_t *self, const plb_tally_t *all, bool *settled, plb_err_t *err)
 {
     const bool missed = self->failed > 0.0 && all->sum[SUM_AWAY] > 0.0;
@@ -468,7 +469,7 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     return ret == PLB_OK ? plb_receivers_spread(self, err) : ret;
 }
 
-/* Do a round before the answers: gossip or questions, then offers. */
+/* Do one of the rounds before the answers: offers in the last one, gossip or questions before. */
 static int talk(plb_gossip_t *self, int step, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     plb_receivers_hear(self, in, n_in);

@@ -3,8 +3,8 @@
 
 #include "place/kit/problem.h"
 
-/** Return the greatest common divisor of the loads of all objects that may migrate (e.g. whole
- * numbers), up to rounding; 0 if it is below 2^-16 of the largest load. */
+/** Return the greatest common divisor (up to rounding) of the loads of all objects that may
+ * migrate, e.g. 5 for the loads 10, 15, 25; 0 if it is below 2^-16 of the largest load. */
 double plb_grain_common(const plb_problem_t *problem);
 
 /** Estimate the load of the p-th lightest object, for p ranks, among the objects with a load above

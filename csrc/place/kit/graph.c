@@ -43,8 +43,8 @@ static bool in_order(const int32_t *start, int32_t n, const int32_t *to)
     return true;
 }
 
-/* Sort each row; return false if a row is too long.  Each entry's new index is the number of
- * smaller entries: this avoids the unpredictable branches of comparing and swapping. */
+/* Sort each row (a sender's edges); return false if a row is too long.  Each entry's new index is
+ * the number of smaller entries: this avoids the unpredictable branches of compare and swap. */
 static bool sort_rows(const int32_t *start, int32_t n, const int32_t *to, const double *bytes,
                       int32_t *sorted, double *sorted_bytes)
 {

@@ -4,7 +4,7 @@
  * rank, the partner; one of the sets may be empty.  Partners are tried in turn, those that can
  * take the most load first:
  *   - If a partner can take the donor's whole excess and stay within the limit, the search ends.
- *     Of the exchanges with this partner that do this, the one with the fewest migrations is made.
+ *     Of the exchanges with this partner that do this, one with few migrations is made (CHEAP).
  *   - Until then, the best exchange so far leaves some excess on one of the two ranks.  It is made
  *     if it leaves little; the more partners were tried, the more it may leave.  An excess shrinks
  *     in this way as it goes from rank to rank, until a set of objects removes it.
@@ -409,7 +409,7 @@ static bool stalls(pairs_t *self)
 }
 
 /* Whether too many objects will migrate.  Each donor must still give away an object.  A second of
- * the remaining excess is assumed to need as many migrations as a second of the removed one. */
+ * the remaining excess is assumed to need as many migrations as a second of the excess removed. */
 static bool too_many(const pairs_t *self)
 {
     const int64_t moves = self->away - self->away_before;
@@ -458,7 +458,7 @@ static int meet(pairs_t *self, double limit, double enough, bool *met, plb_err_t
 }
 
 /* Meet the limit; if that fails, search by bisection for the lowest limit that can be met, until
- * `work` is used up.  If even aim->useless cannot be met, end at once. */
+ * `work` is used up.  Before all this, try to meet aim->useless; if that fails, end. */
 static int search(pairs_t *self, const plb_pairs_aim_t *aim, plb_err_t *err)
 {
     bool met = true;

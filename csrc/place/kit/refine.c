@@ -314,7 +314,7 @@ static int exchange_sets(refiner_t *self, plb_refined_t *reached, plb_err_t *err
     return plb_pairs(&self->ranks, &aim, err);
 }
 
-/* Refine to the limit of `overload` times the average, but no less than `least` seconds. */
+/* Refine to a limit, the largest of: `overload` x average, `least` seconds, and plb_bound. */
 static int refine(const plb_problem_t *problem, double overload, double least, bool swaps,
                   int64_t most_moves, int32_t *rank, plb_refined_t *out, plb_err_t *err)
 {

@@ -42,7 +42,7 @@ typedef struct mover {
     plb_affinity_t affinity;
     plb_offers_t offers; /* objects of the donors */
     double *comm; /* [p] seconds that each rank spends on sending; NULL: messages do not count */
-    double limit; /* seconds: the threshold */
+    double limit; /* seconds above which a rank is overloaded; shed() can raise it */
     plb_heap_t donor;    /* ranks above the limit; key: -seconds, so that the slowest is on top */
     plb_heap_t receiver; /* ranks below the limit; key: -gap or lower, corrected when on top */
     plb_heap_t object;   /* objects of the current donor; id: turn, key: -value; an entry
@@ -312,7 +312,7 @@ static void find_ranks(mover_t *self)
 }
 
 /* Return the largest possible size of the heap `object`: an entry for each object of a donor, and
- * one for each of the object's partners, which may move. */
+ * one for each of its partners, because the object is queued again when a partner moves. */
 static int64_t largest_heap(const mover_t *self)
 {
     int64_t most = 0;

@@ -1,4 +1,4 @@
-/* Moves and exchanges of single objects between ranks, which take communication into account. */
+/* Moves and exchanges of single objects between ranks, chosen by load and communication. */
 #pragma once
 
 #include "place/kit/ranks.h"

@@ -10,7 +10,7 @@
  * ones, until little excess is left; then one object, two objects, or one object in exchange for
  * another, with the remaining load to within the tolerance.
  *
- * A donor ends above the limit, by at most the tolerance, so that the receivers have enough room.
+ * A donor may end above the limit, by at most the tolerance, so that receivers have enough room.
  * If one heavy object sets the limit, the ranks have spare room: each rank may then also end below
  * the limit, by its share of the spare room.
  *
@@ -51,8 +51,9 @@ enum {
 static const double CLOSE = 1e-4;
 
 /* The tolerance of a rank's load is OF_GRAIN times the greatest common divisor of the loads.  If
- * they have none, it is the larger of OF_GREEDY times the load of the p-th lightest object and
- * OF_SQUARE (ranks / objects)^2 times the average load.  At most: CLOSE times the average load. */
+ * there is none, or the ranks are not alike, it is the larger of two: OF_GREEDY times the load of
+ * the p-th lightest object, and OF_SQUARE (p / objects)^2 times the average load, for p ranks.  It
+ * is never above CLOSE times the average load. */
 static const double OF_GREEDY = 0.03, OF_SQUARE = 0.05, OF_GRAIN = 1e-3;
 
 /* With few objects per rank (aim_t.few), the limit is at least 1 + ROOM times the average. */
@@ -64,8 +65,8 @@ static const double ROUNDING = 1e-12;
 /* If nothing fits, a receiver may end above the limit by this fraction of the donor's excess. */
 static const double OVERSHOOT = 0.75;
 
-/* A parcel that does not complete a transfer should have at least this fraction of the wanted
- * load: one object in exchange for a nearly equal one is not worth two migrations. */
+/* A parcel (parcel_t) that does not complete a transfer should have at least this fraction of the
+ * wanted load: one object in exchange for a nearly equal one is not worth two migrations. */
 static const double WORTH_PARCEL = 0.1;
 
 /* Transfers at the end are undone if they leave more than this fraction of the total excess. */
@@ -469,7 +470,7 @@ static double total_excess(const plb_ranks_t *ranks)
 typedef struct aim {
     double tolerance; /* tolerance of a rank's load, as a fraction of the limit */
     double above;     /* imbalance that may be left, as a fraction of the average */
-    double grain;     /* greatest common divisor of all loads; 0: there is none */
+    double grain;     /* greatest common divisor of all loads; 0: none, or ranks are not alike */
     bool few;         /* there are so few objects per rank that GreedyLB would miss the limit */
 } aim_t;
 
@@ -539,7 +540,6 @@ out:
     return ret;
 }
 
-/* Reach the limit as in RefineLB. */
 static int refine(const plb_problem_t *problem, const aim_t *aim, int32_t *rank,
                   plb_refined_t *out, plb_err_t *err)
 {

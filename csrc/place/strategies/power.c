@@ -1,6 +1,6 @@
 /* PowerAwareLB: gives each rank a number of objects such that all ranks end at the same time.
  *
- * Dasgupta eq. 3 and 4: w_i x_i is the same for all ranks i, and the x_i add up to N.
+ * Dasgupta eq. 3 and 4: rank i gets x_i of the N objects; w_i x_i is the same for all ranks.
  *
  *   here: weight[i], seconds per object    there: w_i, "the processor's object time"
  *
@@ -10,8 +10,8 @@
  * divided by the rank's speed.  A rank's background is part of its time.  Objects that may not
  * migrate are part of x_i, even if there are more of them than eq. 4 gives.
  *
- * The x_i are rounded by the method of the largest remainder (ties: the rank that has more objects
- * that may migrate now, then the lowest).  Only as many objects move as needed: from each rank
+ * The x_i are rounded by the method of the largest remainder (ties: the rank that now has more
+ * movable objects, then the lowest rank).  Only as many objects move as needed: from each rank
  * those with the highest indices, to the lowest ranks.  All objects are assumed to be equal. */
 #include <math.h>
 #include <stdbool.h>

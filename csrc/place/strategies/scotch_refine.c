@@ -15,8 +15,8 @@
 #include "place/kit/parts.h"
 #include "place/kit/refine.h"
 
-/* Compute the time of the slowest rank in the present placement (before) and with rank[] (after;
- * NULL: the present one), and the average time in the present placement. */
+/* Compute the time of the slowest rank in the present placement (before) and under rank[] (after),
+ * and the average time in the present placement.  rank NULL: the present placement. */
 static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
                    double *average, plb_err_t *err)
 {
@@ -50,7 +50,6 @@ static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err
     return ret;
 }
 
-/* A candidate placement. */
 typedef struct trial {
     int32_t *rank;  /* [n_objects] rank of each object */
     double longest; /* seconds of the most loaded rank */

@@ -13,8 +13,8 @@
  * Step 1: take the objects in descending order of their largest component, in units of its goal.
  * An object stays if each component of its rank remains within `overload` times the goal.
  *
- * Step 2: take the other objects in the same order.  Each goes to the rank on which the largest
- * component, in units of its goal, is then smallest.
+ * Step 2: take the other objects in the same order.  Each goes to the rank whose largest
+ * t[k][r] / goal[k] is then smallest.
  *
  * Step 3: in each round, try all moves of one object away from the slowest rank of any component,
  * and make the move that lowers the cost most.  If no move lowers the cost, make the best exchange

@@ -131,7 +131,7 @@ void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
     int n_in = 0, n_out = 0, n = 0;
     plb_group_t *group = plb_group(comm);
     if (group == NULL || !neighbours(comm, &n_in, in, &n_out, out)) {
-        plb_lacks("a neighbourhood collective of too many neighbours");
+        plb_lacks("a neighbourhood collective with more than 1024 neighbours");
         return;
     }
     group = plb_group_own(group);

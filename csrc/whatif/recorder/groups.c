@@ -142,7 +142,7 @@ void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
     }
 }
 
-/* The group stays in memory, because recorded operations refer to it. */
+/* The group stays in memory, because requests that are still open may refer to it. */
 void plb_group_gone(MPI_Comm comm)
 {
     plb_map_take(&groups, PLB_HANDLE(comm));

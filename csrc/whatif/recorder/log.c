@@ -11,7 +11,7 @@
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
     FLUSH_NS = 200 * 1000000, /* ns: if not sent for longer, the buffer is sent in the next call */
-    LONG_NS = 200 * 1000,     /* ns: if two calls are farther apart, the process may have slept */
+    LONG_NS = 200 * 1000,     /* ns: a process that did not run for a longer time may have slept */
     POLL_NS = 20 * 1000,      /* ns: a shorter computation between polls counts as polling */
     NAP_POLL_NS = 200 * 1000, /* ns: like POLL_NS, if the process also slept between the polls */
     NAP_NS = 10 * 1000,       /* ns: a process that did not run for a longer time has slept */

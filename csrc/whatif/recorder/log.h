@@ -1,7 +1,7 @@
 /* The log: reads the clocks around each MPI call, and buffers the operations of the call.
  *
- * Only calls from MPI_Init to MPI_Finalize by the thread that called MPI_Init are logged, and no
- * calls that MPI itself makes. */
+ * Only calls between MPI_Init and MPI_Finalize by the thread that called MPI_Init are logged;
+ * calls that MPI itself makes are not logged. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,12 +4,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Connect to the monitor at the address in PYLB_RECORDER; false: there is none. */
+/** Connect to the monitor at the address in PYLB_RECORDER; false: not connected. */
 bool plb_monitor_reach(int rank);
 bool plb_monitor_is_open(void);
 void plb_monitor_close(void);
 
-/** Send a frame: a letter (its type), its length, its data.  A failure closes the connection. */
+/** Send a frame of `length` bytes; type: a letter.  A failure closes the connection. */
 void plb_frame(char type, const void *data, uint32_t length);
 void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /** Send `n` operations of `size` bytes each. */

@@ -9,7 +9,7 @@
  *                       reads as STATUS, in the form of C
  *   CALL_AFTER(code, ...), STATUS_CALL_AFTER(code, ...)   the same, but `code` runs before the
  *                       call
- *   In, Out, COUNT, UNIT, Int, Type, Comm, ...   the types of parameters; ...Out: a result
+ *   In, Out, COUNT, UNIT, Int, ...   parameter types; UNIT: of displacements; ...Out: of results
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   FIRST(Type, x)      the first handle of an array
  *   BITS(Type, x)       a handle as a number

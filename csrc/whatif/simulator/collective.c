@@ -8,7 +8,7 @@
 
 enum {
     COLLECTIVE_CONTEXT = 1
-}; /* what messages of collectives add to the context of their communicator (context_of) */
+}; /* added to the communicator's context (context_of) for the messages of collectives */
 
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
 {

@@ -5,7 +5,7 @@
 
 #include "whatif/simulator/state.h"
 
-/** Send `message`: its src, tag, bytes, op and slot (-1: the sender does not wait) are set. */
+/** Send `message`.  The caller sets its src, tag, bytes, op and slot (-1: the sender goes on). */
 int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
                      plb_err_t *err);
 /** Post the receive of `slot`; complete it if its message is there.  src is -1: from any source;

@@ -2,8 +2,8 @@
  *
  * A receive from any source and the operations after it, up to the next such receive, form a
  * block: the work for one message.  If messages arrive in a different order than recorded, their
- * blocks are reordered accordingly.  Two kinds of blocks stay in their place: those with a
- * collective; and the last one, because it includes the operations after the loop. */
+ * blocks are reordered accordingly.  These stay in their place: blocks with a collective; those of
+ * 4096 operations or more; and the last one, because it includes the operations after the loop. */
 #pragma once
 
 #include "whatif/simulator/state.h"

@@ -4,7 +4,7 @@
 
 /* --- available time --- */
 
-/* Seconds in which the processor was available, from the start up to `time`. */
+/* Seconds in which the processor was available, from the start of its first period to `time`. */
 static double there_until(const processor_t *p, double time)
 {
     const double since = time - p->phase, whole = floor(since / p->period);

@@ -87,12 +87,12 @@ typedef struct process {
     int32_t next_turn, prev_turn;
     int32_t next_lock;
     uint8_t state;
-    /* closed: all operations of the rank were passed; probing: the rank waits until a message
-     * arrives, without a posted receive; has_run: it has got work since it last waited; in_queue:
-     * it is in its processor's ring */
+    /* closed: the caller has passed all operations of the rank; probing: the rank waits until a
+     * message arrives, without a posted receive; has_run: it has got work since it last waited;
+     * in_queue: it is in its processor's ring */
     bool closed, probing, has_run, in_queue;
     bool is_chosen; /* whether order.h or the recording determines the sender of a receive */
-    bool in_call;   /* if later operations are missing: whether the present one must be repeated */
+    bool in_call;   /* whether the present operation is done again when missing ones are passed */
 } process_t;
 
 typedef struct processor {
@@ -155,7 +155,7 @@ static inline uint32_t context_of(const plb_op_t *op)
 }
 
 /* Owners on the agenda (agenda.h): 0 ... n_ranks - 1 for the next arrival at each rank, then one
- * for each rank that wakes up, then one for each processor. */
+ * for the wake-up of each rank, then one for each processor. */
 static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
 {
     (void)self;

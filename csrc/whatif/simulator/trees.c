@@ -10,7 +10,7 @@ static int32_t min32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* A step of a tree from the root.  Ranks are numbered from the root on.  The parent of v is v
+/* A step of a tree from the root.  v: the rank, counted from the root on.  The parent of v is v
  * without its lowest set bit; the subtree of child v + bit has up to `bit` ranks. */
 static bool from_root(int32_t v, int32_t size, int64_t bytes, bool personal, int32_t step,
                       plb_hop_t *out)

@@ -32,7 +32,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
     Raises
     ------
     DomainError
-        `run` is not a run, or no object moved after that iteration.
+        `run` is not a run, or has no iterations, or no object moved after `iteration`.
 
     Examples
     --------

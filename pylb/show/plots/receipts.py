@@ -28,7 +28,7 @@ from pylb.show.plots.common import (
 from pylb.show.plots.ranks import imbalance
 
 MOST_WORDS = 12  # largest number of LB steps with a label
-MOST_TRIED = 60  # LB steps beyond this number get no label, even if there is space
+MOST_TRIED = 60  # only so many LB steps, those that saved or lost the most, can get a label
 
 
 def fits(run: Any, *, ax: Axes | None = None) -> Axes:

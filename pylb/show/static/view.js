@@ -4,7 +4,7 @@
 
 const LIVE = { role: "status", "aria-live": "polite" };
 
-// A picture whose cells come as bytes: uint16, little endian.
+// Returns the picture with its cells as numbers; `bytes` has them as uint16, little endian.
 function decoded(picture, bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const cells = new Uint16Array(bytes.byteLength / 2);

@@ -308,7 +308,7 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """Return how waiting ranks poll and sleep; {} if at most half of this time is sleep.
+        """Return how ranks poll and sleep while they wait; {} if sleep is at most half of this.
 
         ``response``: mean delay in seconds until a rank notices a message; ``nap``: mean length of
         a sleep in seconds; ``asleep``: fraction of the waiting time in which ranks poll and sleep,
