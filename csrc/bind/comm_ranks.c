@@ -251,11 +251,10 @@ static void drop_comm(PyObject *capsule)
     Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
 }
 
-PLB_PY_METHOD(
-    comm, reduction, "depth:i",
-    "Return a capsule for an object of pylb._core.AtSync or Steps, for up to `depth`\n"
-    "nonblocking reductions at a time.  The first call is collective, because it makes\n"
-    "communicators.  Only one such object may use the capsule at a time.")
+PLB_PY_METHOD(comm, reduction, "depth:i",
+              "Return a capsule for an object of pylb._core.AtSync or Steps, for up to `depth`\n"
+              "nonblocking reductions at a time.  The first call is collective, because it makes\n"
+              "communicators.  Only one such object may use the capsule at a time.")
 {
     int32_t depth;
     PLB_PY_TRY(plb_py_parse(c, &depth));

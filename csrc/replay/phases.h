@@ -29,9 +29,9 @@ typedef struct plb_phases_options {
                          prediction); false: load estimates, and the edges of the previous phase */
     bool estimates;   /* whether to keep load estimates, which LB steps need */
     bool learns;      /* whether to keep also estimates from iterations on the present rank only */
-    bool one_by_one; /* whether to update a rank's estimates one by one, as in a run with a lag */
-    bool edges;      /* whether the database has edges */
-    bool crossing;   /* whether statistics count the messages and bytes between ranks */
+    bool one_by_one;  /* whether to update a rank's estimates one by one, as in a run with a lag */
+    bool edges;       /* whether the database has edges */
+    bool crossing;    /* whether statistics count the messages and bytes between ranks */
     plb_network_t network; /* cost of messages, added to the time of the sending rank */
 } plb_phases_options_t;
 

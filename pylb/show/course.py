@@ -236,7 +236,7 @@ def of_stretches(
 
 def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
     out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
-    learned = parameters.get("unlike") and parameters.get("mode") != "off"
+    learned = parameters.get("unlike") and parameters.get("mode") not in ("off", "shadow")
     return {**out, "speeds of ranks": "learned"} if learned else out
 
 
