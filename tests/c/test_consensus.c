@@ -371,7 +371,7 @@ static void test_wrong_use(void **state)
     run_to(&rank, 0, 2);
     assert_fails(plb_consensus_add(&rank, 1, &slot, &out, &err), PLB_ERR_STATE, "from 2");
     assert_fails(plb_consensus_add(&rank, 3, &slot, &out, &err), PLB_ERR_STATE, "to 2");
-    assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "2 has begun");
+    assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "begun iteration 2");
     assert_fails(plb_consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
                  "statistics of iteration 2: known up to 0");
     assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE,
