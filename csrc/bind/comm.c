@@ -111,8 +111,8 @@ static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
 }
 
 PLB_PY_FN(rows_to, "rank:i4 n_ranks:i columns:T",
-          "Return a dict from each rank to its rows, an (m, k) int64 array.  Item i becomes a\n"
-          "row for rank[i]: its entries in the k columns (up to three).")
+          "Return a dict from each rank that gets rows to its rows, an (m, k) int64 array.  Item\n"
+          "i becomes a row for rank[i]: its entries in the k columns (up to three).")
 {
     const int32_t *rank;
     int64_t n = -1;

@@ -55,9 +55,30 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
     return ranks;
 }
 
+/* Read the arguments after `comm`. */
+static int read_question(plb_py_call_t *c, int n_ranks, plb_zoltan_t *q, bool *keep)
+{
+    PyObject *options = NULL;
+    int64_t ranks = -1, m = -1, nets = -1, pins = -1;
+    PLB_PY_PASS(plb_py_parse(c, &q->dist, &ranks, &q->n_parts, &q->home));
+    PLB_PY_REFUSE_IF(ranks != n_ranks, PyExc_ValueError, "dist has %lld entries: expected %d",
+                     (long long)ranks + 1, n_ranks + 1);
+    q->first = q->dist[q->rank];
+    q->n = (int32_t)(q->dist[q->rank + 1] - q->first);
+    int64_t n = q->n, k = q->n_parts;
+    PLB_PY_PASS(plb_py_parse(c, &q->old, &n, &q->n_weights, &q->n_dims, &q->first_net, &options,
+                             keep, &q->imports, &q->spare, &q->scale));
+    int64_t weights = n * q->n_weights, coords = n * q->n_dims;
+    PLB_PY_PASS(plb_py_parse(c, &q->weight, &weights, &q->share, &k, &q->coords, &coords,
+                             &q->start, &n, &q->to, &m, &q->edge_weight, &m, &q->net_start, &nets,
+                             &q->pin, &pins, &q->net_weight, &nets, &q->fixed, &n, &q->size, &n));
+    q->n_nets = nets < 0 ? 0 : (int32_t)nets;
+    return plb_py_options(c, options, &q->option, &q->n_options);
+}
+
 PLB_PY_FN(
     partition,
-    "comm:O dist:i8@+ parts:i home:i ... old:i4@? * n_weights:i=0 n_dims:i=0 first_net:l=0 "
+    "comm:O ... dist:i8@+ parts:i home:i ... old:i4@? * n_weights:i=0 n_dims:i=0 first_net:l=0 "
     "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
     "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
     "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
@@ -66,33 +87,20 @@ PLB_PY_FN(
     "Does not copy arrays of the right type.  options: [name, value, ...]; the other\n"
     "arguments: see csrc/partition/libraries/zoltan.h.  The GIL is released.")
 {
-    PyObject *comm, *options = NULL, *result;
+    PyObject *comm, *result;
     plb_zoltan_t q = {0};
-    int64_t ranks = -1, m = -1, nets = -1, pins = -1;
     bool keep = false;
     int code = 0;
-    int32_t *part;
+    int32_t *part = NULL;
     char *said = NULL;
     plb_zoltan_kept_t *kept = NULL;
-    PLB_PY_TRY(plb_py_parse(c, &comm, &q.dist, &ranks, &q.n_parts, &q.home));
+    PLB_PY_TRY(plb_py_parse(c, &comm));
     const int size = read_comm(comm, &q);
-    if (size != ranks) {
-        return size < 0 ? NULL
-                        : PyErr_Format(PyExc_ValueError, "dist has %lld entries: expected %d",
-                                       (long long)ranks + 1, size + 1);
+    PLB_PY_TRY(size < 0);
+    if (read_question(c, size, &q, &keep) != 0 || (part = plb_py_new(c, NPY_INT32, q.n)) == NULL) {
+        PLB_PY_UNLOCKED(c, plb_zoltan_refuse(q.comm, &c->err)); /* the other ranks fail, too */
+        return NULL;
     }
-    q.first = q.dist[q.rank];
-    q.n = (int32_t)(q.dist[q.rank + 1] - q.first);
-    int64_t n = q.n, k = q.n_parts;
-    PLB_PY_TRY(plb_py_parse(c, &q.old, &n, &q.n_weights, &q.n_dims, &q.first_net, &options, &keep,
-                            &q.imports, &q.spare, &q.scale));
-    int64_t weights = n * q.n_weights, coords = n * q.n_dims;
-    PLB_PY_TRY(plb_py_parse(c, &q.weight, &weights, &q.share, &k, &q.coords, &coords, &q.start, &n,
-                            &q.to, &m, &q.edge_weight, &m, &q.net_start, &nets, &q.pin, &pins,
-                            &q.net_weight, &nets, &q.fixed, &n, &q.size, &n));
-    PLB_PY_TRY(plb_py_options(c, options, &q.option, &q.n_options));
-    PLB_PY_GET(part = plb_py_new(c, NPY_INT32, n));
-    q.n_nets = nets < 0 ? 0 : (int32_t)nets;
     plb_zoltan_kept_t **kept_at = keep ? &kept : NULL;
     if (PLB_PY_UNLOCKED(c, plb_zoltan_call(&q, part, &code, kept_at, &said, &c->err)) != PLB_OK) {
         result = plb_py_fail(c);

@@ -33,7 +33,7 @@ static const double EXPLAINED = 0.25, STILL = 0.05, ERRORS = 4.0, UNLIKE = 0.05;
  * fraction: how much of the changes in the most recent interval they explain (explained()). */
 static const double PROVEN = 8.5, CLEAR = 0.75;
 
-/* add_unrest increases the measured changes by this factor, because they are only a few. */
+/* Safety factor on the standard deviation in add_unrest, which is estimated from few changes. */
 static const double WARY = 1.5;
 /* The model of changing work is chosen only if it explains more of the variance than the model of
  * constant work, by more than this fraction of the variance. */
@@ -147,7 +147,8 @@ static void find_changed(plb_learner_t *self, const change_t *change, int32_t n,
         self->shift[self->n_shifts++ % ((int64_t)MOST * self->p)] = by;
         if (has_changed(&change[i], by, noise)) {
             past_of[change[i].rank] = self->p + self->n_past++;
-            /* while no speeds are in use, the work of the rank's objects may have grown instead */
+            /* while no speeds are in use, it is not known whether the rank has become slower or
+             * its objects' work has grown: the shift is then that of the whole program */
             shift[change[i].rank] = self->unlike ? change[i].middle : all;
             self->suspected[change[i].rank] = plb_suspicion(
                 change[i].m, all - change[i].middle, change[i].high - change[i].low - noise);

@@ -10,7 +10,7 @@
 #include "replay/protocol_relay.h"
 
 enum {
-    UNDER_WAY = 8, /* initial size of the window (sim_t) */
+    UNDER_WAY = 8, /* initial sim_t.window: iterations whose messages can be under way */
 };
 
 /* Return a random number in [0, 1) that depends only on the seed, the rank and the iteration. */

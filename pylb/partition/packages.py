@@ -187,5 +187,5 @@ def answer_of(
     except Exception as why:
         raise PartitionerError(f"{name}: {why}") from why
     if part.shape != (n,):
-        raise PartitionerError(f"{name} returned {part.size} parts: expected {n}")
+        raise PartitionerError(f"{name} returned a part for {part.size} vertices: expected {n}")
     return part

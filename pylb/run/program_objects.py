@@ -219,8 +219,8 @@ class ProgramObjects:
         """Send `data` from object `source` on this rank to several objects on any ranks.
 
         The receivers get the same messages as by a `send` to each of `targets`: an object that is
-        named twice gets the data twice.  But the data are copied and packed only once, and each
-        rank with receivers gets them only once.  LB steps take this into account: the cost of a
+        named twice gets the data twice.  But this rank copies and packs the data only once, and
+        sends them only once to each rank with receivers.  LB steps take this into account: the cost of a
         multicast grows with the number of ranks that it reaches (`pylb.Multicasts`).
 
         Parameters
@@ -228,7 +228,7 @@ class ProgramObjects:
         targets : iterable of int
             Keys of the receivers; the source may be among them.  If empty, nothing is sent.
         data : object
-            As for `send`.  Each receiver gets a separate copy.
+            As for `send`.  Each receiver gets a separate copy, made on the receiver's rank.
         copy : bool
             False: the receivers on a rank share the data, and the caller promises that neither
             sender nor receivers modify them.

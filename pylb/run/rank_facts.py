@@ -63,7 +63,7 @@ class RankFacts:
         self._near: I32 | None = None
 
     def _resolved(self, name: str, value: Any) -> Any:
-        """Return this rank's number; a function or "auto" is returned as it is, for `_ask`."""
+        """Return the value for this rank; a function or "auto" is returned as it is, for `_ask`."""
         transport = self._agreement.transport
         if callable(value) or (name == "memory_limit" and isinstance(value, str)):
             if value == "auto" or not isinstance(value, str):

@@ -193,7 +193,8 @@ class Report:
             rows.append(["LB steps would have saved", self.would_save, "s"])
         console.show(["", "", ""], rows, title="Run", file=out)
         if self.span > 1:
-            kept = f"each kept value is the mean of {self.span} iterations, because the run is long"
+            kept = f"the run is long, so each value is the mean of {self.span} iterations"
+            kept += " (of utilization: the lowest)"
             out.write(console.fill(f"Metrics of iterations: {kept}.", console.PAPER) + "\n")
         if self.history:
             out.write(f"\nDecisions\n{self.history}")

@@ -1,14 +1,17 @@
-"""Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py``.
+"""Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py _mpi``.
 
-The preloaded library is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/_mpi``.  All ranks
-must raise MemoryError, and the same call must work afterwards.
+The preloaded library is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/_mpi``, or
+``pylb/_zoltan`` for the argument ``_zoltan``.  All ranks must raise MemoryError or an error of
+pylb, and the same call must work afterwards.
 """
 
 import ctypes
+import sys
 
 import numpy as np
 from mpi4py import MPI
 
+import pylb
 from pylb import _mpi
 
 switch = ctypes.CDLL(None)
@@ -26,7 +29,20 @@ def settle(comm, *, rename=True, **given):
     _mpi.settle(comm, parts=4, part=part, n_weights=0, rename=rename, dist=dist, **rest)
 
 
-def calls(world):
+def calls_of_zoltan(world):
+    """Yield the name of each call, and the call."""
+    coords = np.random.default_rng(world.rank).random((12, 3))
+    ring = np.stack([np.arange(-1, 11), np.arange(1, 13)], 1) + 12 * world.rank
+    graph = (np.arange(13) * 2, (ring % (12 * world.size)).ravel())
+    given = {"parts": 4, "comm": world}
+    yield "rcb", lambda: pylb.partition(coords=coords, method="rcb", **given)
+    yield "hsfc", lambda: pylb.partition(coords=coords, method="hsfc", **given)
+    yield "graph", lambda: pylb.partition(graph, method="graph", **given)
+    shares = np.arange(1.0, 5.0) / 10
+    yield "shares", lambda: pylb.partition(coords=coords, method="rcb", shares=shares, **given)
+
+
+def calls_of_mpi(world):
     """Yield the name of each call, and the call."""
     native = _mpi.Comm(world)
     mine = bytes(range(world.rank + 1))
@@ -45,7 +61,7 @@ def calls(world):
 def fails(call):
     try:
         call()
-    except MemoryError:
+    except (MemoryError, pylb.errors.PylbError):
         return True
     return False
 
@@ -66,7 +82,7 @@ def sweep(name, call, comm):
 
 def main():
     comm = MPI.COMM_WORLD
-    for name, call in calls(comm):
+    for name, call in {"_mpi": calls_of_mpi, "_zoltan": calls_of_zoltan}[sys.argv[1]](comm):
         sweep(name, call, comm)
         call()
     print("done")

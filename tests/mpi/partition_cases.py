@@ -229,7 +229,10 @@ def levels(comm):
     job = pylb.Machine.measure(comm, seconds=0.01, network=False)
     out = pylb.partition(method="rcb", machine=job, comm=comm, imbalance=1.2, **given)
     assert out.n_parts == comm.size
-    assert out.max_over_mean < 1.3  # max/mean is relative to DRUM's shares
+    # max/mean is relative to DRUM's shares.  On a busy machine, a rank can get a small share, and
+    # then an object is much of it.
+    grain = WEIGHT.max() / (job.part_sizes().min() * WEIGHT.sum())
+    assert out.max_over_mean < 1.3 + grain
     out = pylb.partition(method="rcb", machine="node:2 rank:2", comm=comm, **given)
     worth(comm, ids, out, 4)
     raised(

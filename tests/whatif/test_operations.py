@@ -562,7 +562,7 @@ def test_a_bad_placement_ends_neither_program_nor_recording(build, mpiexec):
     assert code == 0
     assert said == [
         "no more predictions while the program runs: placement has 3 entries: expected 2, one for "
-        "rank"
+        "each rank"
     ]
     assert run.closed.all()
 

@@ -59,6 +59,9 @@ int plb_zoltan_has_mpi(plb_err_t *err);
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
+/** Take part in the call of the other ranks without a question: it fails on all ranks. */
+int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err);
+
 /** Call plb_zoltan_run, and capture what Zoltan writes to `stderr` in *said, which the caller
  * frees with plb_free.  On a single rank, a large call runs in another thread (base/aside.h). */
 int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,

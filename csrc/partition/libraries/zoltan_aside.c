@@ -79,12 +79,12 @@ static int call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kep
                 char **said, plb_err_t *err)
 {
     plb_err_t unheard;
-    int ret = plb_zoltan_has_mpi(err);
-    PLB_THEN(plb_zoltan_listen_begin(err));
-    if (ret == PLB_OK) {
-        ret = plb_zoltan_run(in, part, code, keep, err);
-        plb_zoltan_listen_end(said, &unheard);
+    PLB_PASS(plb_zoltan_has_mpi(err));
+    if (plb_zoltan_listen_begin(err) != PLB_OK) {
+        return plb_zoltan_refuse(in->comm, err);
     }
+    const int ret = plb_zoltan_run(in, part, code, keep, err);
+    plb_zoltan_listen_end(said, &unheard);
     return ret;
 }
 
@@ -104,11 +104,10 @@ static bool aside(const plb_zoltan_t *in)
 int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                     char **said, plb_err_t *err)
 {
-    if (!aside(in)) {
+    asked_t *self = aside(in) ? asked_new(in, keep != NULL) : NULL;
+    if (self == NULL) { /* also if there is no memory for a copy of the question */
         return call(in, part, code, keep, said, err);
     }
-    asked_t *self = asked_new(in, keep != NULL);
-    PLB_FAIL_IF(self == NULL, err, PLB_ERR_NOMEM, "out of memory for a copy of the question");
     const plb_aside_t how = {.run = run, .free = asked_free, .left = &plb_zoltan_left};
     const int ret = plb_aside_run(&how, self, err);
     if (ret == PLB_ERR_INTERRUPTED) {

@@ -102,27 +102,16 @@ static int choose(const places_t *self, int64_t spare, const char *params)
     return best;
 }
 
-static int make(MPI_Comm comm, plb_zoltan_kept_t **out, plb_err_t *err)
+int plb_zoltan_prepare(MPI_Comm comm, plb_zoltan_kept_t **fresh, plb_err_t *err)
 {
-    plb_zoltan_kept_t *self = NULL;
-    PLB_PASS_NEW0(self, 1);
-    self->zz = Zoltan_Create(comm);
-    if (self->zz == NULL) {
-        plb_free(self);
-        return PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan_Create failed");
-    }
-    atomic_init(&self->busy, true);
-    *out = self;
-    return PLB_OK;
+    PLB_PASS_NEW0(*fresh, 1);
+    return make_places(comm, err) == NULL ? err->code : PLB_OK;
 }
 
-int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
-                    plb_err_t *err)
+int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **fresh,
+                    plb_zoltan_kept_t **out, plb_err_t *err)
 {
-    places_t *places = make_places(comm, err);
-    if (places == NULL) {
-        return err->code;
-    }
+    places_t *places = places_of(comm);
     int size = 0;
     MPI_Comm_size(comm, &size);
     const int i = choose(places, size == 1 ? plb_zoltan_spare(comm) : spare, params);
@@ -136,12 +125,16 @@ int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan
         places->at[i] = NULL;
         destroy(old);
     }
-    const int ret = make(comm, out, err);
-    if (ret == PLB_OK && i >= 0) {
+    (*fresh)->zz = Zoltan_Create(comm);
+    PLB_FAIL_IF((*fresh)->zz == NULL, err, PLB_ERR_NOMEM, "Zoltan_Create failed");
+    atomic_init(&(*fresh)->busy, true);
+    *out = *fresh;
+    *fresh = NULL;
+    if (i >= 0) {
         places->at[i] = *out;
         (*out)->stays = true;
     }
-    return ret;
+    return PLB_OK;
 }
 
 void plb_zoltan_leave(plb_zoltan_kept_t *self)

@@ -13,8 +13,13 @@ typedef struct plb_zoltan_kept {
     bool stays;       /* kept with its communicator; false: plb_zoltan_leave destroys it */
 } plb_zoltan_kept_t;
 
-/** Take a structure with these parameters, or a new one, whose `params` are NULL.  The caller must
- * give it back by plb_zoltan_leave.  spare: bit i is set if structure i is unused on every rank
- * (plb_zoltan_spare); ignored on a single rank.  Collective; one call at a time. */
-int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **out,
-                    plb_err_t *err);
+/** Allocate what plb_zoltan_take needs, so that it cannot fail for lack of memory on one rank
+ * while others wait.  *fresh: memory for a new structure, to be freed with plb_free.  Local. */
+int plb_zoltan_prepare(MPI_Comm comm, plb_zoltan_kept_t **fresh, plb_err_t *err);
+
+/** Take a structure with these parameters, or make a new one in *fresh, whose `params` are NULL;
+ * then *fresh becomes NULL.  The caller must give the structure back by plb_zoltan_leave.  spare:
+ * bit i is set if structure i is unused on every rank (plb_zoltan_spare); ignored on a single
+ * rank. Collective; one call at a time. */
+int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **fresh,
+                    plb_zoltan_kept_t **out, plb_err_t *err);

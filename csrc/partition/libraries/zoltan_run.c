@@ -180,7 +180,8 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     MPI_Comm_rank(comm, &rank);
     mine = ret == PLB_OK ? INT_MAX : rank;
     plb_patience_t patience;
-    plb_patience_begin(&patience, comm, listener.real, ret == PLB_OK ? NULL : err->text);
+    plb_patience_begin(&patience, comm, listener.real != NULL ? listener.real : stderr,
+                       ret == PLB_OK ? NULL : err->text);
     const int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
     plb_patience_end(&patience);
     if (code != MPI_SUCCESS) {
@@ -376,27 +377,33 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, i
     return ret;
 }
 
+int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err)
+{
+    return agree(comm, PLB_FAIL(err, PLB_ERR_NOMEM, "this rank cannot call Zoltan"), err);
+}
+
 int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
                    plb_err_t *err)
 {
     float version;
     char *params = NULL;
     int n_ranks, *count = NULL;
-    plb_zoltan_kept_t *kept = NULL;
+    plb_zoltan_kept_t *kept = NULL, *fresh = NULL;
     PLB_FAIL_IF(Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK, err, PLB_ERR_LIBRARY,
                 "Zoltan_Initialize failed");
     MPI_Comm_size(in->comm, &n_ranks);
     count = plb_calloc(COUNTS * (size_t)n_ranks, sizeof *count);
     int ret = count == NULL ? PLB_NO_MEMORY(count, COUNTS * n_ranks) : PLB_OK;
     PLB_THEN(spell_params(in, &params, err));
+    PLB_THEN(plb_zoltan_prepare(in->comm, &fresh, err));
     ret = agree(in->comm, ret, err); /* before some ranks make a structure, which waits for all */
-    PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &kept, err));
+    PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &fresh, &kept, err));
     PLB_THEN(ask(kept, in, &params, count, part, code, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;
     } else if (kept != NULL) {
         plb_zoltan_leave(kept);
     }
-    PLB_FREE(params, count);
+    PLB_FREE(params, count, fresh);
     return ret;
 }
