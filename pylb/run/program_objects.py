@@ -220,8 +220,8 @@ class ProgramObjects:
 
         The receivers get the same messages as by a `send` to each of `targets`: an object that is
         named twice gets the data twice.  But this rank copies and packs the data only once, and
-        sends them only once to each rank with receivers.  LB steps take this into account: the cost of a
-        multicast grows with the number of ranks that it reaches (`pylb.Multicasts`).
+        sends them only once to each rank with receivers.  LB steps take this into account: the cost
+        of a multicast grows with the number of ranks that it reaches (`pylb.Multicasts`).
 
         Parameters
         ----------
