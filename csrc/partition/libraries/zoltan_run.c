@@ -379,6 +379,7 @@ static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, i
 
 int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err)
 {
+    PLB_PASS(plb_zoltan_has_mpi(err));
     return agree(comm, PLB_FAIL(err, PLB_ERR_NOMEM, "this rank cannot call Zoltan"), err);
 }
 
