@@ -14,12 +14,19 @@
  * to each rank that receives objects from it. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "model/snapshot.h"
 
 typedef struct plb_network {
     double alpha; /* seconds per message */
     double beta;  /* seconds per byte */
 } plb_network_t;
+
+static inline bool plb_network_costs(plb_network_t self)
+{
+    return self.alpha > 0.0 || self.beta > 0.0;
+}
 
 /** Compute time[n_ranks], the seconds of an iteration, including messages, with the objects on
  * rank[] (NULL: on their present ranks). */

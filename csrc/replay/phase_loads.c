@@ -136,11 +136,6 @@ static const double *figures_of(const plb_phases_t *self)
     return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
 }
 
-static bool has_costs(const plb_network_t *network)
-{
-    return network->alpha > 0.0 || network->beta > 0.0;
-}
-
 /* Return the seconds of the slowest rank, with its messages, in the recorded placement. */
 static double max_as_recorded(plb_phases_t *self, int64_t first)
 {
@@ -163,7 +158,7 @@ void plb_phases_run(plb_phases_t *self)
 {
     const plb_trace_t *t = self->trace;
     const int64_t i = self->phase, first = t->task_ptr[i];
-    const bool costs = has_costs(&self->opt.network);
+    const bool costs = plb_network_costs(self->opt.network);
     self->all_as_recorded = self->opt.as_recorded ||
                             (t->figures != NULL &&
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,

@@ -371,8 +371,8 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     self->phase = i;
     self->same_objects = known || is_present(self, first, n);
     int ret = plb_trace_check_tasks(t, i, self->same_objects, err);
-    if (ret == PLB_OK && (self->opt.edges || self->opt.crossing ||
-                          self->opt.network.alpha + self->opt.network.beta > 0)) {
+    if (ret == PLB_OK &&
+        (self->opt.edges || self->opt.crossing || plb_network_costs(self->opt.network))) {
         ret = plb_trace_check_edges(t, i, err);
     }
     if (ret != PLB_OK) {

@@ -27,8 +27,7 @@ static plb_phases_options_t options_of(const plb_replay_opts_t *opts)
         .learns = d != NULL && d->opt.learns,
         .one_by_one = opts->lag > 0,
         .edges = (looks_at & PLB_LOOKS_COMM) != 0,
-        .crossing =
-            d != NULL && d->opt.selects && d->opt.network.alpha + d->opt.network.beta > 0.0,
+        .crossing = d != NULL && d->opt.selects && plb_network_costs(d->opt.network),
         .network = opts->network,
     };
 }

@@ -217,11 +217,10 @@ static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *
     }
 }
 
-/* Tell the owners the new parts of their objects, and set part[].  A rank that has failed
- * (`before` is its error) sends -1 instead of a count; then all ranks fail.
- * count[COUNTS * n_ranks]: zeros. */
-static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, int *count,
-                       int32_t *part, plb_err_t *err)
+/* Tell the owners the new parts of their objects, and set part[].  count[COUNTS * n_ranks]:
+ * zeros. */
+static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int *count, int32_t *part,
+                       plb_err_t *err)
 {
     int ret = PLB_OK, n_ranks = 1;
     int32_t *said = NULL, *heard = NULL, to = 0;
@@ -230,35 +229,17 @@ static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int before, 
     int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
     int *last = into_place + n_ranks, *next = last + n_ranks;
     memset(last, 0xff, (size_t)n_ranks * sizeof *last);
-    if (before == PLB_OK) {
-        for (int i = 0; i < come->n; i++) { /* own objects need no message */
-            if (come->rank[i] == in->rank) {
-                part[(int64_t)come->gid[i] - in->first] = come->part[i];
-            }
+    for (int i = 0; i < come->n; i++) { /* own objects need no message */
+        if (come->rank[i] == in->rank) {
+            part[(int64_t)come->gid[i] - in->first] = come->part[i];
         }
-        spell(in, come, count, last, NULL);
     }
     if (n_ranks == 1) {
-        ret = before;
-        goto out;
+        return PLB_OK;
     }
-    for (int r = 0; before != PLB_OK && r < n_ranks; r++) {
-        count[r] = -1;
-    }
-    plb_patience_t patience;
-    plb_patience_begin(&patience, in->comm, listener.real, before == PLB_OK ? NULL : err->text);
-    const int code = MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm);
-    plb_patience_end(&patience);
-    if (code != MPI_SUCCESS) {
-        ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoall failed");
-        goto out;
-    }
-    for (int r = n_ranks - 1; r >= 0; r--) {
-        ret = into[r] < 0 ? failed_on(r, before, err) : ret;
-    }
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    spell(in, come, count, last, NULL);
+    PLB_FAIL_IF(MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm) != MPI_SUCCESS, err,
+                PLB_ERR_MPI, "MPI_Alltoall failed");
     n = plb_displacements(into, n_ranks, into_place);
     heard = plb_malloc((size_t)n, sizeof *heard);
     said = plb_malloc((size_t)plb_displacements(count, n_ranks, place), sizeof *said);
@@ -304,7 +285,10 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *coun
     for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
         part[v] = in->old == NULL ? in->home : in->old[v];
     }
-    ret = in->imports ? tell_owners(in, &come, ret, count, part, err) : agree(in->comm, ret, err);
+    ret = agree(in->comm, ret, err);
+    if (in->imports) {
+        PLB_THEN(tell_owners(in, &come, count, part, err));
+    }
     for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {
         part[go.lid[i]] = go.part[i];
     }
