@@ -99,13 +99,16 @@ PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=Fa
                        plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }
 
-PLB_PY_METHOD(trigger, expect, "end:n cost:d",
+PLB_PY_METHOD(trigger, expect, "end:n cost:d estimated:p=False",
               "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-              "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.")
+              "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.\n"
+              "estimated: whether the cost may be far too high or too low.")
 {
     int64_t end;
     double cost;
-    PLB_PY_TRY(plb_py_parse(c, &end, &cost));
+    bool estimated = false;
+    PLB_PY_TRY(plb_py_parse(c, &end, &cost, &estimated));
+    self->core.estimated = estimated;
     return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 

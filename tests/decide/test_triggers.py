@@ -106,6 +106,7 @@ class Auto(Twin):
 
     def __init__(self, end=None, cost=None):
         super().__init__(end, cost)
+        self.estimated = False
         self.rate, self.residual = 0.0, 1.0
         self.young = [], []  # u of all first and second iterations after an LB step
         self.hoped, self.gained = [0.0] * 8, [0.0] * 8
@@ -131,12 +132,17 @@ class Auto(Twin):
             return False
         if len(self.level) <= 3 and level * left >= self.times(4) * theta:
             return True
+        mean_u = statistics.fmean(self.u)
+        if self.estimated and mean_u * left >= 2 * theta and self.counted(mean_u) >= theta:
+            return True
         if self.cost is not None:
             return False
         if self.end is not None and steady * left < self.times(2) * theta:
             return False
-        counts = steady * min(steady / self.mean[-1], 1.0)
-        return self.trial(len(self.level) * counts)
+        return self.trial(self.counted(steady))
+
+    def counted(self, u):
+        return len(self.u) * u * min(u / self.mean[-1], 1.0)
 
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
@@ -288,13 +294,16 @@ def series(rng, kind, n, size):
     st.sampled_from([1e-5, 0.05]),  # not 0, where rounding would decide ties
     st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
     st.booleans(),
+    st.booleans(),
 )
-def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, ends):
+def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, ends, estimated):
     rng = random.Random(seed)
     n, mean, residual = 220, 0.5, rng.choice([1.0, 1.2])
     state = series(rng, kind, n, size)
     trigger, twin = make(trigger=name), TWINS[name](n if ends else None, cost)
-    trigger.expect(n if ends else None, math.nan if cost is None else cost)
+    estimated &= cost is not None
+    twin.estimated = estimated
+    trigger.expect(n if ends else None, math.nan if cost is None else cost, estimated)
     fits = 0.0
     for i in range(n):
         high = mean * (residual + abs(state[i] - fits) + abs(rng.gauss(0, noise)))
@@ -333,6 +342,18 @@ def test_auto_gives_up_on_an_imbalance_that_stays(cost):
     program = pylb.Imbalance(1.0, [0.4] * 1000)
     assert len(program.run("auto", cost=cost).iterations) <= (2 if cost < 0.1 else 1)
     assert len(program.run("menon", cost=cost).iterations) > 18
+
+
+def test_auto_checks_an_estimated_cost_that_is_far_too_high():
+    """An imbalance that comes and goes costs 64 s in all; an LB step is said to cost 10 s."""
+    first = {}
+    for estimated in (False, True):
+        trigger = make(trigger="auto")
+        trigger.expect(120, 10.0, estimated)
+        says = [trigger.observe(i, 1.5 - math.cos(i / 4.775) / 2, 1.0) for i in range(120)]
+        first[estimated] = says.index(True) if True in says else None
+    assert first[False] is None or first[False] > first[True]
+    assert first[True] < 60
 
 
 def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():

@@ -44,11 +44,15 @@
  * An imbalance that exists from the first iterations on comes from the initial placement: a first
  * LB step is tried at once if it would save trial * theta.
  *
+ * If theta is only an estimate, it may be far too high.  So a first LB step, which measures it, is
+ * tried when the imbalance has cost theta and, if it goes on, will cost doubt * theta.  A small
+ * imbalance may belong to the program, so it counts in proportion to its size.
+ *
  * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short run
  * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the steady
  * part of the imbalance (the lowest so far, without spikes) counts as one that no LB step can
  * remove.  But when this part has cost the time that plb_trigger_trial allows, a first LB step is
- * tried.  A small imbalance may belong to the program, so it counts in proportion to its size.
+ * tried.  Again a small imbalance counts in proportion to its size.
  *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
@@ -291,6 +295,20 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
+/* Seconds that an imbalance of u seconds in each of n iterations has cost; less if u is small. */
+static double counted(const state_t *s, double u, int64_t n)
+{
+    return (double)n * u * plb_lesser(u / s->mean, 1.0);
+}
+
+/* Whether the imbalance has cost so much that the estimate of theta must be checked. */
+static bool checks_estimate(const plb_trigger_t *self, int64_t n, double left)
+{
+    const double u = self->cycle.U / (double)n, theta = cost_of(self);
+    return self->estimated && counted(self->state, u, n) >= theta &&
+           u * left >= self->params[DOUBT] * theta;
+}
+
 /* Whether to try a first LB step, because an imbalance has existed from the start on. */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
@@ -300,12 +318,12 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     if (s->lb_steps > 0 || !(level > 0.0)) {
         return false;
     }
-    if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
+    if ((n <= FIRST && level * left >= times(self, TRIAL) * theta) ||
+        checks_estimate(self, n, left)) {
         return true;
     }
     const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
-    const double counts = s->steady * plb_lesser(s->steady / s->mean, 1.0);
-    return repays && plb_trigger_trial(self, (double)n * counts, s->mean);
+    return repays && plb_trigger_trial(self, counted(s, s->steady, n), s->mean);
 }
 
 /* Estimate the seconds that an LB step now would save in the next iteration: the expected
