@@ -73,12 +73,15 @@ int plb_py_clock(const char *name, plb_clock_t *out)
 
 PLB_PY_FN(load_clock, "name:s",
           "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
-          "waits for a core); on a virtual rank, the rank's own time.")
+          "waits for a core); on a virtual rank, the rank's own time.  \"none\" shows 0 elsewhere.")
 {
     const char *name;
     plb_clock_t clock;
     PLB_PY_TRY(plb_py_parse(c, &name));
     PLB_PY_TRY(plb_py_clock(name, &clock));
+    if (clock == PLB_CLOCK_NONE && !plb_clock_frame.on) {
+        return PyFloat_FromDouble(0.0);
+    }
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock));
 }
 

@@ -369,6 +369,16 @@ def test_bad_targets(given, error, says):
         whatif(two(), **given)
 
 
+def test_the_cause_of_a_wait_within_a_collective_is_kept():
+    """Rank 2 waits for rank 3, and then sends to the root."""
+    reduce = {"kind": "COLL", "what": Collective.REDUCE, "peer": 0, "bytes": 8}
+    ranks = [
+        [{**reduce, "tag": r, "compute": (r == 3) * 20 * MS}, {"kind": "END"}] for r in range(4)
+    ]
+    told = whatif(Recording.of(ranks), steps=True, **FAST)
+    assert [int(told.steps[r]["cause_rank"][0]) for r in range(4)] == [2, -1, 3, -1]
+
+
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [

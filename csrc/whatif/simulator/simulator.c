@@ -318,7 +318,6 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
     const plb_op_t *op = &process->op[process->at];
     int ret = PLB_OK;
     *verdict = NEXT;
-    process->waits_for = -1;
     process->is_chosen = false;
     switch (op->kind) {
     case PLB_OP_END:
@@ -383,19 +382,24 @@ static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
     process->times.end = (int32_t)how;
 }
 
+/* If the rank has waited for a slot, its operation has the same cause. */
+static void keep_cause(process_t *process)
+{
+    if (process->step != NULL && process->waits_for >= 0) {
+        plb_op_time_t *step = &process->step[process->at];
+        step->cause_rank = process->slot[process->waits_for].cause_rank;
+        step->cause_op = process->slot[process->waits_for].cause_op;
+    }
+    process->waits_for = -1;
+}
+
 static void complete(plb_whatif_t *self, int32_t rank)
 {
     process_t *process = &self->process[rank];
+    keep_cause(process);
     if (process->step != NULL) {
-        plb_op_time_t *step = &process->step[process->at];
-        step->end = self->now;
-        step->cause_rank = -1;
-        if (process->waits_for >= 0) { /* the rank has waited for a slot */
-            step->cause_rank = process->slot[process->waits_for].cause_rank;
-            step->cause_op = process->slot[process->waits_for].cause_op;
-        }
+        process->step[process->at].end = self->now;
     }
-    process->waits_for = -1;
     process->times.done++;
     process->at++;
 }
@@ -496,6 +500,7 @@ static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     plb_hop_t step;
     if (process->probing || (process->exchange >= 0 && plb_collective_next(self, rank, &step))) {
         process->probing = false;
+        keep_cause(process);
         if (process->exchange >= 0 && self->target.overhead > 0.0) {
             compute(self, rank, self->target.overhead);
             return PLB_OK;

@@ -74,7 +74,7 @@ typedef struct plb_process_times {
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
-    int32_t cause_rank; /* -1: it did not wait in its last step, or is a probe or one-sided */
+    int32_t cause_rank; /* -1: it did not wait, or is a probe or one-sided */
     int32_t pad;
 } plb_op_time_t;
 
