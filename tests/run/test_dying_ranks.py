@@ -38,6 +38,8 @@ WAYS = {  # the states that occur in these loops
     "shadow": ["SYNC", "RECORD"],
     "lag": [state for state in STATES if state not in ("SYNC", "RECORD")],
 }
+# What fails without memory is the rank's next allocation, perhaps in one of these later steps.
+LATER = ["migrating objects after iteration 2", "committing a migration after iteration 2"]
 FAULTS = ["raise", "exit", "kill", "memory", "call"]
 ALL = [
     *((w, s, how, p) for w in WAYS for s in WAYS[w] for how in FAULTS for p in (2, 3, 5)),
@@ -50,10 +52,13 @@ CASES = ALL if EXPLORE else [*FEW, *random.Random(23).sample(ALL, 4)]
 BOUND = 5.0 if EXPLORE else 20.0  # seconds; the machine may be busy
 
 
-def check_end(code, out, end, case):
-    """Check that the job failed, and ended soon after the rank."""
+def check_end(code, out, end, case, last=False):
+    """Check that the job failed, and ended soon after the rank.
+
+    last: the failed call of MPI is the first one after the program's work is done.
+    """
     assert code != 0
-    assert "is through" not in out
+    assert last or "is through" not in out
     passed = end - float(re.search(r"at ([0-9.]+)$", out, re.M).group(1))
     print(f"{case}: {passed:.1f} s", file=sys.stderr)
     assert passed < BOUND
@@ -95,6 +100,11 @@ def preloaded(request, how):
 SAID = {"raise": "ValueError: broken at ", "memory": "MemoryError: out of memory"}
 
 
+def remote_error(odd, how):
+    """Return what each other rank prints in one piece; the ranks' lines may be mixed."""
+    return f"rank {odd}: {SAID[how]}"
+
+
 @pytest.mark.parametrize(("way", "state", "how", "ranks"), CASES)
 def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
     words = (HERE / "dying.py", state, how, tmp_path, way)
@@ -107,10 +117,12 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
         return
     check_end(code, out, end, f"{way} {state} {how} {ranks}")
     if how in SAID:
-        told = f"RemoteError: rank {odd}: {SAID[how]}"
+        told = remote_error(odd, how)
         assert said.count(told) == ranks - 1, said
         if way == "central":
-            assert STATES[state] in said[said.index(told) :]
+            after = [*list(STATES.values())[list(STATES).index(state) :], *LATER]
+            places = after if how == "memory" else after[:1]
+            assert any(place in said[said.index(told) :] for place in places), said
     elif how == "call":
         assert "MPIError: MPI_ERR_OTHER" in said
         assert f"rank {odd}: MPI" in said
@@ -132,6 +144,7 @@ EVERY = [
     for at in range(n)
     for how in FAULTS
     for p in (2, 3, 5)
+    if (way, at, p) != ("tiles", 6, 5)  # on 5 ranks, there are 6 steps
 ]
 
 
@@ -144,9 +157,10 @@ def test_the_others_end_in_a_service(mpiexec, preloaded, way, at, how, ranks):
     code, out, said = launch(mpiexec, ranks, *words, **preloaded)
     end, odd = time.time(), ranks - 1
     assert f"rank {odd} comes to " in out, said
-    check_end(code, out, end, f"{way} {at} {how} {ranks}")
+    last = how == "call" and at == SERVICES[way] - 1
+    check_end(code, out, end, f"{way} {at} {how} {ranks}", last)
     if how in SAID:
-        assert said.count(f"RemoteError: rank {odd}: {SAID[how]}") == ranks - 1, said
+        assert said.count(remote_error(odd, how)) == ranks - 1, said
     elif how == "call":
         assert f"rank {odd}: MPI" in said
 
