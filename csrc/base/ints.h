@@ -1,6 +1,7 @@
-/* Arrays of 32-bit or 64-bit integers, both read without a copy. */
+/* Arrays of 32-bit or 64-bit integers, both read without a copy; whole numbers. */
 #pragma once
 
+#include <math.h>
 #include <stdint.h>
 
 typedef struct plb_ints {
@@ -11,6 +12,12 @@ typedef struct plb_ints {
 static inline int64_t plb_int_at(plb_ints_t x, int64_t i)
 {
     return x.wide ? ((const int64_t *)x.data)[i] : ((const int32_t *)x.data)[i];
+}
+
+/** Round a number of messages or bytes, zero or more.  Above 9e18, the result is 9e18. */
+static inline int64_t plb_whole(double x)
+{
+    return llrint(fmin(x, 9e18));
 }
 
 /* Bisection: set the variable `low` to the first index in [low, high) for which the expression

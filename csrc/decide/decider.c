@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/ints.h"
 #include "base/mem.h"
 #include "measure/evaluate.h"
 #include "model/metrics.h"
@@ -398,8 +399,8 @@ int plb_decider_see(plb_decider_t *self, const plb_snapshot_t *in, plb_err_t *er
                                  .min = m.min,
                                  .total = m.mean * in->n_ranks,
                                  .utilization = m.max > 0.0 ? m.min / m.max : 1.0,
-                                 .messages = llrint(e.messages_node + e.messages_network),
-                                 .bytes = llrint(e.bytes_node + e.bytes_network)};
+                                 .messages = plb_whole(e.messages_node + e.messages_network),
+                                 .bytes = plb_whole(e.bytes_node + e.bytes_network)};
     return plb_decider_observe(self, &now, err);
 }
 

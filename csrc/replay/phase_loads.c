@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/exact.h"
+#include "base/ints.h"
 #include "replay/load_sums.h"
 #include "replay/trace_check.h"
 #include "replay/trace_repeats.h"
@@ -207,8 +208,8 @@ static void count_crossing(const plb_phases_t *self, plb_iteration_t *out)
 {
     sums_t sums = {0.0, 0.0};
     each_crossing(self, self->phase, add_sums, &sums);
-    out->messages = llrint(fmin(sums.messages, 9e18));
-    out->bytes = llrint(fmin(sums.bytes, 9e18));
+    out->messages = plb_whole(sums.messages);
+    out->bytes = plb_whole(sums.bytes);
 }
 
 /* Return the exact sum of the ranks' times, rounded once. */
@@ -240,8 +241,8 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
     };
     if (measured != NULL && self->all_as_recorded) {
         out.utilization = measured[PLB_FIGURE_UTILIZATION];
-        out.messages = (int64_t)measured[PLB_FIGURE_MESSAGES];
-        out.bytes = (int64_t)measured[PLB_FIGURE_BYTES];
+        out.messages = plb_whole(measured[PLB_FIGURE_MESSAGES]);
+        out.bytes = plb_whole(measured[PLB_FIGURE_BYTES]);
     } else if (self->opt.crossing) {
         count_crossing(self, &out);
     }

@@ -84,13 +84,24 @@ static double *as_work(const plb_phases_t *self, const double *seconds, double *
     return work;
 }
 
+/* Check that no sum over present objects can overflow.  Their values may be of earlier phases. */
+static int check_sum(const char *name, const int64_t *x, int64_t n, plb_err_t *err)
+{
+    int64_t sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        PLB_FAIL_IF(__builtin_add_overflow(sum, x[k], &sum), err, PLB_ERR_VALUE,
+                    "%s: the sum of all objects is 2^63 or more: expected less", name);
+    }
+    return PLB_OK;
+}
+
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 {
-    const int ret =
-        self->trace == NULL ? PLB_OK : plb_trace_check_sizes(self->trace, self->phase, err);
-    if (ret != PLB_OK) {
-        return ret;
+    if (self->trace != NULL) {
+        PLB_PASS(plb_trace_check_sizes(self->trace, self->phase, err));
     }
+    PLB_PASS(check_sum("task_bytes", self->bytes, self->has_bytes ? self->n : 0, err));
+    PLB_PASS(check_sum("task_memory", self->memory, self->has_memory ? self->n : 0, err));
     *out = (plb_database_t){
         .snapshot =
             {

@@ -995,6 +995,15 @@ def test_arrays_of_wrong_length():
         pylb.replay(trace, "none")
 
 
+@pytest.mark.parametrize("name", ["bytes", "memory"])
+def test_sums_of_bytes_that_overflow(name):
+    load, rank = np.array([9.0, 9.0, 9.0, 1.0]), np.zeros(4, int)
+    phase = pylb.Snapshot(load, rank, n_ranks=3, **{name: np.full(4, 2**60)})
+    run = replace(pylb.Trace.from_snapshots([phase] * 3), **{f"task_{name}": np.full(12, 2**62)})
+    with pytest.raises(DomainError, match=f"task_{name}: the sum of all objects is 2\\^63"):
+        run.replay("GreedyLB", every=1)
+
+
 def test_strategies_that_fail():
     def raises(snapshot):
         raise RuntimeError("no idea")

@@ -4,24 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "anything.h"
-#include "plb.h"
+#include "made.h"
 
-enum {
-    RANKS = 3,
-    OBJECTS = 24,
-    MOST_EDGES = 48,
-    MOST_CALLS = 200,
-    MOST_PARAMS = 16,
-    MOST_CANDIDATES = 24
-};
+enum { RANKS = 3, OBJECTS = 24, MOST_EDGES = 48, MOST_CALLS = 200 };
 
 typedef struct machine {
-    plb_trigger_t trigger;
-    plb_decider_t decider;
+    made_t made;
     plb_advisor_t advisor;
-    double params[MOST_CANDIDATES][MOST_PARAMS], selection[PLB_N_SELECTION], ledger[PLB_N_LEDGER];
-    plb_candidate_strategy_t candidates[MOST_CANDIDATES];
     int64_t iteration, key[OBJECTS], bytes[OBJECTS], memory[OBJECTS], limit[RANKS];
     int32_t rank[OBJECTS], new_rank[OBJECTS], src[MOST_EDGES], dst[MOST_EDGES];
     double load[OBJECTS], here[OBJECTS], speed[RANKS], edge_bytes[MOST_EDGES];
@@ -37,13 +26,6 @@ typedef struct machine {
 } machine_t;
 
 enum { HAS_DRIFT = 1, HAS_WORK = 2, HAS_BYTES = 4, HAS_MEMORY = 8, HAS_EDGES = 16, HAS_HERE = 32 };
-
-static void draw_params(feed_t *feed, const plb_param_t *table, int n, double *out)
-{
-    for (int k = 0; k < n; k++) {
-        out[k] = feed_param(feed, table[k].fallback, table[k].least, table[k].most);
-    }
-}
 
 static void draw_program(machine_t *m, feed_t *feed)
 {
@@ -67,49 +49,16 @@ static void draw_program(machine_t *m, feed_t *feed)
         m->edge_bytes[e] = 1e3 * feed_byte(feed);
     }
     if (feed_byte(feed) < 64) {
-        plb_decider_limit(&m->decider, feed_int(feed));
+        plb_decider_limit(&m->made.decider, feed_int(feed));
     }
 }
 
 static int begin(machine_t *m, feed_t *feed, plb_err_t *err)
 {
-    double params[MOST_PARAMS];
-    int n_kinds = 0, n = 0;
-    while (plb_triggers[n_kinds] != NULL) {
-        n_kinds++;
-    }
-    const plb_trigger_kind_t *kind = plb_triggers[feed_below(feed, (uint32_t)n_kinds)];
-    MUST(kind->n_params <= MOST_PARAMS);
-    draw_params(feed, kind->params, kind->n_params, params);
-    draw_params(feed, plb_selection_params, PLB_N_SELECTION, m->selection);
-    draw_params(feed, plb_ledger_params, PLB_N_LEDGER, m->ledger);
-    const bool selects = feed_bool(feed);
-    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL && (selects || n == 0); s++) {
-        if ((*s)->library == NULL) {
-            draw_params(feed, (*s)->params, (*s)->n_params, m->params[n]);
-            m->candidates[n] = (plb_candidate_strategy_t){**s, m->params[n]};
-            n++;
-        }
-    }
-    const uint8_t how = feed_byte(feed);
-    const plb_decider_options_t opt = {
-        .n_ranks = RANKS,
-        .candidates = m->candidates,
-        .n = n,
-        .selects = selects,
-        .selection = m->selection,
-        .ledger = m->ledger,
-        .gives_up = how & 1,
-        .learns = how & 2,
-        .watches = how & 4,
-        .network = {how & 8 ? 1e-5 : 0.0, how & 8 ? 1e-9 : 0.0},
-        .keep = how & 64 ? 0 : 6,
-    };
-    m->advised = how & 16;
-    m->runs = how & 32;
-    PLB_PASS(plb_trigger_init(&m->trigger, kind, params, err));
-    PLB_PASS(plb_decider_init(&m->decider, &opt, &m->trigger, err));
-    plb_advisor_init(&m->advisor, &m->decider, feed_bool(feed));
+    PLB_PASS(made_init(&m->made, feed, RANKS, err));
+    m->advised = m->made.how & 16;
+    m->runs = m->made.how & 32;
+    plb_advisor_init(&m->advisor, &m->made.decider, feed_bool(feed));
     for (int i = 0; i < OBJECTS; i++) {
         m->key[i] = 100 + i;
         m->rank[i] = i / (OBJECTS / RANKS);
@@ -234,7 +183,8 @@ static plb_step_done_t draw_done(feed_t *feed)
 static int place(machine_t *m, feed_t *feed, plb_err_t *err)
 {
     const plb_database_t db = database(m, feed);
-    const int ret = plb_decider_place(&m->decider, &db, m->new_rank, m->speed, &m->placing, err);
+    const int ret =
+        plb_decider_place(&m->made.decider, &db, m->new_rank, m->speed, &m->placing, err);
     if (ret == PLB_OK) {
         MUST(plb_snapshot_check_placement(&db.snapshot, m->new_rank, err) == PLB_OK);
     }
@@ -244,11 +194,11 @@ static int place(machine_t *m, feed_t *feed, plb_err_t *err)
 static int rebalance(machine_t *m, feed_t *feed, plb_err_t *err)
 {
     const int64_t n[] = {OBJECTS, 0, 100000000, OBJECTS};
-    PLB_PASS(plb_decider_choose(&m->decider, NULL, n[feed_below(feed, 4)], err));
+    PLB_PASS(plb_decider_choose(&m->made.decider, NULL, n[feed_below(feed, 4)], err));
     PLB_PASS(place(m, feed, err));
-    PLB_PASS(plb_decider_placed(&m->decider, &m->placing, m->speed, err));
+    PLB_PASS(plb_decider_placed(&m->made.decider, &m->placing, m->speed, err));
     const plb_step_done_t done = move(m, feed);
-    return plb_decider_balanced(&m->decider, &done, err);
+    return plb_decider_balanced(&m->made.decider, &done, err);
 }
 
 /* Run an iteration, and do all that the decider then asks for. */
@@ -256,10 +206,10 @@ static int go_on(machine_t *m, feed_t *feed, plb_err_t *err)
 {
     double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    plb_decider_t *d = &m->decider;
+    plb_decider_t *d = &m->made.decider;
     const plb_iteration_t it = run_iteration(m, feed);
     PLB_PASS(plb_decider_observe(d, &it, err));
-    const bool asked = m->trigger.verdict.balance;
+    const bool asked = m->made.trigger.verdict.balance;
     PLB_PASS(plb_decider_next(d, asked, true, &ask, err));
     if (ask == PLB_ASK_JUDGE) {
         PLB_PASS(plb_decider_judge(d, feed_byte(feed) / 16.0 - 1.0, err));
@@ -285,7 +235,7 @@ static int go_on_advised(machine_t *m, feed_t *feed, plb_err_t *err)
     PLB_PASS(plb_advisor_observe(a, &it, &outcome, it.iteration, true, &ask, err));
     if (ask == PLB_ASK_PREVIEW) {
         const plb_database_t db = database(m, feed);
-        PLB_PASS(plb_decider_preview(&m->decider, &db, &gain, err));
+        PLB_PASS(plb_decider_preview(&m->made.decider, &db, &gain, err));
         PLB_PASS(plb_advisor_previewed(a, gain, it.iteration, &ask, err));
     }
     if (ask == PLB_ASK_BALANCE && a->places) {
@@ -309,7 +259,7 @@ static int learn(machine_t *m, feed_t *feed, plb_err_t *err)
         key[k] = m->key[at[k]];
         rank[k] = m->rank[at[k]];
     }
-    return plb_decider_learn(&m->decider, n, key, rank, m->here, db.work, m->speed, err);
+    return plb_decider_learn(&m->made.decider, n, key, rank, m->here, db.work, m->speed, err);
 }
 
 /* ---- any calls ------------------------------------------------------------------------------ */
@@ -337,7 +287,7 @@ static int advise(machine_t *m, feed_t *feed, plb_err_t *err)
 
 static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
 {
-    plb_decider_t *d = &m->decider;
+    plb_decider_t *d = &m->made.decider;
     plb_ask_t ask;
     double gain;
     const plb_iteration_t it = draw_iteration(m, feed);
@@ -373,14 +323,14 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
 
 static void play(machine_t *m, feed_t *feed)
 {
-    const plb_decider_t *d = &m->decider;
+    const plb_decider_t *d = &m->made.decider;
     for (int n = 0; n < MOST_CALLS && (feed->at < feed->end || n < 20); n++) {
         plb_err_t err = {0, ""};
         const bool pending = d->pending, answered = d->answered;
         const int64_t receipts = d->n_receipts;
         const uint8_t rare = feed_byte(feed);
         if (rare == 0) {
-            m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->decider);
+            m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->made.decider);
             continue;
         }
         const int64_t fail_at = rare < 24 ? rare % 8 : -1;
@@ -395,9 +345,9 @@ static void play(machine_t *m, feed_t *feed)
         MUST(ret == PLB_OK || m->advised || whole ||
              (d->pending == pending && d->answered == answered && d->n_receipts == receipts));
         if (ret != PLB_OK && whole) {
-            m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->decider);
+            m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->made.decider);
         }
-        plb_decider_settle(&m->decider);
+        plb_decider_settle(&m->made.decider);
     }
 }
 
@@ -411,8 +361,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ret == PLB_OK) {
         play(m, &feed);
     }
-    plb_decider_free(&m->decider);
-    plb_trigger_free(&m->trigger);
+    made_free(&m->made);
     plb_free(m);
     return 0;
 }
