@@ -60,11 +60,25 @@ typedef struct thing {
     int32_t object, home; /* index in the snapshot; rank in the snapshot's placement */
 } thing_t;
 
+/* Mask and cost are one whole number, below 2^53 and in a double.  So a set with one more object
+ * takes one addition of vectors. */
 typedef struct set {
-    double load;
-    int32_t mask; /* bit k: whether the set contains thing[k] of its side */
-    int32_t cost; /* number of objects in the set that are still on their rank in the snapshot */
+    double load, bits; /* bits: mask + cost * COST */
 } set_t;
+
+enum { COST = 1 << MOST };
+
+/* Bit k: whether the set contains thing[k] of its side. */
+static inline int32_t mask_of(const set_t *set)
+{
+    return (int32_t)set->bits % COST;
+}
+
+/* Number of objects in the set that are still on their rank in the snapshot. */
+static inline int32_t cost_of(const set_t *set)
+{
+    return (int32_t)set->bits / COST;
+}
 
 /* Some objects of a rank, and all subsets of them, sorted by load.  A set of infinite load ends
  * the list. */
@@ -116,31 +130,33 @@ typedef struct exchange {
 
 /* Merge two lists of n sets into out[2 n], without unpredictable branches.  The processor runs the
  * comparisons from both ends in parallel.  Of equally heavy sets, those of x come first. */
-static void merge(const set_t *x, const set_t *y, int32_t n, set_t *out)
+static void merge(const set_t *x, const set_t *y, int32_t n, set_t *restrict out)
 {
     const set_t *x_end = x + n - 1, *y_end = y + n - 1;
-    for (int32_t low = 0, high = 2 * n - 1; low < n; low++, high--) {
-        const bool first = y->load < x->load, last = y_end->load < x_end->load;
-        out[low] = *(first ? y : x);
-        out[high] = *(last ? x_end : y_end);
+    set_t *out_end = out + 2 * n - 1;
+    for (const set_t *half = out + n; out < half; out++, out_end--) {
+        const ptrdiff_t first = y->load < x->load, last = y_end->load < x_end->load;
+        *out = x[(y - x) & -first];
+        *out_end = y_end[(x_end - y_end) & -last];
         y += first;
-        x += !first;
+        x += 1 - first;
         x_end -= last;
-        y_end -= !last;
+        y_end -= 1 - last;
     }
 }
 
 /* Add an object: list each subset without it and with it. */
 static void add_object(side_t *self, int32_t i, double load, int32_t cost)
 {
-    set_t without[1 << (MOST - 1)], with[1 << (MOST - 1)];
-    const int32_t n = self->n_sets, bit = 1 << self->n_things;
+    set_t list[1 << MOST]; /* without the object, then with it */
+    const int32_t n = self->n_sets;
+    const double bits = (1 << self->n_things) + cost * COST;
     for (int32_t k = 0; k < n; k++) {
         const set_t set = self->set[k];
-        without[k] = set;
-        with[k] = (set_t){set.load + load, set.mask | bit, set.cost + cost};
+        list[k] = set;
+        list[n + k] = (set_t){set.load + load, set.bits + bits};
     }
-    merge(without, with, n, self->set);
+    merge(list, list + n, n, self->set);
     self->thing[self->n_things++] = i;
     self->n_sets = 2 * n;
 }
@@ -151,7 +167,7 @@ static void list_nothing(const pairs_t *self, side_t *side, int32_t r)
     side->n_things = 0;
     side->n_sets = 1;
     side->after = self->on.head[r];
-    side->set[0] = (set_t){0.0, 0, 0};
+    side->set[0] = (set_t){0.0, 0.0};
 }
 
 /* Load the first objects of a rank into the cache. */
@@ -213,15 +229,27 @@ static inline void consider(const pairs_t *self, const side_t *to, const demand_
     const double sum = give->load - back->load;
     const double here = (of->excess - sum) * of->slow_from, there = (sum - of->gap) * of->slow_to;
     const double worse = here > there ? here : there, left = worse > 0.0 ? worse : 0.0;
-    const int32_t cost = give->cost + back->cost;
+    const int32_t cost = cost_of(give) + cost_of(back);
     if ((left < best->over || (left == best->over && cost < best->cost)) &&
-        has_room(self, to, give->mask, back->mask)) {
+        has_room(self, to, mask_of(give), mask_of(back))) {
         best->at = of->at;
-        best->give = give->mask;
-        best->back = back->mask;
+        best->give = mask_of(give);
+        best->back = mask_of(back);
         best->cost = cost;
         best->over = left;
     }
+}
+
+/* An exchange of a smaller or larger load leaves more than `over` on a rank.  Most pairs of sets
+ * are left out by comparing with these two.  Each is moved outwards by `slack`, the rounding. */
+typedef struct window {
+    double low, high;
+} window_t;
+
+static inline window_t window_of(const demand_t *of, double over, double slack)
+{
+    return (window_t){of->excess - over / of->slow_from - slack,
+                      of->gap + over / of->slow_to + slack};
 }
 
 /* Find the best exchange of the donor with front[at], if it is better than `best`. */
@@ -236,25 +264,34 @@ static void look(pairs_t *self, int32_t at, exchange_t *best)
     const double low = of.excess < of.gap ? of.excess : middle;
     const double high = of.excess < of.gap ? of.gap : middle;
     const set_t *give = from->set, *end = from->set + from->n_sets;
+    const double heaviest = (end - 1)->load + to->set[to->n_sets - 1].load;
+    const double slack = ROUNDING * (heaviest + of.excess + fabs(of.gap));
     exchange_t found = *best;
+    window_t window = window_of(&of, found.over, slack);
     for (const set_t *back = to->set;
          back < to->set + to->n_sets && (found.over > 0.0 || found.cost > CHEAP); back++) {
         while (give->load < low + back->load) {
             give++;
         }
-        const double too_light = of.excess - ((end - 1)->load - back->load);
-        if (give == end && too_light * of.slow_from > found.over) {
+        if (give == end &&
+            (of.excess - ((end - 1)->load - back->load)) * of.slow_from > found.over) {
             break; /* the partner's next sets are even heavier */
         }
-        if (give > from->set) {
+        const bool light = give > from->set && give[-1].load >= window.low + back->load;
+        const bool heavy = give->load <= window.high + back->load;
+        if (!light && !heavy) {
+            continue;
+        }
+        if (light) {
             consider(self, to, &of, give - 1, back, &found);
         }
-        for (const set_t *k = give; k < end && k < give + SCAN; k++) {
+        for (const set_t *k = give; heavy && k < end && k < give + SCAN; k++) {
             consider(self, to, &of, k, back, &found);
             if (k->load > high + back->load) {
                 break;
             }
         }
+        window = window_of(&of, found.over, slack);
     }
     *best = found;
     self->work -= from->n_sets + to->n_sets;
