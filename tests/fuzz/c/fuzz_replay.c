@@ -1,10 +1,12 @@
 /* The replay of any recorded run, with any decider, whole or in parts: it ends or is refused with
  * a message; times are finite; objects that may not migrate stay on their ranks; receipts are in
- * the order of the iterations.  Without a decider, the result does not depend on the parts. */
+ * the order of the iterations.  Without a decider, the result does not depend on the parts.  The
+ * best schedule of LB steps is not below its lower bound. */
 #include <math.h>
 #include <string.h>
 
 #include "made.h"
+#include "replay/optimum_recorded.h"
 #include "replay/replay.h"
 
 enum { RANKS = 5, ENTITIES = 16, PHASES = 12, MOST_EDGES = 16, MOST_STEPS = 4 };
@@ -313,6 +315,46 @@ static void replay(feed_t *feed, const plb_trace_t *t, made_t *made)
     plb_replay_free(&r);
 }
 
+/* Whether the run can be replayed as it was recorded. */
+static bool is_valid(const plb_trace_t *t)
+{
+    plb_err_t err = {0, ""};
+    plb_replay_t r = {0};
+    const plb_replay_opts_t opts = {.n_ranks = t->n_ranks, .as_recorded = true, .cost = NAN};
+    const plb_loop_t loop = {0, t->n_phases, NAN, NAN};
+    MUST(plb_replay_init(&r, &opts, &err) == PLB_OK);
+    MUST(plb_replay_loop(&r, &loop, &err) == PLB_OK);
+    const bool out = plb_replay_feed(&r, t, &err) == PLB_OK;
+    plb_replay_free(&r);
+    return out;
+}
+
+/* Search for the best schedule of LB steps.  Like Python, only if the run is valid. */
+static void optimize(feed_t *feed, const plb_trace_t *t, const made_t *made)
+{
+    if (!is_valid(t)) {
+        return;
+    }
+    plb_err_t err = {0, ""};
+    plb_optimum_t best = {0};
+    const plb_optimum_opts_t opts = {feed_byte(feed) / 16.0, 1 + feed_below(feed, 4), INFINITY, 1};
+    const int32_t n = 1 + (int32_t)feed_below(feed, (uint32_t)made->decider.opt.n);
+    const uint8_t rare = feed_byte(feed);
+    const int64_t fail_at = rare < 32 ? feed_byte(feed) : -1;
+    plb_mem_fail_at(fail_at);
+    const int ret = plb_optimum_of_trace(&best, t, made->candidates, n < 4 ? n : 4, &opts, &err);
+    plb_mem_fail_at(-1);
+    MUST(expected(ret, fail_at) && (ret == PLB_OK || err.text[0] != '\0'));
+    if (ret == PLB_OK) {
+        MUST(isfinite(best.time) && best.bound <= best.time * (1.0 + 1e-9));
+        for (int64_t k = 0; k < best.n; k++) {
+            MUST(best.when[k] >= 0 && best.when[k] < t->n_phases && best.which[k] < n);
+            MUST(k == 0 || best.when[k] > best.when[k - 1]);
+        }
+        plb_optimum_free(&best);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     feed_t feed = feed_of(data, size);
@@ -322,8 +364,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     draw_recorded(&run, &feed);
     const int ret = made_init(made, &feed, run.trace.n_ranks, &err);
     MUST(ret == PLB_OK || (ret == PLB_ERR_VALUE && err.text[0] != '\0'));
-    if (ret == PLB_OK) {
+    if (ret == PLB_OK && feed_byte(&feed) < 192) {
         replay(&feed, &run.trace, made);
+    } else if (ret == PLB_OK) {
+        optimize(&feed, &run.trace, made);
     }
     made_free(made);
     plb_free(made);
