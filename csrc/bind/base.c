@@ -71,9 +71,10 @@ int plb_py_clock(const char *name, plb_clock_t *out)
     return -1;
 }
 
-PLB_PY_FN(load_clock, "name:s",
-          "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
-          "waits for a core); on a virtual rank, the rank's own time.  \"none\" shows 0 elsewhere.")
+PLB_PY_FN(
+    load_clock, "name:s",
+    "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
+    "waits for a core); on a virtual rank, the rank's own time.  \"none\" shows 0 elsewhere.")
 {
     const char *name;
     plb_clock_t clock;

@@ -9,6 +9,7 @@ from whatif_programs import program
 
 import pylb
 from pylb import _core
+from pylb.partition import libraries
 from pylb.threads import stoppable
 
 LONG = 60.0  # s; a test that passes ends much sooner
@@ -143,6 +144,7 @@ STRATEGIES = [
     for name in pylb.strategies()
     if name
     not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "KaMinParLB", "MtKaHyParLB")
+    and (name != "ZoltanLB" or libraries.available("Zoltan"))
 ]
 LONG_CALLS = {
     **{name: lambda _, name=name: placed(name)() for name in STRATEGIES},

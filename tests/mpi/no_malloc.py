@@ -17,6 +17,7 @@ from whatif_programs import program
 import pylb
 from pylb import _core
 from pylb.measure import SpeedLearner
+from pylb.partition import libraries
 
 switch = ctypes.CDLL(None)
 switch.no_malloc_at.argtypes = [ctypes.c_int64]
@@ -54,6 +55,8 @@ def strategies():
     plain = pylb.Snapshot(s.load, s.rank, n_ranks=6, coords=s.coords)
     for name in pylb.strategies():
         if name in {"KaMinParLB", "MtKaHyParLB"}:
+            continue
+        if name == "ZoltanLB" and not libraries.available("Zoltan"):
             continue
         for kind, of in (("", plain), (" with messages and memory", s)):
             yield name + kind, lambda name=name, of=of: pylb.place(of, name)
