@@ -372,7 +372,12 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     plb_ask_t ask;
     double sum = 0.0;
     plb_plan_free(&self->plan);
-    int ret = plan == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL") : PLB_OK;
+    int ret = PLB_OK;
+    if (plan == NULL) {
+        ret = PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL");
+    } else {
+        *plan = NULL; /* also for a program that goes on after an error */
+    }
     PLB_THEN(plb_cells_check(cells, err));
     PLB_THEN(plb_advisor_load(cells->load, cells->n, &sum, err));
     if (ret == PLB_OK) {

@@ -238,7 +238,9 @@ static void steps(void)
     EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
     pylb_cells_init(&cells);
     cells.n = 2;
+    plan = (pylb_plan *)load; /* any pointer: also after an error, it must not stay */
     FAILS(PYLB_ERR_VALUE, "load", pylb_advise_cells(lb, &cells, &plan));
+    EXPECT(plan == NULL);
     EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
 
     EXPECT(pylb_advisor_create(&lb) == PYLB_OK);

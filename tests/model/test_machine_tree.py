@@ -15,6 +15,7 @@ from pylb.model import probe
 from pylb.model.network import Network
 from pylb.model.places import Place
 from pylb.model.topology import Tree
+from pylb.partition import libraries
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
@@ -84,6 +85,7 @@ def test_power_of_two_different_nodes():
             machine.power(wrong)
 
 
+@pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")
 def test_part_sizes_are_shares_of_a_partition():
     side = 30
     xy = np.stack(np.divmod(np.arange(side**2), side), 1).astype(float)
