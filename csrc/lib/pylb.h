@@ -201,11 +201,11 @@ PYLB_API void pylb_cells_init(pylb_cells *cells);
 typedef struct pylb_plan pylb_plan;
 
 /** End a step, and get where each cell goes.  *plan is NULL after an error, and if nothing has to
- * move; otherwise it belongs to the advisor and is valid until the next step.  The load of this rank is the sum of
- * its cells' loads.  Collective.  End either all steps by this function, or all by pylb_advise.
- * PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30.  PYLB_ERR_KEY: two cells have the
- * same key, or an edge has a key that no cell has (checked only when rank 0 gathers the cells).
- * If a rank has an error, all ranks get one. */
+ * move; otherwise it belongs to the advisor and is valid until the next step.  The load of this
+ * rank is the sum of its cells' loads.  Collective.  End either all steps by this function, or all
+ * by pylb_advise. PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30.  PYLB_ERR_KEY: two
+ * cells have the same key, or an edge has a key that no cell has (checked only when rank 0 gathers
+ * the cells). If a rank has an error, all ranks get one. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
 /* The next three calls are local.  They return NULL or 0 if plan is NULL or of an earlier step. */
