@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+static const double MOST = 1e30; /* so that sums of powers are finite */
+
 static int check(const plb_drum_t *self, plb_err_t *err)
 {
     for (int64_t v = 0; v < self->n; v++) {
@@ -13,9 +15,8 @@ static int check(const plb_drum_t *self, plb_err_t *err)
         PLB_FAIL_IF(v == 0 ? above != -1 : above < 0 || above >= v, err, PLB_ERR_RANGE,
                     "parent[%lld] is %d: expected %s", (long long)v, above,
                     v == 0 ? "-1" : "a place with a lower number");
-        PLB_FAIL_IF(!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && isfinite(self->comm[v])),
-                    err, PLB_ERR_VALUE,
-                    "comm[%lld] is %g: expected a finite number, 0 or more, or NaN", (long long)v,
+        PLB_FAIL_IF(!isnan(self->comm[v]) && !(self->comm[v] >= 0.0 && self->comm[v] <= MOST), err,
+                    PLB_ERR_VALUE, "comm[%lld] is %g: expected 0 ... 1e30, or NaN", (long long)v,
                     self->comm[v]);
     }
     return PLB_OK;
@@ -31,10 +32,9 @@ static int sums(const plb_drum_t *self, double *cpu, plb_err_t *err)
         inner[self->parent[v]] = true;
     }
     for (int64_t v = 0; v < self->n; v++) {
-        if (!inner[v] && !(self->cpu[v] >= 0.0 && isfinite(self->cpu[v]))) {
-            ret = PLB_FAIL(err, PLB_ERR_VALUE,
-                           "cpu[%lld] is %g: expected a finite number, 0 or more", (long long)v,
-                           self->cpu[v]);
+        if (!inner[v] && !(self->cpu[v] >= 0.0 && self->cpu[v] <= MOST)) {
+            ret = PLB_FAIL(err, PLB_ERR_VALUE, "cpu[%lld] is %g: expected 0 ... 1e30",
+                           (long long)v, self->cpu[v]);
             goto out;
         }
         cpu[v] = inner[v] ? 0.0 : self->cpu[v];
@@ -72,9 +72,10 @@ int plb_drum_power(const plb_drum_t *self, double w_comm, double *power, plb_err
     for (int64_t v = 1; v < self->n; v++) {
         const int32_t above = self->parent[v];
         const double w = comm[above] > 0.0 ? w_comm : 0.0;
-        power[v] = cpu[v] > 0.0 ? power[above] * (1.0 - w) * cpu[v] / cpu[above] : 0.0;
+        /* the quotients come first: a product with a subnormal number could become 0 */
+        power[v] = cpu[v] > 0.0 ? power[above] * (1.0 - w) * (cpu[v] / cpu[above]) : 0.0;
         if (w > 0.0 && cpu[v] > 0.0) {
-            power[v] += power[above] * w * self->comm[v] / comm[above];
+            power[v] += power[above] * w * (self->comm[v] / comm[above]);
         }
     }
 out:

@@ -10,8 +10,8 @@
 typedef struct plb_drum {
     int64_t n;
     const int32_t *parent;
-    const double *cpu;  /* p_n: computing power, 0 or more, not all 0; used only for leaves */
-    const double *comm; /* c_n: communication power, 0 or more; NaN: unknown */
+    const double *cpu;  /* p_n: computing power, 0 ... 1e30, not all 0; used only for leaves */
+    const double *comm; /* c_n: communication power, 0 ... 1e30; NaN: unknown */
 } plb_drum_t;
 
 /** Compute power[n]: the root has 1, and each place divides its power among its children,

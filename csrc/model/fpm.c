@@ -9,13 +9,21 @@
 #include "base/mem.h"
 
 static const double SAME_TIME = 1e-9; /* smaller relative differences of times count as zero */
-static const double SHORTEST = 1e-9;  /* seconds; a shorter time counts as this long */
+/* seconds; a shorter or longer time counts as this long */
+static const double SHORTEST = 1e-9, LONGEST = 1e29;
 static const double CHANGED = 1.25; /* noise rarely changes a speed by a larger factor than this */
 static const double PAGING = 0.5;   /* at a lower fraction of its best speed, a processor pages */
 
 /* Largest number of steps of find_line.  Newton's method needs about ten; bisection alone halves
  * the interval until no double is left inside it. */
 enum { MOST_STEPS = 4000 };
+
+/* Whether a number of rows or a speed is in its domain.  Beyond it, products of times and speeds
+ * would overflow. */
+static bool in_domain(double x)
+{
+    return x >= 1e-30 && x <= 1e30;
+}
 
 static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
 {
@@ -24,9 +32,9 @@ static int check_model(const plb_fpm_t *self, int32_t i, plb_err_t *err)
                 "model of rank %d has no points: expected 1 or more", i);
     for (int64_t k = self->start[i]; k < self->start[i + 1]; k++) {
         const double d = self->rows[k], s = self->speed[k];
-        PLB_FAIL_IF(!(d > rows && isfinite(d) && s > 0.0 && isfinite(s)), err, PLB_ERR_VALUE,
-                    "model of rank %d, point %lld: %g rows at speed %g, expected finite "
-                    "values above 0 and more rows than the point before (%g)",
+        PLB_FAIL_IF(!(d > rows && in_domain(d) && in_domain(s)), err, PLB_ERR_VALUE,
+                    "model of rank %d, point %lld: %g rows at speed %g, expected 1e-30 ... 1e30 "
+                    "for both, and more rows than the point before (%g)",
                     i, (long long)(k - self->start[i]), d, s, rows);
         PLB_FAIL_IF(!(d / s > before * (1.0 + SAME_TIME)), err, PLB_ERR_VALUE,
                     "model of rank %d, point %lld: %g rows take %g s, but fewer rows "
@@ -127,8 +135,8 @@ static int64_t add_point(const double *x, const double *s, int64_t n, double d, 
             break;
         }
         const double speed = s[k] * change, t = x[k] / speed;
-        if (x[k] < d ? t * (1.0 + 2.0 * SAME_TIME) < seconds
-                     : x[k] > d && t > seconds * (1.0 + 2.0 * SAME_TIME)) {
+        if (in_domain(speed) && (x[k] < d ? t * (1.0 + 2.0 * SAME_TIME) < seconds
+                                          : x[k] > d && t > seconds * (1.0 + 2.0 * SAME_TIME))) {
             out_x[m] = x[k];
             out_s[m++] = speed;
         }
@@ -145,8 +153,8 @@ void plb_fpm_update(const plb_fpm_t *self, const int64_t *rows, const double *se
         const int64_t n = self->start[i + 1] - self->start[i], at = start[i];
         int64_t m = n;
         if (rows[i] > 0) {
-            m = add_point(x, s, n, (double)rows[i], fmax(seconds[i], SHORTEST), out_rows + at,
-                          out_speed + at);
+            const double time = fmin(fmax(seconds[i], SHORTEST), LONGEST);
+            m = add_point(x, s, n, (double)rows[i], time, out_rows + at, out_speed + at);
         } else {
             memcpy(out_rows + at, x, (size_t)n * sizeof *x);
             memcpy(out_speed + at, s, (size_t)n * sizeof *s);

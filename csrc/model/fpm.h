@@ -29,15 +29,17 @@ typedef struct plb_fpm {
     const double *speed;  /* [start[p]] rows per second */
 } plb_fpm_t;
 
-/** Check that each model has finite points above 0, whose rows and times rise. */
+/** Check that each model has points with rows and speeds in 1e-30 ... 1e30, whose rows and times
+ * rise. */
 int plb_fpm_check(const plb_fpm_t *self, plb_err_t *err);
 
 /** Compute seconds[p], the times of rows[p] by the models, which must have been checked. */
 void plb_fpm_times(const plb_fpm_t *self, const double *rows, double *seconds);
 
 /** Add a measurement of each processor, rows[i] in seconds[i], to its model, which may have no
- * points yet.  The model of a processor without rows is copied.  A time below 1 ns counts as 1 ns.
- * Output: start[p + 1] and up to self->start[p] + p points; no array may be one of `self`.
+ * points yet.  The model of a processor without rows is copied.  A time below 1 ns counts as 1 ns,
+ * and a time above 1e29 s as 1e29 s.  Output: start[p + 1] and up to self->start[p] + p points; no
+ * array may be one of `self`.
  *
  * Older points that contradict the new one are removed (more rows that took no longer, or fewer
  * rows that took as long or longer): they were noise, or the processor has changed.  If the same

@@ -44,8 +44,8 @@ class SpeedModels:
     Raises
     ------
     DomainError
-        The two arrays of a rank differ in length, a value is not positive and finite, or the rows,
-        or their times, do not increase.
+        The two arrays of a rank differ in length, a value is not in 1e-30 ... 1e30, or the rows, or
+        their times, do not increase.
 
     Examples
     --------

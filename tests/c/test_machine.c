@@ -54,6 +54,44 @@ static void ends_that_lie_far_apart(void **state)
     }
 }
 
+static void numbers_that_would_overflow_are_refused(void **state)
+{
+    (void)state;
+    const int64_t begin[] = {0, 1, 2};
+    const double d[] = {3.0, 3.0}, slow[] = {5e-324, 1.0}, fast[] = {1e308, 1.0};
+    const double cpu[] = {0.0, 1.0, 1.0}, comm[] = {0.0, 1.5e308, 1.5e308};
+    const plb_drum_t tree = {3, (int32_t[]){-1, 0, 0}, cpu, comm};
+    double power[3];
+    plb_err_t err;
+    assert_int_equal(plb_fpm_check(&(plb_fpm_t){2, begin, d, slow}, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_fpm_check(&(plb_fpm_t){2, begin, d, fast}, &err), PLB_ERR_VALUE);
+    assert_int_equal(plb_drum_power(&tree, 0.5, power, &err), PLB_ERR_VALUE);
+}
+
+/* Two leaves below an inner place: their power is that of the place. */
+static void subnormal_powers_are_divided(void **state)
+{
+    (void)state;
+    const double cpu[] = {0.0, 0.0, 5e-324, 5e-324, 1.0}, comm[] = {0.0, 1.0, 1.0, 1.0, 1.0};
+    const plb_drum_t tree = {5, (int32_t[]){-1, 0, 1, 1, 0}, cpu, comm};
+    double power[5];
+    plb_err_t err;
+    assert_int_equal(plb_drum_power(&tree, 0.5, power, &err), PLB_OK);
+    assert_true(fabs(power[2] + power[3] - power[1]) < 1e-12);
+}
+
+static void a_time_without_end_gives_a_valid_model(void **state)
+{
+    (void)state;
+    const int64_t none[] = {0, 0};
+    int64_t begin[2];
+    double d[1], s[1];
+    plb_err_t err;
+    plb_fpm_update(&(plb_fpm_t){1, none, NULL, NULL}, (int64_t[]){1}, (double[]){1e308}, begin, d,
+                   s);
+    assert_int_equal(plb_fpm_check(&(plb_fpm_t){1, begin, d, s}, &err), PLB_OK);
+}
+
 static void each_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -248,6 +286,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line_meets_all_functions),
         cmocka_unit_test(ends_that_lie_far_apart),
+        cmocka_unit_test(numbers_that_would_overflow_are_refused),
+        cmocka_unit_test(subnormal_powers_are_divided),
+        cmocka_unit_test(a_time_without_end_gives_a_valid_model),
         cmocka_unit_test(each_failed_allocation_is_survived),
         cmocka_unit_test(a_measurement_replaces_points_that_contradict_it),
         cmocka_unit_test(the_largest_remainder),
