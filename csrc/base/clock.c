@@ -37,18 +37,13 @@ const char *plb_clock_name(plb_clock_t clock)
     return clocks[i].name;
 }
 
-static int64_t source_ns(const plb_clock_frame_t *f)
-{
-    return f->source == PLB_CLOCK_NONE ? 0 : plb_clock_real_ns(f->source);
-}
-
 int64_t plb_clock_own_ns(plb_clock_t clock)
 {
     const plb_clock_frame_t *f = &plb_clock_frame;
     if (clock == PLB_CLOCK_CPU && f->source == PLB_CLOCK_WALL) {
         return f->declared + (int64_t)(f->pace * (double)plb_clock_real_ns(clock));
     }
-    return f->own + (int64_t)(f->pace * (double)(source_ns(f) - f->began));
+    return f->own + (int64_t)(f->pace * (double)(plb_clock_real_ns(f->source) - f->began));
 }
 
 void plb_clock_enter(plb_clock_t source, int64_t own, double pace)
@@ -57,7 +52,7 @@ void plb_clock_enter(plb_clock_t source, int64_t own, double pace)
     f->source = source;
     f->pace = pace;
     f->own = own;
-    f->began = source_ns(f);
+    f->began = plb_clock_real_ns(f->source);
     f->on = true;
 }
 

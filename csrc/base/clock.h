@@ -37,6 +37,9 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     if (clock == PLB_CLOCK_AUTO) {
         return plb_undelayed_ns();
     }
+    if (clock == PLB_CLOCK_NONE) {
+        return 0;
+    }
     clock_gettime((clockid_t)clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }

@@ -79,6 +79,9 @@ int plb_keys_add(plb_keys_t *self, int64_t key, int32_t *number, plb_err_t *err)
     if (*number >= 0) {
         return PLB_OK;
     }
+    /* `room` may be larger: it doubles */
+    PLB_FAIL_IF(self->n >= MOST, err, PLB_ERR_RANGE, "%lld keys: expected at most %d",
+                (long long)self->n + 1, MOST);
     if (3 * (self->n + 1) > 2 * self->n_buckets || self->n == self->room) {
         PLB_PASS(reserve(self, self->n + 1, err));
     }

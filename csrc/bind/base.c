@@ -80,9 +80,6 @@ PLB_PY_FN(
     plb_clock_t clock;
     PLB_PY_TRY(plb_py_parse(c, &name));
     PLB_PY_TRY(plb_py_clock(name, &clock));
-    if (clock == PLB_CLOCK_NONE && !plb_clock_frame.on) {
-        return PyFloat_FromDouble(0.0);
-    }
     return PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock));
 }
 

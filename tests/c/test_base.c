@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -321,6 +322,46 @@ static void the_clock_without_waits_runs_behind_the_wall_clock(void **state)
     assert_true(of_thread > 0 && plb_run_delay_ns() >= 0);
 }
 
+/* Without a clock, the time is 0 also outside of a virtual rank. */
+static void no_clock_shows_no_time(void **state)
+{
+    (void)state;
+    plb_clock_t none;
+    assert_true(plb_clock_named("none", &none));
+    assert_int_equal(plb_clock_ns(none), 0);
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+/* Reserve memory that takes up space only where it is written. */
+static void *reserved(size_t bytes)
+{
+    void *out = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return out == MAP_FAILED ? NULL : out;
+}
+
+/* `room` doubles, so that it can exceed the largest number of keys. */
+static void a_table_of_keys_never_exceeds_its_limit(void **state)
+{
+    (void)state;
+    const int64_t most = INT64_C(1) << 30, room = 2 * most;
+    const size_t bytes[] = {(size_t)room * 8, (size_t)room * 8};
+    int64_t *key = reserved(bytes[0]);
+    int32_t *bucket = reserved(bytes[1]), number;
+    if (key == NULL || bucket == NULL) {
+        skip();
+    }
+    plb_keys_t keys = {.key = key, .n = most, .room = room, .bucket = bucket, .n_buckets = room};
+    const uint64_t at = ((plb_hash(7) & UINT32_MAX) * (uint64_t)room) >> 32;
+    bucket[at] = -1; /* key 7 is new; all other buckets hold key 0, with the number 0 */
+    assert_int_equal(plb_keys_add(&keys, 7, &number, &err), PLB_ERR_RANGE);
+    assert_string_equal(err.text, "1073741825 keys: expected at most 1073741824");
+    assert_true(keys.n == most && bucket[at] == -1);
+    munmap(key, bytes[0]);
+    munmap(bucket, bytes[1]);
+}
+
 /* ---- calls aside ---------------------------------------------------------------------------- */
 
 typedef struct slow_call {
@@ -444,6 +485,8 @@ int main(void)
         cmocka_unit_test(memory_refuses_an_overflow_and_when_told_to_fail),
         cmocka_unit_test(crowded_cores_are_found_and_a_quota_of_one_rank),
         cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
+        cmocka_unit_test(no_clock_shows_no_time),
+        cmocka_unit_test(a_table_of_keys_never_exceeds_its_limit),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
         cmocka_unit_test(a_signal_ends_the_wait_for_a_call),
         cmocka_unit_test(a_signal_at_the_end_of_a_call),
