@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "place/kit/grain.h"
 #include "place/kit/restarts.h"
 #include "place/kit/rounds.h"
 #include "plb.h"
@@ -235,6 +236,25 @@ static void a_signal_ends_a_long_run(void **state)
     plb_free(out);
 }
 
+/* Objects without load do not count: GreedyLB places them last, and they change no rank's load. */
+static void the_light_object_is_found_among_those_with_a_load(void **state)
+{
+    (void)state;
+    enum { MANY = 100, RANKS = 10 };
+    double load[MANY], scratch[MANY];
+    int32_t rank[MANY] = {0};
+    for (int i = 0; i < MANY; i++) {
+        load[i] = i % 2 ? (i + 1) / 2 : 0.0; /* 50 without load; 1, 2, ..., 50 */
+    }
+    const plb_snapshot_t in = {
+        .n_objects = MANY, .n_ranks = RANKS, .n_components = 1, .load = load, .rank = rank};
+    plb_problem_t problem;
+    plb_err_t err;
+    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
+    assert_true(plb_grain_light(&problem, scratch, MANY) == RANKS);
+    plb_problem_free(&problem);
+}
+
 /* Memory limits that cannot be kept: more time does not help objects without load. */
 static void gossip_ends_where_nothing_can_move(void **state)
 {
@@ -268,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
         cmocka_unit_test(packing_undoes_wrong_choices),
         cmocka_unit_test(a_search_without_movable_objects_changes_nothing),
+        cmocka_unit_test(the_light_object_is_found_among_those_with_a_load),
         cmocka_unit_test(gossip_ends_where_nothing_can_move),
         cmocka_unit_test(a_signal_ends_a_long_run),
     };

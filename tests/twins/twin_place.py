@@ -415,10 +415,11 @@ class BestFit:
         return grain
 
     def light(self):
-        """Return the load of the p-th lightest object."""
+        """Return the load of the p-th lightest object with a load above 0."""
         q = self.q
         loads = sorted(w for w, m in zip(q.load, q.movable, strict=True) if m and w)
-        place = len(loads) * q.p / (sum(q.movable) + 1)
+        n = sum(q.movable)
+        place = n * q.p / (n + 1)
         return loads[min(int(place), len(loads) - 1)] * min(place, 1.0) if loads else 0.0
 
     def place(self):

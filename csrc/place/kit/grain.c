@@ -47,7 +47,7 @@ double plb_grain_light(const plb_problem_t *problem, double *scratch, int64_t sa
         scratch[m] = load;
         m += load > 0.0;
     }
-    const double place = (double)m * problem->in->n_ranks / (double)(problem->n + 1);
+    const double place = (double)sample * problem->in->n_ranks / (double)(problem->n + 1);
     if (m == 0) {
         return 0.0;
     }
