@@ -35,8 +35,9 @@ def read(path: str | os.PathLike[str]) -> RunData:
         return _run(name, json_of(name))
 
 
-def _cores(record: dict[str, Any]) -> dict[str, str]:
-    return {"cores": record["cores"]} if "cores" in record else {}
+def _rest(record: dict[str, Any]) -> dict[str, Any]:
+    cores = {"cores": record["cores"]} if "cores" in record else {}
+    return {"advisor": True, **cores}
 
 
 def _run(name: str, record: dict[str, Any]) -> RunData:
@@ -61,7 +62,7 @@ def _run(name: str, record: dict[str, Any]) -> RunData:
     return RunData(
         n_ranks=p,
         stretches=[_stretch(load)] if len(load) else [],
-        parameters={word: record[word] for word in SETTINGS} | _cores(record),
+        parameters={word: record[word] for word in SETTINGS} | _rest(record),
         history=History(_receipt(row, record) for row in record["receipts"]),
         loops=[Loop(0, len(load))],
         path=name,

@@ -55,6 +55,7 @@ class AdvisorState(RunState):
     def __init__(self, agreement: Agreement, options: Options) -> None:
         self.cells = LocalCells(agreement.transport.rank)
         super().__init__(agreement, options, cast(Any, self.cells))
+        self.records.parameters = {**self.records.parameters, "advisor": True}
         # Whether the program gives cells; None: not known before the first step.
         self.places: bool | None = None
         self.model: LoadModel | None = None  # estimates the loads of cells from their features

@@ -216,7 +216,8 @@ def of_stretches(
     m = min(len(times), len(figures[0]))  # a truncated record can have more loads than `figures`
     times, (time, mean, idle) = times[:m], (x[:m] for x in figures)
     # `Balancer` with lag=0: the wait at the end of an iteration is in the next iteration's `idle`.
-    waited = np.append(idle[1:], 0.0)[:m]
+    is_late = not parameters.get("lag") and not parameters.get("advisor")
+    waited = np.append(idle[1:], 0.0)[:m] if is_late else idle
     keys = [s.key for s in stretches]
     return Course(
         title=title,

@@ -295,6 +295,40 @@ def test_lb_report_writes_a_page_also_of_a_balancer_without_a_record(tmp_path):
 # ---- figures, tables, timelines ----
 
 
+@pytest.mark.parametrize(
+    ("parameters", "longest"), [({}, 4), ({"lag": 2}, 5), ({"advisor": True}, 5)]
+)
+def test_a_wait_belongs_to_one_iteration(record, parameters, longest):
+    """Only a `Balancer` without a lag counts the wait at an iteration's end in the next one."""
+    idle = np.zeros(record.n_iterations)
+    idle[5] = 100.0
+    known = {**record.parameters, **parameters}
+    elapsed = course.of(dataclasses.replace(record, idle=idle, parameters=known)).elapsed
+    assert elapsed.argmax() == longest
+    assert np.sort(elapsed)[-2] < 100.0
+
+
+def test_a_step_of_an_advisor_takes_its_time(tmp_path):
+    """The time of an advisor's step includes the waits in it."""
+
+    def main(comm):
+        lb = pylb.Advisor(comm, mode="off")
+        for step in lb.iterate(6):
+            comm.elapse(1.0)
+            if step == 3:  # rank 0 computes, the other one waits
+                comm.elapse(20.0 * (comm.rank == 0))
+            lb.advise(seconds=1.0 + 20.0 * (step == 3 and comm.rank == 0))
+        lb.save(tmp_path / "run.h5")
+        return lb._course("run", {})
+
+    pytest.importorskip("h5py")
+    made = pylb.VirtualCluster(2, clock="none").run(main)[0]
+    read = pylb.RunRecord.read(tmp_path / "run.h5")
+    assert read.parameters["advisor"]
+    for c in (made, course.of(read)):
+        np.testing.assert_allclose(c.elapsed, read.time, rtol=1e-12)
+
+
 def test_efficiencies_are_those_of_pop(record):
     c = course.of(record)
     regions = efficiency.regions(c)
