@@ -240,6 +240,16 @@ out:
     return ret;
 }
 
+/* Leave sends without data to MPI, which completes them later. */
+static void let_go(plb_transfer_t *notes, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (notes->request[i] != MPI_REQUEST_NULL) {
+            MPI_Request_free(&notes->request[i]);
+        }
+    }
+}
+
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, plb_err_t *err)
 {
@@ -250,12 +260,14 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
     PLB_PASS(plb_transfer_init(&notes, comm, out->n, err));
     notes.tag = PLB_TAG_FAILED;
     int ret = post_side(&notes, &told, false, 0, err);
+    const int n = notes.n;
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {
         if (in->rank[i] != comm->rank) {
             ret = drain(comm, in->rank[i], tick, tick_arg, err);
         }
     }
     PLB_THEN(plb_transfer_wait(&notes, tick, tick_arg, err));
+    let_go(&notes, n);
     plb_transfer_free(&notes);
     return ret;
 }

@@ -192,3 +192,9 @@ def test_a_call_of_mpi_fails(mpiexec, library, at, ranks, late):
     assert code != 0
     assert f"in MPI_{call}" in said
     assert re.search(r"rank 1(:| has ended its program by) .*MPI_ERR_OTHER", said), said
+
+
+def test_no_request_is_lost_if_mpi_fails_after_a_failed_exchange(mpiexec, library):
+    code, out, said = launch(mpiexec, 2, HERE / "failed_exchange.py", FAULTY_LIBRARY=library)
+    assert code == 0, said
+    assert out.count("done") == 2, out
