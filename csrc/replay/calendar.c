@@ -1,5 +1,6 @@
 #include "replay/calendar.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -33,6 +34,9 @@ out:
     return ret;
 }
 
+/* A time in a later bucket could not be told from the times in the buckets beside it. */
+static const double MOST_BUCKETS = 0x1p53;
+
 /* Return the number of the bucket of a time, but at most `most`. */
 static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
 {
@@ -42,6 +46,10 @@ static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
 
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err)
 {
+    PLB_FAIL_IF(!(time <= MOST_BUCKETS * self->width), err, PLB_ERR_VALUE,
+                "an event at %g s, and messages that take %g s: expected a time below 2^53 times "
+                "that of a message",
+                time, self->width);
     int64_t bucket = bucket_of(self, time, self->now + self->n_buckets - 1);
     bucket = bucket < self->now ? self->now : bucket;
     const int64_t at = bucket & (self->n_buckets - 1);
@@ -63,12 +71,58 @@ int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_
     return PLB_OK;
 }
 
+static double earliest(const plb_calendar_t *self)
+{
+    double out = INFINITY;
+    for (int64_t at = 0; at < self->n_buckets; at++) {
+        for (int32_t c = self->first[at]; c >= 0; c = self->chunk[c].next) {
+            for (int32_t i = 0; i < self->chunk[c].n; i++) {
+                out = fmin(out, self->chunk[c].event[i].time);
+            }
+        }
+    }
+    return out;
+}
+
+/* All events are later than the last bucket: go on with the bucket of the earliest one. */
+static int skip(plb_calendar_t *self, plb_err_t *err)
+{
+    int32_t list = -1;
+    self->now = bucket_of(self, earliest(self), INT64_MAX / 2);
+    for (int64_t at = 0; at < self->n_buckets; at++) {
+        if (self->first[at] >= 0) {
+            self->chunk[self->last[at]].next = list;
+            list = self->first[at];
+            self->first[at] = -1;
+        }
+    }
+    self->n = 0;
+    while (list >= 0) {
+        const int32_t c = list, n = self->chunk[c].n;
+        plb_event_t event[PLB_CHUNK_EVENTS];
+        memcpy(event, self->chunk[c].event, (size_t)n * sizeof *event);
+        list = self->chunk[c].next;
+        self->chunk[c].next = self->spare;
+        self->spare = c;
+        for (int32_t i = 0; i < n; i++) {
+            PLB_PASS(plb_calendar_push(self, event[i].time, event[i].owner, err));
+        }
+    }
+    return PLB_OK;
+}
+
 int plb_calendar_take(plb_calendar_t *self, plb_event_t *out, int *n, plb_err_t *err)
 {
     *n = 0;
-    while (*n == 0 && self->n > 0) {
+    for (int64_t empty = 0; *n == 0 && self->n > 0;) {
         const int64_t at = self->now & (self->n_buckets - 1);
         const int32_t c = self->first[at];
+        if (empty > self->n_buckets) {
+            PLB_PASS(skip(self, err));
+            empty = 0;
+            continue;
+        }
+        empty++;
         if (c < 0) {
             self->now++;
             continue;

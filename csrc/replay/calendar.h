@@ -37,7 +37,8 @@ typedef struct plb_calendar {
 int plb_calendar_init(plb_calendar_t *self, double width, int64_t n_buckets, plb_err_t *err);
 void plb_calendar_free(plb_calendar_t *self);
 
-/** Add an event to the bucket of `time`, or to the present bucket if `time` has passed. */
+/** Add an event to the bucket of `time`, or to the present bucket if `time` has passed.
+ * PLB_ERR_VALUE: the time is 2^53 buckets or later. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
 /** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  A later call takes

@@ -11,6 +11,9 @@
 
 enum {
     UNDER_WAY = 8, /* initial sim_t.window: iterations whose messages can be under way */
+    LEAST_BUCKETS = 1024,
+    MOST_BUCKETS = 1 << 22,
+    SPARSE = 64, /* more buckets for each rank would only make a sweep over empty buckets longer */
 };
 
 /* Return a random number in [0, 1) that depends only on the seed, the rank and the iteration. */
@@ -365,8 +368,9 @@ static int init(sim_t *s, plb_err_t *err)
     memset(memory, 0, (size_t)(p + 1) * sizeof *s->node);
     s->node = (node_t *)(memory + LINE - (uintptr_t)memory % LINE);
     PLB_NEW(s->slot, p * s->window);
+    const double most = fmin(fmax(SPARSE * (double)p, LEAST_BUCKETS), MOST_BUCKETS);
     ret = plb_calendar_init(&s->calendar, width,
-                            power_of_two(fmin(fmax(horizon / width, 1024.0), 0x1p22)), err);
+                            power_of_two(fmin(fmax(horizon / width, LEAST_BUCKETS), most)), err);
     for (int64_t r = 0; r < p && ret == PLB_OK; r++) {
         node_t *n = &s->node[r];
         const int64_t child = r * s->in.fanout + 1, left = p - child;

@@ -110,10 +110,33 @@ static void any_allocation_may_fail(void **state)
     }
 }
 
+/* Without a sweep over all buckets between the events, which would take years. */
+static void a_calendar_skips_empty_buckets(void **state)
+{
+    (void)state;
+    plb_calendar_t c;
+    plb_event_t e[PLB_CHUNK_EVENTS];
+    plb_err_t err;
+    int n;
+    assert_int_equal(plb_calendar_init(&c, 1.0, 16, &err), PLB_OK);
+    for (int64_t k = 0; k < 50; k++) {
+        assert_int_equal(plb_calendar_push(&c, (double)(INT64_C(1) << k), k, &err), PLB_OK);
+    }
+    for (int64_t k = 0; k < 50; k++) {
+        assert_int_equal(plb_calendar_take(&c, e, &n, &err), PLB_OK);
+        assert_true(n == 1 && e[0].owner == k);
+    }
+    assert_int_equal(plb_calendar_take(&c, e, &n, &err), PLB_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(plb_calendar_push(&c, 0x1p60, 0, &err), PLB_ERR_VALUE);
+    plb_calendar_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_calendar_gives_events_bucket_by_bucket),
+        cmocka_unit_test(a_calendar_skips_empty_buckets),
         cmocka_unit_test(results_do_not_depend_on_the_buckets),
         cmocka_unit_test(any_allocation_may_fail),
     };
