@@ -25,7 +25,7 @@ static int scan_all(file_t *self, const char *text, size_t size, plb_err_t *err)
 }
 
 /* Write the files under a placement of all movable tasks on the last rank. */
-static int write_all(file_t *self, const plb_vt_scan_t *const *files, plb_err_t *err)
+static int write_all(file_t *self, const plb_vt_scan_t *const *files, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t *rank = NULL;
@@ -34,8 +34,7 @@ static int write_all(file_t *self, const plb_vt_scan_t *const *files, plb_err_t 
         const bool moves = self->run.entity_migratable[self->run.task_entity[t]];
         rank[t] = moves ? self->n - 1 : self->run.task_rank[t];
     }
-    PLB_TRY(plb_vt_plan_init(&self->plan, files, self->n, self->source, self->scan[0].n_phases,
-                             &self->run, rank, err));
+    PLB_TRY(plb_vt_plan_init(&self->plan, files, self->n, self->source, n, &self->run, rank, err));
     for (int32_t f = 0; ret == PLB_OK && f < self->n; f++) {
         char *out = NULL;
         size_t length = 0;
@@ -60,12 +59,13 @@ static int whole_path(file_t *self, const char *text, size_t size, plb_err_t *er
     if (self->n == 2 && self->scan[1].n_phases != n) {
         goto out;
     }
-    PLB_NEW(self->source, n);
-    for (int64_t i = 0; i < n; i++) {
-        self->source[i] = i;
+    const int64_t twice = size % 2 == 0 && n > 0; /* the last phase is also the one after it */
+    PLB_NEW(self->source, n + twice);
+    for (int64_t i = 0; i < n + twice; i++) {
+        self->source[i] = i < n ? i : n - 1;
     }
-    PLB_TRY(plb_vt_merge(&self->run, files, self->n, self->source, n, err));
-    ret = write_all(self, files, err);
+    PLB_TRY(plb_vt_merge(&self->run, files, self->n, self->source, n + twice, err));
+    ret = write_all(self, files, n + twice, err);
 out:
     return ret;
 }
