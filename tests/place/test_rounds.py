@@ -196,6 +196,22 @@ def test_one_object_above_the_average_is_alone_on_its_rank(name):
     assert plan.migrations < n / p + 1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_heavy_object_leaves_if_fewer_objects_then_migrate(seed):
+    """The heaviest object sets the limit, and fits only on a rank that gives all others away."""
+    n, p = 700, 30
+    rng = np.random.default_rng(seed)
+    load = rng.lognormal(0.0, 1.2, n)
+    load[n // 3] = 3.0 * load.sum() / p
+    rank = np.where(rng.random(n) < 0.7, 0, in_blocks(n, p))
+    rank[n // 3] = 0
+    s = pylb.Snapshot(load, rank, n_ranks=p)
+    plan, best = pylb.place(s, "GossipLB", seed=seed), pylb.place(s, "BestFitLB")
+    assert plan.rank.tolist() == twin_gossip.gossip(s, seed)
+    assert plan.after.max <= 1.001 * best.after.max
+    assert plan.migrations <= 1.1 * best.migrations
+
+
 @pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
 def test_few_objects_per_rank_are_swapped(name):
     p = 300

@@ -29,7 +29,7 @@ class Diffusion(twin_gossip.Gossip):
             from_, nbytes = int(s.multicast_src[e]), float(s.multicast_bytes[e])
             sends += [(from_, one, nbytes) for one in to]
         self.sends, self.neighbours = sends, neighbours
-        self.mean = self.average()
+        self.mean = self.average
         self.scale = self.mean * (math.fsum(self.q.speed) / self.q.p)
 
     def run(self):

@@ -8,7 +8,7 @@ import twin_place as twins
 from twin_random import MASK, Random
 
 SLACK, IDLE, FEW, CLOSE, KNOWN, MOST = 1e-9, 0.9, 0.02, 0.002, 8, 512
-PATIENCE, ASK_BELOW, MOST_ASKED = 6, 0.25, 64
+PATIENCE, ASK_BELOW, MOST_ASKED, SPARE = 6, 0.25, 64, 1.1
 UNLIMITED = 2**63 - 1
 
 
@@ -24,7 +24,7 @@ class Rank:
         for i in range(q.n):
             self.load += q.load[i] if q.rank[i] == r else 0.0
         self.random = Random((Random(seed).next() + r) & MASK)
-        self.known = []  # known ranks: [rank, free load, free memory, passed on or not]
+        self.known = []  # known ranks: [rank, free load, free memory, number of objects]
         self.taken = 0
         self.was_crowded = False  # whether any rank was above its memory limit
 
@@ -73,7 +73,8 @@ class Gossip:
             reached *= fan_out
             self.rounds += 1
         self.most_known = min(KNOWN * fan_out * self.rounds, MOST)
-        self.limit = max(overload * self.average(), self.average(), self.bound())
+        self.average = self.mean_time()
+        self.limit = max(overload * self.average, self.average, self.bound())
         self.failed, self.swapping = 0.0, False
         self.crowded = any(a.memory() < 0 for a in self.ranks)
         for a in self.ranks:
@@ -85,7 +86,7 @@ class Gossip:
         for a in self.ranks:
             a.node = [] if node is None else [r for r in range(q.p) if node[r] == node[a.r]]
 
-    def average(self):
+    def mean_time(self):
         q = self.q
         work = [a.load + b * v for a, b, v in zip(self.ranks, q.background, q.speed, strict=True)]
         return math.fsum(work) / math.fsum(q.speed)
@@ -122,10 +123,10 @@ class Gossip:
         room = self.free(a)
         for r in to:
             if room > 0:
-                post(r, (a.r, room, a.memory()))
+                post(r, (a.r, room, a.memory(), len(a.has)))
             for k in a.known[: MOST // self.fan_out]:
                 if k[0] != r:
-                    post(r, tuple(k[:3]))
+                    post(r, tuple(k))
 
     def spread(self, a, post):
         if self.free(a) > 0 or a.known:
@@ -141,11 +142,11 @@ class Gossip:
             return
         a.heard += 1
         if len(a.known) < self.most_known:
-            a.known.append([*note, False])
+            a.known.append(list(note))
             return
         k = a.random.below(a.heard)
         if k < self.most_known:
-            a.known[k] = [*note, False]
+            a.known[k] = list(note)
 
     def offer(self, a, k, ceiling, post):
         _, load, memory, _ = a.has[k]
@@ -182,6 +183,31 @@ class Gossip:
             if not self.offer(a, k, self.limit, post):
                 under = memory
 
+    def offer_heavy(self, a, n, excess, post):
+        """Offer heavy objects to ranks that empty themselves; return (objects, excess) left."""
+        slack, before = SLACK * self.limit * self.q.speed[a.r], a.time(a.load)
+        most = max(k[1] for k in a.known)
+        light = [o[1] for o in a.has[:n] if o[1] <= most]
+
+        def enough(excess):
+            k = 0
+            while excess > slack and k < len(light):
+                k += 1
+                excess -= light[-k]
+            return math.inf if excess > slack else k
+
+        while excess > 0 and n > len(light):
+            _, load, memory, _ = a.has[n - 1]
+            able = [k for k in a.known if k[1] > 0 and k[2] >= memory]
+            kept, given = enough(excess), enough(excess - load)
+            r = max(able, key=lambda k: k[1]) if able else None
+            if r is None or kept == math.inf or 1 + r[3] + given >= kept:
+                break
+            n -= 1
+            post(r[0], ("heavy", a.give(n), before))
+            r[1], excess = 0.0, excess - load
+        return n, excess
+
     def offers(self, a, post):
         if not a.overloaded(self.limit) or not a.known:
             return
@@ -201,6 +227,10 @@ class Gossip:
             ceiling = 0.5 * (self.limit + a.time(a.load))
         a.has.sort(key=lambda o: 2e30 if o[3] else o[1])
         n = sum(not o[3] for o in a.has)
+        if ceiling == self.limit and not self.swapping and self.limit >= SPARE * self.average:
+            n, excess = self.offer_heavy(a, n, excess, post)
+            if excess <= 0:
+                return
         most = max(k[1] for k in a.known)
         for k in range(n):
             if excess <= a.has[k][1] <= most and self.offer(a, k, ceiling, post):
@@ -231,6 +261,12 @@ class Gossip:
     def answer(self, a, sender, note, ceiling, post):
         kind, o, slack = note[0], note[1], note[3] if len(note) > 3 else 0
         fits = a.load + o[1] <= a.allowed(ceiling) and o[2] <= a.memory()
+        if kind == "heavy":
+            fixed = 0.0
+            for x in a.has:
+                fixed += x[1] if x[3] else 0.0
+            allowed = a.allowed(self.limit)
+            fits = fits and a.load <= allowed and fixed + o[1] <= allowed
         k = None
         if not fits and kind == "swap":
             least = a.load + o[1] - a.allowed(self.limit)
@@ -247,7 +283,7 @@ class Gossip:
         if k is not None:
             post(sender, a.give(k))
         if fits or k is not None:
-            a.taken += 1
+            a.taken += kind != "heavy"
             a.take(o)
         else:
             post(sender, o)
@@ -285,7 +321,7 @@ class Gossip:
     def next_limit(self, n_overloaded, longest):
         """Return the next limit; None: the search is over."""
         self.failed = self.failed if n_overloaded == 0 else self.limit
-        crowded = self.crowded and self.failed <= len(self.ranks) * self.average()
+        crowded = self.crowded and self.failed <= len(self.ranks) * self.average
         more = 1.1 * self.failed  # equals `failed` if all loads are zero
         if crowded and n_overloaded and longest <= self.failed < more:
             return more

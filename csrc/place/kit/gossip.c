@@ -15,6 +15,8 @@
  *   many ranks have load, the number of iterations is then logarithmic, not linear, in the number
  *   of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
+ * - A heavy object can go to a rank whose own objects have to leave for it, if fewer objects then
+ *   migrate than if the heavy one stays and lighter ones leave.
  * - If few ranks are overloaded, these ask random ranks for receivers.  This takes fewer notes
  *   than gossip to all ranks.
  * - While ranks aim at a limit that cannot be reached, many objects migrate for little gain.  So
@@ -51,6 +53,10 @@ static const double IDLE = 0.9;
  * new rank by chance. */
 static const double FEW = 0.02;
 
+/* A heavy object displaces others only while the limit is at least this multiple of the average:
+ * below it, the displaced objects may find no other rank. */
+static const double SPARE = 1.1;
+
 /* The search ends when the lowest limit that can be reached is known to within this fraction. */
 static const double CLOSE = 0.002;
 
@@ -61,6 +67,7 @@ enum kind {
     NOTE_CEILING = PLB_NOTE_NEXT, /* you may take objects of mine until your time is `seconds` */
     NOTE_SLACK,  /* what you return for my object may need up to `memory` bytes more */
     NOTE_OFFER,  /* an object that I offer you */
+    NOTE_HEAVY,  /* an object that I offer you, although objects of yours have to leave for it */
     NOTE_SWAP,   /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN, /* your object, which does not fit here, or an object in exchange for it */
 };
@@ -154,6 +161,62 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
         self->known[k].room *= *excess / total;
     }
     return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
+}
+
+/* Return the known rank with the memory for an object that can take the most load; ties: the one
+ * that comes first in the list; -1: none. */
+static int32_t find_widest(const plb_gossip_t *self, int64_t memory)
+{
+    int32_t best = -1;
+    double most = 0.0;
+    for (int32_t k = 0; k < self->n_known; k++) {
+        const plb_receiver_t *r = &self->known[k];
+        if (r->room > most && r->memory >= memory) {
+            most = r->room;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* Return how many of the objects 0 ... n - 1, the heaviest first, remove an excess; INT64_MAX: all
+ * of them are not enough. */
+static int64_t n_enough(const plb_gossip_t *self, int64_t n, double excess)
+{
+    int64_t k = n;
+    const double slack = SLACK * self->limit * self->agent.share->speed;
+    while (excess > slack && k > 0) {
+        excess -= self->agent.entry[--k].load;
+    }
+    return excess > slack ? INT64_MAX : n - k;
+}
+
+/* Offer the heaviest objects, which exceed what any known rank can take, to ranks whose own
+ * objects will leave for them.  Do so as long as fewer objects then migrate, even if all objects
+ * of these ranks leave.  The ceiling makes sure that the maximum does not rise. */
+static int offer_heavy(plb_gossip_t *self, int64_t *n, double *excess, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_agent_t *agent = &self->agent;
+    const double now = plb_agent_time(agent, agent->load);
+    const int32_t widest = find_widest(self, 0);
+    int64_t light = 0; /* number of objects that fit on a known rank */
+    PLB_BISECT(light, *n, i, widest < 0 || agent->entry[i].load > self->known[widest].room)
+    while (ret == PLB_OK && *excess > 0.0 && *n > light) {
+        const plb_entry_t e = agent->entry[*n - 1];
+        const int32_t j = find_widest(self, e.memory);
+        const int64_t kept = n_enough(self, light, *excess);
+        const int64_t given = n_enough(self, light, *excess - e.load);
+        if (j < 0 || kept == INT64_MAX || 1 + self->known[j].n_objects + given >= kept) {
+            break;
+        }
+        const int32_t to = self->known[j].rank;
+        ret = PLB_POST(agent, err, .peer = to, .kind = NOTE_CEILING, .seconds = now);
+        PLB_THEN(plb_agent_give(agent, --*n, to, NOTE_HEAVY, err));
+        self->known[j].room = 0.0;
+        *excess -= e.load;
+    }
+    return ret;
 }
 
 /* Offer the smallest object that alone removes the whole excess, if there is one. */
@@ -284,7 +347,13 @@ static int offer_excess(plb_gossip_t *self, plb_err_t *err)
     }
     const double ceiling = raise_ceiling(self, &excess);
     ret = plb_agent_sort(agent, &n, err);
-    PLB_THEN(offer_one(self, n, excess, ceiling, &offered, err));
+    if (ret == PLB_OK && ceiling == self->limit && !self->swapping &&
+        self->limit >= SPARE * agent->average) {
+        ret = offer_heavy(self, &n, &excess, err);
+    }
+    if (ret == PLB_OK && excess > 0.0) {
+        ret = offer_one(self, n, excess, ceiling, &offered, err);
+    }
     if (ret == PLB_OK && !offered) {
         ret = offer_several(self, n, &excess, ceiling, err);
     }
@@ -314,6 +383,18 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
     return best;
 }
 
+/* Whether this rank may take an object of this load, and then give away all objects that can
+ * leave.  It may not if it is overloaded already. */
+static bool can_empty(const plb_gossip_t *self, double load)
+{
+    const plb_agent_t *agent = &self->agent;
+    double fixed = 0.0;
+    for (int64_t k = 0; k < agent->n; k++) {
+        fixed += agent->entry[k].pinned ? agent->entry[k].load : 0.0;
+    }
+    return agent->load <= self->allowed && fixed + load <= self->allowed;
+}
+
 /* Take an object if it fits (into `allowed` and the memory), or if it is offered as a swap and a
  * smaller object can be returned for it; otherwise return the object itself. */
 static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
@@ -321,13 +402,14 @@ static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64
 {
     int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
-    const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent);
+    const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent) &&
+                      (note.kind != NOTE_HEAVY || can_empty(self, note.load));
     const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note, slack) : -1;
     if (k >= 0) {
         ret = plb_agent_give(agent, k, note.peer, NOTE_RETURN, err);
     }
     if (ret == PLB_OK && (fits || k >= 0)) {
-        self->taken++;
+        self->taken += note.kind != NOTE_HEAVY; /* this rank may not get rid of its own objects */
         return plb_agent_take(agent, &note, err);
     }
     note.kind = NOTE_RETURN;

@@ -35,9 +35,10 @@ enum {
 /* What this rank knows of a rank that can take load. */
 typedef struct plb_receiver {
     int32_t rank;
-    bool has_ceiling; /* whether a NOTE_CEILING was sent to that rank */
-    double room;      /* load that the rank can take */
-    int64_t memory;   /* bytes that the rank can take */
+    bool has_ceiling;  /* whether a NOTE_CEILING was sent to that rank */
+    double room;       /* load that the rank can take */
+    int64_t memory;    /* bytes that the rank can take */
+    int64_t n_objects; /* number of objects on the rank */
 } plb_receiver_t;
 
 typedef struct plb_gossip {

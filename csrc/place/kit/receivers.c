@@ -77,7 +77,7 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
     if (is_known(self, note->rank)) {
         return;
     }
-    const plb_receiver_t r = {note->rank, false, note->load, note->memory};
+    const plb_receiver_t r = {note->rank, false, note->load, note->memory, note->id};
     self->n_heard++;
     if (self->n_known < self->most_known) {
         self->known[self->n_known++] = r;
@@ -122,7 +122,7 @@ int plb_receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err)
 static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
 {
     return PLB_POST(&self->agent, err, .peer = to, .kind = PLB_NOTE_ROOM, .rank = r.rank,
-                    .load = r.room, .memory = r.memory);
+                    .id = r.n_objects, .load = r.room, .memory = r.memory);
 }
 
 /* Return the load that this rank offers to take.  It is 0 if an object of mean memory does not
@@ -140,7 +140,8 @@ static int tell_all(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err
 {
     int ret = PLB_OK;
     const plb_agent_t *agent = &self->agent;
-    const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
+    const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent),
+                               agent->n};
     const int32_t n_told =
         self->n_known < MOST / self->fan_out ? self->n_known : MOST / self->fan_out;
     for (int k = 0; ret == PLB_OK && k < n; k++) {

@@ -6,7 +6,7 @@
 
 /* Kinds of notes; a strategy's own kinds begin at PLB_NOTE_NEXT. */
 enum {
-    PLB_NOTE_ROOM, /* `rank` can take `load` and `memory` */
+    PLB_NOTE_ROOM, /* `rank`, which has `id` objects, can take `load` and `memory` */
     PLB_NOTE_ASK,  /* which ranks do you know that can take load? */
     PLB_NOTE_NEXT,
 };
