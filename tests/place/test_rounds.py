@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import resource
 
 import numpy as np
 import pytest
@@ -239,7 +240,7 @@ def test_unequal_speeds_and_background(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_neither_threads_nor_a_second_call_change_the_placement(name):
-    n, p = 30_000, 600  # with 256 ranks or more, the agents run on all cores
+    n, p = 100_000, 600  # the agents run on all cores
     rng = np.random.default_rng(5)
     s = pylb.Snapshot(
         rng.lognormal(0.0, 1.0, n),
@@ -256,6 +257,17 @@ def test_neither_threads_nor_a_second_call_change_the_placement(name):
         assert np.array_equal(first.rank, pylb.place(s, name, seed=3).rank)
     finally:
         os.sched_setaffinity(0, cores)
+
+
+def test_short_rounds_start_no_threads():
+    """A thread that starts or ends switches contexts; a search of many rounds would do so often."""
+    load = 1.0 + np.random.default_rng(0).integers(0, 5, 600)
+    s = pylb.Snapshot(load, in_blocks(600, 400), n_ranks=400)
+    rounds = pylb.traffic(s, "GossipLB").rounds
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+    pylb.place(s, "GossipLB")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before < rounds / 4
+    assert rounds > 80
 
 
 def test_the_seed_matters():

@@ -182,12 +182,17 @@ out:
 /* ---- the driver ----------------------------------------------------------------------------- */
 
 enum {
-    MANY = 256, /* with this many ranks or more, a second thread saves time */
+    /* A second thread saves time in rounds of this many ranks, and of this many objects and notes.
+     * In smaller rounds, starting a thread takes longer than the work, above all on a busy
+     * machine, and a search has hundreds of rounds. */
+    MANY = 256,
+    MUCH = 100000,
     MOST_THREADS = 64,
 };
 
 typedef struct driver {
     int32_t p;
+    int64_t n_objects;
     plb_agent_t **agent; /* [p] agent of each rank */
     plb_note_t *inbox; /* notes to all ranks: those to rank r are start[r] ... start[r + 1] - 1 */
     int64_t *start;    /* [p + 2] where the notes to each rank begin */
@@ -211,6 +216,7 @@ static int driver_init(driver_t *self, const plb_agent_type_t *type, const share
 {
     int ret = PLB_OK;
     self->p = in->n_ranks;
+    self->n_objects = in->n_objects;
     PLB_NEW0(self->agent, self->p);
     PLB_NEW0(self->start, self->p + 2);
     PLB_NEW(self->last, self->p);
@@ -242,7 +248,8 @@ static void run_part(void *arg, int part, int n_parts)
 
 static int run_round(driver_t *self, plb_err_t *err)
 {
-    const int parts = self->p < MANY ? 1 : plb_cores();
+    const bool few = self->p < MANY || self->n_objects + self->start[self->p] < MUCH;
+    const int parts = few ? 1 : plb_cores();
     plb_parallel(parts, run_part, self);
     for (int k = 0; k < parts; k++) {
         if (self->ret[k] != PLB_OK) { /* the error of the lowest rank is reported */
