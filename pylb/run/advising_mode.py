@@ -194,8 +194,8 @@ class AdvisingMode(MeasuringMode):
         return part
 
     def abandon(self) -> None:
-        """Cancel an LB step that is due, because the loop ends."""
-        self.core.abandon()
+        if self._core is not None:
+            self._core.abandon()
 
     def judge(self) -> None:
         if self._core is not None:

@@ -141,7 +141,7 @@ class AdvisorLoop:
         steps, self._steps = self._steps, None
         if steps is not None:
             for stats in steps.drain(self.step):
-                if self._enter(stats) and isinstance(self._mode, AdvisingMode):
+                if self._enter(stats):
                     self._mode.abandon()
 
     # ---- begin and end ---------------------------------------------------------------------------
@@ -182,7 +182,8 @@ class AdvisorLoop:
         assert mine is not None
         self._watch.work.clock = state.clock()
         state.choose(places=mine.form > 0)
-        state.decider.core.abandon()  # after an error, a decision may be unfinished
+        if self.advice is None:  # otherwise this step learns how the advised LB step went
+            self._mode.abandon()  # after an error, a decision may be unfinished
         self._accept(mine, cut=False)
         self._mode.start(self.n)
         state.records.write(lambda: self._mode.history)

@@ -130,6 +130,10 @@ class MeasuringMode:
         reason: number of the trigger's reason for the LB step, see `Decider.choose`.
         """
 
+    def abandon(self) -> None:
+        """Cancel a decision that is not finished, or an LB step that is due."""
+        self._state.decider.core.abandon()
+
     def judge(self) -> None:
         """Write into the receipt of the last LB step what it has saved so far.  Collective."""
 

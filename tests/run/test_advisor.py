@@ -305,6 +305,26 @@ def test_two_loops_go_on_counting():
     assert on(2, program) == [list(range(7))] * 2
 
 
+@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_an_lb_step_that_is_advised_in_the_last_step_of_a_loop(cells, leaves):
+    def program(comm):
+        lb, mine = pylb.Advisor(comm, every=2), Cells(comm)
+        for _ in range(3):
+            for step in lb.iterate(2 + leaves):
+                plan = mine.advise(lb, step) if cells else lb.advise(seconds=1.0 + comm.rank)
+                if plan:
+                    with lb.rebalancing():
+                        if cells:
+                            mine.move(plan)
+                    if leaves:
+                        break
+        lb.finish()
+        return [receipt.iteration for receipt in lb.history if receipt.cost > 0]
+
+    assert on(2, program) == [[1, 3]] * 2
+
+
 # ---- costs that must not be learned -------------------------------------------------------------
 
 
