@@ -47,5 +47,6 @@ int64_t plb_bytes_of(PyObject *data)
     Py_XDECREF(nbytes);
     const bool failed = PyErr_Occurred() != NULL;
     PyErr_Clear();
-    return failed ? 8 : bytes;
+    const int64_t most = INT64_C(1) << 53; /* sums of more could overflow */
+    return failed || bytes < 0 || bytes > most ? 8 : bytes;
 }

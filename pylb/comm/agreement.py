@@ -337,7 +337,12 @@ class Agreement:
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
     def _description(self, error: BaseException) -> list[bytes]:
-        text = str(error) if isinstance(error, PylbError) else f"{type(error).__name__}: {error}"
+        try:
+            text = str(error)
+        except Exception:  # the user's own class
+            text = "<exception str() failed>"  # as in Python's tracebacks
+        if not isinstance(error, PylbError):
+            text = f"{type(error).__name__}: {text}"
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def explained(self, error: MPIError) -> MPIError:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import io
 import itertools
-import operator
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends
+from pylb.errors import SerializationError
 
 Parts = list[Any]  # contiguous buffers: the pickle, then the large arrays
 OUT_OF_BAND = 2048  # bytes; smaller arrays are copied into the pickle, because this is faster
@@ -52,11 +52,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
     file = io.BytesIO()
     parts: Parts = [b""]
     dump = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts)).dump
-    rest = iter(values)
-    try:
-        any(map(dump, rest))  # any() reads all values, because dump() returns None
-    except Exception as why:
-        raise refused(len(values) - operator.length_hint(rest) - 1, why) from why
+    _call_each(dump, zip(values, strict=True), len(values), refused)
     parts[0] = file.getbuffer()
     return parts
 
@@ -68,9 +64,21 @@ def unpack_each(parts: Parts, n: int, refused: Callable[[int, Exception], Except
     """
     file = io.BufferedReader(io.BytesIO(parts[0]))
     load = pickle.Unpickler(file, buffers=iter(parts[1:])).load
+    return _call_each(load, itertools.repeat((), n), n, refused)
+
+
+def _call_each(
+    call: Callable[..., Any],
+    arguments: Iterable[tuple[Any, ...]],
+    n: int,
+    refused: Callable[[int, Exception], Exception],
+) -> list[Any]:
+    """Return the results of n calls, without a loop in Python."""
     out: list[Any] = []
     try:
-        out.extend(itertools.starmap(load, itertools.repeat((), n)))
+        out.extend(itertools.starmap(call, arguments))
+        if len(out) < n:  # extend() takes a StopIteration of `call` for the end
+            raise StopIteration("raised by the object")
     except Exception as why:
         raise refused(len(out), why) from why
     return out
@@ -87,7 +95,27 @@ class Pickled(bytes):
 
 def freeze(data: Any) -> Pickled:
     """Return a pickled copy of `data`, which later changes of `data` do not affect."""
-    return Pickled(pickle.dumps(data, protocol=5))
+    try:
+        return Pickled(pickle.dumps(data, protocol=5))
+    except MemoryError:
+        raise
+    except Exception as why:
+        raise SerializationError(f"a message {not_pickled(why)}") from why
+
+
+def pack_messages(data: list[Any]) -> Parts:
+    """Return as buffers the data of messages that were sent without a copy."""
+    try:
+        return pack(data)
+    except MemoryError:
+        raise
+    except Exception as why:
+        raise SerializationError(f"a message {not_pickled(why)}") from why
+
+
+def not_pickled(why: Exception) -> str:
+    """Return, in words, why something cannot be pickled."""
+    return f"cannot be pickled: {type(why).__name__}: {why}"
 
 
 def thaw(data: Pickled) -> Any:

@@ -339,7 +339,7 @@ def _pack(piece: list[Any]) -> parcel.Parts:
     try:
         return parcel.pack(piece)
     except Exception as why:
-        raise SerializationError(f"an item cannot be pickled: {type(why).__name__}: {why}") from why
+        raise SerializationError(f"an item {parcel.not_pickled(why)}") from why
 
 
 def _unpack(parts: parcel.Parts) -> Any:

@@ -213,4 +213,6 @@ class LocalObjects:
         """Replace the measured loads by the results of the user's function, if there is one."""
         if self.load is not None:
             store = self.store
-            store.seconds[:] = list(map(self._load_of, store.keys.tolist(), store.values))
+            # No map(): it would end early if the function raised StopIteration.
+            pairs = zip(store.keys.tolist(), store.values, strict=True)
+            store.seconds[:] = [self._load_of(key, value) for key, value in pairs]

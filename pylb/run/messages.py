@@ -132,5 +132,5 @@ def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I6
     out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
     for rank, _, wire, others in packed:
         parts = out.setdefault(rank, [b""])
-        parts += [wire, *parcel.pack(others)] if others else [wire]
+        parts += [wire, *parcel.pack_messages(others)] if others else [wire]
     return list(out.items())

@@ -94,7 +94,7 @@ def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
 
     known = parcel.pack((items.keys, items.properties.given, items.estimates))
     values = parcel.pack_each(items.values, refused)
-    letters = [wire, *parcel.pack(others)] if wire else []
+    letters = [wire, *parcel.pack_messages(others)] if wire else []
     return [np.array([len(known), len(values)], np.int64), *known, *values, *letters]
 
 

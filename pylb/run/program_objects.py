@@ -202,6 +202,9 @@ class ProgramObjects:
 
         Raises
         ------
+        SerializationError
+            The data cannot be pickled.  (With ``copy=False``, all ranks raise at the next exchange
+            of messages.)
         UnknownKeyError
             The source is not on this rank.  If the target does not exist, all ranks raise at the
             next exchange of messages, and the messages of that iteration are dropped.
@@ -237,7 +240,7 @@ class ProgramObjects:
         ------
         DomainError
             `targets` are not integers; nothing is sent.
-        UnknownKeyError
+        SerializationError, UnknownKeyError
             As for `send`.
 
         Notes

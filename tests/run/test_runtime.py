@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from pylb.comm.transport import Serial
 from pylb.errors import (
     DomainError,
     DuplicateKeyError,
+    RemoteError,
     SerializationError,
     StateError,
     StrategyError,
@@ -323,6 +325,105 @@ def test_the_key_that_cannot_be_pickled_is_named():
     moves = LeavingObjects(np.array([0]), np.array([0], np.int32))
     with pytest.raises(SerializationError, match=r"object 4 .function. cannot be pickled"):
         _packed(lb._objects, moves, None)
+
+
+class Exhausted:
+    """An object that raises StopIteration when it is pickled, or when it is restored."""
+
+    def __init__(self, key, when):
+        self.key, self.when = key, when
+
+    def __getstate__(self):
+        if (self.key, self.when) == (3, "pickled"):
+            next(iter(()))
+        return self.__dict__
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        if (self.key, self.when) == (3, "restored"):
+            next(iter(()))
+
+
+@pytest.mark.parametrize("when", ["pickled", "restored"])
+def test_an_object_that_raises_stop_iteration_does_not_end_the_list_of_objects(when):
+    def program(comm):
+        lb = pylb.Balancer(comm, every=1, strategy=lambda s: np.ones_like(s.rank))
+        for key in range(6) if lb.rank == 0 else ():
+            lb.add(key, Exhausted(key, when))
+        with pytest.raises(SerializationError, match=f"object 3 .*cannot be {when}.*StopIter"):
+            list(lb.iterate(2))
+        return [(key, block.key) for key, block in lb.local()]
+
+    assert pylb.VirtualCluster(2).run(program) == [[(key, key) for key in range(6)], []]
+
+
+def test_a_load_function_that_raises_stop_iteration():
+    loads = iter([5.0])
+    lb = pylb.Balancer(load=lambda key, block: next(loads))
+    for key in range(4):
+        lb.add(key, None)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(lb.iterate(1))
+
+
+@pytest.mark.parametrize("call", ["send", "multicast"])
+def test_a_message_that_cannot_be_pickled(call):
+    lb = pylb.Balancer()
+    lb.add(0, None)
+    with pytest.raises(SerializationError, match=r"a message cannot be pickled: .*lambda"):
+        lb.send(0, 0, lambda: 0) if call == "send" else lb.multicast([0, 0], 0, lambda: 0)
+    list(lb.iterate(1))
+    assert lb.inbox(0) == []
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_message_without_a_copy_that_cannot_be_pickled(moves):
+    def program(comm):
+        lb = pylb.Balancer(comm, every=1, strategy=lambda s: 1 - s.rank)
+        lb.add(lb.rank, None)
+
+        def send():
+            for _ in lb.iterate(2):
+                lb.send(lb.rank if moves else 1 - lb.rank, lb.rank, lambda: 0, copy=False)
+
+        with pytest.raises(SerializationError, match=r"a message cannot be pickled: .*lambda"):
+            send()
+        return True
+
+    assert pylb.VirtualCluster(2).run(program) == [True, True]
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def test_an_error_without_a_text_reaches_the_other_ranks():
+    def program(comm):
+        def load(key, block):
+            if comm.rank == 1:
+                raise Unprintable
+            return 1.0
+
+        lb = pylb.Balancer(comm, load=load)
+        lb.add(lb.rank, None)
+        with pytest.raises(Unprintable if comm.rank == 1 else RemoteError) as caught:
+            list(lb.iterate(1))
+        return str(caught.value) if comm.rank == 0 else ""
+
+    text = "rank 1: Unprintable: <exception str() failed>"
+    assert pylb.VirtualCluster(2).run(program)[0] == text
+
+
+@pytest.mark.parametrize("nbytes", [-5, 2**62, 2**70, "many"])
+def test_an_impossible_size_of_a_message_is_not_used(nbytes):
+    lb = pylb.Balancer(every=1, strategy=lambda s: s.rank)
+    lb.add(0, None)
+    lb.add(1, None)
+    for _ in lb.iterate(2):
+        for _ in range(2):
+            lb.send(1, 0, SimpleNamespace(nbytes=nbytes), copy=False)
+    assert len(lb.history) == 1
 
 
 class OwnArray(np.ndarray):
