@@ -8,6 +8,7 @@ error.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -88,7 +89,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = list(action.choices or [])
         if choices and value not in choices:
-            name = action.option_strings[0] if action.option_strings else action.metavar
+            name = next(iter(action.option_strings), action.metavar or action.dest)
             words = ", ".join(map(str, choices))
             self.error(f"{name} is {value!r}: expected {words}{nearest(str(value), choices)}")
 
@@ -117,6 +118,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    _make_usable("stdout")
+    _make_usable("stderr")
     try:
         args = build_parser().parse_args(argv)
         code: int = args.execute(args)
@@ -132,6 +135,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pylb: {_one_line(error)}", file=sys.stderr)
         return USAGE_ERROR
     return code
+
+
+def _make_usable(name: str) -> None:
+    """Replace a stream that is closed, and escape characters that a stream cannot encode."""
+    stream = getattr(sys, name)
+    if stream is None:
+        setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    elif isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _one_line(error: Exception) -> str:

@@ -76,6 +76,11 @@ def test_errors_become_one_line_and_an_exit_code(error, code, said, monkeypatch,
     assert capsys.readouterr() == ("", said)
 
 
+def test_a_wrong_choice_names_its_argument(capsys):
+    assert cli.main(["completion", "ksh"]) == 2
+    assert capsys.readouterr().err.startswith("pylb: shell is 'ksh': expected bash")
+
+
 def test_a_reader_that_leaves_early_is_no_error():
     read, write = os.pipe()
     os.close(read)
@@ -87,6 +92,24 @@ def test_a_reader_that_leaves_early_is_no_error():
             text=True,
         )
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["triggers", "completion bash"])
+def test_closed_streams_are_no_error(closed, words):
+    line = f"{sys.executable} -m pylb {words} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (closed == "2>&-")
+
+
+def test_characters_that_a_stream_cannot_encode_are_escaped(capfd, monkeypatch):
+    monkeypatch.setattr(cli.info, "run", lambda args: print("3 µs, \udcff.h5") or 0)
+    with os.fdopen(os.dup(1), "w", encoding="ascii") as ascii_only:
+        monkeypatch.setattr(sys, "stdout", ascii_only)
+        assert cli.main(["info"]) == 0
+        monkeypatch.undo()
+    assert capfd.readouterr().out == "3 \\xb5s, \\udcff.h5\n"
 
 
 def shown(*args, **options):
