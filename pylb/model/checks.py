@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import optional
 from pylb.console import clip
 from pylb.errors import DomainError
 
@@ -34,6 +35,15 @@ def instance(name: str, value: Any, kind: type, called: str = "") -> None:
         raise DomainError(
             f"{name} is {clip(repr(value), 60)}: expected a pylb.{called or kind.__name__}"
         )
+
+
+def intracommunicator(comm: Any) -> None:
+    """Check that `comm` is an intracommunicator of mpi4py that was not freed."""
+    optional.require("mpi4py")
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py")
 
 
 def integer(name: str, value: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb import _core, optional
+from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
@@ -105,7 +105,7 @@ def measure_network(comm: Any) -> Network:
     Raises
     ------
     DomainError
-        `comm` is not an intracommunicator of mpi4py.
+        `comm` is not an intracommunicator of mpi4py, or was freed.
     MissingPartError
         mpi4py is missing.
 
@@ -118,11 +118,9 @@ def measure_network(comm: Any) -> Network:
     known = getattr(comm, "network", None)
     if isinstance(known, Network):  # `comm` belongs to a virtual cluster
         return known
-    optional.require("mpi4py")
+    checks.intracommunicator(comm)
     from mpi4py import MPI
 
-    if not isinstance(comm, MPI.Intracomm):
-        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py")
     if comm.size == 1:
         return Network(0.0, 0.0)
     own = comm.Dup()

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb import _core, optional
+from pylb import _core
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.network import SIZES, Network, ping_pong
 from pylb.model.places import Place
 from pylb.model.snapshot import F64
@@ -49,11 +50,9 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     known = getattr(comm, "network", None)
     if isinstance(known, Network):
         return _virtual(comm, known)
-    optional.require("mpi4py")
+    checks.intracommunicator(comm)
     from mpi4py import MPI
 
-    if not isinstance(comm, MPI.Intracomm):
-        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py")
     own = comm.Dup()
     shared = own.Split_type(MPI.COMM_TYPE_SHARED)
     try:

@@ -94,6 +94,14 @@ def test_an_argument_that_is_not_a_communicator():
         measure_network(3)
 
 
+@pytest.mark.parametrize("measure", [measure_network, pylb.Machine.measure])
+def test_a_communicator_that_was_freed(measure):
+    comm = pytest.importorskip("mpi4py.MPI").COMM_SELF.Dup()
+    comm.Free()
+    with pytest.raises(DomainError, match="expected an intracommunicator of mpi4py"):
+        measure(comm)
+
+
 def test_messages_belong_to_the_time_of_their_sender():
     edges = ([0, 0, 1, 2], [1, 2, 0, 2], [100.0, 1000.0, 10.0, 1e6], [1, 2, 4, 8])
     snap = pylb.Snapshot(load=[1.0, 2.0, 3.0], rank=[0, 0, 1], n_ranks=3, edges=edges)
