@@ -64,8 +64,10 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
 {
     PLB_FAIL_IF(s->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
                 s->n_ranks);
-    PLB_FAIL_IF(s->n_objects > INT32_MAX, err, PLB_ERR_VALUE,
-                "the snapshot has %lld objects: expected below 2^31", (long long)s->n_objects);
+    PLB_FAIL_IF(s->n_objects < 0 || s->n_objects > INT32_MAX, err, PLB_ERR_VALUE,
+                "the snapshot has %lld objects: expected 0 ... 2^31 - 1", (long long)s->n_objects);
+    PLB_FAIL_IF(s->n_edges < 0, err, PLB_ERR_VALUE,
+                "the snapshot has %lld edges: expected zero or more", (long long)s->n_edges);
     PLB_PASS(plb_check_f64("load", s->load, 0, s->n_objects * s->n_components, 0.0, err));
     PLB_PASS(plb_check_index("rank", s->rank, 0, s->n_objects, s->n_ranks, err));
     PLB_PASS(plb_check_i64("bytes", s->bytes, 0, s->n_objects, err));

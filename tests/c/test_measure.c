@@ -148,14 +148,20 @@ static void a_placement_is_compared_with_the_present_one(void **state)
     assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_ERR_VALUE);
 }
 
-static void more_objects_than_an_index_can_count_are_refused(void **state)
+static void impossible_numbers_of_objects_and_edges_are_refused(void **state)
 {
     (void)state;
     plb_err_t err;
-    const plb_snapshot_t in = {
-        .n_objects = (int64_t)INT32_MAX + 1, .n_ranks = 1, .n_components = 1};
+    plb_snapshot_t in = {.n_objects = (int64_t)INT32_MAX + 1, .n_ranks = 1, .n_components = 1};
     assert_int_equal(plb_snapshot_check(&in, &err), PLB_ERR_VALUE);
-    assert_non_null(strstr(err.text, "2147483648 objects: expected below 2^31"));
+    assert_non_null(strstr(err.text, "2147483648 objects: expected 0 ... 2^31 - 1"));
+    in.n_objects = -1;
+    assert_int_equal(plb_snapshot_check(&in, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "-1 objects: expected 0 ... 2^31 - 1"));
+    in.n_objects = 0;
+    in.n_edges = -3;
+    assert_int_equal(plb_snapshot_check(&in, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "-3 edges: expected zero or more"));
 }
 
 static void an_evaluation_survives_any_failed_allocation(void **state)
@@ -239,7 +245,7 @@ int main(void)
         cmocka_unit_test(exact_sums_merge_as_they_add),
         cmocka_unit_test(utilization_is_load_over_all),
         cmocka_unit_test(a_placement_is_compared_with_the_present_one),
-        cmocka_unit_test(more_objects_than_an_index_can_count_are_refused),
+        cmocka_unit_test(impossible_numbers_of_objects_and_edges_are_refused),
         cmocka_unit_test(an_evaluation_survives_any_failed_allocation),
         cmocka_unit_test(a_threads_own_time_passes_in_its_frames),
     };
