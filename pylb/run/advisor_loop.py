@@ -148,8 +148,8 @@ class AdvisorLoop:
 
     def begin(self, n: int) -> None:
         """Begin a loop of `iterate`.  Collective."""
-        self.in_loop = True
         self.settle()
+        self.in_loop = True
         self.n, self._open, self.step = n, False, self._state.done
 
     def expect(self) -> int:

@@ -137,9 +137,9 @@ class LaggedLoop(IterationLoop):
         self._start(n)
         if n == 0:
             return None
-        state.objects.in_loop = True
         # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
         self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
+        state.objects.in_loop = True
         state.objects.join = self._join if each else None
         return self._protocol
 

@@ -741,6 +741,24 @@ def test_the_plans_of_all_ranks_agree(seed, ranks, n):
         assert all(rank in found[source][1] for source in come)
 
 
+def test_a_loop_after_a_loop_that_could_not_begin():
+    failing = False
+
+    def trigger(cycle):
+        if failing:
+            raise ArithmeticError
+        return False
+
+    lb = pylb.Advisor(lag=3, trigger=trigger)
+    for _ in range(6):
+        lb.advise(seconds=1.0)
+    failing = True  # in the steps that the next loop completes
+    with pytest.raises(ArithmeticError):
+        next(lb.iterate(2))
+    failing = False
+    assert [lb.advise(seconds=1.0) for _ in lb.iterate(2)] == [None, None]
+
+
 def test_edges_are_checked_at_an_lb_step_too():
     def program(comm):
         lb = pylb.Advisor(comm, every=4, strategy="GreedyLB")

@@ -29,6 +29,7 @@ from pylb.errors import (
     StrategyError,
     UnknownKeyError,
 )
+from pylb.run.at_sync import AtSyncProtocol
 from pylb.run.object_migration import _packed
 from pylb.run.object_sizes import SAMPLE
 from pylb.run.object_store import LeavingObjects
@@ -364,6 +365,19 @@ def test_a_load_function_that_raises_stop_iteration():
         lb.add(key, None)
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(lb.iterate(1))
+
+
+def test_a_lagged_loop_after_a_loop_that_could_not_begin(monkeypatch):
+    def no_memory(*_):
+        raise MemoryError
+
+    lb = pylb.Balancer(lag=2)
+    lb.add(0, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(AtSyncProtocol, "bind", no_memory)
+        with pytest.raises(MemoryError):
+            next(lb.iterate(3))
+    assert len(list(lb.iterate(3))) == 3
 
 
 @pytest.mark.parametrize("call", ["send", "multicast"])
