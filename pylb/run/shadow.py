@@ -57,7 +57,9 @@ class ShadowMode(MeasuringMode):
         self._measured = 0.0  # seconds: measured largest load of each replayed iteration, summed
         self._remaining: Any = None  # trace of the objects after the last iteration, if changed
         self._in_loop = False
-        self._lost = False  # whether some iterations were not kept; then no later one is replayed
+        # Whether some iterations were not kept, or the replay has failed (e.g. in a strategy of the
+        # user): then no later iteration is replayed.
+        self._lost = False
 
     @property
     def history(self) -> History:
@@ -124,6 +126,7 @@ class ShadowMode(MeasuringMode):
             self._feed(stretches, rows)
             if left_early and self._replay is not None and not self._lost:
                 self._replay.settle(self._remaining, True)
+        self._lost |= tried.error is not None
         self._state.agreement.step(Step.RECORD, self._state.done, error=tried.error)
 
     def _check(self) -> None:
@@ -153,11 +156,11 @@ class ShadowMode(MeasuringMode):
         self._followed = stretches[-1].first + stretches[-1].iterations
         arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
         figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
-        self._measured += float(figures[:, 1].sum())
         n_ranks = self._state.agreement.transport.size
         trace = Trace(n_ranks, **arrays, figures=figures)
         self._entities = Entities.of(trace)
         self._replay.feed(trace)
+        self._measured += float(figures[:, 1].sum())
         self._log.extend(self._new_rows())
 
     def _share(self) -> None:

@@ -367,6 +367,30 @@ def test_a_load_function_that_raises_stop_iteration():
         list(lb.iterate(1))
 
 
+@pytest.mark.parametrize("lag", [0, 2])
+def test_shadow_mode_goes_on_after_a_strategy_that_failed(lag):
+    failing = False
+
+    def strategy(snapshot):
+        if failing:
+            raise ArithmeticError
+        return snapshot.rank
+
+    lb = pylb.Balancer(mode="shadow", every=2, strategy=strategy, lag=lag, load=lambda *_: 1.0)
+    lb.add(0, None)
+    list(lb.iterate(3))
+    known = len(lb.shadow.max)
+    failing = True
+    with pytest.raises(StrategyError):
+        list(lb.iterate(6))
+    failing = False
+    list(lb.iterate(6))
+    assert lb.done == 15
+    assert len(lb.iterations.max) == 15
+    assert len(lb.shadow.max) == known  # later iterations are measured, but not replayed
+    assert lb._mode.would_save == 0.0
+
+
 def test_a_lagged_loop_after_a_loop_that_could_not_begin(monkeypatch):
     def no_memory(*_):
         raise MemoryError
