@@ -213,7 +213,7 @@ class RecordWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(files.named(path))
         self._writer: Any = None
         self._full = False
 

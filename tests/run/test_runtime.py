@@ -328,6 +328,13 @@ def test_the_key_that_cannot_be_pickled_is_named():
         _packed(lb._objects, moves, None)
 
 
+@pytest.mark.parametrize("make", [pylb.Balancer, pylb.Advisor])
+def test_a_record_needs_a_path(make):
+    for record, text in ((3, "path is 3: expected a path"), ("\0.h5", "without a zero byte")):
+        with pytest.raises(DomainError, match=text):
+            make(record=record)
+
+
 class Exhausted:
     """An object that raises StopIteration when it is pickled, or when it is restored."""
 
