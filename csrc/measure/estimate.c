@@ -23,7 +23,8 @@ static void follow(double load, int64_t i, int64_t n, double *table)
         return;
     }
     const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
-    const double signal = spread[i] > 0.0 ? fabs(error[i]) / spread[i] : 0.0;
+    /* rounding can make the signal larger than 1; with such a gain an estimate could be negative */
+    const double signal = spread[i] > 0.0 ? fmin(fabs(error[i]) / spread[i], 1.0) : 0.0;
 
     /* while `plain` is the largest gain, the estimate is the mean of all loads but the first */
     mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e;
@@ -98,7 +99,8 @@ static void follow_all(const double *restrict load, int64_t n, double *restrict 
         const double signal = (some ? fabs(error[i]) : 0.0) / (some ? spread[i] : 1.0);
         const double plain = 1.0 / (early ? 1.0 : k - 1.0);
         const double least = signal > LEAST_GAIN ? signal : LEAST_GAIN;
-        const double gain = least > plain ? least : plain;
+        const double most = least > plain ? least : plain;
+        const double gain = most < 1.0 ? most : 1.0;
         const double before = k == 3.0 ? off : spread[i];
         mean[i] = early ? load[i] : mean[i] + gain * e;
         error[i] = early ? error[i] : error[i] + SMOOTHING * (e - error[i]);

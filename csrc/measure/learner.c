@@ -651,7 +651,7 @@ bool plb_learner_speeds(const plb_learner_t *self, bool suspects, double *speed)
         self->unlike || (suspects && plb_suspicions_most(self->suspected, self->p) >= 0);
     const double *use = self->unlike ? self->log_speed : self->suspected;
     for (int32_t r = 0; r < self->p; r++) {
-        speed[r] = any ? exp(use[r]) : 1.0;
+        speed[r] = any ? plb_speed_of(use[r]) : 1.0;
     }
     return any;
 }

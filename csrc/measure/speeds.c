@@ -451,12 +451,18 @@ static int check(int64_t n, const int64_t *start, const int32_t *rank, const dou
         PLB_FAIL_IF(!(seconds[k] > 0.0 && isfinite(seconds[k])), err, PLB_ERR_VALUE,
                     "seconds[%lld] is %g: expected a finite number above 0", (long long)k,
                     seconds[k]);
-        PLB_FAIL_IF(weight != NULL && !((float)weight[k] > 0.0F && isfinite((float)weight[k])),
-                    err, PLB_ERR_VALUE,
-                    "weight[%lld] is %g: expected a number above 0, finite in single precision",
+        PLB_FAIL_IF(weight != NULL && !((float)weight[k] > 0.0F && weight[k] <= 1e9), err,
+                    PLB_ERR_VALUE,
+                    "weight[%lld] is %g: expected a number above 0 in single precision, and at "
+                    "most 1e9",
                     (long long)k, weight[k]);
     }
     return PLB_OK;
+}
+
+double plb_speed_of(double log_speed)
+{
+    return fmin(fmax(exp(log_speed), 1e-30), 1e30);
 }
 
 int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
@@ -471,7 +477,7 @@ int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const d
         ret = plb_speeds_of_moved(&moved, p, NULL, speed, error, out, err);
     }
     for (int32_t r = 0; r < p && ret == PLB_OK; r++) {
-        speed[r] = exp(speed[r]);
+        speed[r] = plb_speed_of(speed[r]);
     }
     plb_moved_free(&moved);
     return ret;

@@ -52,10 +52,13 @@ void plb_speeds_start_free(plb_speeds_start_t *self);
 int plb_speeds_of_moved(const plb_moved_t *moved, int32_t p, plb_speeds_start_t *start,
                         double *log_speed, double *error, plb_speeds_t *out, plb_err_t *err);
 
+/** Return the speed with this logarithm, but within 1e-30 ... 1e30, the domain of speeds. */
+double plb_speed_of(double log_speed);
+
 /** Fit speed[p], with geometric mean 1 over the ranks that share objects; 1 for ranks that share
  * none.  Object o has the observations k = start[o] ... start[o+1]-1: it took seconds[k] > 0 on
- * rank[k]; weight[k] > 0 (NULL: all are 1).  error[p]: standard errors of log speed; infinite if
- * unknown. */
+ * rank[k]; weight[k] is above 0 in single precision, and at most 1e9 (NULL: all are 1).  error[p]:
+ * standard errors of log speed; infinite if unknown. */
 int plb_speeds_fit(int64_t n, const int64_t *start, const int32_t *rank, const double *seconds,
                    const double *weight, int32_t p, double *speed, double *error,
                    plb_speeds_t *out, plb_err_t *err);

@@ -18,6 +18,7 @@ typedef struct collective {
     int64_t *longest; /* [size] ns: path length of each member at its entry; < 0: not entered */
     int64_t *op;      /* [size] index of the operation by which each member entered */
     int64_t top;      /* largest path length of the members that have entered, ns */
+    const plb_op_t *first;                   /* operation of the member that entered first */
     int32_t top_member, entered, left, size; /* member whose path is `top`; number of members that
                                                 have entered, that have left, and of all */
 } collective_t;
@@ -132,6 +133,11 @@ static bool receive(path_t *p, int32_t rank, int64_t number)
 
 /* --- collectives ----------------------------------------------------------------------------- */
 
+static bool has_one_source(const plb_op_t *op)
+{
+    return op->what == PLB_BCAST || op->what == PLB_SCATTER;
+}
+
 static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err)
 {
     collectives_t *all = &p->collective[comm];
@@ -148,6 +154,23 @@ static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err
     return PLB_OK;
 }
 
+/* Members that call different collectives would wait for different things, as no path does. */
+static int check_like(const collective_t *m, int32_t rank, int64_t at, const plb_op_t *op,
+                      plb_err_t *err)
+{
+#define X(name) #name,
+    static const char *const words[] = {PLB_COLLECTIVES(X)};
+#undef X
+    const plb_op_t *first = m->first;
+    PLB_FAIL_IF(
+        op->what != first->what || (has_one_source(op) && op->peer != first->peer), err,
+        PLB_ERR_FORMAT,
+        "operation %lld of rank %d is %s with root %d, but another rank calls %s with root "
+        "%d at this point: expected the same",
+        (long long)at, rank, words[op->what], op->peer, words[first->what], first->peer);
+    return PLB_OK;
+}
+
 static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
 {
     walk_t *w = &p->rank[rank];
@@ -155,6 +178,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
     *number = p->n_entered[start + op->tag]++;
     PLB_PASS(collective_of(p, op->comm, *number, err));
     collective_t *m = &p->collective[op->comm].at[*number];
+    m->first = m->first == NULL ? op : m->first;
+    PLB_PASS(check_like(m, rank, w->at, op, err));
     m->longest[op->tag] = w->longest;
     m->op[op->tag] = w->at;
     if (w->longest > m->top || (w->longest == m->top && op->tag < m->top_member)) {
@@ -162,8 +187,8 @@ static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, p
         m->top_member = op->tag;
     }
     m->entered++;
-    const bool one_is_enough = op->what == PLB_BCAST || op->what == PLB_SCATTER ||
-                               op->what == PLB_SCAN || op->what == PLB_EXSCAN;
+    const bool one_is_enough =
+        has_one_source(op) || op->what == PLB_SCAN || op->what == PLB_EXSCAN;
     if (one_is_enough || m->entered == m->size) {
         for (int32_t i = 0; i < m->size; i++) {
             wake(p, p->s->comms.member[start + i]);

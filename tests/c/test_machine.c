@@ -232,6 +232,22 @@ static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
     return ret;
 }
 
+static void speeds_stay_in_their_domain(void **state)
+{
+    (void)state;
+    double speed[2], error[2];
+    plb_speeds_t fit;
+    plb_err_t err;
+    assert_int_equal(plb_speeds_fit(1, (int64_t[]){0, 2}, (int32_t[]){0, 1},
+                                    (double[]){5e-324, 1e30}, NULL, 2, speed, error, &fit, &err),
+                     PLB_OK);
+    assert_true(speed[0] == 1e30 && speed[1] == 1e-30);
+    assert_int_equal(plb_speeds_fit(1, (int64_t[]){0, 2}, (int32_t[]){0, 1}, (double[]){1.0, 2.0},
+                                    (double[]){3e38, 3e38}, 2, speed, error, &fit, &err),
+                     PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "weight[0] is 3e+38"));
+}
+
 static void the_learner_follows(void **state)
 {
     (void)state;
@@ -294,6 +310,7 @@ int main(void)
         cmocka_unit_test(the_largest_remainder),
         cmocka_unit_test(rectangles_of_five),
         cmocka_unit_test(speeds_and_stragglers),
+        cmocka_unit_test(speeds_stay_in_their_domain),
         cmocka_unit_test(the_learner_follows),
         cmocka_unit_test(the_learner_survives_failed_allocations),
     };

@@ -205,6 +205,13 @@ def test_an_estimate_follows_steps_and_drifts_not_spikes_and_noise():
     assert np.abs(estimated(drift)[0] - 4.0).mean() < 0.4
 
 
+def test_an_estimate_is_never_negative():
+    """Rounding makes some tracking signals larger than 1, which is only seen if a load ends."""
+    rng = np.random.default_rng(0)
+    loads = np.cumsum(10.0 ** rng.uniform(-3.0, 3.0, (150, 30000)), axis=0)
+    assert estimated(np.vstack([loads, np.zeros(30000)]))[MEAN].min() == 0.0
+
+
 def test_estimate_refuses_other_arrays():
     with pytest.raises(ValueError, match="table: expected a contiguous array of 27 entries"):
         update(np.zeros(3), np.zeros((4, 2)))

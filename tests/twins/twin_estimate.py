@@ -17,7 +17,7 @@ def follow(row, load):
         row[MEAN] = load
         return
     e = load - row[MEAN]
-    signal = abs(row[ERROR]) / row[SPREAD] if row[SPREAD] > 0 else 0.0
+    signal = min(abs(row[ERROR]) / row[SPREAD], 1.0) if row[SPREAD] > 0 else 0.0
     row[MEAN] += max(signal, 0.1, 1 / (row[PASSES] - 1)) * e
     if row[PASSES] == 3:
         row[SPREAD] = abs(e)

@@ -211,6 +211,12 @@ def test_bad_input():
     meet = {"kind": "COLL", "what": Collective.BARRIER, "tag": 1}
     with pytest.raises(ValueError, match="which is rank 1 of MPI_COMM_WORLD: expected rank 0"):
         pylb.critical_path(Recording.of([[meet], [meet]]))
+    calls = [{"what": Collective.BARRIER}, {"what": Collective.BCAST}]
+    roots = [{"what": Collective.BCAST}, {"what": Collective.BCAST, "peer": 1}]
+    for first, second in (calls, roots):
+        unlike = Recording.of([[{"kind": "COLL", **first}], [{"kind": "COLL", "tag": 1, **second}]])
+        with pytest.raises(ValueError, match=r"another rank calls B.* with root \d at this"):
+            pylb.critical_path(unlike)
     bad = Recording.of([[{"kind": "ENTER", "tag": 3}, {"kind": "END"}]])
     said = "operation 0 of rank 0 enters procedure 3: expected one of the 0 procedures"
     with pytest.raises(ValueError, match=said):

@@ -120,14 +120,17 @@ void anything_free(anything_t *self)
 
 const plb_strategy_t *anything_strategy(feed_t *feed)
 {
-    const plb_strategy_t *own[32];
-    uint32_t n = 0;
+    const plb_strategy_t *own[32], *asks[32];
+    uint32_t n = 0, n_asks = 0;
+    const uint8_t which = feed_byte(feed);
     for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
         if ((*s)->library == NULL) {
             own[n++] = *s;
+        } else if (plb_partitioner_find((*s)->library) != NULL) {
+            asks[n_asks++] = *s;
         }
     }
-    return own[feed_below(feed, n)];
+    return which < 208 || n_asks == 0 ? own[which % n] : asks[which % n_asks];
 }
 
 /* ---- what must hold ------------------------------------------------------------------------- */
@@ -259,7 +262,8 @@ placed_t anything_place(const plb_strategy_t *strategy, const plb_snapshot_t *in
         }
     } else {
         MUST(out.code == PLB_ERR_INFEASIBLE || out.code == PLB_ERR_VALUE ||
-             (fail_at >= 0 && out.code == PLB_ERR_NOMEM));
+             (fail_at >= 0 && out.code == PLB_ERR_NOMEM) ||
+             (strategy->library != NULL && out.code == PLB_ERR_LIBRARY));
         MUST(out.code != PLB_ERR_INFEASIBLE || in->memory_limit != NULL);
         MUST(err.code == out.code && err.text[0] != '\0');
     }

@@ -16,7 +16,7 @@ typedef struct anything {
 void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p, uint32_t m);
 void anything_free(anything_t *self);
 
-/** Choose a strategy that needs no library, by one byte of the feed. */
+/** Choose a strategy by one byte of the feed.  One that needs a library asks one of library.h. */
 const plb_strategy_t *anything_strategy(feed_t *feed);
 
 typedef struct placed {

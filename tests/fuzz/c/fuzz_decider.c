@@ -1,6 +1,6 @@
 /* The decider and the advisor: any calls in any order, with any figures.  Each call succeeds or is
  * refused with a message; a refused call changes neither what the decider waits for nor its
- * receipts. */
+ * receipts.  No receipt is lost: it is kept, or counted as dropped.  Each has a reason. */
 #include <math.h>
 #include <string.h>
 
@@ -293,7 +293,9 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     const plb_iteration_t it = draw_iteration(m, feed);
     const plb_step_done_t done = draw_done(feed);
     const plb_database_t db = database(m, feed);
-    switch (feed_below(feed, 13)) {
+    switch (feed_below(feed, 14)) {
+    case 13:
+        return plb_decider_see(d, &db.snapshot, err);
     case 12:
         return learn(m, feed, err);
     case 0:
@@ -321,13 +323,27 @@ static int decide(machine_t *m, feed_t *feed, plb_err_t *err)
     }
 }
 
+static int64_t receipts_of(const plb_decider_t *d)
+{
+    return d->n_receipts + d->dropped.n;
+}
+
+static void check_receipts(const plb_decider_t *d)
+{
+    MUST(d->dropped.n == 0 || d->opt.keep > 0);
+    MUST(d->dropped.balancings <= d->dropped.n && d->dropped.migrations >= 0);
+    for (int64_t k = 0; k < d->n_receipts; k++) {
+        MUST(plb_reason_words(d->receipts[k].verdict.reason)[0] != '\0');
+    }
+}
+
 static void play(machine_t *m, feed_t *feed)
 {
     const plb_decider_t *d = &m->made.decider;
     for (int n = 0; n < MOST_CALLS && (feed->at < feed->end || n < 20); n++) {
         plb_err_t err = {0, ""};
         const bool pending = d->pending, answered = d->answered;
-        const int64_t receipts = d->n_receipts;
+        const int64_t receipts = receipts_of(d);
         const uint8_t rare = feed_byte(feed);
         if (rare == 0) {
             m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->made.decider);
@@ -343,7 +359,9 @@ static void play(machine_t *m, feed_t *feed)
              ret == PLB_ERR_INFEASIBLE || (ret == PLB_ERR_NOMEM && fail_at >= 0));
         MUST(ret == PLB_OK || err.text[0] != '\0');
         MUST(ret == PLB_OK || m->advised || whole ||
-             (d->pending == pending && d->answered == answered && d->n_receipts == receipts));
+             (d->pending == pending && d->answered == answered && receipts_of(d) == receipts));
+        MUST(receipts_of(d) >= receipts);
+        check_receipts(d);
         if (ret != PLB_OK && whole) {
             m->advised ? plb_advisor_abandon(&m->advisor) : plb_decider_abandon(&m->made.decider);
         }

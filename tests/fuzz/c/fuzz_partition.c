@@ -6,6 +6,7 @@
 
 #include "feed.h"
 #include "finished.h"
+#include "library.h"
 #include "partition/quality.h"
 #include "plb.h"
 
@@ -129,21 +130,6 @@ static void evaluate(const plb_question_t *q, const int32_t *part)
 
 /* ---- a library ------------------------------------------------------------------------------ */
 
-static uint8_t library_says; /* 0: it fails; 1: it gives a vertex an invalid part; else: valid */
-static atomic_int library_left;
-
-static int run_library(const plb_question_t *in, int32_t *part, plb_err_t *err)
-{
-    PLB_FAIL_IF(library_says == 0, err, PLB_ERR_LIBRARY, "the library has failed");
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        part[v] = in->fixed != NULL && in->fixed[v] >= 0 ? in->fixed[v] : v % in->n_parts;
-    }
-    if (library_says == 1 && in->n_vertices > 0) {
-        part[in->n_vertices / 2] = in->n_parts;
-    }
-    return PLB_OK;
-}
-
 static int go_on_or_stop(void *stops)
 {
     return stops == NULL ? PLB_OK : PLB_ERR_INTERRUPTED;
@@ -153,13 +139,11 @@ static int go_on_or_stop(void *stops)
  * the wait for that thread. */
 static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
 {
-    static const plb_partitioner_t library = {.name = "fuzzed",
-                                              .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED,
-                                              .run = run_library,
-                                              .left = &library_left};
     plb_err_t err = {0, ""};
-    library_says = feed_byte(feed) % 8;
-    MUST(plb_partitioner_install(&library, &err) == PLB_OK);
+    const uint8_t answer = feed_byte(feed) % 8;
+    library_answer = answer < LIBRARY_RIGHT ? (library_answer_t)answer : LIBRARY_RIGHT;
+    library_install();
+    library_fill_table();
     const plb_interrupt_t before = plb_interrupt_set(
         (plb_interrupt_t){.check = go_on_or_stop, .arg = feed_bool(feed) ? feed : NULL});
     const int ret = plb_partition_run(plb_partitioner_find("fuzzed"), q, part, &err);

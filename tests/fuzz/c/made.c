@@ -43,7 +43,7 @@ int made_init(made_t *self, feed_t *feed, int32_t n_ranks, plb_err_t *err)
         .learns = how & 2,
         .watches = how & 4,
         .network = {how & 8 ? 1e-5 : 0.0, how & 8 ? 1e-9 : 0.0},
-        .keep = how & 64 ? 0 : 6,
+        .keep = how & 64 ? 0 : 8,
     };
     PLB_PASS(plb_trigger_init(&self->trigger, kind, params, err));
     return plb_decider_init(&self->decider, &opt, &self->trigger, err);

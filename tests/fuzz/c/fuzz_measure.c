@@ -1,0 +1,177 @@
+/* What is measured: the evaluation of any placement of any snapshot, against plain sums; speeds
+ * fitted to any times; repeated measurements of the same parts; estimates of loads.  Numbers are
+ * finite and in their ranges, and the same input gives the same answer. */
+#include <math.h>
+#include <string.h>
+
+#include "anything.h"
+#include "measure/estimate.h"
+#include "measure/evaluate.h"
+#include "measure/repeats.h"
+#include "measure/speeds.h"
+#include "plb.h"
+
+enum { RANKS = 6, OBJECTS = 12, TIMES = 60, ITERATIONS = 40 };
+
+/* ---- an evaluation -------------------------------------------------------------------------- */
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static void check_evaluation(const plb_snapshot_t *s, const int32_t *rank,
+                             const plb_evaluation_t *e)
+{
+    double cut = 0.0;
+    int64_t migrations = 0;
+    for (int64_t i = 0; i < s->n_edges; i++) {
+        cut += rank[s->edge_src[i]] != rank[s->edge_dst[i]] ? s->edge_bytes[i] : 0.0;
+    }
+    for (int64_t i = 0; i < s->n_objects; i++) {
+        migrations += rank[i] != s->rank[i];
+    }
+    MUST(near(e->cut, cut) && e->migrations == migrations && e->migration_bytes >= 0);
+    MUST(near(e->cut + e->connectivity, e->bytes_node + e->bytes_network));
+    MUST(near(e->hop_bytes, 2.0 * e->bytes_node + 4.0 * e->bytes_network));
+    MUST(e->link_max <= e->sent_max * (1.0 + 1e-9) && e->memory_max >= 0);
+    MUST((e->link_src < 0) == (e->link_dst < 0) && e->link_src < s->n_ranks);
+    MUST(e->neighbours_mean <= (double)e->neighbours_max * (1.0 + 1e-9));
+    MUST(e->neighbours_max < s->n_ranks);
+}
+
+static void evaluate(feed_t *feed, int64_t fail_at)
+{
+    plb_err_t err = {0, ""};
+    anything_t any;
+    plb_evaluation_t e;
+    anything_init(&any, feed, 60, 12, 90);
+    const plb_snapshot_t *s = &any.snapshot;
+    int32_t *rank = feed_indices(feed, (size_t)s->n_objects, 0, s->n_ranks);
+    if (plb_snapshot_check(s, &err) == PLB_OK) {
+        const int32_t *at = feed_bool(feed) ? rank : s->rank;
+        plb_mem_fail_at(fail_at);
+        const int ret = plb_evaluate(s, at == s->rank ? NULL : at, &e, &err);
+        plb_mem_fail_at(-1);
+        MUST(ret == PLB_OK || err.text[0] != '\0');
+        MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+             (ret == PLB_ERR_NOMEM && fail_at >= 0));
+        if (ret == PLB_OK) {
+            check_evaluation(s, at, &e);
+        }
+    }
+    plb_free(rank);
+    anything_free(&any);
+}
+
+/* ---- speeds --------------------------------------------------------------------------------- */
+
+static void fit(feed_t *feed, int64_t fail_at)
+{
+    plb_err_t err = {0, ""};
+    int64_t m = 0;
+    double speed[RANKS], error[RANKS], again[RANKS];
+    plb_speeds_t out;
+    const int32_t p = 1 + (int32_t)feed_below(feed, RANKS);
+    const size_t n = feed_below(feed, OBJECTS + 1);
+    int64_t *start = feed_starts(feed, n, TIMES, &m);
+    int32_t *rank = feed_indices(feed, (size_t)m, 0, p + (feed_byte(feed) < 8));
+    double *seconds = feed_amounts(feed, (size_t)m);
+    double *weight = feed_bool(feed) ? feed_amounts(feed, (size_t)m) : NULL;
+    for (int64_t k = 0; feed_byte(feed) >= 16 && k < m; k++) {
+        seconds[k] = seconds[k] > 0.0 ? seconds[k] : 1.0;
+        if (weight != NULL) {
+            weight[k] = weight[k] > 1e-6 && weight[k] < 1e6 ? weight[k] : 1.0;
+        }
+    }
+    plb_mem_fail_at(fail_at);
+    const int ret =
+        plb_speeds_fit((int64_t)n, start, rank, seconds, weight, p, speed, error, &out, &err);
+    plb_mem_fail_at(-1);
+    MUST(ret == PLB_OK || err.text[0] != '\0');
+    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+         (ret == PLB_ERR_NOMEM && fail_at >= 0));
+    for (int32_t r = 0; ret == PLB_OK && r < p; r++) {
+        MUST(speed[r] >= 1e-30 && speed[r] <= 1e30 && error[r] >= 0.0);
+    }
+    if (ret == PLB_OK) {
+        MUST(out.moved >= 0 && out.moved <= (int64_t)n && isfinite(out.sigma) &&
+             out.sigma >= 0.0 && out.error >= 0.0);
+        MUST(plb_speeds_fit((int64_t)n, start, rank, seconds, weight, p, again, error, &out,
+                            &err) == PLB_OK);
+        MUST(memcmp(speed, again, (size_t)p * sizeof *speed) == 0);
+    }
+    PLB_FREE(start, rank, seconds, weight);
+}
+
+/* ---- repeated measurements, and estimates --------------------------------------------------- */
+
+static void judge(feed_t *feed, int64_t fail_at)
+{
+    plb_err_t err = {0, ""};
+    plb_repeats_t repeats;
+    const int32_t p = 1 + (int32_t)feed_below(feed, RANKS);
+    plb_mem_fail_at(fail_at);
+    const int ret = plb_repeats_init(&repeats, p, &err);
+    plb_mem_fail_at(-1);
+    MUST(ret == PLB_OK || (ret == PLB_ERR_NOMEM && fail_at >= 0));
+    for (int k = 0; ret == PLB_OK && k < ITERATIONS && (feed->at < feed->end || k < 4); k++) {
+        double *seconds = feed_amounts(feed, (size_t)p), expected[RANKS];
+        bool busy[RANKS];
+        for (int32_t r = 0; r < p; r++) {
+            busy[r] = feed_byte(feed) >= 32;
+            expected[r] = 1e-3 + feed_byte(feed) / 16.0;
+        }
+        plb_repeats_observe(&repeats, seconds, busy);
+        for (int32_t r = 0; r < p; r++) {
+            MUST(repeats.n[r] >= 0 && isfinite(repeats.mean[r]) && repeats.mean[r] >= 0.0);
+        }
+        if (feed_byte(feed) < 64) {
+            plb_repeats_predicted(&repeats, seconds, expected, busy);
+        }
+        const plb_prospects_t prospects = {expected[0], seconds[0], seconds[p - 1],
+                                           expected[p - 1], feed_byte(feed) / 255.0};
+        const plb_division_t division = plb_repeats_choose(&repeats, &prospects);
+        MUST(division != PLB_DIVIDE_BOLD || prospects.bold < prospects.now);
+        MUST(division != PLB_DIVIDE_SAFE || prospects.safe < prospects.now);
+        if (feed_byte(feed) < 16) {
+            plb_repeats_begin(&repeats);
+        }
+        plb_free(seconds);
+    }
+    plb_repeats_free(&repeats);
+}
+
+/* An estimate is between the least and the largest load, apart from rounding. */
+static void estimate(feed_t *feed, int64_t fail_at)
+{
+    double table[PLB_ESTIMATE_ROWS * OBJECTS] = {0.0}, drift[OBJECTS];
+    const int64_t n = 1 + feed_below(feed, OBJECTS);
+    double least = INFINITY, most = 0.0;
+    (void)fail_at;
+    for (int k = 0; k < ITERATIONS && (feed->at < feed->end || k < 4); k++) {
+        double *load = feed_amounts(feed, (size_t)n);
+        for (int64_t i = 0; i < n; i++) {
+            least = fmin(least, load[i]);
+            most = fmax(most, load[i]);
+        }
+        plb_estimate_update(load, n, table);
+        plb_estimate_drift(table, n, drift);
+        for (int64_t i = 0; i < n; i++) {
+            const double mean = table[PLB_ESTIMATE_MEAN * n + i];
+            MUST(mean >= 0.0 && mean >= least - 1e-9 * most && mean <= most * (1.0 + 1e-9));
+            MUST(table[PLB_ESTIMATE_COUNT * n + i] == k + 1.0);
+            MUST(fabs(drift[i]) <= (most - least) * (1.0 + 1e-9));
+        }
+        plb_free(load);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const calls[])(feed_t *, int64_t) = {evaluate, fit, judge, estimate};
+    feed_t feed = feed_of(data, size);
+    const uint32_t which = feed_below(&feed, sizeof calls / sizeof *calls);
+    calls[which](&feed, feed_byte(&feed) < 32 ? feed_byte(&feed) % 24 : -1);
+    return 0;
+}
