@@ -51,12 +51,18 @@ static void write_head(const plb_parcel_t *p, char *wire)
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static int add_request(plb_requests_t *self, MPI_Request **slot, plb_err_t *err)
+/* Allocate memory for `more` requests, before the first of them is made. */
+static int reserve(plb_requests_t *self, int64_t more, plb_err_t *err)
 {
-    PLB_PASS_GROW(self->r, self->room, self->n + 1);
-    *slot = &self->r[self->n++];
-    **slot = MPI_REQUEST_NULL;
+    PLB_PASS_GROW(self->r, self->room, self->n + more);
     return PLB_OK;
+}
+
+static MPI_Request *add_request(plb_requests_t *self)
+{
+    MPI_Request *slot = &self->r[self->n++];
+    *slot = MPI_REQUEST_NULL;
+    return slot;
 }
 
 static int all_done(plb_requests_t *self, bool *done, plb_err_t *err)
@@ -70,7 +76,17 @@ out:
     return ret;
 }
 
-/* Send or receive the parts of a parcel that are not in its head. */
+/* Return the number of messages for the parts of a parcel that are not in its head. */
+static int64_t n_messages(const plb_parcel_t *p)
+{
+    int64_t n = 0, used = 0;
+    for (int i = 0; i < p->n; i++) {
+        n += is_inline(p->size[i], &used) ? 0 : (p->size[i] + PIECE - 1) / PIECE;
+    }
+    return n;
+}
+
+/* Send or receive the parts of a parcel that are not in its head; the requests are reserved. */
 static int move_parts(plb_step_t *self, const plb_parcel_t *p, bool receive, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -84,8 +100,7 @@ static int move_parts(plb_step_t *self, const plb_parcel_t *p, bool receive, plb
             const int64_t left = p->size[i] - at;
             const int n = (int)(left < PIECE ? left : PIECE);
             char *data = (char *)p->part[i] + at;
-            MPI_Request *slot = NULL;
-            PLB_TRY(add_request(&self->parts, &slot, err));
+            MPI_Request *slot = add_request(&self->parts);
             if (receive) {
                 PLB_MPI(MPI_Irecv(data, n, MPI_BYTE, p->peer, tag, self->comm->comm, slot));
             } else {
@@ -118,24 +133,38 @@ static void drop_wires(plb_step_t *self)
 void plb_step_free(plb_step_t *self)
 {
     drop_wires(self);
-    PLB_FREE(self->heads.r, self->parts.r);
+    PLB_FREE(self->heads.r, self->parts.r, self->head);
     self->heads = self->parts = (plb_requests_t){0};
+    self->head = NULL;
 }
 
-static int send_parcel(plb_step_t *self, const plb_parcel_t *p, plb_err_t *err)
+/* Make the heads, and allocate all memory for the step before anything is sent. */
+static int pack(plb_step_t *self, const plb_parcel_t *parcel, int n_parcels, plb_err_t *err)
+{
+    int64_t n_parts = 0;
+    if (n_parcels > 0) {
+        PLB_PASS_NEW0(self->wire, n_parcels);
+    }
+    for (int i = 0; i < n_parcels; i++) {
+        const plb_parcel_t *p = &parcel[i];
+        const int64_t n = head_size(p);
+        char *wire;
+        PLB_FAIL_IF(n > PIECE, err, PLB_ERR_RANGE,
+                    "a parcel for rank %d has %d parts: too many for one message", p->peer, p->n);
+        PLB_PASS_NEW(wire, n);
+        self->wire[self->n_wires++] = wire;
+        write_head(p, wire);
+        n_parts += n_messages(p);
+    }
+    PLB_PASS(reserve(&self->heads, n_parcels, err));
+    return reserve(&self->parts, n_parts, err);
+}
+
+static int send_parcel(plb_step_t *self, const plb_parcel_t *p, void *wire, plb_err_t *err)
 {
     int ret = PLB_OK;
-    MPI_Request *slot = NULL;
-    char *wire = NULL;
-    const int64_t n = head_size(p);
-    PLB_FAIL_IF(n > PIECE, err, PLB_ERR_RANGE,
-                "a parcel for rank %d has %d parts: too many for one message", p->peer, p->n);
-    PLB_NEW(wire, n);
-    self->wire[self->n_wires++] = wire;
-    write_head(p, wire);
-    PLB_TRY(add_request(&self->heads, &slot, err));
-    PLB_MPI(MPI_Issend(wire, (int)n, MPI_BYTE, p->peer, PLB_TAG_HEAD + self->parity,
-                       self->comm->comm, slot));
+    PLB_MPI(MPI_Issend(wire, (int)head_size(p), MPI_BYTE, p->peer, PLB_TAG_HEAD + self->parity,
+                       self->comm->comm, add_request(&self->heads)));
     ret = move_parts(self, p, false, err);
 out:
     return ret;
@@ -170,14 +199,11 @@ int plb_step_check_idle(const plb_step_t *self, plb_err_t *err)
 int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t *parcel,
                    int n_parcels, plb_err_t *err)
 {
-    int ret = PLB_OK;
     PLB_PASS(plb_step_check_idle(self, err));
     self->mine = *mine;
-    if (n_parcels > 0) {
-        PLB_PASS_NEW0(self->wire, n_parcels);
-    }
+    int ret = pack(self, parcel, n_parcels, err);
     for (int i = 0; ret == PLB_OK && i < n_parcels; i++) {
-        ret = send_parcel(self, &parcel[i], err);
+        ret = send_parcel(self, &parcel[i], self->wire[i], err);
     }
     if (ret == PLB_OK) {
         self->phase = PLB_STEP_SENDING;
@@ -187,17 +213,20 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
     return ret;
 }
 
-/* Read the head of a parcel, allocate memory for its parts, and receive them. */
-static int open_parcel(plb_step_t *self, int source, const char *wire, plb_err_t *err)
+/* Read the head of a parcel, allocate memory for its parts, and receive them.  If there is no
+ * memory, nothing has changed, and the call can be repeated. */
+static int open_parcel(plb_step_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int64_t n, used = 0;
-    plb_parcel_t p = {.peer = source};
+    const char *wire = self->head;
+    plb_parcel_t p = {.peer = self->source};
     memcpy(&n, wire, sizeof n);
     p.n = (int)n;
     PLB_NEW(p.size, n);
     PLB_NEW0(p.part, n);
     memcpy(p.size, wire + sizeof n, (size_t)n * sizeof *p.size);
+    PLB_TRY(reserve(&self->parts, n_messages(&p), err));
     PLB_TRY(self->take(self->take_arg, &p, err));
     const char *from = wire + (1 + n) * (int64_t)sizeof n;
     for (int i = 0; i < p.n; i++) {
@@ -212,29 +241,43 @@ out:
     return ret;
 }
 
-static int receive_heads(plb_step_t *self, plb_err_t *err)
+/* Receive the next head into self->head; leave it NULL if none is here.  The memory is allocated
+ * first: a message that was received and lost would leave its sender waiting. */
+static int receive_head(plb_step_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    char *wire = NULL;
-    for (;;) {
-        int here = 0, n = 0;
-        MPI_Message message;
-        MPI_Status status;
-        PLB_MPI(MPI_Improbe(MPI_ANY_SOURCE, PLB_TAG_HEAD + self->parity, self->comm->comm, &here,
-                            &message, &status));
-        if (!here) {
-            break;
-        }
+    int ret = PLB_OK, here = 0, n = 0;
+    const int tag = PLB_TAG_HEAD + self->parity;
+    MPI_Status status;
+    PLB_MPI(MPI_Iprobe(MPI_ANY_SOURCE, tag, self->comm->comm, &here, &status));
+    if (here) {
         PLB_MPI(MPI_Get_count(&status, MPI_BYTE, &n));
-        PLB_NEW(wire, n);
-        PLB_MPI(MPI_Mrecv(wire, n, MPI_BYTE, &message, MPI_STATUS_IGNORE));
-        PLB_TRY(open_parcel(self, status.MPI_SOURCE, wire, err));
-        plb_free(wire);
-        wire = NULL;
+        PLB_NEW(self->head, n);
+        self->source = status.MPI_SOURCE;
+        const int code = MPI_Recv(self->head, n, MPI_BYTE, self->source, tag, self->comm->comm,
+                                  MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) {
+            plb_free(self->head);
+            self->head = NULL;
+        }
+        PLB_MPI(code);
     }
 out:
-    plb_free(wire);
     return ret;
+}
+
+static int receive_heads(plb_step_t *self, plb_err_t *err)
+{
+    for (;;) {
+        if (self->head == NULL) {
+            PLB_PASS(receive_head(self, err));
+        }
+        if (self->head == NULL) {
+            return PLB_OK;
+        }
+        PLB_PASS(open_parcel(self, err));
+        plb_free(self->head);
+        self->head = NULL;
+    }
 }
 
 static void settle(plb_step_t *self)

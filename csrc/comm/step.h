@@ -49,6 +49,8 @@ typedef struct plb_step {
     MPI_Request reduction;
     void **wire; /* [n_wires] owned: the heads that are being sent */
     int n_wires;
+    char *head; /* owned: the head of a parcel that is being opened; NULL: none */
+    int source; /* the rank that has sent `head` */
     plb_take_fn take;
     void *take_arg;
 } plb_step_t;
@@ -67,7 +69,7 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
 
 /** Wait until self->all is the merged record and all parcels have arrived, for at most
  * `timeout_ns` nanoseconds (negative: no limit); other ranks can use the processor meanwhile.
- * *done: whether the step is complete.  If it is not, or after PLB_ERR_INTERRUPTED, the step is
- * still under way: call this function again. */
+ * *done: whether the step is complete.  If it is not, or after PLB_ERR_INTERRUPTED or a lack of
+ * memory, the step is still under way: call this function again. */
 int plb_step_wait(plb_step_t *self, int64_t timeout_ns, plb_tick_fn tick, void *tick_arg,
                   bool *done, plb_err_t *err);

@@ -415,6 +415,20 @@ int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err)
     return self->ranks->leave(self->ranks, err);
 }
 
+/* Take the next record, although it is not due. */
+static int next_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
+{
+    PLB_PASS(plb_steps_next(&self->steps, PATIENCE_NS, NULL, NULL, have, err));
+    if (!*have && plb_steps_under_way(&self->steps) > 0) {
+        fprintf(stderr,
+                "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
+                "step %lld: all ranks must close several advisors in the same order\n",
+                self->ranks->rank, (long long)self->step);
+        PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, have, err));
+    }
+    return PLB_OK;
+}
+
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_ask_t ask;
@@ -422,7 +436,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     int ret = PLB_OK;
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-        PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
+        PLB_PASS(next_record(self, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             /* no same_answer(): answers have no effect here, and other ranks may make steps */
             PLB_THEN(ask_decider(self, &ask, err));

@@ -132,14 +132,17 @@ class Addresses:
         objects that this rank had, had asked for, or was the home of.  If a key was added twice,
         all ranks raise DuplicateKeyError, and nothing has changed.
         """
-        keys = np.concatenate([new, gone])
-        parcels = self._to_homes(keys, np.arange(len(keys)) < len(new))
-        _, rows, source = self._exchange(Step.CHANGES, iteration, parcels, 2)
+        parcels: dict[int, I64] = {}
+        with Attempt() as tried:
+            keys = np.concatenate([new, gone])
+            parcels = self._to_homes(keys, np.arange(len(keys)) < len(new))
+        _, rows, source = self._exchange(Step.CHANGES, iteration, parcels, 2, tried.error)
         is_new = rows[:, 1] == 1
         lost, born, owner = rows[~is_new, 0], rows[is_new, 0], source[is_new]
-        with Attempt(DuplicateKeyError) as tried:
+        told: dict[int, I64] = {}
+        with Attempt() as tried:
             self._check_new(born, owner, lost)
-        told = self._by_rank(self._rows_for_askers(lost, np.full(len(lost), -1)))
+            told = self._by_rank(self._rows_for_askers(lost, np.full(len(lost), -1)))
         stats, removed, _ = self._exchange(
             Step.CHANGES, iteration, told, 2, tried.error, n_objects=n_here
         )

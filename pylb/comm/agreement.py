@@ -295,10 +295,7 @@ class Agreement:
         self.last_step = (sample[0], sample[1], words)
         if error is not None:
             sends = self.messages_about(error)
-        try:
-            record, received = self.transport.step(sample, sends, into)
-        except MPIError as why:
-            raise self.explained(why) from None
+        record, received, error = self._try(sample, sends, error, into)
         stats = record if isinstance(record, Stats) else Stats._make(record)
         if error is not None:
             if not alike:
@@ -309,6 +306,21 @@ class Agreement:
         if stats.failed_rank != NOBODY or stats.mixed:
             self.raise_for(stats, received)
         return stats, received
+
+    def _try(
+        self, sample: Contribution, sends: Sends, error: Exception | None, into: Memory | None
+    ) -> tuple[Any, Sends, Exception | None]:
+        """Take the step; if memory lacks, once more with that error.  Returns the error, too."""
+        try:
+            return *self.transport.step(sample, sends, into), error
+        except MPIError as why:
+            raise self.explained(why) from None
+        except MemoryError as why:
+            if not self.can_tell():
+                raise
+            error = error or why
+        failed = Contribution(*sample[:3], failed=True)
+        return *self.transport.step(failed, self.messages_about(error)), error
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""
@@ -344,6 +356,10 @@ class Agreement:
         if not isinstance(error, PylbError):
             text = f"{type(error).__name__}: {text}"
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
+
+    def can_tell(self) -> bool:
+        """Whether this rank, after an error in a step, can still take that step with its error."""
+        return False
 
     def explained(self, error: MPIError) -> MPIError:
         """Return an error of MPI; if ranks have died, its message names them and their objects."""

@@ -104,11 +104,13 @@ class Directory:
             self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
+            count = int(np.prod(self.shape, dtype=np.int64))
+            self._table = _core.Table(self.dtype.itemsize * count if self.dtype is not None else 0)
+        except (DomainError, MemoryError) as why:
+            error = why
         except Exception as why:
-            error = why if isinstance(why, DomainError) else DomainError(f"dtype, shape: {why}")
+            error = DomainError(f"dtype, shape: {why}")
         self._step(f"dtype={self.dtype}, shape={self.shape}", error)
-        count = int(np.prod(self.shape, dtype=np.int64))
-        self._table = _core.Table(self.dtype.itemsize * count if self.dtype is not None else 0)
 
     @property
     def n_here(self) -> int:
@@ -154,13 +156,14 @@ class Directory:
         self._step("update()" + (", with data" if data is not None else ""), tried.error)
         plan = self._plan(key)
         here, who, number, *more = plan.forward(key, *values)
-        twice, error = self._table.stage(here), None
-        if twice is not None:
-            a, b = (int(plan.source[i]) for i in twice)
-            where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
-            error = DuplicateKeyError(f"id {here[twice[1]]} is given twice, {where}")
+        with Attempt() as tried:
+            twice = self._table.stage(here)
+            if twice is not None:
+                a, b = (int(plan.source[i]) for i in twice)
+                where = f"by rank {a}" if a == b else f"by rank {a} and rank {b}"
+                raise DuplicateKeyError(f"id {here[twice[1]]} is given twice, {where}")
         try:
-            self._step("update(), second half", error)
+            self._step("update(), second half", tried.error)
         except Exception:
             self._table.abandon()
             raise

@@ -23,7 +23,7 @@ class StepExchanger:
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         return StepLane(self.agreement, sides, like, tag)
 
-    def fail(self, sides: Sides, error: Exception) -> None:
+    def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
         self.agreement.step(Step.EXCHANGE, 0, error=error)
 
 

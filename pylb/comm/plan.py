@@ -15,7 +15,7 @@ from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
 from pylb.comm.transport import AnyLane, Sends, Side, Sides
-from pylb.errors import DomainError, SerializationError, StateError
+from pylb.errors import DomainError, PylbError, SerializationError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
@@ -251,6 +251,7 @@ class Plan:
         sides = self._sides(direction)
         pending = Pending(len(values) != 1)
         rows: list[Any] = []
+        lanes: list[tuple[Any, AnyLane | None]] = []  # (key, lane) for each value; objects: None
         with Attempt() as tried:
             if not values or (out is not None and len(values) > 1):
                 raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
@@ -259,13 +260,18 @@ class Plan:
                 self._check_repeats(add, rows)
             if out is not None:
                 _check_out(out, rows[0], sides)
+            lanes = [self._lane(direction, sides, value, add) for value in rows]
         if tried.error is not None:
-            self._exchanger.fail(sides, tried.error)
-        for value in rows:
-            if isinstance(value, list):
+            # each array is an exchange of its own, for which the partners wait
+            n_arrays = sum(not isinstance(value, list) for value in values)
+            self._exchanger.fail(sides, tried.error, max(n_arrays, 1))
+        for value, (key, lane) in zip(rows, lanes, strict=True):
+            if lane is None:
                 pending.parts.append(self._objects(value, sides))
-            else:
-                pending.parts.append(self._rows(direction, sides, value, out, add))
+                continue
+            if not lane.begin(value, None if add else out):
+                raise StateError("the buffers of this plan do not fit the rows, or are in use")
+            pending.parts.append(PendingRows(self, key, lane, value, out))
         return pending
 
     def _check_repeats(self, add: bool, values: list[Any]) -> None:
@@ -274,9 +280,10 @@ class Plan:
         if self._repeats and not add:
             raise StateError("an item went to several ranks: expected add=True")
 
-    def _rows(
-        self, direction: str, sides: Sides, rows: NDArray[Any], out: NDArray[Any] | None, add: bool
-    ) -> PendingRows:
+    def _lane(self, direction: str, sides: Sides, rows: Any, add: bool) -> tuple[Any, Any]:
+        """Return a lane for an array, and its key; the lane is an old one or a new one."""
+        if isinstance(rows, list):
+            return None, None
         key = direction, rows.dtype, rows.shape[1:], add
         lane = self._lanes.pop(key, None)
         if lane is None:
@@ -285,9 +292,7 @@ class Plan:
             if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
-        if not lane.begin(rows, None if add else out):
-            raise StateError("the buffers of this plan do not fit the rows, or are in use")
-        return PendingRows(self, key, lane, rows, out)
+        return key, lane
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
         """Exchange rows by the most recent lane; return the result, or None if no lane fits."""
@@ -387,17 +392,20 @@ class Pending:
 
     def __init__(self, several: bool) -> None:
         self.parts: list[Ready | PendingRows] = []
-        self._several, self._over = several, False
-        self._answer: Any = None
+        self._several = several
+        self._answers: list[Any] = []
+        self._error: Exception | None = None
 
     def wait(self) -> Any:
         """Wait, and return the result, as `Plan.forward` or `Plan.reverse` does."""
-        if not self._over:
-            answers = tuple(part.wait() for part in self.parts)
-            self._answer = answers if self._several else answers[0]
-            self._over = True
-            self.parts = []
-        return self._answer
+        while self.parts:  # also after an error: all their messages are under way
+            with Attempt(PylbError) as tried:
+                self._answers.append(self.parts[0].wait())
+            self._error = self._error or tried.error
+            del self.parts[0]
+        if self._error is not None:
+            raise self._error
+        return tuple(self._answers) if self._several else self._answers[0]
 
 
 # ---- arguments -----------------------------------------------------------------------------------

@@ -59,6 +59,9 @@ class ExitingAgreement(Agreement):
             _agreements.remove(self)
         self.transport.free()
 
+    def can_tell(self) -> bool:
+        return not self.transport.pending
+
     def explained(self, error: MPIError) -> MPIError:
         dead = self.transport.died()
         if not dead:

@@ -70,8 +70,8 @@ class AnyExchanger(Protocol):
         """Return a lane for rows with the dtype and shape of those of `like`."""
         ...
 
-    def fail(self, sides: Sides, error: Exception) -> None:
-        """Tell an error to the partners instead of exchanging rows, and raise it."""
+    def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
+        """Tell an error to the partners instead of exchanging rows n times, and raise it."""
         ...
 
 

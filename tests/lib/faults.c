@@ -129,6 +129,16 @@ static void two(pylb_advisor *lb, int rank)
     }
 }
 
+/* Rank 1 closes its advisors in another order than rank 0. */
+static void close_in_order(pylb_advisor *lb, int rank)
+{
+    pylb_advisor *other = NULL;
+    say(rank, pylb_advisor_create_mpi(MPI_COMM_WORLD, &other));
+    advise(lb, rank, 1.0);
+    advise(other, rank, 1.0);
+    say(rank, pylb_advisor_close(rank == 0 ? &lb : &other));
+}
+
 int main(int argc, char **argv)
 {
     pylb_advisor *lb = NULL;
@@ -164,6 +174,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "two") == 0) {
         two(lb, rank);
+    } else if (strcmp(what, "order") == 0) {
+        close_in_order(lb, rank);
     } else {
         run(what, lb, rank);
     }

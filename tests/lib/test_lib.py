@@ -267,6 +267,18 @@ def test_a_rank_with_two_advisors_ends_and_no_other_rank_waits_for_it(mpi_progra
     assert "1 of 2 ranks closed their advisor before step 5" in said[1]
 
 
+@pytest.mark.slow
+def test_ranks_that_close_their_advisors_in_another_order_say_so(mpi_program, mpiexec):
+    words = [*mpiexec, "-n", "2", str(mpi_program("faults")), "order"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as job:
+        said = next(row for row in job.stderr if b"has waited" in row).decode()
+        job.terminate()  # they would wait for ever
+        job.communicate()
+    assert re.search(
+        r"rank \d has waited 10 s .* close an advisor before step 1: .*same order", said
+    )
+
+
 def test_without_mpi_init(mpi_program):
     said = run([str(mpi_program("faults")), "early"])
     assert "MPI is not initialised" in said

@@ -270,6 +270,20 @@ def fails(text, call):
     raise AssertionError("no error")
 
 
+def several_arrays_of_a_failing_partner(comm, plan):
+    """No message of the failed exchange is taken for one of the next exchange."""
+    x, last = np.arange(comm.size) + 10.0 * comm.rank, comm.size - 1
+
+    def bad():
+        plan.forward(x, x[:0] if comm.rank == last else x, x)
+
+    text = "array 1 has 0 rows: expected" if comm.rank == last else f"rank {last}"
+    for _ in range(2):
+        fails(text, bad)
+        want = comm.rank + 10.0 * np.arange(comm.size)
+        assert plan.forward(x).tolist() == want.tolist()
+
+
 def failing_partner(comm):
     """All ranks send to all, and one has no data: all raise an error, and can continue."""
     plan = pylb.Plan(comm, np.arange(comm.size))
@@ -284,6 +298,7 @@ def failing_partner(comm):
     else:
         fails(f"rank {last}", bad)
     assert plan.forward(x).tolist() == x.tolist()
+    several_arrays_of_a_failing_partner(comm, plan)
     if comm.size > 1:
 
         def unlike():
