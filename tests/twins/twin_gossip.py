@@ -8,7 +8,7 @@ import twin_place as twins
 from twin_random import MASK, Random
 
 SLACK, IDLE, FEW, CLOSE, KNOWN, MOST = 1e-9, 0.9, 0.02, 0.002, 8, 512
-PATIENCE, ASK_BELOW, MOST_ASKED, SPARE = 6, 0.25, 64, 1.1
+PATIENCE, ASK_BELOW, MOST_ASKED, SPARE = 6, 0.25, 64, 1.05
 UNLIMITED = 2**63 - 1
 
 
@@ -198,10 +198,10 @@ class Gossip:
 
         while excess > 0 and n > len(light):
             _, load, memory, _ = a.has[n - 1]
-            able = [k for k in a.known if k[1] > 0 and k[2] >= memory]
+            able = [k for k in a.known if k[1] > 0 and k[3] > 0 and k[2] >= memory]
             kept, given = enough(excess), enough(excess - load)
             r = max(able, key=lambda k: k[1]) if able else None
-            if r is None or kept == math.inf or 1 + r[3] + given >= kept:
+            if r is None or given == math.inf or 1 + r[3] + given >= kept:
                 break
             n -= 1
             post(r[0], ("heavy", a.give(n), before))

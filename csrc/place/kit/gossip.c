@@ -55,7 +55,7 @@ static const double FEW = 0.02;
 
 /* A heavy object displaces others only while the limit is at least this multiple of the average:
  * below it, the displaced objects may find no other rank. */
-static const double SPARE = 1.1;
+static const double SPARE = 1.05;
 
 /* The search ends when the lowest limit that can be reached is known to within this fraction. */
 static const double CLOSE = 0.002;
@@ -163,15 +163,25 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
 }
 
-/* Return the known rank with the memory for an object that can take the most load; ties: the one
- * that comes first in the list; -1: none. */
+/* Return the most load that a known rank can take. */
+static double most_room(const plb_gossip_t *self)
+{
+    double most = 0.0;
+    for (int32_t k = 0; k < self->n_known; k++) {
+        most = fmax(most, self->known[k].room);
+    }
+    return most;
+}
+
+/* Of the known ranks that have objects, and the memory for one more, return the one that can take
+ * the most load; ties: the one that comes first in the list; -1: none. */
 static int32_t find_widest(const plb_gossip_t *self, int64_t memory)
 {
     int32_t best = -1;
     double most = 0.0;
     for (int32_t k = 0; k < self->n_known; k++) {
         const plb_receiver_t *r = &self->known[k];
-        if (r->room > most && r->memory >= memory) {
+        if (r->room > most && r->n_objects > 0 && r->memory >= memory) {
             most = r->room;
             best = k;
         }
@@ -193,21 +203,22 @@ static int64_t n_enough(const plb_gossip_t *self, int64_t n, double excess)
 
 /* Offer the heaviest objects, which exceed what any known rank can take, to ranks whose own
  * objects will leave for them.  Do so as long as fewer objects then migrate, even if all objects
- * of these ranks leave.  The ceiling makes sure that the maximum does not rise. */
+ * of these ranks leave, or as lighter objects are not enough.  The ceiling makes sure that the
+ * maximum does not rise. */
 static int offer_heavy(plb_gossip_t *self, int64_t *n, double *excess, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
     const double now = plb_agent_time(agent, agent->load);
-    const int32_t widest = find_widest(self, 0);
+    const double most = most_room(self);
     int64_t light = 0; /* number of objects that fit on a known rank */
-    PLB_BISECT(light, *n, i, widest < 0 || agent->entry[i].load > self->known[widest].room)
+    PLB_BISECT(light, *n, i, agent->entry[i].load > most)
     while (ret == PLB_OK && *excess > 0.0 && *n > light) {
         const plb_entry_t e = agent->entry[*n - 1];
         const int32_t j = find_widest(self, e.memory);
         const int64_t kept = n_enough(self, light, *excess);
         const int64_t given = n_enough(self, light, *excess - e.load);
-        if (j < 0 || kept == INT64_MAX || 1 + self->known[j].n_objects + given >= kept) {
+        if (j < 0 || given == INT64_MAX || 1 + self->known[j].n_objects + given >= kept) {
             break;
         }
         const int32_t to = self->known[j].rank;
@@ -224,10 +235,7 @@ static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceilin
                      plb_err_t *err)
 {
     int ret = PLB_OK;
-    double most = 0.0;
-    for (int32_t k = 0; k < self->n_known; k++) {
-        most = fmax(most, self->known[k].room);
-    }
+    const double most = most_room(self);
     *offered = false;
     const plb_entry_t *entry = self->agent.entry;
     int64_t k = 0;
