@@ -287,6 +287,9 @@ int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *o
     PLB_FAIL_IF(iteration < past, err, PLB_ERR_STATE,
                 "this rank cannot end at iteration %lld: it has begun iteration %lld",
                 (long long)iteration, (long long)past);
+    PLB_FAIL_IF(iteration > self->end && self->contributed >= self->end, err, PLB_ERR_STATE,
+                "this rank cannot go on to iteration %lld: it has ended at iteration %lld",
+                (long long)iteration, (long long)self->end);
     self->end = iteration;
     contribute(self, out);
     return PLB_OK;

@@ -167,7 +167,7 @@ int plb_consensus_ask(plb_consensus_t *self, int64_t slot, plb_answer_t *answer,
 plb_answer_t plb_consensus_answer(const plb_consensus_t *self, int64_t slot);
 
 /** Set the last iteration of this rank.  PLB_ERR_STATE: an object has begun a later one, or this
- * rank has contributed to the statistics of a later one. */
+ * rank has contributed to the statistics of a later one, or has ended already. */
 int plb_consensus_end(plb_consensus_t *self, int64_t iteration, plb_actions_t *out,
                       plb_err_t *err);
 

@@ -372,6 +372,8 @@ static void test_wrong_use(void **state)
     assert_fails(plb_consensus_add(&rank, 1, &slot, &out, &err), PLB_ERR_STATE, "from 2");
     assert_fails(plb_consensus_add(&rank, 3, &slot, &out, &err), PLB_ERR_STATE, "to 2");
     assert_fails(plb_consensus_end(&rank, 1, &out, &err), PLB_ERR_STATE, "begun iteration 2");
+    OK(plb_consensus_end(&rank, 2, &out, &err));
+    assert_fails(plb_consensus_end(&rank, 3, &out, &err), PLB_ERR_STATE, "ended at iteration 2");
     assert_fails(plb_consensus_stats(&rank, 2, &nothing, &out, &err), PLB_ERR_STATE,
                  "statistics of iteration 2: known up to 0");
     assert_fails(plb_consensus_balanced(&rank, &out, &err), PLB_ERR_STATE,
