@@ -122,6 +122,7 @@ class Step(IntEnum):
     ANSWER = 26, "asking the trigger after iteration {}"
     CHECKPOINT = 27, "writing a checkpoint after {} iterations"
     RESTORE = 28, "reading a checkpoint"
+    OPEN = 29, "opening a loop with a lag"
     EXIT = 99, "ending its program"
 
 
@@ -189,6 +190,8 @@ class Agreement:
         Where this rank is in the program, in words, for error messages.
     last_step : (kind, iteration, arguments in words)
         The most recent step that this rank has taken.
+    known : Exception or None
+        The most recent error that was raised by a step, on all ranks.
     plans : int
         Number of communication plans (`Plan`) made so far, the same on all ranks.
     known_network : Network or None
@@ -208,6 +211,7 @@ class Agreement:
         self.ended = ""
         self.at = "before the first iteration"
         self.last_step: tuple[int, int, str] = (Step.START, 0, "")
+        self.known: Exception | None = None
         self.running: OpenLoop | None = None
         self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
         self.held = False
@@ -288,6 +292,21 @@ class Agreement:
         alike: True: a rank that has failed raises the same message as the other ranks.  False: it
         raises `error`.
         """
+        try:
+            return self._take(sample, sends, error, words, alike, into)
+        except Exception as why:
+            self.known = why
+            raise
+
+    def _take(
+        self,
+        sample: Contribution,
+        sends: Sends,
+        error: Exception | None,
+        words: str,
+        alike: bool,
+        into: Memory | None,
+    ) -> tuple[Stats, Sends]:
         if self.ended:
             raise StateError(f"this communicator can no longer be used: {self.ended}")
         if self.running is not None and self.running.left:
@@ -358,8 +377,11 @@ class Agreement:
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
     def can_tell(self) -> bool:
-        """Whether this rank, after an error in a step, can still take that step with its error."""
+        """Whether this rank, after an error, can still tell it to the other ranks in a step."""
         return False
+
+    def tell(self, error: Exception) -> None:
+        """Tell the other ranks an error of this rank, unless they know it."""
 
     def explained(self, error: MPIError) -> MPIError:
         """Return an error of MPI; if ranks have died, its message names them and their objects."""

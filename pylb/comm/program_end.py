@@ -62,6 +62,27 @@ class ExitingAgreement(Agreement):
     def can_tell(self) -> bool:
         return not self.transport.pending
 
+    def tell(self, error: Exception) -> None:
+        """Tell the other ranks an error of this rank, in the step to which they come next.
+
+        Waits for them at most `ABORT_AFTER` seconds: they may be waiting for a message of the
+        program.  Does nothing if the other ranks know this error, or an error that caused it.
+        """
+        if self.ended or self.transport.size == 1 or not self.can_tell() or self._is_known(error):
+            return
+        if self.running is not None:
+            self.running.give_up(True)
+        self.transport.begin(Contribution(Step.SYNC, 0, 0, True), self.messages_about(error))
+        limit = time.monotonic() + ABORT_AFTER
+        while self.transport.wait(1e-3) is None and time.monotonic() < limit:
+            if self.running is not None:
+                self.running.serve(1e-3)
+
+    def _is_known(self, error: BaseException | None) -> bool:
+        while error is not None and error is not self.known:
+            error = error.__cause__ or error.__context__
+        return error is not None
+
     def explained(self, error: MPIError) -> MPIError:
         dead = self.transport.died()
         if not dead:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pylb import _core, optional
 from pylb.comm import program_end
-from pylb.comm.agreement import Agreement
+from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
 from pylb.comm.transport import AnyLane, Memory, Sends, Sides
 from pylb.errors import DomainError, MPIError
@@ -131,7 +131,15 @@ class MPITransport:
         return max(least, 0.0)
 
     def cores(self) -> Cores:
-        return Cores.of(self.allgather(_core.cores()), self.rank)
+        known = self.allgather(_core.cores())
+        found = None
+        with Attempt(MemoryError) as tried:
+            found = Cores.of(known, self.rank)
+        # all ranks keep the answer, or none: otherwise only some would come to the next call
+        if b"" in self.allgather(b"" if found is None else b"found"):
+            raise tried.error or MemoryError("another rank has no memory")
+        assert found is not None
+        return found
 
     def free(self) -> None:
         if self._exchanger is not None:

@@ -187,6 +187,8 @@ class AdvisorLoop:
         self._accept(mine, cut=False)
         self._mode.start(self.n)
         state.records.write(lambda: self._mode.history)
+        if state.options.lag:
+            state.agreement.step(Step.OPEN, self.step)  # no rank begins, if another has failed
         self._open, self._last = True, _core.clock()
 
     def close(self) -> None:
@@ -208,6 +210,13 @@ class AdvisorLoop:
 
         mine: None if there is an error; number: number of this step, compared between ranks.
         """
+        try:
+            return self._end_step(mine, error, number)
+        except Exception as why:
+            self._state.agreement.tell(why)
+            raise
+
+    def _end_step(self, mine: Measured | None, error: Exception | None, number: int) -> bool:
         state = self._state
         if not self._open:
             self._begin(mine, error)

@@ -73,8 +73,11 @@ class AtSyncProtocol(OpenLoop):
             int(lag) if bounded else 0,
             balances,
         )
-        self.bind(state.objects.store)
+
+    def open(self, state: RunState) -> None:
+        """Begin to take part in the reductions."""
         super().__init__(state.agreement)
+        self.bind(state.objects.store)
 
     def bind(self, store: Store) -> None:
         """Tell the C core which objects this rank has now."""

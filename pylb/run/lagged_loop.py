@@ -101,6 +101,9 @@ class LaggedLoop(IterationLoop):
         except MPIError as why:
             state.agreement.at = f"in iteration {protocol.core.contributed}"
             raise state.agreement.explained(why) from None
+        except Exception as why:
+            state.agreement.tell(why)
+            raise
         finally:
             objects.in_loop = False
             if self._protocol is not None:  # left by break, an error or an interrupt
@@ -134,11 +137,21 @@ class LaggedLoop(IterationLoop):
         other = state.agreement.running
         if other is not None and not other.left:
             raise StateError("a loop of another Balancer on this communicator is under way")
-        self._start(n)
-        if n == 0:
-            return None
+        try:
+            self._start(n)
+            state.agreement.step(Step.OPEN, state.done)  # no rank goes on, if another has failed
+            return self._protocol_of(n, each) if n else None
+        except Exception as why:
+            state.agreement.tell(why)
+            raise
+
+    def _protocol_of(self, n: int, each: bool) -> AtSyncProtocol:
+        state = self._state
         # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
-        self._protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
+        protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
+        state.agreement.step(Step.OPEN, state.done)
+        self._protocol = protocol
+        protocol.open(state)
         state.objects.in_loop = True
         state.objects.join = self._join if each else None
         return self._protocol

@@ -114,6 +114,9 @@ class SynchronousLoop(IterationLoop):
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
+        except Exception as why:
+            state.agreement.tell(why)
+            raise
         finally:
             state.records.cut()  # also after break
             state.objects.in_loop = False

@@ -54,7 +54,7 @@ def test_every_allocation_fails_once(preload, group):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["_mpi", "_zoltan", "_"])
+@pytest.mark.parametrize("module", ["_mpi", "_zoltan", "_", "_c"])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_an_allocation_fails_on_one_of_several_ranks(preload, mpiexec, ranks, module):
     if module == "_zoltan":

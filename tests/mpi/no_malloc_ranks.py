@@ -1,7 +1,7 @@
 """Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py _mpi``.
 
-The preloaded library is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/`` and the argument;
-for the argument ``_``, these are all of pylb's extension modules.  All ranks must raise MemoryError
+The preloaded library is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/`` and the argument:
+``_`` is all of pylb's extension modules, and ``_c`` is the core.  All ranks must raise MemoryError
 or an error of pylb, or none of them if the call could try again; the same call must work
 afterwards.
 """
@@ -86,6 +86,27 @@ def calls_of_services(world):
     yield "directory, wrong call", lambda: fails(refused)
 
 
+def calls_of_loops(world):
+    """Yield the name of each call, the call, and a function that makes its argument."""
+
+    def balancer():
+        lb = pylb.Balancer(world, every=2, strategy="GreedyLB", load=lambda *_: 1.0)
+        for key in range(4 + 4 * (world.rank == 1)):
+            lb.add(10 * world.rank + key, [key])
+        return lb
+
+    def balances(lb):
+        for _ in lb.iterate(5):
+            pass
+
+    def advises(lb):
+        for _ in lb.iterate(5):
+            lb.advise(seconds=1.0 + world.rank)
+
+    yield "balancer", balances, balancer
+    yield "advisor", advises, lambda: pylb.Advisor(world, every=2)
+
+
 def fails(call):
     try:
         call()
@@ -94,14 +115,15 @@ def fails(call):
     return False
 
 
-def sweep(comm, name, call, tries_again):
+def sweep(comm, tries_again, name, call, prepare=None):
     """Let each allocation of rank 1 fail once.
 
     tries_again: whether a call may succeed all the same, because it tries again.
     """
     for n in range(100):
+        given = [] if prepare is None else [prepare()]
         switch.no_malloc_at(n if comm.rank == 1 else -1)
-        raised = fails(call)
+        raised = fails(lambda given=given: call(*given))
         failed = switch.no_malloc_failed()
         switch.no_malloc_at(-1)
         answers = comm.allgather((raised, bool(failed)))
@@ -112,12 +134,19 @@ def sweep(comm, name, call, tries_again):
     assert n > 0, name
 
 
+CALLS = {
+    "_mpi": (calls_of_mpi, False),
+    "_zoltan": (calls_of_zoltan, False),
+    "_": (calls_of_services, True),
+    "_c": (calls_of_loops, True),
+}
+
+
 def main():
     comm = MPI.COMM_WORLD
-    calls = {"_mpi": calls_of_mpi, "_zoltan": calls_of_zoltan, "_": calls_of_services}
-    for name, call in calls[sys.argv[1]](comm):
-        sweep(comm, name, call, sys.argv[1] == "_")
-        call()
+    calls, tries_again = CALLS[sys.argv[1]]
+    for given in calls(comm):
+        sweep(comm, tries_again, *given)
     print("done")
 
 

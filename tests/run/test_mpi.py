@@ -49,6 +49,14 @@ def test_a_good_end_says_nothing(mpiexec, case):
     assert "pylb" not in said
 
 
+@pytest.mark.parametrize("lag", ["0", "2"])
+@pytest.mark.parametrize("where", ["load", "strategy", "trigger"])
+def test_an_error_that_one_rank_catches_reaches_all(mpiexec, lag, where):
+    code, out, said = launch(mpiexec, 3, HERE / "caught.py", lag, where)
+    assert code == 0, said
+    assert out.count("done") == 3
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_triggers_of_the_user(mpiexec, ranks):
     every_case_is_done(mpiexec, ranks, "trigger_cases.py")
