@@ -14,11 +14,12 @@ typedef struct mail {
     PyObject_HEAD PyObject *keys; /* keys of the objects here (pylb._core.Keys), or NULL */
     PyObject *freeze, *thaw;
     PyTypeObject *frozen;
-    pile_t out;     /* letters sent in this iteration */
-    pile_t coming;  /* letters that have arrived, but are not delivered yet */
-    pile_t astray;  /* letters that have arrived, but whose target is on another rank */
-    pile_t in;      /* delivered letters: the messages of the previous iteration */
-    int32_t *order; /* [in.n], with start[n + 1]: result of plb_inbox_order (run/inbox.h) */
+    pile_t out;       /* letters sent in this iteration */
+    int64_t n_packed; /* of these, the first ones that the present delivery sends */
+    pile_t coming;    /* letters that have arrived, but are not delivered yet */
+    pile_t astray;    /* letters that have arrived, but whose target is on another rank */
+    pile_t in;        /* delivered letters: the messages of the previous iteration */
+    int32_t *order;   /* [in.n], with start[n + 1]: result of plb_inbox_order (run/inbox.h) */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */
@@ -299,6 +300,7 @@ PLB_PY_METHOD(
     "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
     "a list of (rank, number of messages, wire, others), see csrc/bind/wire.h.")
 {
+    self->n_packed = self->out.n;
     return pack(self, c, &self->out);
 }
 
@@ -349,6 +351,7 @@ PLB_PY_METHOD(mail, take, "wire:O others:L",
 PLB_PY_METHOD0(mail, open,
                "Begin a delivery.  If the previous delivery failed, its messages are dropped.")
 {
+    self->n_packed = 0;
     empty(&self->coming);
     empty(&self->astray);
     Py_RETURN_NONE;
@@ -392,6 +395,11 @@ PLB_PY_METHOD0(
             PyObject *own = frozen ? PyObject_CallOneArg(self->thaw, letter.data)
                                    : plb_own_copy(letter.data, self->freeze);
             PLB_PY_GET(own);
+            if (i >= self->coming.n || self->coming.letter[i].data != letter.data) {
+                Py_DECREF(own);
+                PLB_PY_RAISE(PLB_ERR_STATE, "a message delivers messages while it is restored");
+                return NULL;
+            }
             self->coming.letter[i].data = own;
             Py_DECREF(letter.data);
         }
@@ -429,19 +437,35 @@ out:
 
 static int enter(mail_t *self, plb_py_call_t *c)
 {
-    int64_t *target = plb_py_memory(c, self->out.n, sizeof *target);
-    for (int64_t i = 0, n; i < self->out.n && target != NULL; i += n) {
+    int64_t *target = plb_py_memory(c, self->n_packed, sizeof *target);
+    for (int64_t i = 0, n; i < self->n_packed && target != NULL; i += n) {
         const plb_letter_t *letter = self->out.letter + i;
         n = 0;
         do {
             target[n] = letter[n].target;
-        } while (i + ++n < self->out.n && plb_same_cast(letter + n - 1, letter + n));
+        } while (i + ++n < self->n_packed && plb_same_cast(letter + n - 1, letter + n));
         if (plb_talk_add(&self->talk, letter->source, target, n, plb_bytes_of(letter->data),
                          &c->err) != PLB_OK) {
             return plb_py_check(c, c->err.code);
         }
     }
     return target != NULL ? 0 : -1;
+}
+
+/* Forget the letters that were packed.  The others wait for the next delivery: objects and
+ * messages have sent them while they were packed or restored. */
+static int forget_packed(mail_t *self)
+{
+    pile_t old = self->out, later = {0};
+    int failed = 0;
+    for (int64_t i = self->n_packed; i < old.n && !failed; i++) {
+        Py_INCREF(old.letter[i].data);
+        failed = push(&later, old.letter[i]);
+    }
+    self->out = later;
+    self->n_packed = 0;
+    empty(&old);
+    return failed;
 }
 
 PLB_PY_METHOD0(
@@ -455,8 +479,7 @@ PLB_PY_METHOD0(
     self->coming = (pile_t){0};
     self->n = 0;
     empty(&old);
-    empty(&self->out);
-    return sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
+    return forget_packed(self) == 0 && sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 /* Keep only the delivered letters to these objects (`wanted` false: to all other objects). */

@@ -54,9 +54,13 @@ def integer(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    if not (isinstance(value, Real) and math.isfinite(float(value))):
+    try:
+        out = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        out = math.inf
+    if not math.isfinite(out):
         raise DomainError(f"{name} is {value!r}: expected a finite number")
-    return float(value)
+    return out
 
 
 def array(name: str, value: Any, dtype: Any = None) -> NDArray[Any]:
@@ -87,7 +91,7 @@ def seconds(name: str, value: Any) -> float:
     """Check that the value is a time in seconds, 0 ... 1e30."""
     try:
         out = -1.0 if isinstance(value, str) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         out = -1.0
     if not 0.0 <= out <= 1e30:
         raise DomainError(f"{name} is {value!r}: expected seconds, from 0 to 1e30")
@@ -98,7 +102,7 @@ def floats(name: str, value: Any, n: int) -> NDArray[np.float64]:
     """Check that the value is a sequence of n numbers; return them as an array, (n,)."""
     try:
         out = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as why:
+    except (TypeError, ValueError, OverflowError) as why:
         raise DomainError(f"{name}: expected {n} numbers; {why}") from None
     if out.shape != (n,):
         raise DomainError(f"{name} has shape {out.shape}: expected ({n},)")

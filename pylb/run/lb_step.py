@@ -59,7 +59,7 @@ class LBStep(CentralStep[Placed]):
         placed = self._in_rounds(strategy) if strategy.distributed else self._place_on_rank_0(start)
         self._say_memory(placed.figures)
         moving = _core.clock()
-        objects, moves = self.objects, placed.moves
+        objects, moves = self.objects, self.objects.kept(placed.moves)
         keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
         nbytes = migrate(self.agreement, self.iteration, objects, moves, placed.speed)
         moved = objects.addresses.move(self.iteration, keys, moves.to, *needed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement
+from pylb.console import clip
 from pylb.errors import DomainError
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.messages import Mailbox
@@ -115,6 +117,17 @@ class LocalObjects:
         self._gone.add(key)
         return self.store.values[self.store.place(key)]
 
+    def kept(self, moves: LeavingObjects) -> LeavingObjects:
+        """Leave out the objects that were removed since `learn`, e.g. by the trigger.
+
+        They stay here, where the end of the iteration removes them.
+        """
+        if not self._gone:
+            return moves
+        gone = self.store.places.places(np.array(sorted(self._gone), np.int64))
+        kept = ~np.isin(moves.places, gone)
+        return LeavingObjects(moves.places[kept], moves.to[kept])
+
     def arrange(self) -> None:
         """Apply additions and removals on this rank; the other ranks do not know them yet."""
         if not len(self.new) and not self._gone:
@@ -202,10 +215,15 @@ class LocalObjects:
 
     def _load_of(self, key: int, value: Any) -> float:
         assert self.load is not None
-        load = float(self.load(key, value))
+        given = self.load(key, value)
+        try:
+            load = float(given)
+        except (TypeError, ValueError, OverflowError):
+            load = math.nan
         if not 0.0 <= load <= 1e30:
             raise DomainError(
-                f"load of object {key} is {load}: expected a finite number, zero or more"
+                f"load of object {key} is {clip(repr(given), 60)}: expected a finite number, zero "
+                "or more"
             )
         return load
 

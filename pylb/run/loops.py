@@ -93,6 +93,7 @@ class SynchronousLoop(IterationLoop):
         self._idle = 0.0
         self._resumed = 0.0  # clock time at the start of the iteration
         self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes
+        self._in_body = False  # whether the program runs the body of the loop
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -107,7 +108,9 @@ class SynchronousLoop(IterationLoop):
             first = state.done
             for it in range(first, first + n):
                 state.agreement.at = f"in iteration {it}"
+                self._in_body = True
                 yield it
+                self._in_body = False
                 self._end_iteration(is_last=it == first + n - 1)
             self._mode.judge()
             state.records.cut()  # add() and remove() take effect immediately between loops
@@ -119,15 +122,19 @@ class SynchronousLoop(IterationLoop):
             raise
         finally:
             state.records.cut()  # also after break
-            state.objects.in_loop = False
+            state.objects.in_loop = self._in_body = False
             state.records.seconds += _core.clock() - begin
 
     def exchange(self) -> None:
-        if not self._state.objects.in_loop:
+        if not self._in_body:
             raise StateError(
                 "exchange() outside of iterate(): it delivers messages within an iteration"
             )
-        self._deliver(Step.MESSAGES)
+        self._in_body = False  # so that a message cannot call this while it is restored
+        try:
+            self._deliver(Step.MESSAGES)
+        finally:
+            self._in_body = True
 
     def _end_iteration(self, is_last: bool) -> None:
         """Exchange messages and statistics, decide, rebalance."""

@@ -15,7 +15,7 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.transport import Sends
-from pylb.errors import SerializationError
+from pylb.errors import SerializationError, StateError
 from pylb.run.local_objects import LocalObjects
 from pylb.run.object_store import Items, LeavingObjects, Properties, converted
 from pylb.run.partners import Speeds
@@ -41,6 +41,8 @@ def migrate(
     with Attempt() as restored:
         came = [_unpack(source, parts, objects) for source, parts in received]
         following = objects.store.changed(moves.places, came)
+        if len(objects.kept(moves).places) < len(moves.places):
+            raise StateError("an object was removed while it was packed; nothing has moved")
     agreement.step(Step.PACK, iteration, error=restored.error)
     objects.store.set(*following)
     objects.mailbox.rebind(objects.store.places, objects.store.keys[:0])

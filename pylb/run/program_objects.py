@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.comm.plan import integers
 from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError
+from pylb.model import checks
 from pylb.model.snapshot import F64, I32
 from pylb.run.local_objects import LocalObjects
 from pylb.run.object_store import key_of
@@ -293,13 +293,16 @@ def checked_properties(properties: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in ("nbytes", "memory"):
         if (value := properties.get(name)) is not None:
-            if not 0 <= operator.index(value) < 2**63:
-                raise DomainError(f"{name} is {value}: expected zero or more bytes")
-            out[name] = operator.index(value)
+            try:
+                out[name] = operator.index(value)
+            except TypeError:
+                out[name] = -1
+            if not 0 <= out[name] < 2**63:
+                raise DomainError(f"{name} is {value!r}: expected zero or more bytes")
     if (work := properties.get("work")) is not None:
-        if not 0.0 < float(work) < math.inf:
+        out["work"] = checks.number("work", work)
+        if out["work"] <= 0:
             raise DomainError(f"work is {work!r}: expected a finite number above 0")
-        out["work"] = float(work)
     if properties.get("migratable") is not None:
         out["migratable"] = bool(properties["migratable"])
     if (coords := properties.get("coords")) is not None:
@@ -311,7 +314,7 @@ def _position(coords: ArrayLike) -> F64:
     """Return a position as three numbers; missing ones are 0."""
     try:
         given = np.asarray(coords, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.zeros(0)
     if given.ndim != 1 or not 1 <= len(given) <= 3 or not np.all(np.isfinite(given)):
         raise DomainError(f"coords are {coords!r}: expected one to three finite numbers")

@@ -174,7 +174,7 @@ def _checked(name: str, value: Any) -> float | int:
                 return whole
             raise ValueError
         out = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _refused(name, value) from None
     if not (1e-30 if name == "speed" else 0.0) <= out <= 1e30:
         raise _refused(name, value)

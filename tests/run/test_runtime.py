@@ -631,3 +631,25 @@ def test_an_object_that_cannot_be_packed_costs_nothing_yet():
     lb = pylb.Balancer(trigger="auto", load=lambda key, block: 1.0)
     lb.add(1, lambda: None)
     list(lb.iterate(3))
+
+
+@pytest.mark.parametrize("load", [None, "x", [1.0], 10**400, 1j], ids=type)
+def test_a_load_that_is_no_number_is_named(load):
+    lb = pylb.Balancer(load=lambda key, block: load)
+    lb.add(7, "an object")
+    with pytest.raises(DomainError, match=r"load of object 7 is .*: expected a finite"):
+        for _ in lb.iterate(1):
+            pass
+
+
+@pytest.mark.parametrize("value", ["x", None.__class__, -1.5, 10**400, [10**400]], ids=type)
+@pytest.mark.parametrize("name", ["nbytes", "memory", "work", "coords"])
+def test_a_property_that_is_no_number_is_named(name, value):
+    with pytest.raises(DomainError, match=f"{name} (is|are)"):
+        pylb.Balancer().add(1, "an object", **{name: value})
+
+
+@pytest.mark.parametrize("name", ["speed", "background"])
+def test_a_number_beyond_float64_is_named(name):
+    with pytest.raises(DomainError, match=f"{name} is 1000"):
+        pylb.Balancer(**{name: 10**400})
