@@ -64,6 +64,8 @@ class LaggedLoop(IterationLoop):
             load = None if objects.load is None else objects.given_load(key)
             return protocol.core.reached(key, load)
         except KeyError:
+            if objects.store.place(key) >= 0:
+                raise  # an error of the user's load or trigger
             raise UnknownKeyError(f"key {key}: no such object on this rank") from None
 
     def finish(self) -> None:

@@ -153,13 +153,14 @@ class ShadowMode(MeasuringMode):
             self._entities = Entities.of(self._remaining)
 
     def _run(self, stretches: list[Stretch], rows: F64, facts: dict[str, Any]) -> None:
-        self._followed = stretches[-1].first + stretches[-1].iterations
+        until = stretches[-1].first + stretches[-1].iterations
         arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
-        figures = np.ascontiguousarray(rows[: self._followed - stretches[0].first])
+        figures = np.ascontiguousarray(rows[: until - stretches[0].first])
         n_ranks = self._state.agreement.transport.size
         trace = Trace(n_ranks, **arrays, figures=figures)
         self._entities = Entities.of(trace)
         self._replay.feed(trace)
+        self._followed = until  # only now: an interrupt may end `feed`
         self._measured += float(figures[:, 1].sum())
         self._log.extend(self._new_rows())
 

@@ -375,12 +375,16 @@ def test_a_load_function_that_raises_stop_iteration():
 
 
 @pytest.mark.parametrize("lag", [0, 2])
-def test_shadow_mode_goes_on_after_a_strategy_that_failed(lag):
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(ArithmeticError, StrategyError), (KeyboardInterrupt, KeyboardInterrupt)],
+)
+def test_shadow_mode_goes_on_after_a_strategy_that_failed(error, raised, lag):
     failing = False
 
     def strategy(snapshot):
         if failing:
-            raise ArithmeticError
+            raise error
         return snapshot.rank
 
     lb = pylb.Balancer(mode="shadow", every=2, strategy=strategy, lag=lag, load=lambda *_: 1.0)
@@ -388,7 +392,7 @@ def test_shadow_mode_goes_on_after_a_strategy_that_failed(lag):
     list(lb.iterate(3))
     known = len(lb.shadow.max)
     failing = True
-    with pytest.raises(StrategyError):
+    with pytest.raises(raised):
         list(lb.iterate(6))
     failing = False
     list(lb.iterate(6))
@@ -653,3 +657,17 @@ def test_a_property_that_is_no_number_is_named(name, value):
 def test_a_number_beyond_float64_is_named(name):
     with pytest.raises(DomainError, match=f"{name} is 1000"):
         pylb.Balancer(**{name: 10**400})
+
+
+@pytest.mark.parametrize("error", [KeyError("a name"), UnknownKeyError("a name")])
+def test_a_key_error_of_a_load_function_reaches_the_program(error):
+    def load(key, block):
+        raise error
+
+    lb = pylb.Balancer(lag=2, load=load)
+    lb.add(7, None)
+    lb.begin(1)
+    with pytest.raises(type(error), match="a name"):
+        lb.at_sync(7)
+    with pytest.raises(UnknownKeyError, match="key 8: no such object on this rank"):
+        lb.at_sync(8)
