@@ -58,20 +58,35 @@ out:
     return ret;
 }
 
+static int place_by_name(const plb_snapshot_t *in, const char *strategy, const char *params,
+                         uint64_t seed, int32_t *rank, plb_err_t *err)
+{
+    const plb_strategy_t *with;
+    if (strcmp(strategy, "auto") == 0) {
+        return place_auto(in, params, seed, rank, err);
+    }
+    PLB_PASS(plb_registered_strategy(strategy, &with, err));
+    return place(in, with, params, seed, rank, err);
+}
+
 int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                uint64_t seed, int32_t *rank)
 {
     plb_err_t *err = plb_lib_error();
+    int ret = PLB_OK;
     plb_snapshot_t in;
-    const plb_strategy_t *with;
+    int32_t *placed = NULL; /* `rank` may be the array of the present ranks, and stays on errors */
     PLB_PASS(plb_lib_view(snapshot, &in, err));
     PLB_FAIL_IF(strategy == NULL || (rank == NULL && in.n_objects > 0), err, PLB_ERR_VALUE,
                 "%s is NULL", strategy == NULL ? "strategy" : "rank");
-    if (strcmp(strategy, "auto") == 0) {
-        return place_auto(&in, params, seed, rank, err);
+    PLB_NEW0(placed, in.n_objects);
+    PLB_TRY(place_by_name(&in, strategy, params, seed, placed, err));
+    if (in.n_objects > 0) {
+        memcpy(rank, placed, (size_t)in.n_objects * sizeof *rank);
     }
-    PLB_PASS(plb_registered_strategy(strategy, &with, err));
-    return place(&in, with, params, seed, rank, err);
+out:
+    plb_free(placed);
+    return ret;
 }
 
 int pylb_rank_times(const pylb_snapshot *snapshot, const int32_t *rank, double *time)

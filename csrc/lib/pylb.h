@@ -279,11 +279,11 @@ typedef struct pylb_snapshot {
 /** Set every field to "not given". */
 PYLB_API void pylb_snapshot_init(pylb_snapshot *snapshot);
 
-/** Compute rank[n_objects], the new rank of each object.  strategy: a name that pylb_strategy_name
- * returns, or "auto": the one that an advisor would choose for its first LB step.  params:
- * "name=value name=value"; NULL: defaults.  "auto" has parameters for the choice (imbalance,
- * utilization, communication, tolerance, dearer, again), and alpha and beta, the seconds per
- * message and per byte (defaults: 2e-6 and 1e-10).  Local. */
+/** Compute rank[n_objects], the new rank of each object; it may be the snapshot's own array
+ * `rank`. strategy: a name that pylb_strategy_name returns, or "auto": the one that an advisor
+ * would choose for its first LB step.  params: "name=value name=value"; NULL: defaults.  "auto"
+ * has parameters for the choice (imbalance, utilization, communication, tolerance, dearer, again),
+ * and alpha and beta, the seconds per message and per byte (defaults: 2e-6 and 1e-10).  Local. */
 PYLB_CALL int pylb_place(const pylb_snapshot *snapshot, const char *strategy, const char *params,
                          uint64_t seed, int32_t *rank);
 
@@ -322,7 +322,8 @@ PYLB_CALL int pylb_trigger_close(pylb_trigger **trigger);
 PYLB_CALL int pylb_trigger_expect(pylb_trigger *trigger, int64_t n, double cost);
 
 /** Observe an iteration (from 0): maximum and mean of the ranks' loads in seconds.  *rebalance is
- * 1 if the program should rebalance now, else 0. */
+ * 1 if the program should rebalance now, else 0.  PYLB_ERR_CALLBACK: a trigger of your own has
+ * failed; the iteration counts as observed. */
 PYLB_CALL int pylb_trigger_observe(pylb_trigger *trigger, int64_t iteration, double max,
                                    double mean, int *rebalance);
 

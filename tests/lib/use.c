@@ -82,7 +82,19 @@ static void placement(void)
     FAILS(PYLB_ERR_KEY, "auto", pylb_strategy_register("auto", to_last, &code));
     EXPECT(pylb_place(&s, "ToLast", NULL, 0, placed) == PYLB_OK && placed[5] == P - 1);
     code = 3;
+    placed[5] = 0;
     FAILS(PYLB_ERR_CALLBACK, "returned 3", pylb_place(&s, "ToLast", NULL, 0, placed));
+    EXPECT(placed[5] == 0); /* a call that fails changes nothing */
+    for (int i = 0; pylb_strategy_name(i) != NULL; i++) { /* into the array of present ranks */
+        int32_t present[N] = {0, 1};
+        s.rank = rank;
+        memcpy(rank, present, sizeof rank);
+        if (pylb_place(&s, pylb_strategy_name(i), NULL, 0, placed) == PYLB_OK) {
+            s.rank = present;
+            EXPECT(pylb_place(&s, pylb_strategy_name(i), NULL, 0, present) == PYLB_OK);
+            EXPECT(memcmp(placed, present, sizeof placed) == 0);
+        }
+    }
     int n = 0, found = 0;
     for (; pylb_strategy_name(n) != NULL; n++) {
         found += strcmp(pylb_strategy_name(n), "ToLast") == 0;
