@@ -55,6 +55,7 @@ class World:
         doing : str or callable
             Description of what the rank waits for; default: the call.
         """
+        self.scheduler.check(rank)
         meeting = self.meetings.get(turn)
         if meeting is None:
             meeting = self.meetings[turn] = Meeting(self.size)
@@ -80,6 +81,7 @@ class World:
 
     def post(self, source: int, dest: int, tag: int, data: bytes) -> None:
         """Send a message; it arrives when its sender has finished sending."""
+        self.scheduler.check(source)
         _core.clock_declare(self.seconds(len(data)))
         way, at = (source, dest, tag), _core.clock()
         self.sent.setdefault(way, deque()).append((data, at))
@@ -89,6 +91,7 @@ class World:
 
     def take(self, source: int, dest: int, tag: int) -> bytes:
         """Wait for the next message from this sender with this tag, and return it."""
+        self.scheduler.check(dest)
         way, ticket = (source, dest, tag), Ticket()
         queue = self.sent.setdefault(way, deque())
         if queue:

@@ -11,15 +11,22 @@ from __future__ import annotations
 import contextvars
 import gc
 import sys
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
 from pylb import _core
-from pylb.errors import DeadlockError, by_rank
+from pylb.errors import DeadlockError, StateError, by_rank
 
+SOURCES: dict[str, Callable[[], float]] = {
+    "cpu": time.thread_time,
+    "wall": time.perf_counter,
+    "none": lambda: 0.0,
+}
 OBJECTS = 50  # Python collects garbage when each rank has made about this number of objects
 Doing = str | Callable[[], str]  # the call in which a rank waits, or a function that returns it
 
@@ -49,6 +56,28 @@ class VirtualRank:
         self.life: Any = None  # the greenlet that runs this rank
 
 
+_here: contextvars.ContextVar[tuple[Scheduler, VirtualRank] | None] = contextvars.ContextVar(
+    "the virtual rank that runs", default=None
+)
+
+
+@contextmanager
+def outer_clock() -> Iterator[None]:
+    """Keep the clock of the virtual rank that runs, while the block uses the thread's clock."""
+    here = _here.get()
+    if here is None:
+        yield
+        return
+    scheduler, rank = here
+    now, source = _core.clock_leave(), SOURCES[scheduler.source]
+    start = source()
+    try:
+        yield
+    finally:
+        now += rank.pace * (source() - start)
+        _core.clock_enter(scheduler.source, now, rank.pace)
+
+
 class Scheduler:
     """Decides which rank runs.
 
@@ -68,7 +97,8 @@ class Scheduler:
         usual = gc.get_threshold()
         gc.set_threshold(usual[0] and max(usual[0], OBJECTS * len(self.ranks)), *usual[1:])
         try:
-            self._run(program)
+            with outer_clock():
+                self._run(program)
         finally:
             gc.set_threshold(*usual)
         if self.failure is not None:
@@ -91,6 +121,7 @@ class Scheduler:
                 rank.life.throw(Ended)
 
     def _run_rank(self, rank: VirtualRank, program: Callable[[int], Any]) -> None:
+        _here.set((self, rank))
         try:
             _core.clock_enter(self.source, rank.now, rank.pace)
             rank.result = program(rank.number)
@@ -105,6 +136,15 @@ class Scheduler:
         rank.ended = True
 
     # ---- waiting and events ------------------------------------------------------------------
+
+    def check(self, number: int) -> None:
+        """Raise StateError unless the program of this rank, and no other one, makes the call."""
+        rank = self.running
+        if rank is None or rank.number != number or rank.life is not getcurrent():
+            raise StateError(
+                f"virtual rank {number} communicates outside of its own program: expected the call "
+                "within the function that VirtualCluster.run calls for this rank"
+            )
 
     def wait(self, ticket: Ticket, doing: Doing) -> None:
         """Let other ranks run until the ticket's event has happened."""

@@ -326,3 +326,50 @@ def test_interrupts_reach_a_rank_that_runs():
     finally:
         signal.signal(signal.SIGALRM, before)
     assert not [t for t in threading.enumerate() if t.name.startswith("virtual rank")]
+
+
+@pytest.mark.parametrize("clock", ["none", "cpu"])
+def test_a_cluster_within_a_rank_does_not_change_the_time_of_the_rank(clock):
+    def inner(comm):
+        comm.elapse(5.0)
+        comm.barrier()
+        return comm.time
+
+    def main(comm):
+        comm.elapse(1.0)
+        times = pylb.VirtualCluster(2, clock="none", network=(0, 0)).run(inner)
+        return times, comm.time
+
+    for times, now in pylb.VirtualCluster(2, clock=clock, network=(0, 0)).run(main):
+        assert times == [5.0, 5.0]
+        assert 1.0 <= now < (2.0 if clock == "cpu" else 1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("call", ["barrier", "send", "recv", "rank_loads", "iterate"])
+def test_a_rank_communicates_only_in_its_own_program(call):
+    kept = {}
+
+    def communicate(comm, lb):
+        return {
+            "barrier": comm.barrier,
+            "send": lambda: comm.send(1, 1),
+            "recv": lambda: comm.recv(source=1),
+            "rank_loads": lb.rank_loads,
+            "iterate": lambda: list(lb.iterate(1)),
+        }[call]()
+
+    def main(comm):
+        lb = pylb.Balancer(comm)
+        kept[comm.rank] = comm, lb
+        for _ in lb.iterate(2):
+            pass
+        comm.barrier()
+        if comm.rank == 1:
+            with pytest.raises(StateError, match="rank 0 communicates outside of its own program"):
+                communicate(*kept[0])
+        return lb
+
+    lb, _ = pylb.VirtualCluster(2, clock="none").run(main)
+    assert lb.report().iterations == 2
+    with pytest.raises(StateError, match="rank 0 communicates outside of its own program"):
+        communicate(*kept[0])
