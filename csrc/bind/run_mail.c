@@ -468,12 +468,33 @@ static int forget_packed(mail_t *self)
     return failed;
 }
 
-PLB_PY_METHOD0(
-    mail, deliver,
+/* Let the letters in the inboxes arrive once more, before those that have arrived now. */
+static int arrive_again(mail_t *self)
+{
+    const pile_t new = self->coming;
+    int64_t i = 0;
+    int failed = 0;
+    self->coming = self->in;
+    self->in = (pile_t){0};
+    self->n = 0;
+    for (; i < new.n && !failed; i++) {
+        failed = push(&self->coming, new.letter[i]); /* drops the letter if it fails */
+    }
+    for (; i < new.n; i++) {
+        Py_DECREF(new.letter[i].data);
+    }
+    plb_free(new.letter);
+    return failed;
+}
+
+PLB_PY_METHOD1(
+    mail, deliver, adds,
     "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
-    "communication graph the messages that were sent.")
+    "communication graph the messages that were sent.  adds: True: the inboxes also keep\n"
+    "the messages that they have.")
 {
     PLB_PY_TRY(enter(self, c));
+    PLB_PY_TRY(adds == Py_True && arrive_again(self));
     pile_t old = self->in;
     self->in = self->coming;
     self->coming = (pile_t){0};

@@ -94,6 +94,8 @@ class SynchronousLoop(IterationLoop):
         self._resumed = 0.0  # clock time at the start of the iteration
         self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes
         self._in_body = False  # whether the program runs the body of the loop
+        # Whether the previous loop has ended normally.  Then no object has read its inbox yet.
+        self._whole = True
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -104,6 +106,7 @@ class SynchronousLoop(IterationLoop):
         self._sent = 0, 0
         try:
             self._start(n)
+            self._whole = False
             self._resumed = _core.clock()
             first = state.done
             for it in range(first, first + n):
@@ -117,6 +120,7 @@ class SynchronousLoop(IterationLoop):
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
             state.agreement.at = f"after iteration {state.done - 1}"
+            self._whole = True
         except Exception as why:
             state.agreement.tell(why)
             raise
@@ -184,7 +188,8 @@ class SynchronousLoop(IterationLoop):
         stats, received = state.agreement.take(sample, sends, error)
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited
-        objects.mailbox.receive(stats, received, state.done)
+        adds = kind is Step.FIRST_MESSAGES and self._whole
+        objects.mailbox.receive(stats, received, state.done, adds=adds)
         if is_sync:
             own = _core.exact_sum(objects.store.seconds)
             state.records.rank_loads.append((background + own,))

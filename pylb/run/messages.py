@@ -57,17 +57,18 @@ class Mailbox:
         n_messages = sum(n for _, n, _, _ in packed)
         return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
 
-    def receive(self, stats: Stats, received: Sends, iteration: int) -> None:
+    def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
         """Receive the messages of a step; make further steps until all messages are delivered.
 
-        Collective.  After an error, all ranks drop the messages of the iteration.
+        adds: whether the inboxes keep the messages that they have.  Collective.  After an error,
+        all ranks drop the messages of the iteration.
         """
         try:
             self._receive(stats, received, iteration)
         except Exception:
             self.mail.drop()
             raise
-        self.mail.deliver()
+        self.mail.deliver(adds)
 
     def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
         if not received and not self.mail.n_coming and not stats.messages_open:

@@ -191,6 +191,7 @@ class ProgramObjects:
         """Send `data` from object `source` on this rank to object `target` on any rank.
 
         The message is in the target's inbox in the next iteration, or after the next `exchange`.
+        Between two loops, it comes in addition to the messages of the last iteration.
 
         Parameters
         ----------
@@ -268,7 +269,7 @@ class ProgramObjects:
             self._mail.multicast(targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
-        """Return the messages from the most recent delivery to an object of this rank; see `send`.
+        """Return the messages that were delivered last to an object of this rank; see `send`.
 
         Returns
         -------

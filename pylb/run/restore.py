@@ -243,7 +243,7 @@ def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None
         mail.take(wire, others)
     mail.part()
     mail.restore()
-    mail.deliver()
+    mail.deliver(False)
 
 
 def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: disk.Head) -> None:

@@ -59,7 +59,7 @@ def test_the_wire_has_the_data_once():
     head, row = 32, 8
     assert (n_1, len(wire_1)) == (3, 8 + (head + 3 * row + 800) + head + head)
     assert (n_2, len(wire_2)) == (2, 8 + (head + row + 800) + head)
-    home.deliver()
+    home.deliver(False)
     assert home.edges().tolist() == [
         *([9, target, 800, 1, 1] for target in range(5)),
         [9, 7, 8, 1, 0],
@@ -83,7 +83,7 @@ def test_a_truncated_parcel():
     there.take(wire, [])
     assert there.part()[0].tolist() == [0, 1, 2]
     there.restore()
-    there.deliver()
+    there.deliver(False)
     (_, a), (_, b) = *there.inbox(3), *there.inbox(4)
     assert a is not b
 

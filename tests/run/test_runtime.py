@@ -157,7 +157,7 @@ def delivered(sent, copy=True):
     assert box.pack(np.zeros(len(sent), np.int32), 0) == []
     box.part()
     box.restore()
-    box.deliver()
+    box.deliver(False)
     return [data for _, data in box.inbox(0)]
 
 
@@ -170,7 +170,7 @@ def test_what_is_sent_is_the_value_at_that_moment():
         box.open()
         box.pack([0], 0)
         box.restore()
-        box.deliver()
+        box.deliver(False)
         assert repr(box.inbox(0)[0][1]) == before
     a = np.random.default_rng(1).random((3, 4, 5)).transpose(2, 0, 1)
     (here,) = delivered([a])
@@ -515,7 +515,7 @@ def test_mail_arrives_as_it_was_sent():
     assert len(others) == len(MAIL) - 7  # plain arrays and numbers are not pickled
     there = mail(*range(len(MAIL)))
     there.take(wire, parcel.unpack(parcel.pack(others)))
-    there.deliver()
+    there.deliver(False)
     for k, sent in enumerate(MAIL):
         ((source, data),) = there.inbox(k)
         assert source == -k
@@ -529,7 +529,7 @@ def test_mail_arrives_as_it_was_sent():
     there.inbox(0)[0][1][:] += 1.0  # the received array is a copy
     again = mail(*range(len(MAIL)))
     again.take(wire, others)
-    again.deliver()
+    again.deliver(False)
     assert again.inbox(0)[0][1][0, 0] == 0.0
 
 
@@ -559,9 +559,9 @@ def test_inboxes_are_sorted_by_source_and_order_of_sending(letters, ranks):
         home.open()
         for _, _, wire, others in home.pack(np.zeros(len(mine), np.int32), 1):
             there.take(wire, others)
-        home.deliver()
+        home.deliver(False)
     targets, sources = there.part()
-    there.deliver()
+    there.deliver(False)
     for key in range(0, 7, 2):
         sent = [(source, i) for i, (target, source) in enumerate(letters) if target == key]
         assert there.inbox(key) == sorted(sent)
@@ -671,3 +671,41 @@ def test_a_key_error_of_a_load_function_reaches_the_program(error):
         lb.at_sync(7)
     with pytest.raises(UnknownKeyError, match="key 8: no such object on this rank"):
         lb.at_sync(8)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_message_between_two_loops_does_not_displace_those_of_the_last_iteration(ranks):
+    def main(comm):
+        lb = pylb.Balancer(comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=2)
+        if lb.rank == 0:
+            for key in range(4):
+                lb.add(key, None)
+        got = []
+        for _ in range(2):
+            for it in lb.iterate(2):
+                for key, _ in lb.local():
+                    if key == 1:
+                        got.append((it, lb.inbox(key)))
+                    lb.send(1, key, it)
+            if any(key == 2 for key, _ in lb.local()):
+                lb.send(1, 2, "between")
+        return got
+
+    of_ranks = pylb.VirtualCluster(ranks, clock="none").run(main)
+    got = sorted(entry for got in of_ranks for entry in got)
+    first, last = ([(key, it) for key in range(4)] for it in (0, 1))
+    assert got[:2] == [(0, []), (1, first)]
+    assert got[2] == (2, [*last[:3], (2, "between"), last[3]])
+    assert got[3] == (3, [(key, 2) for key in range(4)])
+
+
+def test_messages_of_an_iteration_that_was_left_replace_those_that_it_has_read():
+    lb = pylb.Balancer()
+    lb.add(0, None)
+    for it in lb.iterate(3):
+        lb.send(0, 0, it)
+        if it == 1:
+            assert lb.inbox(0) == [(0, 0)]
+            break
+    for _ in lb.iterate(1):
+        assert lb.inbox(0) == [(0, 1)]
