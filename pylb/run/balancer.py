@@ -99,8 +99,8 @@ class Balancer(ProgramObjects, RunResults):
         ranks that share it, minus the memory that the process uses when the Balancer is made.
 
         An LB step keeps the limits.  If no placement keeps them, rank 0 warns once, and a rank that
-        exceeds its limit gets no more objects.  With a distributed strategy, such a rank also gives
-        away objects that fit elsewhere.
+        exceeds its limit gets no more bytes than it holds.  With a distributed strategy, such a
+        rank also gives away objects that fit elsewhere.
     give_up : bool, optional
         Stop LB steps as long as they cost more than they save, and try again from time to time.
         Default: True, unless `every` or a function of yours decides when to rebalance.

@@ -12,6 +12,7 @@ from pylb.errors import MPIError, RemoteError, StateError, UnknownKeyError
 from pylb.run.at_sync import AtSync, AtSyncProtocol
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
+from pylb.run.object_store import key_of
 from pylb.run.options import no_messages
 from pylb.run.run_state import RunState
 
@@ -63,8 +64,8 @@ class LaggedLoop(IterationLoop):
         try:
             load = None if objects.load is None else objects.given_load(key)
             return protocol.core.reached(key, load)
-        except KeyError:
-            if objects.store.place(key) >= 0:
+        except (KeyError, TypeError, OverflowError):
+            if objects.store.place(key_of(key)) >= 0:
                 raise  # an error of the user's load or trigger
             raise UnknownKeyError(f"key {key}: no such object on this rank") from None
 

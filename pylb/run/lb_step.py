@@ -138,7 +138,7 @@ class LBStep(CentralStep[Placed]):
         if self.facts.is_news(full) and self.agreement.transport.rank == 0:
             log.warning(
                 "pylb: after iteration %d: no placement keeps memory_limit; a rank holds %.0f %% "
-                "of its limit, and gets no more objects",
+                "of its limit, and gets no more bytes than it holds",
                 *(self.iteration, 100 * full),
             )
 

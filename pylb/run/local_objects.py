@@ -176,8 +176,9 @@ class LocalObjects:
 
     def ranks_of(self, keys: I64) -> I32:
         """Return the ranks of objects, which may be anywhere.  Collective."""
-        here = self.store.places.places(keys) >= 0
-        self.addresses.ask(keys[~(here & np.isin(keys, self._unregistered))])
+        new = np.isin(keys, self.new.keys.array)
+        here = new | (self.store.places.places(keys) >= 0)
+        self.addresses.ask(keys[~(new | (here & np.isin(keys, self._unregistered)))])
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))
 
     def correspondents(self, moves: LeavingObjects) -> tuple[I64, I32, I64]:

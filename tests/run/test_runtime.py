@@ -709,3 +709,28 @@ def test_messages_of_an_iteration_that_was_left_replace_those_that_it_has_read()
             break
     for _ in lb.iterate(1):
         assert lb.inbox(0) == [(0, 1)]
+
+
+@pytest.mark.parametrize("given", ["7", None.__class__, 2**70, [7]])
+def test_at_sync_refuses_what_is_no_key(given):
+    lb = pylb.Balancer(lag=2)
+    lb.add(7, None)
+    lb.begin(1)
+    with pytest.raises(DomainError, match=r"key is .*: expected an integer"):
+        lb.at_sync(given)
+    assert lb.at_sync(np.int64(7)) is pylb.AtSync.END
+
+
+def test_ranks_of_knows_the_new_objects_of_this_rank():
+    def main(comm):
+        lb = pylb.Balancer(comm)
+        lb.add(comm.rank, None)
+        assert lb.ranks_of([comm.rank]).tolist() == [comm.rank]
+        for _ in lb.iterate(1):
+            lb.add(10 + comm.rank, None)
+            assert lb.ranks_of([10 + comm.rank, comm.rank]).tolist() == 2 * [comm.rank]
+            with pytest.raises(UnknownKeyError, match=r"key 1[01]: no such object"):
+                lb.ranks_of([11 - comm.rank])  # it is known only from the next iteration on
+        return lb.ranks_of([0, 1, 10, 11]).tolist()
+
+    assert pylb.VirtualCluster(2, clock="none").run(main) == 2 * [[0, 1, 0, 1]]
