@@ -84,7 +84,7 @@ static void placement(void)
     code = 3;
     placed[5] = 0;
     FAILS(PYLB_ERR_CALLBACK, "returned 3", pylb_place(&s, "ToLast", NULL, 0, placed));
-    EXPECT(placed[5] == 0); /* a call that fails changes nothing */
+    EXPECT(placed[5] == 0);                               /* a call that fails changes nothing */
     for (int i = 0; pylb_strategy_name(i) != NULL; i++) { /* into the array of present ranks */
         int32_t present[N] = {0, 1};
         s.rank = rank;
