@@ -120,6 +120,13 @@ static int fits(const lane_t *self, PyObject *object, int64_t rows)
     return ok;
 }
 
+/* Whether the memory of two contiguous arrays overlaps. */
+static int overlap(PyArrayObject *a, PyArrayObject *b)
+{
+    const char *x = PyArray_BYTES(a), *y = PyArray_BYTES(b);
+    return x < y + PyArray_NBYTES(b) && y < x + PyArray_NBYTES(a);
+}
+
 /* Return `out`; for None, a new array, in which rows that receive nothing are zero. */
 static PyObject *answer(lane_t *self, PyObject *out)
 {
@@ -152,7 +159,8 @@ static int lane_start(lane_t *self, plb_py_call_t *c)
     PLB_PY_PASS(plb_py_parse(c, &send, &out));
     if (self->busy || !fits(self, send, self->rows) ||
         (out != Py_None &&
-         !(fits(self, out, self->new_rows) && PyArray_ISWRITEABLE((PyArrayObject *)out)))) {
+         !(fits(self, out, self->new_rows) && PyArray_ISWRITEABLE((PyArrayObject *)out) &&
+           !overlap((PyArrayObject *)send, (PyArrayObject *)out)))) {
         return 1;
     }
     self->receive = answer(self, out);

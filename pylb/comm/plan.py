@@ -14,6 +14,7 @@ from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
+from pylb.comm.sides import partners, rows_of, shares, sized
 from pylb.comm.transport import AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, PylbError, SerializationError, StateError
 from pylb.model import checks
@@ -125,7 +126,7 @@ class Plan:
 
     @property
     def source(self) -> I32:
-        return _of_items(self._simple._into, self.n_received)
+        return partners(self._simple._into, self.n_received)
 
     @property
     def send_ranks(self) -> I32:
@@ -151,7 +152,7 @@ class Plan:
             Arrays of any dtype, also structured; dtype and shape of a row are the same on all
             ranks.  Lists, and arrays of objects, are pickled.
         out : (n_received, ...) ndarray, optional
-            Receives the result, if there is a single array.
+            Receives the result, if there is a single array.  It shares no memory with this array.
 
         Returns
         -------
@@ -161,8 +162,8 @@ class Plan:
         Raises
         ------
         DomainError, SerializationError
-            An array does not have one row per item, or `out` has the wrong shape or dtype; an
-            object cannot be pickled or restored.
+            An array does not have one row per item, or `out` has the wrong shape or dtype, or
+            shares memory with the array; an object cannot be pickled or restored.
         StateError
             A partner has failed, or uses a different plan, dtype or shape.  (On virtual ranks: the
             partner's error, or DomainError.)
@@ -183,7 +184,7 @@ class Plan:
             they are zero.
         add : bool
             Add up the answers for an item that went to several ranks (see `plan_between`).  With
-            `out`, the answers are added to the values in `out`.
+            `out`, the answers are added to the values in `out`, which may be the array itself.
 
         Returns
         -------
@@ -224,19 +225,19 @@ class Plan:
         """
         simple = self._simple
         out, into = simple._out, simple._into
-        sized = Plan.__new__(type(self))
-        sized._set(self.agreement, out, into, self.n_items, self.n_received)
-        with Attempt(DomainError) as tried:
+        plan = Plan.__new__(type(self))
+        plan._set(self.agreement, out, into, self.n_items, self.n_received)
+        with Attempt() as tried:
             mine = integers("sizes", checked_rows("sizes", sizes, self.n_items), np.int64)
             if mine.size and mine.min() < 0:
                 raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
         if tried.error is not None:
             self._exchanger.fail(simple._sides("forward"), tried.error)
         theirs: I64 = simple.forward(mine)
-        sized.sizes, sized.received_sizes = mine, theirs
-        sized._simple, sized._repeats = simple, simple._repeats
-        sized._out, sized._into = _sized(out, mine), _sized(into, theirs)
-        return sized
+        plan.sizes, plan.received_sizes = mine, theirs
+        plan._simple, plan._repeats = simple, simple._repeats
+        plan._out, plan._into = sized(out, mine), sized(into, theirs)
+        return plan
 
     # ---- internals -----------------------------------------------------------------------------
 
@@ -249,7 +250,6 @@ class Plan:
         self, direction: str, values: tuple[Any, ...], out: NDArray[Any] | None, add: bool
     ) -> Pending:
         sides = self._sides(direction)
-        pending = Pending(len(values) != 1)
         rows: list[Any] = []
         lanes: list[tuple[Any, AnyLane | None]] = []  # (key, lane) for each value; objects: None
         with Attempt() as tried:
@@ -259,24 +259,28 @@ class Plan:
             if direction == "reverse":
                 self._check_repeats(add, rows)
             if out is not None:
-                _check_out(out, rows[0], sides)
+                _check_out(out, rows[0], sides, add)
             lanes = [self._lane(direction, sides, value, add) for value in rows]
-        if tried.error is not None:
+        objects = [i for i, value in enumerate(values) if _are_objects(value)]
+        if tried.error is not None and not objects:
             # each array is an exchange of its own, for which the partners wait
-            n_arrays = sum(not isinstance(value, list) for value in values)
-            self._exchanger.fail(sides, tried.error, max(n_arrays, 1))
-        for value, (key, lane) in zip(rows, lanes, strict=True):
+            self._exchanger.fail(sides, tried.error, max(len(values), 1))
+        # Objects first: if one rank has failed, all ranks raise here, while no array is under way.
+        ready = {i: self._objects(direction, i, rows, sides, tried.error) for i in objects}
+        pending = Pending(len(values) != 1)
+        for i, (key, lane) in enumerate(lanes):
             if lane is None:
-                pending.parts.append(self._objects(value, sides))
+                pending.parts.append(ready[i])
                 continue
-            if not lane.begin(value, None if add else out):
+            if not lane.begin(rows[i], None if add or out is None else out.view(np.ndarray)):
                 raise StateError("the buffers of this plan do not fit the rows, or are in use")
-            pending.parts.append(PendingRows(self, key, lane, value, out))
+            pending.parts.append(PendingRows(self, key, lane, rows[i], out))
         return pending
 
     def _check_repeats(self, add: bool, values: list[Any]) -> None:
-        if add and any(isinstance(value, list) for value in values):
-            raise DomainError("add is True: expected arrays, not objects")
+        kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in values}
+        if add and not kinds <= set("biufcm"):  # m: time differences
+            raise DomainError("add is True: expected arrays of numbers")
         if self._repeats and not add:
             raise StateError("an item went to several ranks: expected add=True")
 
@@ -288,10 +292,9 @@ class Plan:
         lane = self._lanes.pop(key, None)
         if lane is None:
             words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
-            tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
             if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
-            lane = self._exchanger.lane(sides, rows, tag)
+            lane = self._exchanger.lane(sides, rows, _tag(words))
         return key, lane
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
@@ -312,13 +315,23 @@ class Plan:
             out = np.zeros((side.n_own(self.n_items), *came.shape[1:]), came.dtype)
         which: Any = slice(None)
         if side.order is not None:
-            which = side.order if side.offset is None else _spread(side.order, side.offset)
+            which = side.order if side.offset is None else rows_of(side.order, side.offset)
         np.add.at(out, which, came)
         return out
 
-    def _objects(self, values: list[Any], sides: Sides) -> Ready:
+    def _objects(
+        self, direction: str, i: int, rows: list[Any], sides: Sides, error: Exception | None
+    ) -> Ready:
+        """Exchange the objects `rows[i]`; if this rank has an error, all ranks raise it."""
+        self._exchanger.meet(sides, _tag(f"{self._number} {direction} objects"))
+
+        def pieces() -> dict[int, list[Any]]:
+            if error is not None:
+                raise error
+            return shares(rows[i], sides.out)
+
         came = exchange_objects(
-            *(self.agreement, Step.OBJECTS, 0, lambda: _shares(values, sides.out)),
+            *(self.agreement, Step.OBJECTS, 0, pieces),
             pack=_pack,
             unpack=_unpack,
             restored=Step.OBJECTS,
@@ -338,6 +351,10 @@ class Plan:
             f"<Plan: sends {self.n_items} items to {len(self.send_ranks)} ranks, "
             f"receives {self.n_received} from {len(self.receive_ranks)}{sized}>"
         )
+
+
+def _tag(words: str) -> int:
+    return LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
 
 
 def _pack(piece: list[Any]) -> parcel.Parts:
@@ -378,7 +395,8 @@ class PendingRows(NamedTuple):
         came = self.lane.wait()
         add = self.key[-1]
         self.plan.give_back(self.key, self.lane)
-        return self.plan.total(came, self.out) if add else came
+        came = self.plan.total(came, self.out) if add else came
+        return came if self.out is None else self.out
 
 
 class Pending:
@@ -427,12 +445,18 @@ def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype)
 
 
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list | tuple) or (
+        isinstance(value, np.ndarray) and value.dtype.hasobject
+    )
+
+
 def _value(name: str, value: Any, sides: Sides) -> Any:
     """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
     side, n = sides.out, sides.n_out
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+    if isinstance(value, np.ndarray) and not _are_objects(value):
         return np.ascontiguousarray(checked_rows(name, value, side.n_own(n)))
-    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+    if _are_objects(value) and getattr(value, "ndim", 1) == 1:
         if side.offset is not None:
             raise DomainError(f"{name} holds objects: expected numbers, because the plan has sizes")
         checked_rows(name, value, n)
@@ -448,7 +472,7 @@ def checked_rows(name: str, value: Any, n: int) -> Any:
     return value
 
 
-def _check_out(out: Any, rows: Any, sides: Sides) -> None:
+def _check_out(out: Any, rows: Any, sides: Sides, add: bool) -> None:
     if isinstance(rows, list) or not isinstance(out, np.ndarray):
         raise DomainError("out is given: expected that out and the values are arrays, not lists")
     shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
@@ -458,42 +482,5 @@ def _check_out(out: Any, rows: Any, sides: Sides) -> None:
             f"out is of {out.dtype}, {out.shape}: expected a contiguous, writeable array of "
             f"{rows.dtype}, {shape}"
         )
-
-
-# ---- sides ---------------------------------------------------------------------------------------
-
-
-def _sized(side: Side, sizes: I64) -> Side:
-    """Return `side` for items of several rows; sizes: the number of rows of each item."""
-    travelling = sizes if side.order is None else sizes[side.order]
-    ends = np.concatenate([[0], np.cumsum(travelling)])
-    offset = np.concatenate([[0], np.cumsum(sizes)])
-    return Side(side.rank, ends[side.start].astype(np.int64), side.order, offset.astype(np.int64))
-
-
-def _of_items(side: Side, n: int) -> I32:
-    """Return the partner rank of each of n items."""
-    partner = np.repeat(side.rank, np.diff(side.start)).astype(np.int32)
-    if side.order is None:
-        return partner
-    out = np.empty(n, np.int32)
-    out[side.order] = partner
-    return out
-
-
-def _spread(index: I32, offset: I64) -> I64:
-    """Return the indices of all rows of the items `index`, one item after the other."""
-    sizes = np.diff(offset)[index]
-    ends = np.cumsum(sizes)
-    out: I64 = np.repeat(offset[index] - ends + sizes, sizes) + np.arange(
-        ends[-1] if len(ends) else 0
-    )
-    return out
-
-
-def _shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
-    """Group the objects by their destination, in the order in which they are sent."""
-    ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
-    start = side.start.tolist()
-    pairs = zip(side.rank.tolist(), start, start[1:], strict=False)
-    return {rank: ordered[a:b] for rank, a, b in pairs}
+    if not add and np.may_share_memory(out, rows):
+        raise DomainError("out shares memory with the array that is sent: expected another array")

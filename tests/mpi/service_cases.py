@@ -313,6 +313,49 @@ def failing_partner(comm):
         )
 
 
+def objects_of_a_failing_partner(comm):
+    """All ranks raise, also if arrays are exchanged in the same call, and can continue."""
+    plan, last = pylb.Plan(comm, np.arange(comm.size)), comm.size - 1
+    x, items = np.arange(comm.size) + 10.0 * comm.rank, [comm.rank] * comm.size
+    want = [r + 0.0 for r in range(comm.size)]
+
+    def bad(values):
+        return items[1:] if comm.rank == last else values
+
+    for call in (
+        lambda: plan.forward(bad(items)),
+        lambda: plan.reverse(x, bad(items), x),
+        lambda: plan.forward(bad(items), x),
+        lambda: plan.forward(items, x[1:] if comm.rank == last else x),
+    ):
+        fails("rows: expected" if comm.rank == last else f"rank {last}", call)
+        there, numbers = plan.forward(items, x)
+        assert there == list(range(comm.size))
+        assert (numbers - comm.rank).tolist() == [10 * r for r in want]
+    if comm.size > 1:  # no rank waits for a rank that sends arrays instead
+        fails("", lambda: plan.forward(list(x) if comm.rank == last else x))
+        assert plan.forward(items) == list(range(comm.size))
+
+
+def memory_of_the_result(comm):
+    """`out` may be of a class derived from ndarray, but may not overlap the array that is sent."""
+    plan, x = pylb.Plan(comm, np.arange(comm.size)), np.arange(comm.size) + 10.0 * comm.rank
+    want = comm.rank + 10.0 * np.arange(comm.size)
+
+    class Own(np.ndarray):
+        pass
+
+    for _ in range(2):  # the second time, a plan uses memory of the first
+        out = np.zeros(comm.size).view(Own)
+        assert plan.forward(x, out=out) is out
+        assert out.tolist() == want.tolist()
+        fails("shares memory" if comm.size == 1 else "", lambda: plan.forward(x, out=x))
+        assert x.tolist() == (np.arange(comm.size) + 10.0 * comm.rank).tolist()
+    text = "expected arrays of numbers"
+    for values in (np.zeros(comm.size, RECORD), np.zeros(comm.size, "S3"), [0] * comm.size):
+        raised(errors.DomainError, text, lambda v=values: plan.reverse(v, add=True))
+
+
 CASES = (
     plans,
     sized,
@@ -323,6 +366,8 @@ CASES = (
     defaults,
     wrong_use,
     failing_partner,
+    objects_of_a_failing_partner,
+    memory_of_the_result,
 )
 
 
