@@ -112,9 +112,11 @@ class Cuts:
         if self.method != "rcb":
             raise DomainError(f"method is {self.method!r}: expected 'rcb', whose regions are boxes")
         out = []
-        for side in require("Zoltan").regions(self._held, self.n_dims, self._n_regions):
+        sides = require("Zoltan").regions(self._held, self.n_dims, self._n_regions)
+        for side, far in zip(sides, (-np.inf, np.inf), strict=True):
             box = np.full((self.n_parts, self.n_dims), np.nan)
-            box[slice(None) if self._label is None else self._label] = side.reshape(-1, self.n_dims)
+            known = side.reshape(-1, self.n_dims) if self._n_regions > 1 else far  # one: no cuts
+            box[slice(None) if self._label is None else self._label] = known
             box[np.abs(box) > 1e308] *= np.inf
             out.append(box)
         return out[0], out[1]

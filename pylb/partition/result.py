@@ -143,7 +143,8 @@ class Partition:
     def _cuts(self) -> Cuts:
         if self.cuts is None:
             raise DomainError(
-                f"method {self.method!r} has no regions: expected 'rcb', 'rib' or 'hsfc'"
+                f"method {self.method!r} has no regions: expected 'rcb', 'rib' or 'hsfc', and "
+                "objects"
             )
         return self.cuts
 

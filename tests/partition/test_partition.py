@@ -225,6 +225,32 @@ def test_a_refinement_leaves_no_part_empty():
         assert (np.bincount(out.part, minlength=6) > 0).tolist() == [s > 0 for s in shares]
 
 
+@pytest.mark.parametrize("method", ["hypergraph", "pylb"])
+def test_a_refinement_takes_new_and_fixed_objects(method):
+    A, old = stencil(8, 8), np.arange(64) // 16
+    fixed = np.full(64, -1)
+    fixed[[0, 20, 63]] = 3, 0, 1
+    old[[5, 40]] = -1
+    for more in ({}, {"machine": pylb.model.Tree((2, 2))}):
+        out = pylb.partition(A, 4, method=method, approach="refine", old=old, fixed=fixed, **more)
+        assert out.part[[0, 20, 63]].tolist() == [3, 0, 1]
+        assert np.bincount(out.part, minlength=4).min() > 10
+
+
+@pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
+def test_the_region_of_the_only_part_is_the_whole_space():
+    for parts, shares in ((1, None), (3, [0, 1, 0])):
+        out = pylb.partition(coords=np.eye(2), parts=parts, shares=shares, method="rcb")
+        part = out.part[0]
+        low, high = out.cuts.regions()
+        assert (low[part] == -np.inf).all()
+        assert (high[part] == np.inf).all()
+        assert np.isnan(np.delete(low, part, axis=0)).all()
+    empty = pylb.partition(coords=np.zeros((0, 2)), parts=2, method="rcb")
+    with pytest.raises(DomainError, match=r"'rcb' has no regions: expected .*, and objects"):
+        empty.points([[0.0, 0.0]])
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
