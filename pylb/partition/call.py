@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError, PartitionerWarning, nearest, unknown
 from pylb.model.checks import integer
-from pylb.partition import serial, zoltan
+from pylb.partition import pitfalls, serial, zoltan
 from pylb.partition.arrays import I32
 from pylb.partition.geometry import Cuts
 from pylb.partition.levels import Levels
@@ -340,10 +340,12 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
         return divide(problem), None
     if name == "keep":
         return zoltan.present(problem), None
+    if name == "ptscotch" and pitfalls.lack_weights(problem)[1]:
+        name, how, approach = "scotch", METHODS["scotch"], "partition"
     if how.library == "Zoltan":
         return zoltan.ask(problem, name, how, approach, keep=how.takes == "coords")
-    if approach != "partition" and problem.old is None:
-        problem.old = zoltan.present(problem)
+    if approach == "repartition" and problem.old is None:
+        problem = replace(problem, old=zoltan.present(problem))
     if approach == "refine":
         problem = replace(problem, old=_parts_to_refine(problem))
     starts, cycles, _ = choice.work

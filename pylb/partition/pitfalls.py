@@ -42,6 +42,21 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
     return bool((total * least <= heaviest * (1 + size.bit_length())).any())
 
 
+def lack_weights(problem: Problem) -> tuple[bool, bool]:
+    """Say whether PT-Scotch would fail, and whether it would still fail after Zoltan's scattering.
+
+    It refuses weights that some ranks do not give, and Zoltan passes no weights of a rank without
+    objects, and none of the edges of a rank without edges.  Collective.
+    """
+    graph, size = problem.graph, problem.ranks.size
+    assert graph is not None
+    if size == 1 or (problem.weight is None and graph.weight is None):
+        return False, False
+    empty, bare = problem.ranks.sum(np.array([problem.n == 0, len(graph.to) == 0], np.int64)) > 0
+    fails = empty or (bare and graph.weight is not None)
+    return bool(fails), bool(fails and (problem.n_all < size or not empty))
+
+
 def may_end_early(problem: Problem) -> bool:
     """Say whether HSFC may end its last part before the last object, and then fail.
 

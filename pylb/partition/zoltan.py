@@ -200,6 +200,8 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
     if problem.n_all < problem.ranks.size:
         # Zoltan would scatter the objects, and divide by the number that the first rank gets: 0.
         out["SCATTER_GRAPH"] = "0"
+    elif name == "ptscotch" and pitfalls.lack_weights(problem)[0]:
+        out["SCATTER_GRAPH"] = "2"  # if a rank has no objects
     if approach != "partition":
         out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
     out |= problem.params

@@ -481,7 +481,56 @@ def again(comm):
     assert np.array_equal(kept.points(points), where["rcb"])
 
 
-CASES = (graphs, points, repartition, names, levels, trees, others, plain, lopsided, again, wrong)
+def weights_on_some_ranks(comm):
+    """PT-Scotch gets weights from all ranks or from none, and a rank may have no edges."""
+    if comm.size == 1 or find_spec("pylb._zoltan") is None or find_spec("pylb._scotch") is None:
+        return
+    last = comm.size - 1
+    for n, alone in ((60, False), (2, False), (60, True)):
+        mine = np.arange(n)[comm.rank :: last] if comm.rank < last else np.arange(0)
+        edges = np.stack([mine - 1, (mine + 1) % n], axis=1).ravel() % n
+        start = 2 * np.arange(len(mine) + 1)
+        if alone and comm.rank == last:  # this rank has an object without edges
+            mine, start = np.array([n]), np.array([0, 0])
+        for weight, of_edges in ((None, ()), (mine + 1.0, ()), (None, (0.0 * edges + 2.0,))):
+            for method in ("ptscotch", "scotch"):
+                out = pylb.partition(
+                    *((start, edges, *of_edges), 2),
+                    **{"method": method, "ids": mine, "weight": weight, "comm": comm},
+                )
+                assert out.max_over_mean < 1.4
+                assert out.cut <= 8
+
+
+def objects_of_a_rank_without_parts(comm):
+    """Without `old`, objects on a rank that has no part change their part, in each method."""
+    ids = own(comm, "dealt")
+    for method, approach in itertools.product(("block", "pylb"), ("partition", "repartition")):
+        if method == "block" and find_spec("pylb._zoltan") is None:
+            continue
+        if comm.size > 1:
+            nets = (np.array([0, len(ids)]), ids)
+            given = {"nets": nets, "ids": ids, "method": method, "approach": approach}
+            out = pylb.partition(parts=1, comm=comm, **given)
+            assert len(out.exports.id) == (len(ids) if comm.rank else 0)
+            assert out.migrations == N - len(range(0, N, comm.size))
+
+
+CASES = (
+    graphs,
+    points,
+    repartition,
+    names,
+    levels,
+    trees,
+    others,
+    plain,
+    lopsided,
+    again,
+    weights_on_some_ranks,
+    objects_of_a_rank_without_parts,
+    wrong,
+)
 BUILT = dgraph_cases.CASES if find_spec("pylb._dgraph") else ()
 
 
