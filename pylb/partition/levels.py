@@ -17,7 +17,7 @@ from pylb.model.machine import Machine
 from pylb.model.places import Place
 from pylb.model.topology import Tree
 from pylb.partition.arrays import F64, I32, Rows
-from pylb.partition.problem import Problem
+from pylb.partition.problem import Problem, drop_zeros
 from pylb.partition.result import ghosts
 
 Branch = tuple[Any, ...]  # a vertex of the tree: the tuple of its children; a leaf is ()
@@ -187,7 +187,7 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
 
     names = ("weight", "coords", "fixed", "old", "sizes")
     arrays = {name: taken(getattr(problem, name)) for name in names}
-    return replace(
+    inner = replace(
         problem,
         n=counts[ranks.rank],
         dist=dist,
@@ -196,6 +196,9 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
         nets=renamed(problem.nets, None),
         **arrays,
     )
+    if inner.weight is not None:
+        drop_zeros(inner, bool(ranks.sum(np.count_nonzero(inner.weight, axis=0)).any()))
+    return inner
 
 
 def _select(problem: Problem, rows: Rows, of_rows: NDArray[np.bool_] | None, number: I32) -> Rows:

@@ -43,7 +43,7 @@ def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
 
 
 def lack_weights(problem: Problem) -> tuple[bool, bool]:
-    """Say whether PT-Scotch would fail, and whether it would still fail after Zoltan's scattering.
+    """Say whether PT-Scotch would fail, and whether it may still fail after Zoltan's scattering.
 
     It refuses weights that some ranks do not give, and Zoltan passes no weights of a rank without
     objects, and none of the edges of a rank without edges.  Collective.
@@ -52,9 +52,13 @@ def lack_weights(problem: Problem) -> tuple[bool, bool]:
     assert graph is not None
     if size == 1 or (problem.weight is None and graph.weight is None):
         return False, False
-    empty, bare = problem.ranks.sum(np.array([problem.n == 0, len(graph.to) == 0], np.int64)) > 0
-    fails = empty or (bare and graph.weight is not None)
-    return bool(fails), bool(fails and (problem.n_all < size or not empty))
+    alone = np.count_nonzero(np.diff(graph.start) == 0)  # objects without edges
+    mine = np.array([problem.n == 0, len(graph.to) == 0, alone], np.int64)
+    empty, bare, any_alone = problem.ranks.sum(mine) > 0
+    of_edges = graph.weight is not None
+    fails = empty or (bare and of_edges)
+    again = problem.n_all < size or not empty or (any_alone and of_edges)
+    return bool(fails), bool(fails and again)
 
 
 def may_end_early(problem: Problem) -> bool:

@@ -120,7 +120,7 @@ def complete(problem: Problem, symmetrize: bool) -> None:
     numbering = _numbering(problem, begins)
     if problem.weight is not None:
         problem.exponent = max(weigh) - LEAST if any(weigh) else 0
-        _drop_zeros(problem, any(weigh))
+        drop_zeros(problem, any(weigh))
     if problem.graph is not None:
         graph = arrays.numbered("graph", problem.graph, numbering, ranks)
         problem.graph = _whole_graph(problem, graph, symmetrize)
@@ -260,7 +260,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
     )
 
 
-def _drop_zeros(problem: Problem, some: bool) -> None:
+def drop_zeros(problem: Problem, some: bool) -> None:
     """Remove columns of weights that are zero on all ranks.
 
     some: whether any weight is above zero; if none is, each object counts 1.

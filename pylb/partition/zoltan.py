@@ -63,7 +63,8 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
     _tell(name, messages)
     part = part if parts.same else parts.label[part]
     if how.fixes:
-        part = _fill_empty(problem, _fixed(problem, name, part), parts)
+        part = _leave_no_share(problem, _fixed(problem, name, part))
+        part = _fill_empty(problem, part, parts)
     return part, None if cuts is None else (cuts, None if parts.same else parts.label)
 
 
@@ -241,6 +242,17 @@ def _fixed(problem: Problem, name: str, part: I32) -> I32:
         return part
 
     return problem.ranks.together(check)
+
+
+def _leave_no_share(problem: Problem, part: I32) -> I32:
+    """Move unfixed objects from parts without a share to the part with the largest share.
+
+    Zoltan knows parts without a share if objects are fixed there.
+    """
+    fixed, shares = problem.fixed, problem.shares
+    if fixed is None or shares is None:
+        return part
+    return np.where((fixed < 0) & (shares[part] == 0), np.int32(shares.argmax()), part)
 
 
 def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:

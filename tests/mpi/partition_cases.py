@@ -486,8 +486,9 @@ def weights_on_some_ranks(comm):
     if comm.size == 1 or find_spec("pylb._zoltan") is None or find_spec("pylb._scotch") is None:
         return
     last = comm.size - 1
-    for n, alone in ((60, False), (2, False), (60, True)):
-        mine = np.arange(n)[comm.rank :: last] if comm.rank < last else np.arange(0)
+    for n, alone, empty in ((60, False, 0), (2, False, 0), (60, True, 0), (60, True, last - 1)):
+        here = empty <= comm.rank < last  # the first ranks have no objects, if there are others
+        mine = np.arange(n)[comm.rank - empty :: last - empty] if here else np.arange(0)
         edges = np.stack([mine - 1, (mine + 1) % n], axis=1).ravel() % n
         start = 2 * np.arange(len(mine) + 1)
         if alone and comm.rank == last:  # this rank has an object without edges

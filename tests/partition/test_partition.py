@@ -238,6 +238,31 @@ def test_a_refinement_takes_new_and_fixed_objects(method):
 
 
 @pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
+@pytest.mark.parametrize("method", ["rcb", "rib", "hsfc"])
+def test_a_level_divides_objects_without_weight(method):
+    """All the weight is on one node; the objects of the other node count alike."""
+    xy = np.stack([np.arange(24.0) ** 2, np.arange(24) % 5], axis=1)
+    weight = np.append(np.zeros(23), 1.0)
+    tree = pylb.model.Tree((2, 2))
+    for n in (3, 24):
+        out = pylb.partition(coords=xy[-n:], weight=weight[-n:], method=method, machine=tree)
+        assert out.evaluation.objects.sum() == n
+        assert out.max_over_mean == 4.0
+
+
+@pytest.mark.skipif("graph" not in GRAPHS, reason="Zoltan is not here")
+@pytest.mark.filterwarnings("ignore::pylb.errors.PartitionerWarning")
+def test_only_fixed_objects_are_in_parts_without_a_share():
+    to = [[1], [0, 2], [1, 3], [2, 4], [3, 5], [4, 6], [5]]
+    line = (np.cumsum([0, *map(len, to)]), np.concatenate(to))
+    given = {"fixed": [2, -1, -1, -1, -1, -1, -1], "shares": [1, 1, 0]}
+    for method, approach in itertools.product(("graph", "zoltan"), ("refine", "repartition")):
+        for old in ([2, 1, 2, 2, 2, 0, 1], [2, 2, 0, 0, 2, 1, 0]):
+            given |= {"method": method, "approach": approach, "old": old}
+            assert np.flatnonzero(pylb.partition(line, 3, **given).part == 2).tolist() == [0]
+
+
+@pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
 def test_the_region_of_the_only_part_is_the_whole_space():
     for parts, shares in ((1, None), (3, [0, 1, 0])):
         out = pylb.partition(coords=np.eye(2), parts=parts, shares=shares, method="rcb")
