@@ -79,6 +79,9 @@ class Cuts:
     def boxes(self, lo: ArrayLike, hi: ArrayLike) -> Hits:
         """Return the parts whose regions intersect each box (Zoltan_LB_Box_Assign for many boxes).
 
+        With "hsfc" in two dimensions, Zoltan 3.90 leaves out a part of 1 in 500 boxes (measured
+        with random boxes); with "rcb" and "rib", and in one or three dimensions, of none.
+
         Parameters
         ----------
         lo, hi : (n, n_dims) array of float

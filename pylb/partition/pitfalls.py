@@ -10,8 +10,6 @@ import numpy as np
 from pylb.partition.arrays import F64, I32
 from pylb.partition.problem import Problem
 
-MANY = 10**6  # for more objects, Zoltan's 32-bit sums are not exact
-
 
 def exact_scale(problem: Problem) -> float:
     """Return the factor that turns weights into integers whose sum is exact.
@@ -61,19 +59,13 @@ def lack_weights(problem: Problem) -> tuple[bool, bool]:
     return bool(fails), bool(fails and again)
 
 
-def may_end_early(problem: Problem) -> bool:
-    """Say whether HSFC may end its last part before the last object, and then fail.
-
-    This happens if the last objects together weigh less than the rounding error of HSFC's sums.
-    """
-    uneven = problem.weight is not None or problem.shares is not None
-    return uneven or problem.n_all > MANY
-
-
 def with_an_end(problem: Problem) -> Problem:
     """Return the problem with one more object that has a weight, at the end of HSFC's curve.
 
-    The curve ends where the last coordinate is largest and the others are smallest.  Collective.
+    Without it, HSFC may end its last part before the last object, and then fail, if the last
+    objects together weigh less than the rounding error of its sums; or it may find no part for a
+    point behind the last object.  The curve ends where the last coordinate is largest and the
+    others are smallest.  Collective.
     """
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None

@@ -34,7 +34,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
     if problem.n_all == 0:
         return np.zeros(0, np.int32), None
     _check_options(problem)
-    if name == "hsfc" and pitfalls.may_end_early(problem):
+    if name == "hsfc":
         part, cuts = _ask(pitfalls.with_an_end(problem), name, how, approach, keep)
         return part[: problem.n], cuts
     return _ask(problem, name, how, approach, keep)

@@ -263,6 +263,18 @@ def test_only_fixed_objects_are_in_parts_without_a_share():
 
 
 @pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
+@pytest.mark.parametrize("seed", [5, 11, 13])
+def test_a_point_behind_the_last_object_on_the_curve_has_a_part(seed):
+    """The curve of HSFC ends in the upper left corner."""
+    xy = np.random.default_rng(seed).random((33, 2))
+    out = pylb.partition(coords=xy, parts=27, method="hsfc")
+    x, y = np.meshgrid(np.linspace(-0.1, 0.05, 40), np.linspace(0.9, 1.1, 40))
+    corner = np.stack([x.ravel(), y.ravel()], axis=1)
+    assert set(out.points(corner)) <= set(range(27))
+    assert out.boxes(corner, corner).start[-1] >= len(corner)
+
+
+@pytest.mark.skipif(not POINTS, reason="Zoltan is not here")
 def test_the_region_of_the_only_part_is_the_whole_space():
     for parts, shares in ((1, None), (3, [0, 1, 0])):
         out = pylb.partition(coords=np.eye(2), parts=parts, shares=shares, method="rcb")
