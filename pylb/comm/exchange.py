@@ -23,9 +23,6 @@ class StepExchanger:
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         return StepLane(self.agreement, sides, like, tag)
 
-    def meet(self, sides: Sides, tag: int) -> None:
-        """Do nothing: a collective step finds out by itself whether ranks differ."""
-
     def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
         self.agreement.step(Step.EXCHANGE, 0, error=error)
 

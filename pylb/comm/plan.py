@@ -150,7 +150,8 @@ class Plan:
         ----------
         *values : (n_items, ...) ndarray, or list of n_items
             Arrays of any dtype, also structured; dtype and shape of a row are the same on all
-            ranks.  Lists, and arrays of objects, are pickled.
+            ranks.  Lists, and arrays of objects, are pickled.  A rank without items passes an
+            empty array if the others pass arrays, and an empty list if they pass lists.
         out : (n_received, ...) ndarray, optional
             Receives the result, if there is a single array.  It shares no memory with this array.
 
@@ -266,7 +267,7 @@ class Plan:
             # each array is an exchange of its own, for which the partners wait
             self._exchanger.fail(sides, tried.error, max(len(values), 1))
         # Objects first: if one rank has failed, all ranks raise here, while no array is under way.
-        ready = {i: self._objects(direction, i, rows, sides, tried.error) for i in objects}
+        ready = {i: self._objects(i, rows, sides, tried.error) for i in objects}
         pending = Pending(len(values) != 1)
         for i, (key, lane) in enumerate(lanes):
             if lane is None:
@@ -294,7 +295,8 @@ class Plan:
             words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
             if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
-            lane = self._exchanger.lane(sides, rows, _tag(words))
+            tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
+            lane = self._exchanger.lane(sides, rows, tag)
         return key, lane
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
@@ -319,11 +321,8 @@ class Plan:
         np.add.at(out, which, came)
         return out
 
-    def _objects(
-        self, direction: str, i: int, rows: list[Any], sides: Sides, error: Exception | None
-    ) -> Ready:
+    def _objects(self, i: int, rows: list[Any], sides: Sides, error: Exception | None) -> Ready:
         """Exchange the objects `rows[i]`; if this rank has an error, all ranks raise it."""
-        self._exchanger.meet(sides, _tag(f"{self._number} {direction} objects"))
 
         def pieces() -> dict[int, list[Any]]:
             if error is not None:
@@ -351,10 +350,6 @@ class Plan:
             f"<Plan: sends {self.n_items} items to {len(self.send_ranks)} ranks, "
             f"receives {self.n_received} from {len(self.receive_ranks)}{sized}>"
         )
-
-
-def _tag(words: str) -> int:
-    return LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
 
 
 def _pack(piece: list[Any]) -> parcel.Parts:

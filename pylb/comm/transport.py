@@ -70,10 +70,6 @@ class AnyExchanger(Protocol):
         """Return a lane for rows with the dtype and shape of those of `like`."""
         ...
 
-    def meet(self, sides: Sides, tag: int) -> None:
-        """Check, before a collective step for objects, that the partners exchange objects, too."""
-        ...
-
     def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
         """Tell an error to the partners instead of exchanging rows n times, and raise it."""
         ...

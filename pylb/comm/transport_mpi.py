@@ -157,13 +157,6 @@ class MPIExchanger:
         lane: AnyLane = self._module.Lane(self.native, tuple(sides), like, tag)
         return lane
 
-    def meet(self, sides: Sides, tag: int) -> None:
-        """Exchange messages without data: a partner that exchanges arrays waits for a message."""
-        nothing = np.empty((sides.out.n_own(sides.n_out), 0), np.uint8)
-        lane = self.lane(sides, nothing, tag)
-        lane.begin(nothing, None)
-        lane.wait()
-
     def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
         for _ in range(n):
             self.native.fail(*sides.out[:2], *sides.into[:2])
