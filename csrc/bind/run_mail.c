@@ -435,6 +435,9 @@ out:
     return plb_py_check(c, ret);
 }
 
+/* Add the messages that were sent to the communication graph, which has only senders that are
+ * here: since the message, its sender may have moved (in an LB step at the start of a loop), or it
+ * was removed. */
 static int enter(mail_t *self, plb_py_call_t *c)
 {
     int64_t *target = plb_py_memory(c, self->n_packed, sizeof *target);
@@ -444,7 +447,8 @@ static int enter(mail_t *self, plb_py_call_t *c)
         do {
             target[n] = letter[n].target;
         } while (i + ++n < self->n_packed && plb_same_cast(letter + n - 1, letter + n));
-        if (plb_talk_add(&self->talk, letter->source, target, n, plb_bytes_of(letter->data),
+        if (place_of(self, letter->source) >= 0 &&
+            plb_talk_add(&self->talk, letter->source, target, n, plb_bytes_of(letter->data),
                          &c->err) != PLB_OK) {
             return plb_py_check(c, c->err.code);
         }

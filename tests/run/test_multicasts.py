@@ -48,6 +48,18 @@ def mail(*keys):
     return out
 
 
+def test_the_graph_has_no_senders_that_have_left():
+    """An LB step at the start of a loop moves objects after they have sent messages."""
+    one = mail(3, 9)
+    one.post(7, 9, 1.0, True)
+    one.multicast([3, 7], 3, 1.0, True)
+    one.bind(_core.Keys(np.array([3])))
+    one.open()
+    one.pack(np.full(3, 1, np.int32), 0)
+    one.deliver()
+    assert one.edges()[:, :2].tolist() == [[3, 3], [3, 7]]
+
+
 def test_the_wire_has_the_data_once():
     home = mail(9)
     home.multicast(range(5), 9, np.zeros(100), True)
