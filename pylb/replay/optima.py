@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -42,5 +43,7 @@ class Optimum(NamedTuple):
 
 
 def regret(time: float, best: Optimum) -> float:
-    """Return time / best.time - 1; 0 if both are 0."""
-    return 0.0 if time == best.time else time / best.time - 1.0
+    """Return time / best.time - 1; 0 if both are 0, and inf if only `best.time` is 0."""
+    if time == best.time:
+        return 0.0
+    return time / best.time - 1.0 if best.time > 0 else math.inf

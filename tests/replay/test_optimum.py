@@ -24,6 +24,14 @@ PUBLISHED = {
 }
 
 
+def test_regret_if_the_best_schedule_takes_no_time():
+    nothing = pylb.Trace.from_snapshots([pylb.Snapshot([0.0, 0.0], [0, 1])] * 4)
+    best = nothing.optimum("GreedyLB", cost=1.0)
+    assert best.time == 0.0
+    assert nothing.replay("GreedyLB", every=100, cost=1.0).regret(best) == 0.0
+    assert nothing.replay("GreedyLB", every=1, cost=1.0).regret(best) == math.inf
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_synthetic_model(name):
     rate, seconds, balancings, menon, boulmier = PUBLISHED[name]
