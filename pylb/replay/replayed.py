@@ -328,6 +328,8 @@ def replay(
         if n:
             start(core, trace, first)
         if end == first:  # a loop without iterations leaves a due LB step for the next loop
+            if 0 < end == trace.n_phases:  # but it computes what the last LB step has saved
+                settle(core, trace, end, False)
             continue
         feed(core, trace, first, end)
         # With a lag or foresight, no LB step follows the last phase, even if a loop is left early.
