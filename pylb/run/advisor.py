@@ -358,8 +358,9 @@ class Advisor(RunResults):
     def finish(self) -> None:
         """End the program's own loop: complete its pending steps and the record.  Collective.
 
-        Not needed with `iterate`.  Further steps may follow.  If there are several advisors, all
-        ranks call `finish` for them in the same order; otherwise ranks wait for each other forever.
+        With `iterate`, it is needed only after ``break``.  Further steps may follow.  If there are
+        several advisors, all ranks call `finish` for them in the same order; otherwise ranks wait
+        for each other forever.
         """
         self._loop.close()
 

@@ -122,6 +122,7 @@ class AdvisorLoop:
         self.n: int | None = None
         self.in_loop = False
         self._open = False
+        self._left = False  # whether the program has left the previous loop early, without a lag
         self._steps: LaggedSteps | None = None  # with a lag: the steps under way
         self._last = 0.0  # clock time at the end of the previous step
         self._expected = 0  # number of the step that `iterate` has yielded most recently
@@ -137,12 +138,17 @@ class AdvisorLoop:
         """Do nothing: the records already have every step whose statistics this rank has."""
 
     def settle(self) -> None:
-        """Complete the pending steps.  Collective."""
+        """Complete the pending steps, and a loop that was left early.  Collective."""
         steps, self._steps = self._steps, None
         if steps is not None:
             for stats in steps.drain(self.step):
                 if self._enter(stats):
                     self._mode.abandon()
+        if self._left:
+            self._left = False  # also if this fails: it cannot be repeated
+            self._state.records.cut()
+            self._mode.catch_up(is_over=True, left_early=True)
+            self._state.records.write(lambda: self._mode.history)
 
     # ---- begin and end ---------------------------------------------------------------------------
 
@@ -166,6 +172,7 @@ class AdvisorLoop:
         """End a loop of `iterate`; is_over=False: left early (break, error or interrupt)."""
         self.in_loop, self.n = False, None
         if not is_over:
+            self._left = self._open and not self._state.options.lag
             self._open = False
             if self._steps is not None:
                 self._steps.give_up(False)

@@ -286,10 +286,12 @@ class Balancer(ProgramObjects, RunResults):
         self._loop.balance()
 
     def finish(self) -> None:
-        """Help the other ranks to the end of a loop that this rank has left by ``break``.
+        """End a loop that the program has left by ``break``.  Collective.
 
-        Needed only with a lag, before a collective call of the program itself.  Calls of the
-        balancer do this automatically.
+        The next loop, `rank_loads`, `report` with a path, `save` and `checkpoint` do this, too.
+        With a lag, call it before a collective call of the program itself: it helps the other ranks
+        to the end of the loop.  Without a lag, call it if the file of ``record=path``, or the
+        results of shadow mode, should have the last iterations.
         """
         self._loop.finish()
 

@@ -38,7 +38,7 @@ class IterationLoop:
         raise StateError("balance(): no loop of begin() is under way")
 
     def finish(self) -> None:
-        """Help the other ranks to end a loop that this rank has left."""
+        """End a loop that this rank has left early; see `Balancer.finish`."""
 
     # ---- statistics that arrive later -------------------------------------------------------
 
@@ -96,6 +96,7 @@ class SynchronousLoop(IterationLoop):
         self._in_body = False  # whether the program runs the body of the loop
         # Whether the previous loop has ended normally.  Then no object has read its inbox yet.
         self._whole = True
+        self._left = False  # whether a loop has begun and not ended: it runs, or was left early
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -107,6 +108,7 @@ class SynchronousLoop(IterationLoop):
         try:
             self._start(n)
             self._whole = False
+            self._left = True
             self._resumed = _core.clock()
             first = state.done
             for it in range(first, first + n):
@@ -119,6 +121,7 @@ class SynchronousLoop(IterationLoop):
             state.records.cut()  # add() and remove() take effect immediately between loops
             self._mode.catch_up(is_over=True)
             state.records.write(lambda: self._mode.history)
+            self._left = False
             state.agreement.at = f"after iteration {state.done - 1}"
             self._whole = True
         except Exception as why:
@@ -128,6 +131,16 @@ class SynchronousLoop(IterationLoop):
             state.records.cut()  # also after break
             state.objects.in_loop = self._in_body = False
             state.records.seconds += _core.clock() - begin
+
+    def finish(self) -> None:
+        self.settle()
+
+    def settle(self) -> None:
+        state = self._state
+        if self._left and not state.objects.in_loop:
+            self._left = False  # also if this fails: it cannot be repeated
+            self._mode.catch_up(is_over=True, left_early=True)
+            state.records.write(lambda: self._mode.history)
 
     def exchange(self) -> None:
         if not self._in_body:

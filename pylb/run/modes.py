@@ -137,8 +137,11 @@ class MeasuringMode:
     def judge(self) -> None:
         """Write into the receipt of the last LB step what it has saved so far.  Collective."""
 
-    def catch_up(self, is_over: bool) -> None:
-        """In shadow mode: make the pending decisions; is_over: the loop has ended.  Collective."""
+    def catch_up(self, is_over: bool, left_early: bool = False) -> None:
+        """In shadow mode: make the pending decisions.  Collective.
+
+        is_over: the loop has ended, left_early: before its last iteration.
+        """
 
     def _report_switching(self, was_off: bool) -> None:
         """Log on rank 0 if the decider has just switched LB steps off, or on again."""

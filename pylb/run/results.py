@@ -132,6 +132,8 @@ class RunResults:
         coords : mapping from int to 1 ... 3 floats, optional
             Coordinates of objects, by key, for the page; those of rank 0 are used.
         """
+        if path is not None and not self._loop.running:
+            self._loop.settle()
         state, mode, it = self._state, self._mode, self.iterations
         given, history = state.decider.settings, mode.history
         sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}

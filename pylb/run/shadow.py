@@ -48,13 +48,13 @@ class ShadowMode(MeasuringMode):
         state.records.keepers.append(self._loads)
         # The results for the user, the same on all ranks: metrics and receipts of the replay.
         self._figures, self._history = IterationLog(), History()
+        self._measured = 0.0  # seconds: measured largest load of each iteration, summed
         # Rank 0 collects the replayed metrics here; `_share` sends them to all ranks.
-        self._log = IterationLog()
+        self._log, self._replayed = IterationLog(), 0.0
         self._replay: Any = None  # the replay, on rank 0
         self._decider: Any = None
         self._entities = NO_ENTITIES  # all objects so far, by index in the replay
         self._followed = 0  # number of iterations replayed
-        self._measured = 0.0  # seconds: measured largest load of each replayed iteration, summed
         self._remaining: Any = None  # trace of the objects after the last iteration, if changed
         self._in_loop = False
         # Whether some iterations were not kept, or the replay has failed (e.g. in a strategy of the
@@ -112,12 +112,12 @@ class ShadowMode(MeasuringMode):
         if self._state.done % EVERY == 0 and not is_last:
             self.catch_up(is_over=False)
 
-    def catch_up(self, is_over: bool) -> None:
+    def catch_up(self, is_over: bool, left_early: bool = False) -> None:
         """Replay the iterations since the previous call."""
-        self._catch_up()
+        self._catch_up(left_early)
         if is_over:
             self._in_loop = False
-            self._share()
+            self._share(left_early)
 
     def _catch_up(self, left_early: bool = False) -> None:
         stretches, rows = self._loads.gather(self._state.done, forget=True)
@@ -161,14 +161,15 @@ class ShadowMode(MeasuringMode):
         self._entities = Entities.of(trace)
         self._replay.feed(trace)
         self._followed = until  # only now: an interrupt may end `feed`
-        self._measured += float(figures[:, 1].sum())
+        self._replayed += float(figures[:, 1].sum())
         self._log.extend(self._new_rows())
 
-    def _share(self) -> None:
+    def _share(self, left_early: bool) -> None:
         """Send the results of rank 0 to all ranks."""
         mine, transport = b"", self._state.agreement.transport
         if self._replay is not None:
-            self._replay.settle(self._remaining)
+            if not left_early:  # otherwise `_catch_up` has made the last decision
+                self._replay.settle(self._remaining)
             history, log = self._decider.history, self._log
             receipts = [r.to_dict() for r in history]
             mine = json.dumps(
@@ -178,7 +179,7 @@ class ShadowMode(MeasuringMode):
                     log.table().tolist(),
                     log.span,
                     len(log),
-                    self._measured,
+                    self._replayed,
                 ]
             ).encode()
         receipts, dropped, table, span, n, self._measured = json.loads(transport.allgather(mine)[0])

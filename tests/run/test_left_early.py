@@ -1,0 +1,93 @@
+"""Loops that all ranks leave by break: their last iterations are in the file and in the results."""
+
+import pytest
+
+import pylb
+
+ENDS = {
+    "finish": lambda lb, path: lb.finish(),
+    "report": lambda lb, path: lb.report(path / "report.json"),
+    "rank_loads": lambda lb, path: lb.rank_loads(),
+}
+
+
+def objects(comm, **words):
+    """Run 60 of 100 iterations of a Balancer."""
+    lb = pylb.Balancer(comm, strategy="GreedyLB", every=7, **words)
+    for key in range(8 * comm.rank, 8 * comm.rank + 8):
+        lb.add(key, None)
+    for it in lb.iterate(100):
+        if it == 60:
+            break
+        for key, _ in lb.local():
+            comm.elapse(4e-3 if key < 8 else 1e-3)
+    return lb
+
+
+def cells(comm, **words):
+    """Run 60 of 100 steps of an Advisor, which moves no cells."""
+    lb = pylb.Advisor(comm, strategy="GreedyLB", every=7, **words)
+    for it in lb.iterate(100):
+        if it == 60:
+            break
+        keys = range(8 * comm.rank, 8 * comm.rank + 8)
+        lb.advise(loads=[4e-3 if key < 8 else 1e-3 for key in keys], keys=list(keys))
+    return lb
+
+
+def results(main, path, end, **words):
+    """Return what rank 0 knows after the break, and after the end of the loop."""
+
+    def program(comm):
+        lb = main(comm, **words)
+        early = lb.report()
+        ENDS[end](lb, path)
+        return early, lb.report(), lb
+
+    return pylb.VirtualCluster(2, clock="none").run(program)[0]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("main", [objects, cells])
+def test_the_file_has_all_iterations(tmp_path, main, end):
+    path = tmp_path / "run.h5"
+    _, report, lb = results(main, tmp_path, end, mode="off", record=path)
+    record = pylb.RunRecord.read(path)
+    assert record.n_iterations == report.iterations == 60
+    assert (record.max == lb.iterations.max).all()
+
+
+def test_the_file_has_all_receipts(tmp_path):
+    path = tmp_path / "run.h5"
+    _, report, lb = results(objects, tmp_path, "finish", record=path)
+    assert report.balancings == 8
+    assert repr(pylb.RunRecord.read(path).history) == repr(lb.history)
+    assert sum(s.iterations for s in pylb.RunRecord.read(path).stretches) == 60
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("main", [objects, cells])
+def test_shadow_mode_has_decided_for_all_iterations(tmp_path, main, end):
+    early, report, lb = results(main, tmp_path, end, mode="shadow")
+    assert (early.balancings, early.would_save) == (0, 0.0)  # nothing is known before the end
+    assert report.balancings == 8
+    assert len(lb.shadow.max) == 60
+    saved = (lb.iterations.max - lb.shadow.max).sum()
+    assert report.would_save == pytest.approx(saved - report.balancing_seconds)
+    assert saved > 0
+
+
+def test_shadow_mode_saves_nothing_in_a_loop_that_has_not_ended():
+    """After 64 iterations, rank 0 has replayed some, but no results are known yet."""
+
+    def program(comm):
+        lb = pylb.Balancer(comm, mode="shadow", strategy="GreedyLB", every=7)
+        lb.add(comm.rank, None)
+        said = []
+        for _ in lb.iterate(80):
+            for key, _ in lb.local():
+                comm.elapse(1.0 + key)
+            said.append(lb.report().would_save)
+        return said
+
+    assert pylb.VirtualCluster(2, clock="none").run(program) == [[0.0] * 80] * 2
