@@ -254,7 +254,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
-        loops=_loops_of(file, version, end),
+        loops=_loops_of(file, version, end, end in starting),
         remaining=remaining,
         starting=starting,
         answers=_answers(file, n_ranks),
@@ -274,11 +274,16 @@ def _with_other_work(run: RunData) -> RunData:
     return out
 
 
-def _loops_of(file: hdf5.Input, version: int, end: int) -> list[Loop]:
-    """Read the loops that have begun; a record of version 1 counts as one loop."""
+def _loops_of(file: hdf5.Input, version: int, end: int, starts: bool) -> list[Loop]:
+    """Read the loops that have begun; a record of version 1 counts as one loop.
+
+    starts: whether a loop has begun with an LB step, and has no complete iteration.
+    """
     rows = [] if version == 1 else file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
-    known = [x for x in loops if x.first < end or end == 0 or (x.first == end and x.n == 0)]
+    known = [
+        x for x in loops if x.first < end or end == 0 or (x.first == end and (x.n == 0 or starts))
+    ]
     return known or [Loop(0, end)]
 
 

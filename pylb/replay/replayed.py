@@ -328,7 +328,7 @@ def replay(
         if n:
             start(core, trace, first)
         if end == first:  # a loop without iterations leaves a due LB step for the next loop
-            if 0 < end == trace.n_phases:  # but it computes what the last LB step has saved
+            if n == 0 < end == trace.n_phases:  # but it computes what the last LB step has saved
                 settle(core, trace, end, False)
             continue
         feed(core, trace, first, end)

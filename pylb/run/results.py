@@ -180,6 +180,8 @@ class RunResults:
             raise DomainError(
                 "a run that continues from a checkpoint has no page: expected .json or .txt"
             )
+        if not state.done:
+            raise DomainError("the run has no iteration for a page: expected .json or .txt")
         times = self.rank_loads()
         if state.done * times.shape[1] > GATHER:
             raise DomainError(

@@ -670,6 +670,51 @@ def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
     assert sum(n for _, n in results) == 12
 
 
+def test_a_last_loop_that_is_left_after_the_lb_step_at_its_start(tmp_path):
+    """The LB step is in the replay, too, although no phase follows it."""
+    path, words = tmp_path / "run.h5", {"strategy": "GreedyLB", "every": 2}
+
+    def main(comm):
+        lb = pylb.Balancer(comm, **words)
+        for key in range(comm.rank, 8, comm.size):
+            lb.add(key, None)
+        for it in lb.iterate(4):
+            for key, _ in lb.local():
+                comm.elapse(1.0 + key + it % 3)
+        for _ in lb.iterate(4):
+            break
+        lb.save(path)
+        return lb.history
+
+    history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
+    replay = pylb.Trace.read(path).replay(**words)
+    assert differences(history, replay.decisions) == []
+    assert replay.balanced_after == [1, 3]
+
+
+def test_a_loop_without_iterations_after_a_loop_that_is_left(tmp_path):
+    """At the end of the second loop, the run computes what the last LB step has saved."""
+    path, words = tmp_path / "run.h5", {"strategy": "GreedyLB", "every": 3}
+
+    def main(comm):
+        lb = pylb.Balancer(comm, **words)
+        for key in range(8 * comm.rank, 8 * comm.rank + 8):
+            lb.add(key, None)
+        for it in lb.iterate(9):
+            if it == 5:
+                break
+            for key, _ in lb.local():
+                comm.elapse(4.0 if key < 8 else 1.0)
+        list(lb.iterate(0))
+        lb.save(path)
+        return lb.history
+
+    history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
+    replay = pylb.Trace.read(path).replay(**words)
+    assert differences(history, replay.decisions) == []
+    assert history[-1].gain > 0
+
+
 def test_senders_that_move_before_their_messages_are_counted(tmp_path):
     """DiffusionLB reads the edges of the objects that are on a rank, and no others."""
     path, words = tmp_path / "run.h5", {"strategy": "DiffusionLB", "every": 4}

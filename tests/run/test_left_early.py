@@ -3,6 +3,7 @@
 import pytest
 
 import pylb
+from pylb.errors import DomainError
 
 ENDS = {
     "finish": lambda lb, path: lb.finish(),
@@ -75,6 +76,13 @@ def test_shadow_mode_has_decided_for_all_iterations(tmp_path, main, end):
     saved = (lb.iterations.max - lb.shadow.max).sum()
     assert report.would_save == pytest.approx(saved - report.balancing_seconds)
     assert saved > 0
+
+
+@pytest.mark.parametrize("make", [pylb.Balancer, pylb.Advisor])
+def test_a_run_without_iterations_has_no_page(tmp_path, make):
+    with pytest.raises(DomainError, match="no iteration for a page"):
+        make().report(tmp_path / "run.html")
+    make().report(tmp_path / "run.txt")
 
 
 def test_shadow_mode_saves_nothing_in_a_loop_that_has_not_ended():
