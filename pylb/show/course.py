@@ -20,6 +20,7 @@ from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import Replay, replay
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
+from pylb.replay.trace_conversion import or_zeros
 from pylb.show.objects import Objects
 
 
@@ -244,7 +245,8 @@ def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
 def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
     for old, new in pairwise(stretches):
         _, i, j = np.intersect1d(old.key, new.key, assume_unique=True, return_indices=True)
-        moved = old.rank[i] != new.rank[j]
+        same = or_zeros(old.birth, len(old.key))[i] == or_zeros(new.birth, len(new.key))[j]
+        moved = same & (old.rank[i] != new.rank[j])
         if moved.any():
             i, j = i[moved], j[moved]
             yield _added_up(new.first - 1, old.rank[i], new.rank[j], new.bytes[j], n_ranks)

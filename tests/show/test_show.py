@@ -81,6 +81,24 @@ def test_the_course_of_a_record_is_that_of_its_loads(record):
     assert c.costs.sum() == pytest.approx(sum(r.cost for r in record.history.balancings))
 
 
+def test_a_new_object_with_the_key_of_another_one_has_not_moved(tmp_path):
+    def main(comm):
+        lb = pylb.Balancer(comm, mode="off")
+        if comm.rank == 0:
+            lb.add(7, "old")
+        for it in lb.iterate(4):
+            for key, _ in lb.local():
+                comm.elapse(1.0 + key)
+            if it == 1 and comm.rank == 0:
+                lb.remove(7)
+            if it == 1 and comm.rank == 1:
+                lb.add(7, "new")
+        lb.save(tmp_path / "run.h5")
+
+    pylb.VirtualCluster(2, clock="none").run(main)
+    assert course.of(tmp_path / "run.h5").moves == []
+
+
 def test_the_course_of_a_replay_has_its_moves(trace):
     run = trace.replay("GreedyLB", every=7)
     c = course.of(run)
