@@ -158,6 +158,10 @@ def settings(
 class Decider:
     """The decider: when to rebalance, and with which strategy.  It keeps the receipts."""
 
+    # Receipts of LB steps before a checkpoint that the C core does not know, e.g. because the
+    # number of ranks was different.
+    before: Sequence[Receipt] = ()
+
     def __init__(
         self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
     ) -> None:
@@ -194,7 +198,7 @@ class Decider:
     @property
     def history(self) -> History:
         """The receipts so far; repeated decisions to wait share a receipt (`Receipt.times`)."""
-        out = History(self.receipt(row) for row in self.core.receipts())
+        out = History([*self.before, *map(self.receipt, self.core.receipts())])
         out.dropped = Dropped(*self.core.dropped.values())
         return out
 

@@ -39,7 +39,7 @@ DTYPES = {
     **dict.fromkeys(("message_at", "spans"), np.int64),
     **dict.fromkeys(("estimates", "window", "work", "coords", "rows", "loops"), np.float64),
     **dict.fromkeys(("value", "message", "migratable", "receipts"), np.uint8),
-    "home": np.int32,
+    **dict.fromkeys(("home", "was"), np.int32),
 }
 Arrays = dict[str, Any]
 

@@ -21,8 +21,8 @@ from pylb.run.modes import MeasuringMode
 from pylb.run.object_store import PROPERTIES
 from pylb.run.run_state import RunState
 
-# Properties that are saved; `was` and `birth` matter only to LB steps and records of the old run.
-SAVED = tuple(name for name in PROPERTIES if name not in ("was", "birth"))
+# Properties that are saved; `birth` matters only to the record of the old run.
+SAVED = tuple(name for name in PROPERTIES if name != "birth")
 Pack = Callable[[int, Any], Any]
 
 
@@ -150,7 +150,7 @@ def _run(state: RunState, mode: MeasuringMode) -> disk.Arrays:
     encoded = json.dumps([r.to_dict() for r in mode.history.balancings]).encode()
     return {
         "rows": figures.table(),
-        "spans": [figures.span, state.objects.store.passes],
+        "spans": [figures.span, state.objects.store.passes, len(state.decider.before)],
         "loops": np.array([loop[:3] for loop in state.records.loops], np.float64),
         "receipts": np.frombuffer(encoded, np.uint8),
     }

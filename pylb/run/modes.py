@@ -46,7 +46,8 @@ class MeasuringMode:
     @property
     def n_balancings(self) -> int:
         """Number of LB steps so far."""
-        return self._state.decider.core.n_balancings
+        decider = self._state.decider
+        return decider.core.n_balancings + len(decider.before)
 
     @property
     def would_save(self) -> float:

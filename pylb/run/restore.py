@@ -130,7 +130,7 @@ def _part(
     name = disk.file_of(folder, head.id, source)
     keys = found["key"]
     n, same = len(keys), head.n_ranks == transport.size
-    estimates = _estimates(found, n, store.rows, same, name)
+    estimates = _estimates(found, n, store.rows, same, head.n_ranks, name)
     mine = _taken_here(estimates[0], source, head.n_ranks, transport.size, transport.rank)
     blobs = disk.pieces(found["value"], found["value_at"], mine)
     values = [
@@ -140,6 +140,8 @@ def _part(
     given = _properties(found, n, mine)
     lost = given["home"] >= transport.size
     given["home"] = np.where(lost, transport.rank, given["home"]).astype(np.int32)
+    if not same:  # then no gain of a former LB step is computed
+        given.pop("was", None)
     table = np.ascontiguousarray(estimates[:, mine])
     items = Items(keys[mine], values, Properties(len(mine), given), table)
     letters = _messages_of(found, keys[mine], head.pickled, name)
@@ -159,11 +161,11 @@ def _properties(found: disk.Arrays, n: int, mine: I64) -> dict[str, Any]:
     return out
 
 
-def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) -> F64:
+def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, n_ranks: int, name: Path) -> F64:
     """Check and return the estimates of a file.
 
-    same: whether the number of ranks is the same.  If not, the estimates that use only iterations
-    on the present rank become 0.
+    same: whether the former number of ranks, `n_ranks`, is the present one.  If not, the estimates
+    that use only iterations on the present rank become 0.
     """
     keys, flat = found["key"], found["estimates"]
     columns = [found[c] for c in ("window", *SAVED)]
@@ -175,6 +177,7 @@ def _estimates(found: disk.Arrays, n: int, rows: int, same: bool, name: Path) ->
         or not all(np.isfinite(c).all() for c in (flat, found["window"], found["work"]))
         or np.isinf(found["coords"]).any()
         or np.any(found["home"] < 0)
+        or np.any((found["was"] < -1) | (found["was"] >= n_ranks))
         or np.any(found["window"] < 0)
     ):
         raise FormatError(f"{name}: not a checkpoint: its arrays do not belong together")
@@ -254,8 +257,13 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
     """
     width, done = len(Row._fields), head.iteration
     rows, loops = found["rows"].reshape(-1, width), found["loops"].reshape(-1, 3)
-    span, passes = found["spans"].tolist()
-    if span < 1 or passes < 0 or len(rows) != -(-done // span) or not np.isfinite(rows).all():
+    span, passes, n_before = found["spans"].tolist()
+    if (
+        span < 1
+        or min(passes, n_before) < 0
+        or len(rows) != -(-done // span)
+        or not np.isfinite(rows).all()
+    ):
         raise FormatError("its iterations are damaged")
     steps = [Receipt.from_dict(r) for r in json.loads(found["receipts"].tobytes())]
     state.records.restore(rows, span, done)
@@ -263,9 +271,11 @@ def _enter_run(state: RunState, mode: MeasuringMode, found: disk.Arrays, head: d
     if same and span == 1:
         state.objects.store.count(passes, state.options.facts.background)
         n_objects = state.objects.n_objects
+        state.decider.before, steps = steps[:n_before], steps[n_before:]
         due = _seen_again(state.decider, rows, loops, steps, head.n_ranks, n_objects)
         mode.due = due and mode.balances
     elif steps:
+        state.decider.before = steps
         state.decider.core.expect(None, float(np.mean([r.cost for r in steps])))
 
 
@@ -289,6 +299,8 @@ def _seen_again(
             share = min((i - last.iteration) / max(last.iterations, 1), 1.0)
             core.judge(0.0 if math.isnan(last.gain) else last.gain * share)
             ask = core.next(asked, False)
+        if last is not None and i - last.iteration == last.iterations:
+            core.judge(last.gain)  # enters the gain into the receipt
         if i in done:
             core.abandon()
             last = done[i]
