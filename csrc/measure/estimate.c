@@ -23,7 +23,7 @@ static void follow(double load, int64_t i, int64_t n, double *table)
         return;
     }
     const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
-    /* rounding can make the signal larger than 1; with such a gain an estimate could be negative */
+    /* rounding can make the signal larger than 1, and then an estimate negative */
     const double signal = spread[i] > 0.0 ? fmin(fabs(error[i]) / spread[i], 1.0) : 0.0;
 
     /* while `plain` is the largest gain, the estimate is the mean of all loads but the first */
