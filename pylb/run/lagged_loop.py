@@ -146,6 +146,8 @@ class LaggedLoop(IterationLoop):
             return self._protocol_of(n, each) if n else None
         except Exception as why:
             state.agreement.tell(why)
+            if self._protocol is not None:
+                self._protocol.give_up(True)
             raise
 
     def _protocol_of(self, n: int, each: bool) -> AtSyncProtocol:

@@ -56,7 +56,7 @@ def test_the_graph_has_no_senders_that_have_left():
     one.bind(_core.Keys(np.array([3])))
     one.open()
     one.pack(np.full(3, 1, np.int32), 0)
-    one.deliver()
+    one.deliver(False)
     assert one.edges()[:, :2].tolist() == [[3, 3], [3, 7]]
 
 
