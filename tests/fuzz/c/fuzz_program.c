@@ -85,6 +85,7 @@ static void simulate(feed_t *feed)
         in.bucket = 1.0 / (1 + feed_below(feed, 8));
         const int narrow = plb_protocol_run(&in, &again, &err);
         if (narrow == PLB_ERR_VALUE) { /* too many of these buckets */
+            plb_protocol_result_free(&again);
             plb_protocol_result_free(&out);
             return;
         }
