@@ -209,9 +209,12 @@ static void work_event(sim_t *s, int64_t rank, double t)
         n->since = t;
         n->serve = INFINITY;
     } else if (t >= n->serve) {
+        const double last = n->serve;
         n->serve += (n->due - n->begun[n->iteration & 1]) / (double)s->in.serves;
-        if (n->serve < n->due) {
+        if (n->serve > last && n->serve < n->due) { /* not if it is `last` again by rounding */
             plb_sim_push(s, n->serve, rank);
+        } else {
+            n->serve = INFINITY;
         }
         plb_sim_relay(s, rank, t);
     } else if (s->in.serves == PLB_SERVES_ALWAYS) {

@@ -132,6 +132,32 @@ static void a_calendar_skips_empty_buckets(void **state)
     plb_calendar_free(&c);
 }
 
+/* Beside an overhead of 1e9 s, rounding leaves nothing of the time between two services. */
+static void very_unequal_times_end(void **state)
+{
+    (void)state;
+    plb_protocol_result_t out;
+    plb_protocol_t q = setting(0);
+    q.n_ranks = 12;
+    q.iterations = 38;
+    q.every = 2;
+    q.serves = 2;
+    q.blocked = 0;
+    q.spread = q.noise = 1e-9;
+    q.work = 2e-6;
+    q.L = 1.01e-7;
+    q.o = 1e9;
+    q.g = 1e-5;
+    q.G = 1e-9;
+    q.fanout = 5;
+    q.balancing = 1e-6;
+    q.bytes = 132;
+    q.halo_bytes = 36;
+    const int ret = plb_protocol_run(&q, &out, &err);
+    assert_true(ret == PLB_OK || ret == PLB_ERR_VALUE);
+    plb_protocol_result_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_calendar_skips_empty_buckets),
         cmocka_unit_test(results_do_not_depend_on_the_buckets),
         cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(very_unequal_times_end),
     };
     return cmocka_run_group_tests_name("protocol", tests, NULL, NULL);
 }
