@@ -25,6 +25,8 @@ from pylb.errors import DomainError, MPIError, PylbError, RemoteError, StateErro
 from pylb.model.network import Network
 
 log = logging.getLogger("pylb")
+# Attribute of an error that a step has raised, on all ranks: id() of the agreement.
+KNOWN = "pylb_agreement"
 NOBODY = 2**63 - 1  # value of `Stats.failed_rank` if no rank has failed
 NO_LOADS = np.zeros(0)
 
@@ -190,8 +192,6 @@ class Agreement:
         Where this rank is in the program, in words, for error messages.
     last_step : (kind, iteration, arguments in words)
         The most recent step that this rank has taken.
-    known : Exception or None
-        The most recent error that was raised by a step, on all ranks.
     plans : int
         Number of communication plans (`Plan`) made so far, the same on all ranks.
     known_network : Network or None
@@ -211,7 +211,6 @@ class Agreement:
         self.ended = ""
         self.at = "before the first iteration"
         self.last_step: tuple[int, int, str] = (Step.START, 0, "")
-        self.known: Exception | None = None
         self.running: OpenLoop | None = None
         self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
         self.held = False
@@ -295,7 +294,7 @@ class Agreement:
         try:
             return self._take(sample, sends, error, words, alike, into)
         except Exception as why:
-            self.known = why
+            why.__dict__[KNOWN] = id(self)  # to keep `why` would keep the program's arrays alive
             raise
 
     def _take(
@@ -314,7 +313,10 @@ class Agreement:
         self.last_step = (sample[0], sample[1], words)
         if error is not None:
             sends = self.messages_about(error)
-        record, received, error = self._try(sample, sends, error, into)
+        try:
+            record, received, error = self._try(sample, sends, error, into)
+        except MPIError as why:
+            raise self.explained(why) from None
         stats = record if isinstance(record, Stats) else Stats._make(record)
         if error is not None:
             if not alike:
@@ -329,17 +331,10 @@ class Agreement:
     def _try(
         self, sample: Contribution, sends: Sends, error: Exception | None, into: Memory | None
     ) -> tuple[Any, Sends, Exception | None]:
-        """Take the step; if memory lacks, once more with that error.  Returns the error, too."""
         try:
             return *self.transport.step(sample, sends, into), error
-        except MPIError as why:
-            raise self.explained(why) from None
         except MemoryError as why:
-            if not self.can_tell():
-                raise
-            error = error or why
-        failed = Contribution(*sample[:3], failed=True)
-        return *self.transport.step(failed, self.messages_about(error)), error
+            return self.without_memory(sample, error, why)
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""
@@ -376,9 +371,15 @@ class Agreement:
             text = f"{type(error).__name__}: {text}"
         return [json.dumps([type(error).__name__, text, self.at]).encode()]
 
-    def can_tell(self) -> bool:
-        """Whether this rank, after an error, can still tell it to the other ranks in a step."""
-        return False
+    def without_memory(
+        self, sample: Contribution, error: Exception | None, why: MemoryError
+    ) -> tuple[Any, Sends, Exception | None]:
+        """Complete a step, if possible, in which this rank had no memory.
+
+        error: an error of this rank before the step.  Returns the merged contributions, what other
+        ranks sent, and the error that all ranks raise, or None.
+        """
+        raise why
 
     def tell(self, error: Exception) -> None:
         """Tell the other ranks an error of this rank, unless they know it."""

@@ -95,18 +95,18 @@ class Pickled(bytes):
 
 def freeze(data: Any) -> Pickled:
     """Return a pickled copy of `data`, which later changes of `data` do not affect."""
-    try:
-        return Pickled(pickle.dumps(data, protocol=5))
-    except MemoryError:
-        raise
-    except Exception as why:
-        raise SerializationError(f"a message {not_pickled(why)}") from why
+    return Pickled(_of_message(pickle.dumps, data, 5))
 
 
 def pack_messages(data: list[Any]) -> Parts:
     """Return as buffers the data of messages that were sent without a copy."""
+    parts: Parts = _of_message(pack, data)
+    return parts
+
+
+def _of_message(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return pack(data)
+        return call(*arguments)
     except MemoryError:
         raise
     except Exception as why:

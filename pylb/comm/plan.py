@@ -293,9 +293,9 @@ class Plan:
         lane = self._lanes.pop(key, None)
         if lane is None:
             words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
+            tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
             if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
-            tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
             lane = self._exchanger.lane(sides, rows, tag)
         return key, lane
 

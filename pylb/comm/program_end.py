@@ -15,8 +15,8 @@ import time
 from typing import Any
 
 from pylb import _core
-from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
-from pylb.comm.transport import Remote
+from pylb.comm.agreement import KNOWN, NOBODY, Agreement, Contribution, Stats, Step
+from pylb.comm.transport import Remote, Sends
 from pylb.errors import DomainError, MPIError, PylbError
 
 _agreements: list[ExitingAgreement] = []
@@ -59,8 +59,16 @@ class ExitingAgreement(Agreement):
             _agreements.remove(self)
         self.transport.free()
 
-    def can_tell(self) -> bool:
-        return not self.transport.pending
+    def without_memory(
+        self, sample: Contribution, error: Exception | None, why: MemoryError
+    ) -> tuple[Any, Sends, Exception | None]:
+        if self.transport.pending:  # the step has begun, and the other ranks wait: try once more
+            answer = self.transport.wait(-1.0)
+            assert answer is not None
+            return *answer, error
+        error = error or why
+        failed = Contribution(*sample[:3], failed=True)
+        return *self.transport.step(failed, self.messages_about(error)), error
 
     def tell(self, error: Exception) -> None:
         """Tell the other ranks an error of this rank, in the step to which they come next.
@@ -68,18 +76,19 @@ class ExitingAgreement(Agreement):
         Waits for them at most `ABORT_AFTER` seconds: they may be waiting for a message of the
         program.  Does nothing if the other ranks know this error, or an error that caused it.
         """
-        if self.ended or self.transport.size == 1 or not self.can_tell() or self._is_known(error):
+        t = self.transport
+        if self.ended or t.size == 1 or t.pending or self._is_known(error):
             return
         if self.running is not None:
             self.running.give_up(True)
-        self.transport.begin(Contribution(Step.SYNC, 0, 0, True), self.messages_about(error))
+        t.begin(Contribution(Step.SYNC, 0, 0, True), self.messages_about(error))
         limit = time.monotonic() + ABORT_AFTER
-        while self.transport.wait(1e-3) is None and time.monotonic() < limit:
+        while t.wait(1e-3) is None and time.monotonic() < limit:
             if self.running is not None:
                 self.running.serve(1e-3)
 
     def _is_known(self, error: BaseException | None) -> bool:
-        while error is not None and error is not self.known:
+        while error is not None and error.__dict__.get(KNOWN) != id(self):
             error = error.__cause__ or error.__context__
         return error is not None
 

@@ -13,7 +13,7 @@ from pylb import _core, optional
 from pylb.comm import program_end
 from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
-from pylb.comm.transport import AnyLane, Memory, Sends, Sides
+from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model.network import Network, measure_network
 
@@ -63,21 +63,10 @@ class MPITransport:
         native = self._native = module.Comm(comm)
         self._module, self.comm = module, native.comm
         self.rank, self.size = native.rank, native.size
-        self.begin, self.wait = native.begin, native.wait
+        self.step, self.begin, self.wait = native.step, native.begin, native.wait
         self.bcast, self.allgather = native.bcast, native.allgather
         self.reduction = native.reduction
         self._exchanger: MPIExchanger | None = None
-
-    def step(
-        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
-    ) -> tuple[tuple[Any, ...], Sends]:
-        """Take a step; if memory lacks in the middle, try once more: the other ranks wait."""
-        try:
-            return self._native.step(sample, sends, into)  # type: ignore[no-any-return]
-        except MemoryError:
-            if not self.pending:
-                raise
-            return self._native.wait(-1.0)  # type: ignore[no-any-return]
 
     @property
     def pending(self) -> bool:

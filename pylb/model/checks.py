@@ -37,13 +37,16 @@ def instance(name: str, value: Any, kind: type, called: str = "") -> None:
         )
 
 
-def intracommunicator(comm: Any) -> None:
-    """Check that `comm` is an intracommunicator of mpi4py that was not freed."""
+def intracommunicator(comm: Any, or_else: str = "") -> None:
+    """Check that `comm` is an intracommunicator of mpi4py that was not freed.
+
+    or_else: what else the caller accepts, in words.
+    """
     optional.require("mpi4py")
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
-        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py")
+        raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py{or_else}")
 
 
 def integer(name: str, value: Any) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import marshal
 import struct
 from collections.abc import Callable
-from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +16,7 @@ from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError, by_rank
-from pylb.optional import require
+from pylb.model import checks
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -62,11 +61,7 @@ class Ranks:
         self.heard: list[dict[str, Any]] = []
         self.numbers: list[tuple[int, ...]] = []
         if comm is not None:
-            MPI = _mpi()
-            if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
-                raise DomainError(
-                    f"comm is {comm!r}: expected an intracommunicator of mpi4py, or None"
-                )
+            checks.intracommunicator(comm, ", or None")
             self.rank, self.size = comm.rank, comm.size
         self.agreement = agreement_of(comm if self.size > 1 else None, hold=False)
         if self.size > 1:
@@ -121,14 +116,6 @@ class Ranks:
     def plan(self, dest: NDArray[Any]) -> Plan:
         """Make a plan that sends each item to the rank in `dest`.  Collective."""
         return Plan.on(self.agreement, dest)
-
-
-@cache
-def _mpi() -> Any:
-    require("mpi4py")
-    from mpi4py import MPI
-
-    return MPI
 
 
 def _same(everyone: list[dict[str, Any]]) -> None:

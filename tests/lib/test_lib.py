@@ -272,7 +272,7 @@ def test_ranks_that_close_their_advisors_in_another_order_say_so(mpi_program, mp
     words = [*mpiexec, "-n", "2", str(mpi_program("faults")), "order"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as job:
         said = next((row for row in job.stderr if b"close an advisor" in row), b"").decode()
-        job.terminate()  # they would wait for ever
+        job.terminate()  # they would wait forever
         job.communicate()
     assert "before step 1: all ranks must close" in said
 
