@@ -557,7 +557,7 @@ def test_two_programs_in_one_command(build, mpiexec):
 def test_a_bad_placement_ends_neither_program_nor_recording(build, mpiexec):
     said = []
     aims = [{"placement": [0, 0, 0]}]
-    command = [*mpiexec, "-n", "2", build("stencil"), "150", "2e6"]
+    command = [*mpiexec, "-n", "2", build("stencil"), "600", "2e6"]
     code, run = record(command, online=aims, say=said.append)
     assert code == 0
     assert said == [
@@ -590,13 +590,32 @@ def test_a_recording_that_is_ended_early_is_kept(build, mpiexec, tmp_path):
     with recording(output, *command) as child:
         child.send_signal(signal.SIGTERM)
         said = child.stderr.read()
-    assert child.returncode != 0
+    assert child.returncode != 0, said
     assert "ended without MPI_Finalize" in said
     run = pylb.Recording.read(output)
     assert run.n_ranks == 2
     assert not run.closed.any()
     with pytest.warns(UserWarning, match="rank"):
         assert not pylb.whatif(run).complete
+
+
+@needs_recorder
+def test_a_signal_loses_no_frame_that_is_being_read(build, mpiexec, monkeypatch):
+    """A signal handler that raised an exception lost the frame, or NumPy lost the exception."""
+    frames = []
+
+    def interrupted(self, rank, first, sent):
+        frames.append(len(sent))
+        if len(frames) == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return operations(self, rank, first, sent)
+
+    operations = RecordMonitor._operations
+    monkeypatch.setattr(RecordMonitor, "_operations", interrupted)
+    code, run = record([*mpiexec, "-n", "2", build("stencil"), "1000000", "1e5"])
+    assert code != 0
+    assert run.n_ops == sum(frames)
+    assert not any("lost" in text or "recorder" in text for text in run.warnings), run.warnings
 
 
 @needs_recorder

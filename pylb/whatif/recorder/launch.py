@@ -90,16 +90,30 @@ def _turns(*how: str) -> list[float]:
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that the operations recorded so far are kept."""
+def _signals_end(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the child; what was recorded is kept.
+
+    The first signal raises nothing: an exception would lose the frame that is being read, or would
+    be lost itself, in NumPy's search for attributes of an operand.  A second one is a
+    KeyboardInterrupt.
+    """
+    came: list[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        came.append(number)
+        child.send_signal(signal.SIGINT)
+        if len(came) > 1:
+            raise KeyboardInterrupt
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, action in before.items():
+            signal.signal(number, action)
 
 
 def record(
@@ -153,12 +167,8 @@ def record(
         words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
         between = Online(monitor, online, say) if online else lambda: None
         env = {**os.environ, TOKEN: monitor.token}
-        with _interruptible(), subprocess.Popen(words, env=env) as child:
-            try:
-                monitor.serve_until(lambda: child.poll() is not None, between=between)
-            except KeyboardInterrupt:  # end the command, and keep what was recorded
-                child.send_signal(signal.SIGINT)
-                monitor.serve_until(lambda: child.poll() is not None)
+        with subprocess.Popen(words, env=env) as child, _signals_end(child):
+            monitor.serve_until(lambda: child.poll() is not None, between=between)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         recording = monitor.recording(list(command))
         if recording.n_ops:
