@@ -25,7 +25,7 @@ from pylb.errors import DomainError, MPIError, PylbError, RemoteError, StateErro
 from pylb.model.network import Network
 
 log = logging.getLogger("pylb")
-# Attribute of an error that a step has raised, on all ranks: id() of the agreement.
+# Attribute of an error that a step has raised, on all ranks: id() of the agreement, and `taken`.
 KNOWN = "pylb_agreement"
 NOBODY = 2**63 - 1  # value of `Stats.failed_rank` if no rank has failed
 NO_LOADS = np.zeros(0)
@@ -192,6 +192,8 @@ class Agreement:
         Where this rank is in the program, in words, for error messages.
     last_step : (kind, iteration, arguments in words)
         The most recent step that this rank has taken.
+    taken : int
+        Number of steps that this rank has begun.
     plans : int
         Number of communication plans (`Plan`) made so far, the same on all ranks.
     known_network : Network or None
@@ -211,6 +213,7 @@ class Agreement:
         self.ended = ""
         self.at = "before the first iteration"
         self.last_step: tuple[int, int, str] = (Step.START, 0, "")
+        self.taken = 0
         self.running: OpenLoop | None = None
         self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
         self.held = False
@@ -291,10 +294,12 @@ class Agreement:
         alike: True: a rank that has failed raises the same message as the other ranks.  False: it
         raises `error`.
         """
+        self.taken += 1
         try:
             return self._take(sample, sends, error, words, alike, into)
         except Exception as why:
-            why.__dict__[KNOWN] = id(self)  # to keep `why` would keep the program's arrays alive
+            # to keep `why` would keep the program's arrays alive
+            why.__dict__[KNOWN] = id(self), self.taken
             raise
 
     def _take(

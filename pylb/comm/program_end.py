@@ -74,7 +74,7 @@ class ExitingAgreement(Agreement):
         """Tell the other ranks an error of this rank, in the step to which they come next.
 
         Waits for them at most `ABORT_AFTER` seconds: they may be waiting for a message of the
-        program.  Does nothing if the other ranks know this error, or an error that caused it.
+        program.  Does nothing if the last step has raised this error, or one that caused it.
         """
         t = self.transport
         if self.ended or t.size == 1 or t.pending or self._is_known(error):
@@ -88,7 +88,8 @@ class ExitingAgreement(Agreement):
                 self.running.serve(1e-3)
 
     def _is_known(self, error: BaseException | None) -> bool:
-        while error is not None and error.__dict__.get(KNOWN) != id(self):
+        last = id(self), self.taken
+        while error is not None and error.__dict__.get(KNOWN) != last:
             error = error.__cause__ or error.__context__
         return error is not None
 
