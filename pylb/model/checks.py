@@ -30,7 +30,7 @@ def whole(
 
 
 def instance(name: str, value: Any, kind: type, called: str = "") -> None:
-    """Check that the value is an instance of `kind`; the error calls this class pylb.`called`."""
+    """Check that the value is an instance of `kind`; else the error asks for a pylb.`called`."""
     if not isinstance(value, kind):
         raise DomainError(
             f"{name} is {clip(repr(value), 60)}: expected a pylb.{called or kind.__name__}"

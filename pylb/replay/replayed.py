@@ -284,7 +284,7 @@ def replay(
     ]:
         checks.seconds(name, value)
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
-    checks.instance("trace", trace, Phases, "Trace")
+    checks.instance("trace", trace, Phases, "Trace, e.g. RunRecord.trace")
     seed = checks.integer("seed", seed)
     trace = _with_ranks(trace, speed, background, memory_limit)
     given = None

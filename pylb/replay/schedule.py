@@ -77,7 +77,7 @@ def optimum(
     (True, 1)
     """
     entries = _entries(strategy)
-    checks.instance("trace", trace, Phases, "Trace")
+    checks.instance("trace", trace, Phases, "Trace, e.g. RunRecord.trace")
     cost = checks.seconds("cost", cost)
     seed, width = checks.whole("seed", seed, 0), checks.whole("width", width, 1)
     if params and len(entries) > 1:

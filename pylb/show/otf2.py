@@ -16,6 +16,7 @@ from pylb.show import timeline
 from pylb.show.course import Course, Migrations
 
 NANO = 1_000_000_000  # ticks of the clock per second
+LATEST = 1.8e10  # seconds; later times have more than 64 bits
 
 
 def write(course: Course, folder: str | os.PathLike[str]) -> Path:
@@ -31,6 +32,8 @@ def write(course: Course, folder: str | os.PathLike[str]) -> Path:
     path = Path(folder)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DomainError(f"folder is {str(path)!r}: expected a new or an empty folder")
+    if course.seconds > LATEST:
+        raise DomainError(f"the run takes {course.seconds:.3g} s: expected at most {LATEST:.3g} s")
     with writer.open(str(path), timer_resolution=NANO) as trace:
         _Archive(library, trace, course).write()
     return path / "traces.otf2"

@@ -488,6 +488,8 @@ def test_an_archive_of_otf2_has_every_iteration_and_migration(trace, tmp_path):
         )
     with pytest.raises(DomainError, match="expected a new or an empty folder"):
         archive.write(c, tmp_path / "run")
+    with pytest.raises(DomainError, match=r"the run takes 2e\+10 s: expected at most 1.8e\+10 s"):
+        archive.write(dataclasses.replace(c, in_loops=2e10), tmp_path / "long")
 
 
 def test_what_is_not_known_is_absent(trace, tmp_path):
