@@ -183,7 +183,7 @@ static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int
                     (self->bytes[i] <= INT_MAX && count != self->bytes[i]),
                 err, PLB_ERR_STATE,
                 "rank %d sends something else than this rank expects: another plan or "
-                "direction, or items of another dtype or shape",
+                "direction, another dtype or shape, or only one of the two ranks passes a list",
                 self->peer[i]);
     return PLB_OK;
 }

@@ -26,6 +26,9 @@ class StepExchanger:
     def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
         self.agreement.step(Step.EXCHANGE, 0, error=error)
 
+    def meet(self, sides: Sides, tag: int) -> None:
+        pass  # all exchanges are collective steps, which tell their kinds
+
 
 class StepLane:
     """An `AnyLane` that uses collective steps; `begin` already completes the exchange."""

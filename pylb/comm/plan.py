@@ -166,8 +166,8 @@ class Plan:
             An array does not have one row per item, or `out` has the wrong shape or dtype, or
             shares memory with the array; an object cannot be pickled or restored.
         StateError
-            A partner has failed, or uses a different plan, dtype or shape.  (On virtual ranks: the
-            partner's error, or DomainError.)
+            A partner has failed, uses a different plan, dtype or shape, or passes a list where this
+            rank passes an array.  (On virtual ranks: the partner's error, or DomainError.)
         """
         answer = self._short("forward", values, out)
         return self.begin(*values, out=out).wait() if answer is None else answer
@@ -267,7 +267,7 @@ class Plan:
             # each array is an exchange of its own, for which the partners wait
             self._exchanger.fail(sides, tried.error, max(len(values), 1))
         # Objects first: if one rank has failed, all ranks raise here, while no array is under way.
-        ready = {i: self._objects(i, rows, sides, tried.error) for i in objects}
+        ready = {i: self._objects(direction, i, rows, sides, tried.error) for i in objects}
         pending = Pending(len(values) != 1)
         for i, (key, lane) in enumerate(lanes):
             if lane is None:
@@ -292,12 +292,15 @@ class Plan:
         key = direction, rows.dtype, rows.shape[1:], add
         lane = self._lanes.pop(key, None)
         if lane is None:
-            words = f"{self._number} {direction} {rows.dtype.descr} {rows.shape[1:]}"
-            tag = LOWEST_TAG + zlib.crc32(words.encode()) % TAGS
+            tag = self._tag(f"{direction} {rows.dtype.descr} {rows.shape[1:]}")
             if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         return key, lane
+
+    def _tag(self, words: str) -> int:
+        """Return the tag of an exchange; words: what must be the same on all ranks."""
+        return LOWEST_TAG + zlib.crc32(f"{self._number} {words}".encode()) % TAGS
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
         """Exchange rows by the most recent lane; return the result, or None if no lane fits."""
@@ -321,12 +324,18 @@ class Plan:
         np.add.at(out, which, came)
         return out
 
-    def _objects(self, i: int, rows: list[Any], sides: Sides, error: Exception | None) -> Ready:
+    def _objects(
+        self, direction: str, i: int, rows: list[Any], sides: Sides, error: Exception | None
+    ) -> Ready:
         """Exchange the objects `rows[i]`; if this rank has an error, all ranks raise it."""
+        with Attempt() as met:  # a partner that passes an array would not come to the step
+            self._exchanger.meet(sides, self._tag(f"{direction} objects {i}"))
+
+        failed = error or met.error
 
         def pieces() -> dict[int, list[Any]]:
-            if error is not None:
-                raise error
+            if failed is not None:
+                raise failed
             return shares(rows[i], sides.out)
 
         came = exchange_objects(

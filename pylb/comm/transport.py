@@ -74,6 +74,10 @@ class AnyExchanger(Protocol):
         """Tell an error to the partners instead of exchanging rows n times, and raise it."""
         ...
 
+    def meet(self, sides: Sides, tag: int) -> None:
+        """Check that the partners meet here, too, before a collective step."""
+        ...
+
 
 class Transport(Protocol):
     """Collective operations over all ranks; a rank that waits does not occupy its processor."""

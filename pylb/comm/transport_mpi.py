@@ -151,6 +151,15 @@ class MPIExchanger:
             self.native.fail(*sides.out[:2], *sides.into[:2])
         raise error
 
+    def meet(self, sides: Sides, tag: int) -> None:
+        with Attempt() as tried:
+            rows = np.empty((sides.n_out, 0), np.uint8)
+            lane = self.lane(sides, rows, tag)
+            lane.begin(rows, None)
+        if tried.error is not None:
+            self.fail(sides, tried.error)
+        lane.wait()
+
 
 def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:
     """Free the agreement; MPI calls this when the user frees the communicator."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launch import every_case_is_done
+from launch import every_case_is_done, launch
 
 import pylb
 from pylb import _core
@@ -40,6 +40,19 @@ def test_cases_on_one_rank(case):
             real = getattr(pylb, name)
             patch.setattr(pylb, name, lambda comm, *a, real=real, **k: real(None, *a, **k))
         case(Alone())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", ["np.arange(comm.size)", "3"])
+def test_one_rank_passes_a_list_and_another_one_an_array(mpiexec, odd):
+    program = (
+        "import numpy as np, pylb; from mpi4py import MPI; comm = MPI.COMM_WORLD\n"
+        f"values = {odd} if comm.rank == 1 else list(range(comm.size))\n"
+        "pylb.Plan(comm, range(comm.size)).forward(values)\n"
+    )
+    code, _, said = launch(mpiexec, 3, "-c", program)
+    assert code != 0
+    assert "rank 1 sends something else" in said or "rank 1 has failed in this exchange" in said
 
 
 def test_a_lane_works_after_an_exchange_that_could_not_begin():
