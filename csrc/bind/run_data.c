@@ -46,6 +46,9 @@ int64_t plb_bytes_of(PyObject *data)
     const int64_t bytes = nbytes != NULL ? PyLong_AsLongLong(nbytes) : 8;
     Py_XDECREF(nbytes);
     const bool failed = PyErr_Occurred() != NULL;
+    if (failed && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+        PyErr_SetInterrupt(); /* raised again, outside of the user's property */
+    }
     PyErr_Clear();
     const int64_t most = INT64_C(1) << 53; /* sums of more could overflow */
     return failed || bytes < 0 || bytes > most ? 8 : bytes;

@@ -76,12 +76,12 @@ static int key_of(PyObject *object, const char *name, int64_t *key)
 {
     int overflow = 0;
     PyObject *index = PyNumber_Index(object);
-    if (index == NULL) {
+    if (index == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         PLB_PY_RAISE(PLB_ERR_VALUE, "%s is of type %s: expected an integer", name,
                      Py_TYPE(object)->tp_name);
-        return -1;
     }
+    PLB_PY_PASS(index == NULL);
     *key = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
     if (overflow != 0) {
