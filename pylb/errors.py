@@ -9,6 +9,7 @@ import difflib
 import functools
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
@@ -139,3 +140,11 @@ def suggesting(call: Callable[P, T]) -> Callable[P, T]:
             raise TypeError(f"{error}{nearest(found[1], known)}") from None
 
     return wrapper
+
+
+def warn(text: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn, and name the line of the program that has called pylb, at any depth of calls."""
+    frame, depth = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "pylb":
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, kind, stacklevel=depth)

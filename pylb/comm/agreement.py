@@ -7,6 +7,7 @@ has different arguments, or has raised an error, the step raises on all ranks an
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import zlib
@@ -29,6 +30,11 @@ log = logging.getLogger("pylb")
 KNOWN = "pylb_agreement"
 NOBODY = 2**63 - 1  # value of `Stats.failed_rank` if no rank has failed
 NO_LOADS = np.zeros(0)
+
+
+@functools.cache  # a program with several communicators is warned once
+def _say_shared(words: str) -> None:
+    log.warning("pylb: %s and wait for one another", words)
 
 
 class Stats(NamedTuple):
@@ -231,11 +237,11 @@ class Agreement:
         return self.known_network
 
     def cores(self) -> Cores:
-        """Return which ranks share cores; warn once if they wait.  Collective the first time."""
+        """Return which ranks share cores; warn if they wait.  Collective the first time."""
         if self._cores is None:
             self._cores = self.transport.cores()
             if self._cores.words and self.transport.rank == 0:
-                log.warning("pylb: %s and wait for one another", self._cores.words)
+                _say_shared(self._cores.words)
         return self._cores
 
     def step(

@@ -11,7 +11,6 @@ import json
 import mmap
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from pylb.errors import (
     MissingPartError,
     StateError,
     nearest,
+    warn,
 )
 from pylb.files import decoded, descriptor, kind_of, named, writing
 from pylb.model.snapshot import I32, I64
@@ -93,11 +93,9 @@ def _choose(folder: Path, stem: str | None) -> tuple[str, dict[int, Path]]:
     if stem is None:
         stem, *others = found
         if others:
-            warnings.warn(
+            warn(
                 f"{folder} has {len(found)} runs: reading {stem!r}; choose another one by stem="
-                + " or ".join(map(repr, others)),
-                UserWarning,
-                stacklevel=4,
+                + " or ".join(map(repr, others))
             )
     elif stem not in found:
         raise MissingFileError(

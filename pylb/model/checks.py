@@ -90,14 +90,14 @@ def several(name: str, value: Any, what: str) -> list[Any]:
         raise DomainError(f"{name} is {clip(repr(value), 60)}: expected {what}") from None
 
 
-def seconds(name: str, value: Any) -> float:
-    """Check that the value is a time in seconds, 0 ... 1e30."""
+def seconds(name: str, value: Any, most: float = 1e30) -> float:
+    """Check that the value is a time in seconds, from 0 to `most`."""
     try:
         out = -1.0 if isinstance(value, str) else float(value)
     except (TypeError, ValueError, OverflowError):
         out = -1.0
-    if not 0.0 <= out <= 1e30:
-        raise DomainError(f"{name} is {value!r}: expected seconds, from 0 to 1e30")
+    if not 0.0 <= out <= most:
+        raise DomainError(f"{name} is {value!r}: expected seconds, from 0 to {most:g}")
     return out
 
 

@@ -174,8 +174,16 @@ class Machine:
         Returns
         -------
         (p,) float64
+
+        Raises
+        ------
+        DomainError
+            All ranks have speed 0; `w_comm` is out of its range.
         """
         tree, leaf = self._parts
+        w_comm = checks.number("w_comm", w_comm)
+        if not self.speed.any():
+            raise DomainError("the speed of all ranks is 0: expected one above 0")
         parent = np.array([above for above, _ in tree], np.int32)
         cpu = np.array([place.speed for _, place in tree])
         comm = np.array([place.bandwidth for _, place in tree])

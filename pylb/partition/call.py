@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.errors import DomainError, PartitionerWarning, nearest, unknown
+from pylb.errors import DomainError, PartitionerWarning, nearest, unknown, warn
 from pylb.model.checks import integer
 from pylb.partition import pitfalls, serial, zoltan
 from pylb.partition.arrays import I32
@@ -111,7 +110,8 @@ def partition(
         the communication plus the sizes of the objects that leave their part.  "refine": only
         improve `old`.  Points are always divided from scratch.  The new parts are numbered so that
         most objects stay (with ``REMAP=0``, Zoltan's numbers are kept).  Default: "repartition" if
-        `old` is given, otherwise "partition".
+        `old` is given, otherwise "partition".  "metis", "kaminpar" and "mtkahypar" only divide from
+        scratch: with `old`, they need ``approach="partition"``.
     old : (n,) array of int, optional
         Present part of each object; -1 for a new object.  Default on several ranks: the first part
         of the rank that owns the object.
@@ -291,6 +291,11 @@ def _check(problem: Problem, name: str, approach: str) -> None:
     alone = problem.old is None and problem.ranks.size == 1
     if approach != "partition" and alone:
         raise DomainError(f"old is missing: approach {approach!r} starts from the present parts")
+    if approach == "repartition" and not how.repartitions:
+        raise DomainError(
+            f"method {name!r} divides from scratch, but approach is 'repartition', the default "
+            "with old=: expected approach='partition', or method 'hypergraph' or 'zoltan'"
+        )
     if problem.tree is not None and how.takes == "tree":
         problem.ranks.together(lambda: check_leaves(problem))
 
@@ -300,10 +305,9 @@ def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
     weight = problem.weight
     if weight is None or weight.shape[1] == 1 or how.several:
         return problem
-    warnings.warn(
+    warn(
         f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
         PartitionerWarning,
-        stacklevel=4,
     )
     return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
 

@@ -30,6 +30,8 @@ class Method(NamedTuple):
     over : str
         The method that replaces this one on several ranks.  "": this one runs there, too, on the
         first rank if the library is not parallel.
+    repartitions : bool
+        Whether the approach "repartition" is possible.
     """
 
     library: str
@@ -38,6 +40,7 @@ class Method(NamedTuple):
     several: bool = False
     fixes: bool = False
     over: str = ""
+    repartitions: bool = True
 
 
 def _zoltan(
@@ -47,14 +50,14 @@ def _zoltan(
 
 
 METHODS = {
-    "metis": Method("METIS", "graph", several=True),
+    "metis": Method("METIS", "graph", several=True, repartitions=False),
     "scotch": Method("Scotch", "graph", fixes=True, over="ptscotch"),
     "ptscotch": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "SCOTCH")),
     "parmetis": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "PARMETIS"), several=True),
     "graph": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "PHG"), fixes=True),
     "zoltan": _zoltan("nets", "HYPERGRAPH", ("HYPERGRAPH_PACKAGE", "PHG"), fixes=True),
-    "kaminpar": Method("kaminpar", "graph"),
-    "mtkahypar": Method("mtkahypar", "nets", fixes=True),
+    "kaminpar": Method("kaminpar", "graph", repartitions=False),
+    "mtkahypar": Method("mtkahypar", "nets", fixes=True, repartitions=False),
     "pylb": Method("pylb", "nets", fixes=True),
     "hypergraph": Method("", "nets", fixes=True, over="zoltan"),
     "rcb": _zoltan("coords", "RCB", several=True),

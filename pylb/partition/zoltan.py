@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb.errors import DomainError, PartitionerError, PartitionerWarning
+from pylb.errors import DomainError, PartitionerError, PartitionerWarning, warn
 from pylb.optional import require
 from pylb.partition import libraries, pitfalls
 from pylb.partition.arrays import F64, I32, MOST, closed
@@ -220,9 +219,7 @@ def _tell(name: str, messages: str) -> None:
     if others:
         print("\n".join(others), file=sys.stderr)
     if own:
-        warnings.warn(
-            f"method {name!r}: {' '.join(x.strip() for x in own)}", PartitionerWarning, stacklevel=5
-        )
+        warn(f"method {name!r}: {' '.join(x.strip() for x in own)}", PartitionerWarning)
 
 
 def _fixed(problem: Problem, name: str, part: I32) -> I32:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, StateError, by_rank
+from pylb.model import checks
 from pylb.model.network import Network
 from pylb.virtual.scheduler import Doing, Scheduler, Ticket
 
@@ -159,16 +160,15 @@ class VirtualComm:
         Parameters
         ----------
         seconds : float
-            The work, in seconds on a rank of speed 1: 0 ... 1e9.
+            The work, in seconds on a rank of speed 1.  The rank may need at most 1e9 s for it.
 
         Raises
         ------
         DomainError
             `seconds` is out of this range.
         """
-        if not 0.0 <= seconds < 1e9:
-            raise DomainError(f"seconds is {seconds!r}: expected 0 or more, and less than 1e9")
-        _core.clock_declare(seconds / self.speed)
+        work = checks.seconds("seconds", seconds, 1e9 * self.speed)
+        _core.clock_declare(work / self.speed)
 
     # ---- point to point ----------------------------------------------------------------------
 

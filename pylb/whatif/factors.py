@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.console import percent
-from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest
+from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest, warn
 from pylb.model.snapshot import F64
 from pylb.whatif.prediction import comm_arrays
 from pylb.whatif.recorder.layout import OpKind
@@ -263,10 +262,9 @@ def procedures(
     queries.append((NOTHING, -1, -1, -1, False, *costs))
     lengths, stuck = _core.path_lengths(recording.ops, *comm_arrays(recording.comms), queries)
     if stuck.any():
-        warnings.warn(
+        warn(
             f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "
-            "lacks, so the results cover only a part of the run",
-            stacklevel=2,
+            "lacks, so the results cover only a part of the run"
         )
     times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()
     return Procedures(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings as _warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.console import count
-from pylb.errors import DomainError, OutOfRangeError
+from pylb.errors import DomainError, OutOfRangeError, warn
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32
 from pylb.whatif.recorder.layout import STEP, Collective, OpKind
@@ -238,7 +237,7 @@ def whatif(
             )
             prediction = repeated
     for text in prediction.warnings:
-        _warnings.warn(text, stacklevel=2)
+        warn(text)
     return prediction
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb.console import count, percent
-from pylb.errors import PylbError
+from pylb.errors import PylbError, warn
 from pylb.model import checks
 from pylb.model.snapshot import I32, Edges, Snapshot
 from pylb.place.placement import place
@@ -118,7 +118,7 @@ def suggest(
     best, tries = checks.whole("best", best, 1), checks.whole("tries", tries, 0)
     search = _Search(recording, checks.array("placement", placement), target)
     for text in search.now.warnings:
-        warnings.warn(text, stacklevel=2)
+        warn(text)
     for which, candidate in search.candidates():
         search.attempt(candidate, which)
     search.improve(tries)

@@ -12,8 +12,9 @@ import pylb
 
 os.sched_setaffinity(0, {MPI.COMM_WORLD.bcast(min(os.sched_getaffinity(0)))})
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
-for _ in range(2):  # the log tells only once that cores are shared
-    lb = pylb.Balancer(MPI.COMM_WORLD, mode="off")
+# the log tells only once that cores are shared
+for comm in (MPI.COMM_WORLD, MPI.COMM_WORLD, MPI.COMM_WORLD.Dup()):
+    lb = pylb.Balancer(comm, mode="off")
     lb.add(lb.rank, None)
     for _ in lb.iterate(2):
         for _ in lb.local():

@@ -310,6 +310,7 @@ def test_the_region_of_the_only_part_is_the_whole_space():
         ({"fixed": [0, 5, 0]}, DomainError, r"fixed\[1\] is 5"),
         ({"fixed": [0.5, 1.0, 0.0]}, DomainError, "fixed has dtype float64"),
         ({"old": [0, 0, 0], "migration_ratio": 0.0}, DomainError, "migration_ratio is 0"),
+        ({"old": [0, 0, 0], "method": "metis"}, DomainError, "expected approach='partition'"),
         ({"starts": 0}, DomainError, "starts is 0"),
         ({"NITER": 3}, DomainError, "method 'hypergraph' has no parameter 'NITER'"),
         ({"graph": None}, DomainError, "graph and nets are missing"),
@@ -431,8 +432,9 @@ def test_vectors_of_weights():
     out = pylb.partition(coords=xy, weight=weight, parts=4, method="rcb", imbalance=1.1)
     assert out.weights.shape == (4, 2)
     assert out.evaluation.imbalance.max() == out.max_over_mean < 1.2
-    with pytest.warns(PartitionerWarning, match="balances only one weight per object"):
+    with pytest.warns(PartitionerWarning, match="balances only one weight per object") as said:
         one = pylb.partition(coords=xy, weight=weight, parts=4, method="hsfc")
+    assert said[0].filename == __file__
     assert one.evaluation.imbalance[0] < 1.03
     assert "weight 1" in str(one.evaluation)
 

@@ -283,6 +283,7 @@ def leaves_early(comm):
         ),
         (lambda comm: comm.send(1, 3), OutOfRangeError, r"dest is 3: expected 0 \.\.\. 2"),
         (lambda comm: comm.elapse(-1.0), DomainError, "seconds is -1.0"),
+        (lambda comm: comm.elapse("1"), DomainError, "seconds is '1'"),
         (lambda comm: comm.Isend(1, 0), AttributeError, "no 'Isend': it has mpi4py's send"),
         (lambda comm: comm.scatter([1, 2]), DomainError, "2 objects: expected 3"),
         (lambda comm: sys.exit(4), SystemExit, "4"),

@@ -312,6 +312,7 @@ def test_a_rank_that_was_killed_is_named_and_who_waits_for_it():
         told = whatif(run)
     assert told.end == ["stuck", "cut"]
     assert not told.complete
+    assert {w.filename for w in said} == {__file__}
     texts = [str(w.message) for w in said]
     assert "rank 1: its records end after 0 operations, before MPI_Finalize" in texts
     assert "rank 0 waits forever in operation 0: BARRIER on communicator 0" in texts
