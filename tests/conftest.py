@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from importlib.util import find_spec
@@ -134,6 +135,18 @@ def data():
     if not path.is_dir():
         pytest.skip(f"no folder {path}: set PYLB_DATA")
     return path
+
+
+@pytest.fixture(scope="session")
+def comma(tmp_path_factory):
+    """Return environment variables of a locale in which 1.5 is written 1,5."""
+    folder, name = tmp_path_factory.mktemp("locale"), "de_DE.UTF-8"
+    if shutil.which("localedef") is None:
+        pytest.skip("no localedef")
+    words = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / name)]
+    if subprocess.run(words, capture_output=True).returncode != 0:
+        pytest.skip("localedef lacks the sources of its locales")
+    return {"LOCPATH": str(folder), "LC_ALL": name}
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,10 @@
 #include "io/json.h"
 
-#include <locale.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/point.h"
 #include "io/decimal.h"
 
 void plb_json_init(plb_json_t *self, const char *text, size_t size, const char *name,
@@ -205,12 +203,7 @@ static int read_number(plb_json_t *self, const char *what, plb_number_t *out)
 /* For digits that do not fit into 64 bits, or an exponent that plb_decimal does not take. */
 static double slow_decimal(const plb_number_t *x)
 {
-    locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    const double out = c == (locale_t)0 ? NAN : strtod_l(x->begin, NULL, c);
-    if (c != (locale_t)0) {
-        freelocale(c);
-    }
-    return out;
+    return plb_point_read(x->begin, NULL);
 }
 
 int plb_json_double(plb_json_t *self, const char *what, double least, double *out)

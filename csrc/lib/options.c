@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/point.h"
 
 /* 2^53: doubles represent all whole numbers up to this one */
 static const double MOST = 9007199254740992.0;
@@ -12,7 +13,7 @@ static const double MOST = 9007199254740992.0;
 static int read_number(const char *option, const char *text, double *out, plb_err_t *err)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = plb_point_read(text, &end);
     return end == text || *end != '\0'
                ? PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected a number", option, text)
                : PLB_OK;

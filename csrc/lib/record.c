@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/point.h"
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
@@ -214,7 +215,9 @@ static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err
     FILE *f = new_beside(path, part, size);
     bool good = f != NULL;
     if (good) {
+        const locale_t before = plb_point_begin();
         put_record(f, self, load);
+        plb_point_end(before);
         good = ferror(f) == 0;
         good = fclose(f) == 0 && good;
         good = good && rename(part, path) == 0;

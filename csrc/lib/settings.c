@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "decide/select.h"
 #include "lib/options.h"
 #include "lib/registered.h"
@@ -108,7 +109,7 @@ static int set_flag(plb_settings_t *self, const char *option, const char *value,
 static int set_network(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     char *end, *last;
-    const double alpha = strtod(value, &end), beta = strtod(end, &last);
+    const double alpha = plb_point_read(value, &end), beta = plb_point_read(end, &last);
     PLB_FAIL_IF(end == value || last == end || *last != '\0' || !(alpha >= 0.0 && alpha <= 1e30) ||
                     !(beta >= 0.0 && beta <= 1e30),
                 err, PLB_ERR_VALUE,

@@ -103,6 +103,47 @@ def test_a_record_without_a_stream_leaves_nothing_behind(prefix, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
+COMMA = r"""
+#include <locale.h>
+#include <stdio.h>
+
+#include "pylb.h"
+
+#define TRY(call) if ((call) != PYLB_OK) return puts(pylb_error()), 1
+
+int main(int n, char **words)
+{
+    pylb_advisor *lb;
+    pylb_trigger *trigger;
+    int rebalance;
+    if (n != 2 || setlocale(LC_ALL, "") == NULL || *localeconv()->decimal_point != ',') return 2;
+    TRY(pylb_trigger_create("threshold", "threshold=1.25", &trigger));
+    TRY(pylb_trigger_observe(trigger, 0, 1.2, 1.0, &rebalance));
+    if (rebalance) return 3;
+    TRY(pylb_trigger_close(&trigger));
+    TRY(pylb_advisor_create(&lb));
+    TRY(pylb_advisor_set(lb, "network", "1.5e-6 2.5e-10"));
+    TRY(pylb_advisor_set(lb, "trigger", "threshold"));
+    TRY(pylb_advisor_set(lb, "trigger.threshold", "1.25"));
+    TRY(pylb_advisor_set(lb, "record", words[1]));
+    TRY(pylb_work(lb, 0.5));
+    TRY(pylb_advise(lb, &rebalance));
+    TRY(pylb_advisor_close(&lb));
+    return *localeconv()->decimal_point != ',';
+}
+"""
+
+
+def test_numbers_have_a_point_in_every_locale(prefix, tmp_path, comma):
+    (tmp_path / "use.c").write_text(COMMA)
+    run(["cc", str(tmp_path / "use.c"), *flags(prefix, "pylb"), "-o", str(tmp_path / "use")])
+    path = tmp_path / "run.json"
+    run([str(tmp_path / "use"), str(path)], env={**os.environ, **comma})
+    record = json.loads(path.read_text())
+    assert record["loads"] == [[0.5]]
+    assert record["trigger_params"]["threshold"] == 1.25
+
+
 def test_a_code_that_is_ignored_is_a_warning(prefix, tmp_path):
     (tmp_path / "ignore.c").write_text(
         '#include "pylb.h"\nvoid f(pylb_advisor *lb) { pylb_start(lb); }\n'

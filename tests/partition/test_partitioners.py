@@ -1,6 +1,7 @@
 """METIS, Scotch and Zoltan: arguments, answers and errors of the calls."""
 
 import ctypes
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -297,6 +298,30 @@ def test_nothing_is_printed(library):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_locale_with_a_comma_changes_nothing(library, comma):
+    """Scotch writes numbers to a text and reads them again."""
+    script = (
+        "import locale, sys, numpy as np, pylb\n"
+        "from pylb import _core\n"
+        "from pylb.partition import libraries\n"
+        "locale.setlocale(locale.LC_ALL, '')\n"
+        f"{library!r} == 'pylb' or libraries.load({library!r})\n"
+        "start, to = np.arange(0, 41, 2, np.int32), np.arange(40, dtype=np.int32)\n"
+        "to = ((to // 2 + to % 2 * 2 - 1) % 20).astype(np.int32)\n"
+        f"print(_core.partition({library!r}, 20, 3, start=start, to=to).tolist())\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **env},
+        )
+        for env in ({"LC_ALL": "C"}, comma)
+    ]
+    assert said[0].stdout == said[1].stdout != "", said
 
 
 def ring(n):

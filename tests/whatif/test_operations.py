@@ -54,6 +54,31 @@ def whole(run):
     return told
 
 
+COMMA = r"""
+#include <locale.h>
+#include <mpi.h>
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_ALL, "");
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return *localeconv()->decimal_point != ',';
+}
+"""
+
+
+@needs_recorder
+def test_a_program_writes_its_numbers_with_a_comma(mpiexec, tmp_path, comma, monkeypatch):
+    (tmp_path / "use.c").write_text(COMMA)
+    subprocess.run([mpicc(), tmp_path / "use.c", "-o", tmp_path / "use"], check=True)
+    for name, value in comma.items():
+        monkeypatch.setenv(name, value)
+    code, run = record([*mpiexec, "-n", "2", str(tmp_path / "use")])
+    assert code == 0
+    whole(run)
+
+
 @needs_recorder
 @pytest.mark.filterwarnings("ignore:not simulated")
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

@@ -9,6 +9,7 @@
 
 #include "base/finite.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "partition/libraries/partitioners.h"
 
 _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
@@ -73,10 +74,11 @@ static int set_strategy(SCOTCH_Strat *strategy, const plb_question_t *in, plb_er
                     name, value);
         flags |= STRATEGIES[k].flag;
     }
-    if (SCOTCH_stratGraphMapBuild(strategy, flags, in->n_parts, in->imbalance - 1.0) != 0) {
-        return failed("SCOTCH_stratGraphMapBuild", err);
-    }
-    return PLB_OK;
+    const locale_t before =
+        plb_point_begin(); /* Scotch writes numbers to a text, and reads them */
+    const int code = SCOTCH_stratGraphMapBuild(strategy, flags, in->n_parts, in->imbalance - 1.0);
+    plb_point_end(before);
+    return code == 0 ? PLB_OK : failed("SCOTCH_stratGraphMapBuild", err);
 }
 
 /* ---- parts of unequal size: a complete graph of weighted processors ------------------------- */

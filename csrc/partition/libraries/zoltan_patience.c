@@ -6,11 +6,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/point.h"
+
 /* PYLB_ABORT_AFTER, as in pylb/comm/program_end.py */
 static double seconds(void)
 {
     const char *given = getenv("PYLB_ABORT_AFTER");
-    return given == NULL || *given == '\0' ? 10.0 : strtod(given, NULL);
+    return given == NULL || *given == '\0' ? 10.0 : plb_point_read(given, NULL);
 }
 
 static void end_job(const plb_patience_t *self)

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/point.h"
+
 static int connection = -1, own_rank;
 static int64_t sent; /* number of operations that have been sent */
 
@@ -66,7 +68,9 @@ void plb_frame_text(char type, const char *fmt, ...)
     char text[1024];
     va_list args;
     va_start(args, fmt);
+    const locale_t before = plb_point_begin();
     const int n = vsnprintf(text, sizeof text, fmt, args);
+    plb_point_end(before);
     va_end(args);
     plb_frame(type, text, (uint32_t)(n < (int)sizeof text ? n : (int)sizeof text - 1));
 }
