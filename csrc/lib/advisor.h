@@ -42,8 +42,9 @@ typedef struct plb_lib_advisor {
     double cost;      /* seconds of these redistributions, measured or passed by the program */
     bool rebalanced;  /* whether this rank has redistributed its data in this step */
 
-    pylb_plan plan;    /* plan of the most recent step; plan.ranks is NULL: there is none */
-    int64_t *exported; /* [n_exported] owned: keys of cells that the plan sends away, ascending */
+    pylb_plan plan; /* plan of the most recent step; plan.ranks is NULL: there is none */
+    /* [n_exported] owned: keys of cells that the plan sends away, ascending; NULL: not known */
+    int64_t *exported;
     int64_t n_exported;
 
     bool asks; /* whether the trigger is the program's function: ranks then compare its answers */

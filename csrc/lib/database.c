@@ -265,7 +265,8 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
         (void)unpack(from, &c);
         self->count[r] = c.n;
         for (int64_t i = 0; i < c.n; i++, at++) {
-            self->order[at] = (keyed_t){c.key == NULL ? at : c.key[i], at};
+            const int64_t key = c.key == NULL ? ((int64_t)r << 32) + i : c.key[i];
+            self->order[at] = (keyed_t){key, at};
         }
     }
     PLB_TRY(sort_keys(self, err));

@@ -117,20 +117,15 @@ int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
     return move_items(plan, ret, from, (int64_t)bytes, to, err);
 }
 
-static int check_offsets(const int64_t *offset, const int64_t *new_offset, plb_err_t *err)
+static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_offset,
+                         plb_err_t *err)
 {
     PLB_FAIL_IF(offset == NULL || new_offset == NULL, err, PLB_ERR_VALUE, "%s is NULL",
                 offset == NULL ? "offset" : "new_offset");
-    return PLB_OK;
-}
-
-/* Compute size[n], the number of elements of each cell, from offset[n + 1]. */
-static int sizes_of(const int64_t *offset, int64_t n, int64_t *size, plb_err_t *err)
-{
     for (int64_t i = 0; i < n; i++) {
-        size[i] = offset[i + 1] - offset[i];
-        PLB_FAIL_IF(size[i] < 0, err, PLB_ERR_VALUE, "offset[%lld] is %lld: expected %lld or more",
-                    (long long)(i + 1), (long long)offset[i + 1], (long long)offset[i]);
+        PLB_FAIL_IF(offset[i + 1] < offset[i], err, PLB_ERR_VALUE,
+                    "offset[%lld] is %lld: expected %lld or more", (long long)(i + 1),
+                    (long long)offset[i + 1], (long long)offset[i]);
     }
     return PLB_OK;
 }
@@ -142,8 +137,10 @@ int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offse
     const int64_t n = pylb_plan_n(plan);
     int64_t *size = plb_malloc((size_t)plan->n, sizeof *size);
     int ret = size == NULL ? PLB_NO_MEMORY(size, plan->n) : PLB_OK;
-    PLB_THEN(check_offsets(offset, new_offset, err));
-    PLB_THEN(sizes_of(offset, plan->n, size, err));
+    PLB_THEN(check_offsets(offset, plan->n, new_offset, err));
+    for (int64_t i = 0; ret == PLB_OK && i < plan->n; i++) {
+        size[i] = offset[i + 1] - offset[i];
+    }
     ret = move_items(plan, ret, (const char *)size, sizeof *size,
                      new_offset == NULL ? NULL : (char *)(new_offset + 1), err);
     if (ret == PLB_OK) {
@@ -166,7 +163,7 @@ static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *of
                       plb_err_t *err)
 {
     const int p = plan->ranks->size;
-    PLB_PASS(check_offsets(offset, new_offset, err));
+    PLB_PASS(check_offsets(offset, plan->n, new_offset, err));
     PLB_PASS_NEW0_EACH(p + 1, out->send, out->receive);
     for (int64_t i = 0; i < plan->n; i++) {
         out->send[plan->rank[i] + 1] += offset[i + 1] - offset[i];

@@ -181,10 +181,12 @@ PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 /* The cells of a rank.  Call pylb_cells_init, then set what you have.  The arrays belong to the
  * caller; pylb only reads them, during the call.  All ranks must give the same kinds of arrays. */
 typedef struct pylb_cells {
-    size_t size;           /* size of this struct; set by pylb_cells_init */
-    int64_t n;             /* number of cells of this rank */
-    const double *load;    /* [n] seconds of each cell in this step; required */
-    const int64_t *key;    /* [n] unique over all ranks; NULL: 0, 1, ... in order of the ranks */
+    size_t size;        /* size of this struct; set by pylb_cells_init */
+    int64_t n;          /* number of cells of this rank */
+    const double *load; /* [n] seconds of each cell in this step; required */
+    /* [n] unique over all ranks; a cell keeps its key when it moves.  NULL: the key is made of
+     * rank and index, so a cell has another key after it has moved */
+    const int64_t *key;
     const int64_t *bytes;  /* [n] bytes that a migration sends, or NULL */
     const int64_t *memory; /* [n] bytes that a cell occupies, or NULL */
     const uint8_t *fixed;  /* [n] 1: must stay, 0: may move; NULL: all 0 */

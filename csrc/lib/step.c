@@ -20,18 +20,31 @@ static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
     return low < self->n_exported && self->exported[low] == key;
 }
 
-/* Check by the cells' keys whether this rank has carried out the plan: see pylb_rebalanced. */
+static void forget_exports(plb_lib_advisor_t *self)
+{
+    plb_free(self->exported);
+    self->exported = NULL;
+    self->n_exported = 0;
+}
+
+/* A rank without cells may have no array of keys. */
+static bool has_keys(const pylb_cells *cells)
+{
+    return cells->key != NULL || cells->n == 0;
+}
+
+/* Check by the cells' keys whether this rank has carried out the plan: see pylb_rebalanced.  A
+ * rank that had nothing to send does not know it. */
 static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
 {
-    int64_t here = 0;
-    if (self->n_exported == 0 || cells->key == NULL) {
-        return;
+    if (self->exported != NULL && has_keys(cells)) {
+        int64_t here = 0;
+        for (int64_t i = 0; i < cells->n; i++) {
+            here += was_exported(self, cells->key[i]);
+        }
+        self->rebalanced = self->n_exported > 0 && 2 * here <= self->n_exported;
     }
-    for (int64_t i = 0; i < cells->n; i++) {
-        here += was_exported(self, cells->key[i]);
-    }
-    self->rebalanced = 2 * here <= self->n_exported;
-    self->n_exported = 0;
+    forget_exports(self);
 }
 
 static int by_value(const void *a, const void *b)
@@ -43,10 +56,8 @@ static int by_value(const void *a, const void *b)
 static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, const int32_t *rank,
                             plb_err_t *err)
 {
-    plb_free(self->exported);
-    self->exported = NULL;
-    self->n_exported = 0;
-    if (cells->key != NULL) {
+    forget_exports(self);
+    if (has_keys(cells)) {
         PLB_PASS_NEW(self->exported, cells->n);
         for (int64_t i = 0; i < cells->n; i++) {
             if (rank[i] != self->ranks->rank) {
@@ -360,7 +371,7 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
     if (ret != PLB_OK) {
         plb_advisor_abandon(&self->core);
         plb_plan_free(&self->plan);
-        self->n_exported = 0;
+        forget_exports(self);
     }
     plb_placed_free(&a);
     return ret;
@@ -368,16 +379,14 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
 
 int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)
 {
+    if (plan != NULL) {
+        *plan = NULL; /* also for a program that goes on after an error */
+    }
     PLB_LIB_BEGIN(self, err, lb);
     plb_ask_t ask;
     double sum = 0.0;
     plb_plan_free(&self->plan);
-    int ret = PLB_OK;
-    if (plan == NULL) {
-        ret = PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL");
-    } else {
-        *plan = NULL; /* also for a program that goes on after an error */
-    }
+    int ret = plan == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL") : PLB_OK;
     PLB_THEN(plb_cells_check(cells, err));
     PLB_THEN(plb_advisor_load(cells->load, cells->n, &sum, err));
     if (ret == PLB_OK) {

@@ -1,8 +1,9 @@
 /* Cells whose load drifts.  The program passes computed seconds, none is measured, so every run
  * makes the same decisions.
- *   drift STEPS LAG cells|unlike|seconds [word=value ...]
+ *   drift STEPS LAG cells|unlike|keyless|ignored|seconds [word=value ...]
  * cells: pylb places the cells; unlike: it does, and odd ranks take 2.5 times as long for the same
- * work; seconds: pylb only says when to rebalance.
+ * work; keyless: the same, but the cells have no keys; ignored: the program says that it carries
+ * out the plans, but it does not; seconds: pylb only says when to rebalance.
  * Prints the receipts.  If PYLB_RECORD is set, the run is recorded. */
 #include <mpi.h>
 #include <stdio.h>
@@ -33,7 +34,19 @@ typedef struct cells {
     double *load;
 } cells_t;
 
-static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, double slower)
+static void migrate(pylb_plan *plan, cells_t *c)
+{
+    const int64_t n = pylb_plan_n(plan);
+    int64_t *key = malloc((size_t)(n + 1) * sizeof *key);
+    TRY(pylb_plan_migrate(plan, c->key, sizeof *key, key));
+    free(c->key);
+    c->key = key;
+    c->n = n;
+    c->load = realloc(c->load, (size_t)(n + 1) * sizeof *c->load);
+}
+
+static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, const char *kind,
+                       double slower)
 {
     static pylb_plan *earlier = NULL;
     pylb_cells told;
@@ -43,17 +56,13 @@ static void with_cells(pylb_advisor *lb, cells_t *c, int step, int total, double
         c->load[i] = slower * load_of(c->key[i], step, total);
     }
     told.n = c->n;
-    told.key = c->key;
+    told.key = strcmp(kind, "keyless") == 0 ? NULL : c->key;
     told.load = c->load;
     TRY(pylb_advise_cells(lb, &told, &plan));
     if (plan != NULL) {
-        const int64_t n = pylb_plan_n(plan);
-        int64_t *key = malloc((size_t)(n + 1) * sizeof *key);
-        TRY(pylb_plan_migrate(plan, c->key, sizeof *key, key));
-        free(c->key);
-        c->key = key;
-        c->n = n;
-        c->load = realloc(c->load, (size_t)(n + 1) * sizeof *c->load);
+        if (strcmp(kind, "ignored") != 0) {
+            migrate(plan, c);
+        }
         TRY(pylb_rebalanced(lb, 2e-3));
         earlier = plan;
     } else if (pylb_plan_n(earlier) != 0 || pylb_plan_rank(earlier) != NULL ||
@@ -96,8 +105,10 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const int steps = argc > 1 ? atoi(argv[1]) : 100;
-    const int cells = argc > 3 && strcmp(argv[3], "seconds") != 0;
-    const double slower = argc > 3 && strcmp(argv[3], "unlike") == 0 && rank % 2 == 1 ? 2.5 : 1.0;
+    const char *kind = argc > 3 ? argv[3] : "seconds";
+    const int cells = strcmp(kind, "seconds") != 0;
+    const int unlike = strcmp(kind, "unlike") == 0 || strcmp(kind, "keyless") == 0;
+    const double slower = unlike && rank % 2 == 1 ? 2.5 : 1.0;
     TRY(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
     TRY(pylb_advisor_set(lb, "clock", "none"));
     TRY(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));
@@ -113,7 +124,7 @@ int main(int argc, char **argv)
     }
     for (int step = 0; step < steps; step++) {
         if (cells) {
-            with_cells(lb, &c, step, size * CELLS, slower);
+            with_cells(lb, &c, step, size * CELLS, kind, slower);
         } else {
             when_only(lb, rank, step, &since);
         }

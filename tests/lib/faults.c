@@ -42,8 +42,10 @@ static int with_keys(pylb_advisor *lb, int rank, int64_t key, double load)
     return say(rank, pylb_advise_cells(lb, &cells, &plan));
 }
 
-/* Move one item of each cell; the last rank says that it receives one item less from itself. */
-static int with_offsets(pylb_plan *plan, int rank, int n, const double *from, double *to)
+/* Move one item of each cell; the last rank says that it receives one item less from itself, or
+ * its offsets fall. */
+static int with_offsets(pylb_plan *plan, int rank, int n, const double *from, double *to,
+                        const char *what)
 {
     int n_ranks;
     int64_t offset[5], new_offset[33];
@@ -53,7 +55,8 @@ static int with_offsets(pylb_plan *plan, int rank, int n, const double *from, do
     }
     const int code = say(rank, pylb_plan_offsets(plan, offset, new_offset));
     if (code == PYLB_OK && rank == n_ranks - 1) {
-        new_offset[pylb_plan_n(plan)]--;
+        offset[2] = strcmp(what, "falling") == 0 ? 0 : 2;
+        new_offset[pylb_plan_n(plan)] -= strcmp(what, "offsets") == 0;
     }
     return code != PYLB_OK ? code
                            : say(rank, pylb_plan_migrate_sized(plan, from, offset, sizeof *from,
@@ -78,9 +81,14 @@ static int without_array(pylb_advisor *lb, int rank, const char *what)
     }
     const int code = say(rank, pylb_advise_cells(lb, &cells, &plan));
     return code != PYLB_OK || plan == NULL ? code
-           : strcmp(what, "offsets") == 0
-               ? with_offsets(plan, rank, CELLS, load, to)
+           : strcmp(what, "array") != 0
+               ? with_offsets(plan, rank, CELLS, load, to, what)
                : say(rank, pylb_plan_migrate(plan, rank == 1 ? NULL : load, sizeof *load, to));
+}
+
+static int moves(const char *what)
+{
+    return strcmp(what, "offsets") == 0 || strcmp(what, "falling") == 0;
 }
 
 static int run(const char *what, pylb_advisor *lb, int rank)
@@ -100,7 +108,7 @@ static int run(const char *what, pylb_advisor *lb, int rank)
             code = with_keys(lb, rank, rank, rank == 1 && i == 4 ? -1.0 : 1.0);
         } else if (strcmp(what, "asked cells") == 0) {
             code = with_keys(lb, rank, rank, 1.0 + rank);
-        } else if (strcmp(what, "array") == 0 || strcmp(what, "offsets") == 0) {
+        } else if (strcmp(what, "array") == 0 || moves(what)) {
             code = without_array(lb, rank, what);
         } else if (strcmp(what, "twice") == 0) {
             code = with_keys(lb, rank, 7, 1.0 + rank);
@@ -159,7 +167,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "lags") == 0 && rank == 1) {
         say(rank, pylb_advisor_set(lb, "lag", "5"));
     }
-    if (strcmp(what, "twice") == 0 || strcmp(what, "array") == 0 || strcmp(what, "offsets") == 0) {
+    if (strcmp(what, "twice") == 0 || strcmp(what, "array") == 0 || moves(what)) {
         say(rank, pylb_advisor_set(lb, "every", "1"));
     }
     int odd = rank == 1 ? (strcmp(what, "failing") == 0 ? 7 : 1) : 0;

@@ -235,6 +235,7 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
         ("lags", "different options"),
         ("array", "from is NULL"),
         ("offsets", "items to itself, but receives"),
+        ("falling", "offset[2] is 0: expected 1 or more"),
         ("mixed", "different steps"),
         ("words", "different options"),
         ("nan", "loads[0] is -1"),

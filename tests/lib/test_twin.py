@@ -17,7 +17,12 @@ def told(text):
 
 
 @pytest.mark.parametrize(
-    ("ranks", "kind"), [*product([1, 2, 3, 5], ["seconds", "cells"]), (2, "unlike"), (5, "unlike")]
+    ("ranks", "kind"),
+    [
+        *product([1, 2, 3, 5], ["seconds", "cells"]),
+        *product([2, 5], ["unlike", "keyless"]),
+        (2, "ignored"),
+    ],
 )
 def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
     said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), "120", "0", kind])

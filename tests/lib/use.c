@@ -221,7 +221,7 @@ static void environment(void)
 
 static void steps(void)
 {
-    pylb_advisor *lb = NULL;
+    pylb_advisor *lb = NULL, *closed;
     pylb_cells cells;
     pylb_plan *plan = NULL;
     pylb_receipt receipt;
@@ -269,7 +269,11 @@ static void steps(void)
     EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK && plan == NULL);
     EXPECT(pylb_plan_n(plan) == 0 && pylb_plan_rank(plan) == NULL);
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_plan_migrate(plan, load, 8, load));
+    closed = lb;
     EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
+    plan = (pylb_plan *)load;
+    FAILS(PYLB_ERR_STATE, "closed", pylb_advise_cells(closed, &cells, &plan));
+    EXPECT(plan == NULL);
 }
 
 /* Records that are under way at the end are observed in `close`. */

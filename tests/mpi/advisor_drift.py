@@ -20,14 +20,15 @@ def loads_of(keys, step, total):
 
 def drift(comm, steps, lag, kind):
     """Run the program; return the receipts in the form that the C program prints."""
-    cells, slower = kind != "seconds", 2.5 if kind == "unlike" and comm.rank % 2 else 1.0
+    unlike = kind in ("unlike", "keyless")
+    cells, slower = kind != "seconds", 2.5 if unlike and comm.rank % 2 else 1.0
     lb = pylb.Advisor(comm, lag=lag)
     keys, since = comm.rank * CELLS + np.arange(CELLS), 0
     for step in lb.iterate(steps):
         if cells:
             loads = slower * loads_of(keys, step, comm.size * CELLS)
-            if plan := lb.advise(loads=loads, keys=keys):
-                keys = plan.migrate(keys)
+            if plan := lb.advise(loads=loads, keys=None if kind == "keyless" else keys):
+                keys = keys if kind == "ignored" else plan.migrate(keys)
                 lb.rebalanced(2e-3)
         else:
             grown = 0.1 * since if comm.rank == 0 else 0.0
