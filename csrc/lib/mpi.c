@@ -50,17 +50,23 @@ out:
     return ret;
 }
 
-static int check_mpi(MPI_Comm comm, plb_err_t *err)
+static int check_mpi(plb_err_t *err)
 {
     int begun = 0, ended = 0;
     MPI_Initialized(&begun);
     if (begun) {
         MPI_Finalized(&ended);
     }
-    PLB_FAIL_IF(!begun || ended, err, PLB_ERR_STATE,
-                "MPI is %s: expected a call between MPI_Init and "
-                "MPI_Finalize",
-                begun ? "finalised" : "not initialised");
+    return begun && !ended ? PLB_OK
+                           : PLB_FAIL(err, PLB_ERR_STATE,
+                                      "MPI is %s: expected a call between MPI_Init and "
+                                      "MPI_Finalize",
+                                      begun ? "finalised" : "not initialised");
+}
+
+static int check_comm(MPI_Comm comm, plb_err_t *err)
+{
+    PLB_PASS(check_mpi(err));
     return comm == MPI_COMM_NULL
                ? PLB_FAIL(err, PLB_ERR_VALUE, "comm is MPI_COMM_NULL: expected a communicator")
                : PLB_OK;
@@ -72,7 +78,7 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
     plb_transport_t *ranks;
     PLB_FAIL_IF(lb == NULL, err, PLB_ERR_VALUE, "lb is NULL");
     *lb = NULL;
-    PLB_PASS(check_mpi(comm, err));
+    PLB_PASS(check_comm(comm, err));
     PLB_PASS(plb_transport_mpi(&ranks, comm, err));
     pylb_advisor *mine = NULL;
     int ret = plb_lib_advisor_open(ranks, &mine, err);
@@ -90,7 +96,7 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
 
 int pylb_advisor_create_fortran(int comm, pylb_advisor **lb)
 {
-    int begun = 0;
-    MPI_Initialized(&begun);
-    return pylb_advisor_create_mpi(begun ? MPI_Comm_f2c(comm) : MPI_COMM_NULL, lb);
+    /* MPI ends the program if MPI_Comm_f2c is called too late */
+    const bool active = check_mpi(plb_lib_error()) == PLB_OK;
+    return pylb_advisor_create_mpi(active ? MPI_Comm_f2c(comm) : MPI_COMM_NULL, lb);
 }

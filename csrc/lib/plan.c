@@ -100,12 +100,16 @@ static int move_items(const pylb_plan *plan, int failed, const char *from, int64
 }
 
 /* n, new_n: number of items in `from` and `to`. */
-static int check_arrays(const void *from, int64_t n, const void *to, int64_t new_n, plb_err_t *err)
+static int check_arrays(const void *from, int64_t n, const void *to, int64_t new_n, size_t bytes,
+                        plb_err_t *err)
 {
     const bool sends = from == NULL && n > 0;
+    const int64_t most = n > new_n ? n : new_n;
     PLB_FAIL_IF(sends || (to == NULL && new_n > 0), err, PLB_ERR_VALUE,
                 "%s is NULL: expected an array of %lld items", sends ? "from" : "to",
                 (long long)(sends ? n : new_n));
+    PLB_FAIL_IF(most > 0 && bytes > (size_t)(INT64_MAX / most), err, PLB_ERR_VALUE,
+                "%lld items of %zu bytes: expected fewer than 2^63 bytes", (long long)most, bytes);
     return PLB_OK;
 }
 
@@ -113,7 +117,7 @@ int pylb_plan_migrate(pylb_plan *plan, const void *from, size_t bytes, void *to)
 {
     plb_err_t *err = plb_lib_error();
     PLB_PASS(check(plan, err));
-    const int ret = check_arrays(from, plan->n, to, pylb_plan_n(plan), err);
+    const int ret = check_arrays(from, plan->n, to, pylb_plan_n(plan), bytes, err);
     return move_items(plan, ret, from, (int64_t)bytes, to, err);
 }
 
@@ -172,7 +176,7 @@ static int pack_sized(const pylb_plan *plan, const char *from, const int64_t *of
         out->send[r + 1] += out->send[r];
         out->receive[r + 1] = new_offset[plan->receive[r + 1]];
     }
-    PLB_PASS(check_arrays(from, out->send[p], to, out->receive[p], err));
+    PLB_PASS(check_arrays(from, out->send[p], to, out->receive[p], (size_t)bytes, err));
     PLB_PASS_NEW(out->wire, out->send[p] * bytes);
     if (plan->route.order != NULL) {
         plb_gather_sized(from, offset, plan->route.order, plan->n, bytes, out->wire);

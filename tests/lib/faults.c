@@ -63,8 +63,27 @@ static int with_offsets(pylb_plan *plan, int rank, int n, const double *from, do
                                                                to, new_offset));
 }
 
-/* Cells that migrate; a rank has no array for them, or wrong offsets. */
-static int without_array(pylb_advisor *lb, int rank, const char *what)
+/* Rank 1 has no array, or far too many bytes. */
+static int without_array(pylb_plan *plan, int rank, const double *from, double *to,
+                         const char *what)
+{
+    const int huge = strcmp(what, "huge") == 0;
+    return say(rank, pylb_plan_migrate(plan, rank == 1 && !huge ? NULL : from,
+                                       rank == 1 && huge ? (size_t)-1 : sizeof *from, to));
+}
+
+static int has_offsets(const char *what)
+{
+    return strcmp(what, "offsets") == 0 || strcmp(what, "falling") == 0;
+}
+
+static int moves(const char *what)
+{
+    return has_offsets(what) || strcmp(what, "array") == 0 || strcmp(what, "huge") == 0;
+}
+
+/* Cells that migrate with wrong arguments. */
+static int with_plan(pylb_advisor *lb, int rank, const char *what)
 {
     enum { CELLS = 4 };
     int64_t key[CELLS];
@@ -81,14 +100,8 @@ static int without_array(pylb_advisor *lb, int rank, const char *what)
     }
     const int code = say(rank, pylb_advise_cells(lb, &cells, &plan));
     return code != PYLB_OK || plan == NULL ? code
-           : strcmp(what, "array") != 0
-               ? with_offsets(plan, rank, CELLS, load, to, what)
-               : say(rank, pylb_plan_migrate(plan, rank == 1 ? NULL : load, sizeof *load, to));
-}
-
-static int moves(const char *what)
-{
-    return strcmp(what, "offsets") == 0 || strcmp(what, "falling") == 0;
+           : has_offsets(what)             ? with_offsets(plan, rank, CELLS, load, to, what)
+                                           : without_array(plan, rank, load, to, what);
 }
 
 static int run(const char *what, pylb_advisor *lb, int rank)
@@ -108,8 +121,8 @@ static int run(const char *what, pylb_advisor *lb, int rank)
             code = with_keys(lb, rank, rank, rank == 1 && i == 4 ? -1.0 : 1.0);
         } else if (strcmp(what, "asked cells") == 0) {
             code = with_keys(lb, rank, rank, 1.0 + rank);
-        } else if (strcmp(what, "array") == 0 || moves(what)) {
-            code = without_array(lb, rank, what);
+        } else if (moves(what)) {
+            code = with_plan(lb, rank, what);
         } else if (strcmp(what, "twice") == 0) {
             code = with_keys(lb, rank, 7, 1.0 + rank);
         } else if (strcmp(what, "open") == 0 && rank == 1 && i == 3) {
@@ -167,7 +180,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "lags") == 0 && rank == 1) {
         say(rank, pylb_advisor_set(lb, "lag", "5"));
     }
-    if (strcmp(what, "twice") == 0 || strcmp(what, "array") == 0 || moves(what)) {
+    if (strcmp(what, "twice") == 0 || moves(what)) {
         say(rank, pylb_advisor_set(lb, "every", "1"));
     }
     int odd = rank == 1 ? (strcmp(what, "failing") == 0 ? 7 : 1) : 0;
@@ -191,7 +204,11 @@ int main(int argc, char **argv)
         strcmp(what, "two") != 0) {
         say(rank, pylb_advisor_close(&lb));
     }
+    const int comm = MPI_Comm_c2f(MPI_COMM_WORLD);
     MPI_Finalize();
+    if (strcmp(what, "late") == 0) {
+        say(rank, pylb_advisor_create_fortran(comm, &lb));
+    }
     printf("rank %d ends\n", rank);
     return 0;
 }

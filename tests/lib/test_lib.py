@@ -234,6 +234,7 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
         ("closes", "closed their advisor before step 0"),
         ("lags", "different options"),
         ("array", "from is NULL"),
+        ("huge", "bytes: expected fewer than 2^63 bytes"),
         ("offsets", "items to itself, but receives"),
         ("falling", "offset[2] is 0: expected 1 or more"),
         ("mixed", "different steps"),
@@ -322,6 +323,12 @@ def test_ranks_that_close_their_advisors_in_another_order_say_so(mpi_program, mp
 def test_without_mpi_init(mpi_program):
     said = run([str(mpi_program("faults")), "early"])
     assert "MPI is not initialised" in said
+
+
+def test_after_mpi_finalize(mpi_program, mpiexec):
+    said = faults(mpi_program, mpiexec, 2, "late")
+    assert [row for row in said if "MPI is finalised" not in row] == ["rank 0 ends", "rank 1 ends"]
+    assert len(said) == 4
 
 
 def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
