@@ -149,6 +149,16 @@ def comma(tmp_path_factory):
     return {"LOCPATH": str(folder), "LC_ALL": name}
 
 
+@pytest.fixture
+def with_mpi():
+    """Start MPI, if there is one: `pylb info` imports mpi4py without starting MPI.
+
+    Tests that use MPI later in this process would then be aborted.
+    """
+    with contextlib.suppress(ImportError):
+        import mpi4py.MPI  # noqa: F401
+
+
 @pytest.fixture(scope="session")
 def mpiexec():
     """Return the words that start MPI ranks, of the MPI that mpi4py is built with.

@@ -15,6 +15,7 @@ from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
 from pylb.comm.transport import AnyLane, Sides
 from pylb.errors import DomainError, MPIError
+from pylb.model import checks
 from pylb.model.network import Network, measure_network
 
 TIMES = 10  # a collective step is measured this number of times
@@ -38,6 +39,7 @@ def agreement_on(comm: Any) -> Agreement:
         raise wrong
     if comm == MPI.COMM_NULL:
         raise MPIError("comm is MPI.COMM_NULL: it was freed, or this rank is not part of it")
+    checks.mpi_runs()
     if comm.Is_inter():
         raise DomainError("comm is an intercommunicator: expected an intracommunicator")
     native = optional.require("MPI")

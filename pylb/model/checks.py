@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb import optional
 from pylb.console import clip
-from pylb.errors import DomainError
+from pylb.errors import DomainError, StateError
 
 
 def whole(
@@ -47,6 +47,16 @@ def intracommunicator(comm: Any, or_else: str = "") -> None:
 
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         raise DomainError(f"comm is {comm!r}: expected an intracommunicator of mpi4py{or_else}")
+    mpi_runs()
+
+
+def mpi_runs() -> None:
+    """Check that MPI has started and has not ended; otherwise MPI would abort the program."""
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized() or MPI.Is_finalized():
+        what = "has ended" if MPI.Is_initialized() else "has not started"
+        raise StateError(f"MPI {what}: expected a call between MPI.Init() and MPI.Finalize()")
 
 
 def integer(name: str, value: Any) -> int:

@@ -167,7 +167,7 @@ def test_info_json_lists_what_is_installed():
         assert found["mpi"]["agree"] is True
 
 
-def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys):
+def test_info_shows_the_command_of_a_missing_part_only(monkeypatch, capsys, with_mpi):
     def part(name, find):
         return name, optional.OptionalPart(name, "nothing", find, name.lower())
 

@@ -65,3 +65,30 @@ def test_a_time_limit_that_is_no_number_is_refused(text):
     )
     assert done.returncode == 1
     assert f"DomainError: PYLB_ABORT_AFTER is '{text}': expected seconds" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("start", "says"), [("", "not started"), ("MPI.Init(); MPI.Finalize();", "ended")]
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Balancer(comm)",
+        "Plan(comm, [0])",
+        "partition(coords=[[0.0]], parts=1, comm=comm)",
+        "model.measure_network(comm)",
+    ],
+)
+def test_mpi_is_not_running(call, start, says):
+    program = f"""
+import mpi4py
+mpi4py.rc(initialize=False, finalize=False)
+from mpi4py import MPI
+import pylb
+comm = MPI.COMM_WORLD
+{start}
+pylb.{call}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"StateError: MPI has {says}: expected a call between MPI.Init" in done.stderr

@@ -99,7 +99,7 @@ def test_a_strategy_needs_cells(monkeypatch):
         pylb.Advisor().advise(seconds=1.0)
 
 
-def test_info_shows_them(monkeypatch, capsys):
+def test_info_shows_them(monkeypatch, capsys, with_mpi):
     monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
     assert main(["info"]) == 0
     assert "PYLB_STRATEGY overrides programs" in capsys.readouterr().out
