@@ -107,6 +107,40 @@ def test_every_operation_is_recorded_and_can_be_simulated(mpiexec, build, ranks,
     assert cancelled == ranks
 
 
+UNUSUAL = {
+    "failed": [],
+    "cancel": [],
+    "between": ["not simulated: a collective between the groups of an intercommunicator"],
+    "copies": [],
+    "files": [
+        f"not simulated: waiting in MPI_File_{how}_at_all, which counts as computing"
+        for how in ("write", "read")
+    ],
+    "spawn": [
+        "not simulated: MPI_Comm_spawn",
+        "not simulated: a process that was started by MPI_Comm_spawn or connected later",
+    ],
+    "fork": [],
+}
+
+
+@needs_recorder
+@pytest.mark.filterwarnings("ignore:not simulated")
+@pytest.mark.parametrize("how", UNUSUAL)
+def test_unusual_calls(mpiexec, build, tmp_path, how, capfd):
+    """Once, each of these crashed the program, or gave a recording that could not be simulated."""
+    code, run = record([*mpiexec, "-n", "3", build("unusual"), how, str(tmp_path / "file")])
+    assert code == 0, capfd.readouterr()
+    assert whole(run).complete
+    assert [text.partition(" (")[0] for text in run.warnings] == UNUSUAL[how]
+    assert capfd.readouterr().out.count("6 errors") == (3 if how == "failed" else 0)
+    kinds = np.concatenate([ops["kind"] for ops in run.ops])
+    assert np.isin(kinds, OpKind.ENTER).sum() == (3 if how == "fork" else 0)
+    sent = np.isin(kinds, [OpKind.SEND, OpKind.ISEND]).sum()
+    got = np.isin(kinds, [OpKind.RECV, OpKind.IRECV]).sum()
+    assert got - sent == (3 if how == "cancel" else 0)
+
+
 @needs_recorder
 def test_what_a_program_computes_and_sends(mpiexec, build):
     code, run = record([*mpiexec, "-n", "3", build("pipeline"), "10", "1e5"])

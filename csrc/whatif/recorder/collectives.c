@@ -14,6 +14,8 @@ static bool collective_of(plb_op_t *out, plb_collective_t what, int root, int64_
     }
     if (group->n_remote > 0) {
         plb_lacks("a collective between the groups of an intercommunicator");
+    }
+    if (!group->meets) {
         return false;
     }
     *out = (plb_op_t){.kind = PLB_OP_COLL,
@@ -52,7 +54,7 @@ int plb_members(MPI_Comm comm)
 bool plb_is_root(int root, MPI_Comm comm)
 {
     const plb_group_t *group = plb_group(comm);
-    return group && group->rank == root;
+    return group && group->n_remote == 0 && group->rank == root;
 }
 
 static int64_t count_of(plb_counts_t counts, int rank)
@@ -67,7 +69,8 @@ static int64_t count_of(plb_counts_t counts, int rank)
 int64_t plb_sum(plb_counts_t counts, MPI_Comm comm)
 {
     int64_t out = 0;
-    for (int i = 0; i < plb_members(comm); i++) {
+    const plb_group_t *group = plb_group(comm);
+    for (int i = 0; group && group->n_remote == 0 && i < group->size; i++) {
         out += count_of(counts, i);
     }
     return out;
@@ -124,9 +127,16 @@ static bool neighbours(MPI_Comm comm, int *n_in, int *in, int *n_out, int *out)
     return true;
 }
 
+static int in[MOST_NEIGHBOURS], out[MOST_NEIGHBOURS];
+
+bool plb_sends(MPI_Comm comm)
+{
+    int n_in = 0, n_out = 0;
+    return neighbours(comm, &n_in, in, &n_out, out) && n_out > 0;
+}
+
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes)
 {
-    static int in[MOST_NEIGHBOURS], out[MOST_NEIGHBOURS];
     static int32_t request[2 * MOST_NEIGHBOURS];
     int n_in = 0, n_out = 0, n = 0;
     plb_group_t *group = plb_group(comm);

@@ -10,6 +10,8 @@ void plb_made_collective(MPI_Request request, plb_collective_t what, int root, i
                          MPI_Comm comm);
 /** Log a neighbourhood collective that sends `bytes` to each neighbour. */
 void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
+/** Whether the rank has a neighbour to which it sends: else, its lists of counts may be empty. */
+bool plb_sends(MPI_Comm comm);
 
 /* The counts of a call, one for each rank. */
 typedef struct plb_counts {

@@ -10,7 +10,8 @@ static plb_map_t groups; /* maps a communicator to its group */
 static plb_map_t made;   /* maps a hash of members and parent to the number of such groups */
 static int32_t n_groups;
 
-static int32_t *world_ranks(MPI_Group group, int32_t *n)
+/* Return the members' ranks in MPI_COMM_WORLD.  *all: unchanged, or false if one has none. */
+static int32_t *world_ranks(MPI_Group group, int32_t *n, bool *all)
 {
     MPI_Group world;
     int size = 0;
@@ -27,6 +28,7 @@ static int32_t *world_ranks(MPI_Group group, int32_t *n)
         if (out[i] == MPI_UNDEFINED) {
             plb_lacks("a process that was started by MPI_Comm_spawn or connected later");
             out[i] = -1;
+            *all = false;
         }
     }
     free(own);
@@ -55,7 +57,7 @@ static void tell(const plb_group_t *self)
 {
     struct {
         int64_t number, id, size;
-    } head = {self->number, (int64_t)self->id, self->n_remote ? 0 : self->size};
+    } head = {self->number, (int64_t)self->id, self->meets ? self->size : 0};
     const uint32_t bytes = (uint32_t)(sizeof head + (size_t)head.size * sizeof *self->world);
     char *text = plb_must_have(malloc(bytes));
     memcpy(text, &head, sizeof head);
@@ -79,11 +81,12 @@ static plb_group_t *define(MPI_Comm comm, uint64_t parent)
     PMPI_Comm_test_inter(comm, &inter);
     PMPI_Comm_rank(comm, &self->rank);
     PMPI_Comm_group(comm, &group);
-    self->world = world_ranks(group, &self->size);
+    self->meets = !inter;
+    self->world = world_ranks(group, &self->size, &self->meets);
     PMPI_Group_free(&group);
     if (inter) {
         PMPI_Comm_remote_group(comm, &group);
-        self->remote = world_ranks(group, &self->n_remote);
+        self->remote = world_ranks(group, &self->n_remote, &self->meets);
         PMPI_Group_free(&group);
     }
     self->id = comm == MPI_COMM_WORLD ? 0 : name_of(self, parent);
@@ -118,7 +121,7 @@ static void define_made(MPI_Comm comm, const plb_group_t *parent)
 
 static void meet(const plb_group_t *group)
 {
-    if (group != NULL && group->n_remote == 0) {
+    if (group != NULL && group->meets) {
         plb_note((plb_op_t){.kind = PLB_OP_COLL,
                             .what = PLB_ALLREDUCE,
                             .bytes = 8,
@@ -132,6 +135,13 @@ void plb_note_made(MPI_Comm parent, MPI_Comm fresh)
     plb_group_t *group = plb_group(parent);
     meet(group);
     define_made(fresh, group);
+}
+
+/* The id must not depend on the parent, which is a different one in each of the two groups. */
+void plb_made_between(MPI_Comm parent, MPI_Comm fresh)
+{
+    meet(plb_group(parent));
+    define_made(fresh, NULL);
 }
 
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh)
@@ -148,17 +158,27 @@ void plb_group_gone(MPI_Comm comm)
     plb_map_take(&groups, PLB_HANDLE(comm));
 }
 
+static plb_group_t *copy_of(const plb_group_t *group)
+{
+    plb_group_t *self = new_group();
+    const int32_t number = self->number;
+    *self = *group;
+    self->number = number;
+    self->own = NULL;
+    self->id = name_of(self, plb_mix64(group->id + 2));
+    tell(self);
+    return self;
+}
+
+void plb_made_copy(MPI_Comm comm, MPI_Comm fresh)
+{
+    plb_map_put(&groups, PLB_HANDLE(fresh), copy_of(plb_group(comm)));
+}
+
 plb_group_t *plb_group_own(plb_group_t *group)
 {
     if (group->own == NULL) {
-        plb_group_t *self = new_group();
-        const int32_t number = self->number;
-        *self = *group;
-        self->number = number;
-        self->own = NULL;
-        self->id = name_of(self, plb_mix64(group->id + 2));
-        tell(self);
-        group->own = self;
+        group->own = copy_of(group);
     }
     return group->own;
 }

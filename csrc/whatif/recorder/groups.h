@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <stdbool.h>
 
 #include "handles.h"
 
@@ -13,6 +14,9 @@ typedef struct plb_group {
     int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
     int32_t *remote;  /* [n_remote] ranks of the remote group in MPI_COMM_WORLD */
     uint64_t id;      /* the same on all members */
+    /* whether its collectives are simulated: it is no intercommunicator, and all its members are
+     * in MPI_COMM_WORLD */
+    bool meets;
     /* group with the same members, for messages that are logged in place of other calls, e.g. of
      * neighbourhood collectives; NULL: not created yet */
     struct plb_group *own;
@@ -27,7 +31,11 @@ plb_group_t *plb_group_own(plb_group_t *group);
 int32_t plb_world_rank(const plb_group_t *group, int rank);
 
 /** Register a new communicator, created by a call that was collective over `parent`.
+ * plb_made_between: an intercommunicator, created by two groups with different parents;
  * plb_made_among: collective over the members of `fresh` only. */
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
+void plb_made_between(MPI_Comm parent, MPI_Comm fresh);
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
+/** Register a copy with the members of `comm`, which needs not be usable yet. */
+void plb_made_copy(MPI_Comm comm, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);

@@ -225,11 +225,26 @@ void plb_lacks(const char *what)
     }
 }
 
+void plb_lacks_in_call(const char *what)
+{
+    if (plb_enter()) {
+        plb_lacks(what);
+        plb_leave();
+    }
+}
+
 /* --- beginning and end --- */
+
+/* A marked procedure may run in a forked process: it must not write to the parent's connection. */
+static void stop_in_child(void)
+{
+    me.on = false;
+}
 
 bool plb_log_prepare(void)
 {
     me.thread = pthread_self();
+    pthread_atfork(NULL, NULL, stop_in_child);
     me.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     return run_delay() >= 0;
 }

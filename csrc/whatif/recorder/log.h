@@ -29,3 +29,5 @@ void plb_polled(void);
 /** Count a use of the MPI feature `what`, which cannot be recorded.  what: a string literal,
  * because the log keeps the pointer. */
 void plb_lacks(const char *what);
+/** The same, before a call that is not logged: its processor time counts as computing. */
+void plb_lacks_in_call(const char *what);

@@ -15,6 +15,18 @@ static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
     return count * size;
 }
 
+/** Whether a call that returned `code` did something that is to be logged.  A call with bad
+ * arguments did nothing, and its results are undefined; a message that was too long was received.
+ */
+static inline bool plb_took_effect(int code)
+{
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) {
+        PMPI_Error_class(code, &class);
+    }
+    return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS;
+}
+
 /** Log a blocking send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0.  plb_made_send: log a
  * nonblocking or persistent send, with its request. */
 void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);

@@ -9,6 +9,7 @@
  *                       reads as STATUS, in the form of C
  *   CALL_AFTER(code, ...), STATUS_CALL_AFTER(code, ...)   the same, but `code` runs before the
  *                       call
+ *   UNSEEN(Name, name, parameters, arguments)   a call in which waiting counts as computing
  *   In, Out, COUNT, UNIT, Int, ...   parameter types; UNIT: of displacements; ...Out: of results
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   FIRST(Type, x)      the first handle of an array
@@ -140,12 +141,27 @@ NEIGHBOUR(allgather, (SEND, RECV), (SEND_ARGS, RECV_ARGS), BYTES(sendcount, send
 NEIGHBOUR(allgatherv, (SEND, RECVV), (SEND_ARGS, RECVV_ARGS), BYTES(sendcount, sendtype))
 NEIGHBOUR(alltoall, (SEND, RECV), (SEND_ARGS, RECV_ARGS), BYTES(sendcount, sendtype))
 NEIGHBOUR(alltoallv, (SENDV, RECVV), (SENDV_ARGS, RECVV_ARGS),
-          plb_bytes(sendcounts ? *sendcounts : 0, HANDLE(Type, sendtype)))
+          plb_sends(HANDLE(Comm, comm)) ? plb_bytes(*sendcounts, HANDLE(Type, sendtype)) : 0)
 NEIGHBOUR(alltoallw,
           (In sendbuf, COUNTS sendcounts, Aints sdispls, Types sendtypes, Out recvbuf,
            COUNTS recvcounts, Aints rdispls, Types recvtypes),
           (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes),
-          sendcounts &&sendtypes ? plb_bytes(*sendcounts, FIRST(Type, sendtypes)) : 0)
+          plb_sends(HANDLE(Comm, comm)) ? plb_bytes(*sendcounts, FIRST(Type, sendtypes)) : 0)
+
+/* --- files: who waits for whom is not known --- */
+
+#define FILES(how, buffer)                                                                        \
+    UNSEEN(File_##how##_all, file_##how##_all,                                                    \
+           (File file, buffer buf, COUNT count, Type type, StatusOut status),                     \
+           (file, buf, count, type, status))                                                      \
+    UNSEEN(File_##how##_ordered, file_##how##_ordered,                                            \
+           (File file, buffer buf, COUNT count, Type type, StatusOut status),                     \
+           (file, buf, count, type, status))                                                      \
+    UNSEEN(File_##how##_at_all, file_##how##_at_all,                                              \
+           (File file, Offset offset, buffer buf, COUNT count, Type type, StatusOut status),      \
+           (file, offset, buf, count, type, status))
+FILES(read, Out)
+FILES(write, In)
 
 /* --- windows --- */
 

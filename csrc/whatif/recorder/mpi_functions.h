@@ -36,6 +36,11 @@ STATUS_CALL_AFTER(WAS_REQUEST, Wait, wait, (RequestOut request), (request),
 STATUS_CALL_AFTER(WAS_REQUEST, Test, test, (RequestOut request, IntOut flag), (request, flag),
                   plb_request_tested(*flag, was, STATUS))
 
+/* does not change the request */
+STATUS_CALL(
+    Request_get_status, request_get_status, (Request request, IntOut flag), (request, flag),
+    if (!*flag) { plb_polled(); })
+
 /* MANY(Name, name, parameters and arguments between the requests and the statuses, number of
  * statuses, code that logs the call).  was[n]: the handles before the call. */
 MANY(Waitall, waitall, (), (), V(n), plb_requests_all(true, V(n), was, STATUS))
@@ -67,6 +72,9 @@ FREES(Win_free, win_free, Win, plb_window_gone)
 #define MAKES_AMONG(Name, name, params, args)                                                     \
     CALL(Name, name, params, args, plb_made_among(HANDLE(Comm, comm), MADE(Comm, fresh)))
 MAKES(Comm_dup, comm_dup, (Comm comm, CommOut fresh), (comm, fresh))
+CALL(Comm_idup, comm_idup, (Comm comm, CommOut fresh, RequestOut request), (comm, fresh, request),
+     plb_made_collective(MADE(Request, request), PLB_ALLREDUCE, 0, 8, HANDLE(Comm, comm));
+     plb_made_copy(HANDLE(Comm, comm), MADE(Comm, fresh)))
 MAKES(Comm_dup_with_info, comm_dup_with_info, (Comm comm, Info info, CommOut fresh),
       (comm, info, fresh))
 MAKES(Comm_split, comm_split, (Comm comm, Int color, Int key, CommOut fresh),
@@ -92,9 +100,10 @@ MAKES(Dist_graph_create_adjacent, dist_graph_create_adjacent,
        Ints destweights, Info info, Int reorder, CommOut fresh),
       (comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder,
        fresh))
-MAKES(Intercomm_create, intercomm_create,
-      (Comm comm, Int leader, Comm peer, Int remote, Int tag, CommOut fresh),
-      (comm, leader, peer, remote, tag, fresh))
+CALL(Intercomm_create, intercomm_create,
+     (Comm comm, Int leader, Comm peer, Int remote, Int tag, CommOut fresh),
+     (comm, leader, peer, remote, tag, fresh),
+     plb_made_between(HANDLE(Comm, comm), MADE(Comm, fresh)))
 MAKES_AMONG(Intercomm_merge, intercomm_merge, (Comm comm, Int high, CommOut fresh),
             (comm, high, fresh))
 

@@ -7,8 +7,9 @@
 typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request: the request's number */
     const plb_group_t *group;
-    bool persistent, active, cancelled;
-    struct request *next; /* next one with the same handle, or in the list `unused` */
+    bool persistent, active;
+    bool cancelled, unmatched; /* MPI_Cancel was called; it has cancelled the request at once */
+    struct request *next;      /* next one with the same handle, or in the list `unused` */
 } request_t;
 
 static plb_map_t requests;
@@ -78,11 +79,20 @@ void plb_request_started(MPI_Request request)
     }
 }
 
+static void note_unmatched(const request_t *self)
+{
+    plb_note((plb_op_t){
+        .kind = PLB_OP_WAIT, .flags = PLB_OP_CANCELLED, .request = self->op.request, .peer = -1});
+}
+
 /* The request's number is not used again: its operation is possibly not complete. */
 void plb_request_freed(MPI_Request request)
 {
     request_t *self = find(request);
     if (self != NULL) {
+        if (self->active && self->unmatched) {
+            note_unmatched(self);
+        }
         forget(self, PLB_HANDLE(request));
     }
 }
@@ -91,7 +101,14 @@ void plb_request_cancelled(MPI_Request request)
 {
     request_t *self = find(request);
     if (self != NULL) {
+        int complete = 0, cancelled = 0;
+        MPI_Status status;
+        PMPI_Request_get_status(request, &complete, &status);
+        if (complete) {
+            PMPI_Test_cancelled(&status, &cancelled);
+        }
         self->cancelled = true;
+        self->unmatched = cancelled;
     }
 }
 
@@ -117,7 +134,7 @@ static void done(uint64_t handle, const MPI_Status *status)
         op.tag = status->MPI_TAG;
     }
     plb_note(op);
-    self->active = self->cancelled = false;
+    self->active = self->cancelled = self->unmatched = false;
     if (!self->persistent) {
         return_number(self->op.request);
         forget(self, handle);

@@ -23,8 +23,10 @@ static window_t *window_of(MPI_Win win)
 
 static void meet(const plb_group_t *group)
 {
-    plb_note((plb_op_t){
-        .kind = PLB_OP_COLL, .what = PLB_BARRIER, .tag = group->rank, .comm = group->number});
+    if (group->meets) {
+        plb_note((plb_op_t){
+            .kind = PLB_OP_COLL, .what = PLB_BARRIER, .tag = group->rank, .comm = group->number});
+    }
 }
 
 void plb_window_made(MPI_Comm comm, MPI_Win win)
@@ -71,11 +73,10 @@ static int64_t take_pending(window_t *self, int target)
 static void complete_one(window_t *self, int target)
 {
     const int64_t bytes = take_pending(self, target);
-    if (bytes > 0) {
-        plb_note((plb_op_t){.kind = PLB_OP_ACCESS,
-                            .peer = plb_world_rank(self->group, target),
-                            .bytes = bytes,
-                            .comm = self->group->number});
+    const int32_t peer = plb_world_rank(self->group, target);
+    if (bytes > 0 && peer >= 0) {
+        plb_note((plb_op_t){
+            .kind = PLB_OP_ACCESS, .peer = peer, .bytes = bytes, .comm = self->group->number});
     }
 }
 
@@ -108,10 +109,11 @@ void plb_flushed(MPI_Win win, int target)
 void plb_note_lock(MPI_Win win, int kind, int target, bool shared)
 {
     window_t *self = window_of(win);
-    if (self != NULL && target >= 0 && target < self->group->size) {
+    const int32_t peer = self == NULL ? -1 : plb_world_rank(self->group, target);
+    if (peer >= 0) {
         plb_note((plb_op_t){.kind = (uint8_t)kind,
                             .flags = shared ? PLB_OP_SHARED : 0,
-                            .peer = plb_world_rank(self->group, target),
+                            .peer = peer,
                             .tag = (int32_t)(self->group->id & INT32_MAX),
                             .bytes = kind == PLB_OP_UNLOCK ? take_pending(self, target) : 0,
                             .comm = self->group->number});

@@ -21,7 +21,10 @@ typedef MPI_Info Info;
 typedef MPI_Group Group;
 typedef MPI_Comm Comm, *CommOut;
 typedef MPI_Win Win, *WinOut;
-typedef MPI_Request *RequestOut;
+typedef MPI_File File;
+typedef MPI_Offset Offset;
+typedef MPI_Status *StatusOut;
+typedef MPI_Request Request, *RequestOut;
 typedef MPI_Message *MessageOut;
 
 #define V(x) (x)
@@ -40,8 +43,10 @@ typedef MPI_Message *MessageOut;
         before;                                                                                   \
         const bool noted = plb_enter();                                                           \
         const int ret = NAME(PMPI_##Name) args;                                                   \
-        if (noted) {                                                                              \
+        if (noted && plb_took_effect(ret)) {                                                      \
             __VA_ARGS__;                                                                          \
+        }                                                                                         \
+        if (noted) {                                                                              \
             plb_leave();                                                                          \
         }                                                                                         \
         return ret;                                                                               \
@@ -51,6 +56,13 @@ typedef MPI_Message *MessageOut;
     CALL_AFTER(before; MPI_Status own; status = status == MPI_STATUS_IGNORE ? &own : status,      \
                                        Name, name, (LIST params, MPI_Status * status),            \
                                        (LIST args, status), __VA_ARGS__)
+
+#define UNSEEN(Name, name, params, args)                                                          \
+    PLB_EXPORT int NAME(MPI_##Name) params                                                        \
+    {                                                                                             \
+        plb_lacks_in_call("waiting in MPI_" #Name ", which counts as computing");                 \
+        return NAME(PMPI_##Name) args;                                                            \
+    }
 
 /* --- functions that count items --- */
 

@@ -14,9 +14,10 @@
 #include "windows.h"
 
 typedef MPI_Fint *F, *Int, *IntOut, *Ints, *Type, *Types, *Op, *Info, *Group, *Comm, *CommOut,
-    *Win, *WinOut, *RequestOut, *MessageOut;
+    *Win, *WinOut, *File, *Request, *RequestOut, *MessageOut, *StatusOut;
 typedef void *In, *Out;
 typedef MPI_Aint *Aint, *Aints;
+typedef MPI_Offset *Offset;
 #define COUNT F
 #define COUNTS F
 #define UNIT F
@@ -37,12 +38,12 @@ typedef MPI_Aint *Aint, *Aints;
     {                                                                                             \
         __VA_ARGS__;                                                                              \
     }
+/* In mpi_f08, ierr is optional: then it is NULL. */
 #define NAMED(symbol, before, params, args, ...)                                                  \
     PLAIN(                                                                                        \
-        symbol, params, before; const bool noted = plb_enter(); pmpi_##symbol args; if (noted) {  \
-            __VA_ARGS__;                                                                          \
-            plb_leave();                                                                          \
-        })
+        symbol, params, before; MPI_Fint code = MPI_SUCCESS; ierr = ierr ? ierr : &code;          \
+        const bool noted = plb_enter(); pmpi_##symbol args;                                       \
+        if (noted && plb_took_effect(*ierr)) { __VA_ARGS__; } if (noted) { plb_leave(); })
 #define CALL(...) CALL_AFTER(, __VA_ARGS__)
 #define CALL_AFTER(before, Name, name, params, args, ...)                                         \
     NAMED(name##_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)                 \
@@ -65,6 +66,14 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
                MPI_Status c_status[1] __attribute__((unused));                                    \
                status = status == MPI_F_STATUS_IGNORE ? own : status, Name, name,                 \
                (LIST params, F status), (LIST args, status), __VA_ARGS__)
+
+#define UNSEEN(Name, name, params, args)                                                          \
+    UNSEEN_AS(name##_, Name, (LIST params, F ierr), (LIST args, ierr))                            \
+    UNSEEN_AS(name##_f08_, Name, (LIST params, F ierr), (LIST args, ierr))
+#define UNSEEN_AS(symbol, Name, params, args)                                                     \
+    PLAIN(symbol, params,                                                                         \
+          plb_lacks_in_call("waiting in MPI_" #Name ", which counts as computing");               \
+          pmpi_##symbol args)
 
 #include "mpi_counted.h"
 
