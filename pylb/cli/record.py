@@ -11,7 +11,7 @@ from typing import Any
 from pylb import console
 from pylb.cli import common
 from pylb.errors import MissingFileError
-from pylb.whatif.recorder.launch import record
+from pylb.whatif.recorder.launch import record, signals_end
 from pylb.whatif.recorder.recording import Recording
 
 HELP = "run an MPI program and record its operations, for pylb whatif"
@@ -59,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     online = [{"placement": common.numbers("place", text, int), **speed} for text in args.place]
     how: Any = {"procedures": procedures, "host": args.host, "online": online}
     code, recording = record(args.command, say=console.note, **how)
+    written = _save(recording, args.output) if recording.n_ranks else args.output
     for text in recording.warnings:
         console.note(text)
     if not recording.n_ranks:
         console.note(f"{args.output} is not written: nothing was recorded")
         return code or 1
-    written = _save(recording, args.output)
     took = "" if recording.seconds is None else f", {recording.seconds:.4g} s"
     console.note(f"{written}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}")
     told = {
@@ -81,10 +81,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _save(recording: Recording, path: str) -> str:
     """Write the recording, to a temporary folder if `path` cannot be written; return its path."""
-    try:
-        recording.save(path)
-    except OSError as error:
-        console.note(f"{path} cannot be written: {error}")
-        path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
-        recording.save(path)
+    with signals_end():
+        try:
+            recording.save(path)
+        except OSError as error:
+            console.note(f"{path} cannot be written: {error}")
+            path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
+            recording.save(path)
     return path

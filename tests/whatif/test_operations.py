@@ -678,6 +678,28 @@ def test_a_signal_loses_no_frame_that_is_being_read(build, mpiexec, monkeypatch)
 
 
 @needs_recorder
+@pytest.mark.parametrize("moment", ["sharing", "save"])
+def test_a_signal_after_the_program_loses_no_recording(
+    build, mpiexec, tmp_path, monkeypatch, capfd, moment
+):
+    def interrupted(*args):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return usual(*args)
+
+    owner = {"sharing": launch, "save": pylb.Recording}[moment]
+    usual = getattr(owner, moment)
+    monkeypatch.setattr(owner, moment, interrupted)
+    output = tmp_path / "run"
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("the signal was not caught"))
+    try:
+        words = ["record", "-o", str(output), "--", *mpiexec, "-n", "2", build("pipeline"), "9"]
+        assert main([*words, "1e3"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert pylb.Recording.read(output).closed.all()
+
+
+@needs_recorder
 def test_the_program_survives_its_monitor(build, mpiexec, tmp_path):
     mark = tmp_path / "through"
     program = f"{shlex.join([*mpiexec, '-n', '2', build('stencil')])} 600 2e6 && touch {mark}"

@@ -90,8 +90,8 @@ def _turns(*how: str) -> list[float]:
 
 
 @contextlib.contextmanager
-def _signals_end(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the child; what was recorded is kept.
+def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the child, if it still runs, and what was recorded is kept.
 
     The first signal raises nothing: an exception would lose the frame that is being read, or would
     be lost itself, in NumPy's search for attributes of an operand.  A second one is a
@@ -101,7 +101,8 @@ def _signals_end(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
     def handle(number: int, frame: Any) -> None:
         came.append(number)
-        child.send_signal(signal.SIGINT)
+        if child is not None:
+            child.send_signal(signal.SIGINT)
         if len(came) > 1:
             raise KeyboardInterrupt
 
@@ -167,12 +168,12 @@ def record(
         words = loaded(command, monitor.address, only_time=only_time, procedures=procedures)
         between = Online(monitor, online, say) if online else lambda: None
         env = {**os.environ, TOKEN: monitor.token}
-        with subprocess.Popen(words, env=env) as child, _signals_end(child):
+        with subprocess.Popen(words, env=env) as child, signals_end(child):
             monitor.serve_until(lambda: child.poll() is not None, between=between)
+            recording = monitor.recording(list(command))
+            if recording.n_ops:
+                recording.info.update(sharing(recording.info))
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
-        recording = monitor.recording(list(command))
-        if recording.n_ops:
-            recording.info.update(sharing(recording.info))
         return Recorded(code, recording)
     finally:
         monitor.close()
