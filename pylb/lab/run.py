@@ -167,8 +167,9 @@ class Lab:
     def run(self, command: Sequence[str]) -> int:
         """Run a command and return its exit code, or 128 + n if signal n ended it.
 
-        SIGINT, SIGTERM and SIGHUP end the command; a second signal kills it.  When the command has
-        ended, all processes that it has started are killed.  Call this from the main thread.
+        SIGINT, SIGTERM and SIGHUP end the command; a second signal kills it.  SIGHUP does nothing
+        if this process ignores it, e.g. under ``nohup``.  When the command has ended, all processes
+        that it has started are killed.  Call this from the main thread.
         """
         self._divide(n_ranks(command) if command and is_mpiexec(command[0]) else 1)
         words = self.held(command)
@@ -304,7 +305,8 @@ def _signals() -> Iterator[int]:
     """Catch the signals in `STOP`; their numbers can be read from the yielded descriptor."""
     read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     old_fd = signal.set_wakeup_fd(write)
-    old = {number: signal.signal(number, lambda *_: None) for number in STOP}
+    stop = [s for s in STOP if (s, signal.getsignal(s)) != (signal.SIGHUP, signal.SIG_IGN)]
+    old = {number: signal.signal(number, lambda *_: None) for number in stop}
     try:
         yield read
     finally:

@@ -160,7 +160,8 @@ def test_signals_end_everything(where, number):
         " start_new_session=True)\n"
         "print(os.getpid(), other.pid, flush=True)\ntime.sleep(60)"
     )
-    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog)
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}
+    lab = pylb_lab("--share", "1", "--quiet", "--", sys.executable, "-c", prog, **heard)
     pids = [int(word) for word in lab.stdout.readline().split()]
     assert len(pids) == 2
     lab.send_signal(number)
@@ -170,6 +171,18 @@ def test_signals_end_everything(where, number):
     assert lab.returncode == 128 + number
     assert not any(map(alive, pids))
     assert left(where) == []
+
+
+def test_nohup(where):
+    """The lab caught SIGHUP also if its caller had told it to ignore this signal."""
+    words = ["--share", "1", "--quiet", "--", "sh", "-c", "echo up; read line; echo $line"]
+    deaf = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    lab = pylb_lab(*words, stdin=subprocess.PIPE, **deaf)
+    assert lab.stdout.readline() == "up\n"
+    lab.send_signal(signal.SIGHUP)
+    time.sleep(0.3)  # the old lab ended the command at once
+    assert lab.communicate("through\n", timeout=60)[0] == "through\n"
+    assert lab.returncode == 0
 
 
 def test_a_program_that_obeys_ends_at_once(where):
