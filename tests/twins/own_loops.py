@@ -6,6 +6,7 @@ migrations.
 """
 
 import numpy as np
+from in_order import added
 
 import pylb
 
@@ -16,11 +17,6 @@ def lb_steps(lb):
         for r in lb.history
         if r.choice == "balance"
     ]
-
-
-def total(values):
-    """Return the sum from left to right, as in a loop; Python's `sum` may be more exact."""
-    return float(np.cumsum(values)[-1]) if len(values) else 0.0
 
 
 def exchange_owners(comm, owner, mine, rank):
@@ -60,8 +56,8 @@ def jacobi_c(comm):
         front = step * (n_rows // 2) // n_steps + n_rows // 8
         seconds = sweep * np.where(np.abs(row - front) < n_rows // 12, 20, 1)
         mine = seconds[first[comm.rank] : first[comm.rank + 1]]
-        if lb.advise(seconds=total(mine)):
-            whole, done, first = total(seconds), 0.0, [0]
+        if lb.advise(seconds=added(mine)):
+            whole, done, first = added(seconds), 0.0, [0]
             for k, s in enumerate(seconds.tolist()):
                 while len(first) < comm.size and done + 0.5 * s >= whole * len(first) / comm.size:
                     first.append(k)

@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from in_order import added
 from twin_ledger import Ledger
 
 import pylb
@@ -63,7 +64,7 @@ def heaviest(s):
         work += v * b
     for load in loads:
         work += load
-    share = sum(speed) / (max(speed) * work)
+    share = added(speed) / (max(speed) * work)
     first = loads.index(max(loads))
     rest = loads[:first] + loads[first + 1 :]
     return [loads[first] * share, max(rest, default=0.0) * share, float(s.key[first])]

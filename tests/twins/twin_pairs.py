@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 
+from in_order import added
 from twin_random import Random
 
 
@@ -76,7 +77,7 @@ class Pairs:
                 return True
             if most <= (1 - 2e-3) * longest:
                 longest, moved = most, []
-            excess = sum(map(self.over, donors))
+            excess = added(map(self.over, donors))
             away = sum(map(operator.ne, self.rank, q.rank))
             before = before or (away, excess)
             moves, reduced = away - before[0], before[1] - excess

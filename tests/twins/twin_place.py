@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 
+from in_order import added
 from twin_pairs import Pairs, Restarts, pieces
 
 import pylb
@@ -117,7 +118,7 @@ def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
         return seconds(r) > limit * (1.0 + 1e-9)
 
     def excess():
-        return sum(-(allowed[r] - loads[r]) for r in range(q.p) if overloaded(r))
+        return added(-(allowed[r] - loads[r]) for r in range(q.p) if overloaded(r))
 
     def receiver_of(i):
         for r in sorted(receivers, key=lambda r: (-(allowed[r] - loads[r]), r)):
@@ -246,11 +247,11 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
         return (limit - seconds(r)) * q.speed[r]
 
     def with_rank(i, r):
-        sent = sum(w for a, b, w in sends if a == i and rank[b] == r)
-        return sent, sum(w for a, b, w in sends if b == i and rank[a] == r)
+        sent = added(w for a, b, w in sends if a == i and rank[b] == r)
+        return sent, added(w for a, b, w in sends if b == i and rank[a] == r)
 
     def takes(r, i):
-        all_sent = sum(w for a, _, w in sends if a == i)
+        all_sent = added(w for a, _, w in sends if a == i)
         more = q.load[i] / q.speed[r]
         if room[r] < q.memory[i]:
             return False
@@ -261,7 +262,7 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
     def way_of(i):
         here = sum(with_rank(i, rank[i]))
         if counts:
-            all_sent = sum(w for a, _, w in sends if a == i)
+            all_sent = added(w for a, _, w in sends if a == i)
             sent, received = with_rank(i, rank[i])
             if q.load[i] / q.speed[rank[i]] + (all_sent - sent) - received <= 0:
                 return None
@@ -283,7 +284,7 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
         return None if best[0] == -float("inf") else (float(best[0]) / q.load[i], -best[1])
 
     limited = s.memory is not None and s.memory_limit is not None
-    mean = sum(comm(r) * q.speed[r] for r in range(q.p)) / sum(q.speed)
+    mean = added(comm(r) * q.speed[r] for r in range(q.p)) / added(q.speed)
     limit = overload * (threshold(q, 1.0, loads) + mean)
     donors = [r for r in range(q.p) if seconds(r) > limit * (1 + 1e-9)]
     receivers = {r for r in range(q.p) if r not in donors and gap(r) > 0}
@@ -388,7 +389,7 @@ class BestFit:
         self.s, self.q = s, Plain(s)
         q = self.q
         self.grain = self.common() if self.alike() else 0.0
-        total, square = sum(q.load), 0.05 * (q.p / (sum(q.movable) + 1)) ** 2
+        total, square = added(q.load), 0.05 * (q.p / (sum(q.movable) + 1)) ** 2
         if self.grain:
             fine = 1e-3 * self.grain * q.p / total
         else:
