@@ -165,9 +165,15 @@ int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *v, int64_t seen, int6
     return wish <= final && final <= free ? PLB_WISH_NONE : wish;
 }
 
-static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration, plb_err_t *err)
+/* Call this before the statistics are taken: without memory, they wait for the next try. */
+static int reserve_row(plb_atsync_t *self, plb_err_t *err)
 {
     PLB_PASS_GROW(self->row, self->capacity, self->n_rows + 1);
+    return PLB_OK;
+}
+
+static void record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration)
+{
     self->row[self->n_rows++] = (plb_atsync_row_t){
         .time = all->time_max,
         .max = all->load_max,
@@ -179,7 +185,6 @@ static int record(plb_atsync_t *self, const plb_stats_t *all, int64_t iteration,
         .bytes = (double)all->message_bytes,
         .load = part_of(self, iteration)->total,
     };
-    return PLB_OK;
 }
 
 static int decide(plb_atsync_t *self, const plb_stats_t *all, plb_err_t *err)
@@ -260,14 +265,14 @@ static int rule(plb_atsync_t *self, const plb_verdict_t *v, int64_t now, plb_err
 /* Even if the trigger fails, this rank takes part in the reductions: other ranks wait for it. */
 static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err_t *err)
 {
-    int ret, asked = PLB_OK;
+    int asked = PLB_OK;
     const int64_t iteration = self->rank.seen + 1;
     PLB_PASS(check(self, all, iteration, err));
     self->n_ended = all->n_ended;
     self->complete = self->complete && all->n_ranks == self->net->size;
     self->whole = self->whole && self->complete;
-    if (all->n_ranks > 0 && (ret = record(self, all, iteration, err)) != PLB_OK) {
-        return ret;
+    if (all->n_ranks > 0) {
+        record(self, all, iteration);
     }
     if (self->whole) {
         asked = observe(self, all, err);
@@ -276,9 +281,9 @@ static int feed(plb_atsync_t *self, const plb_stats_t *all, int64_t now, plb_err
     if (all->failed_rank < self->failed_rank) {
         self->failed_rank = all->failed_rank;
     }
-    ret = self->complete && self->opt.balance && self->trigger->kind->foreign
-              ? vote(self, err)
-              : rule(self, self->whole ? &self->trigger->verdict : NULL, now, err);
+    const int ret = self->complete && self->opt.balance && self->trigger->kind->foreign
+                        ? vote(self, err)
+                        : rule(self, self->whole ? &self->trigger->verdict : NULL, now, err);
     return ret == PLB_OK ? asked : ret;
 }
 
@@ -336,6 +341,7 @@ int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err)
             !plb_consensus_root_ready(&self->root)) {
             return PLB_OK;
         }
+        PLB_PASS(reserve_row(self, err));
         PLB_PASS(self->net->test_stats(self->net->self, &all, &done, err));
         if (done && (ret = feed(self, &all, now, err)) != PLB_OK) {
             return ret;
