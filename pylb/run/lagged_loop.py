@@ -37,31 +37,22 @@ class LaggedLoop(IterationLoop):
 
     def at_sync(self, key: int | None) -> AtSync:
         protocol = self._of_objects("at_sync")
-        try:
-            answer = self._ask(protocol) if key is None else self._reached(protocol, key)
-        except MemoryError as why:  # this rank may have made no decision, so no rank can go on
-            self._state.agreement.tell(why)
-            raise
+        answer: AtSync | None
+        if key is None:
+            if self._state.objects.stale:
+                self._join()
+            answer = protocol.core.ask()
+            if answer is AtSync.END:
+                self._end(protocol)
+        else:
+            answer = self._reached(protocol, key)
         return self._fail() if answer is None else answer
-
-    def _ask(self, protocol: AtSyncProtocol) -> AtSync | None:
-        if self._state.objects.stale:
-            self._join()
-        answer: AtSync | None = protocol.core.ask()
-        if answer is AtSync.END:
-            self._end(protocol)
-        return answer
 
     def balance(self) -> None:
         protocol = self._of_objects("balance")
         if protocol.core.ask() is not AtSync.BALANCE:
             raise StateError("balance(): at_sync() has not answered BALANCE")
-        try:
-            self._rebalance(protocol)
-        except Exception as why:
-            self._state.agreement.tell(why)
-            protocol.give_up(False)  # then `finish` ends the loop
-            raise
+        self._rebalance(protocol)
 
     def _of_objects(self, name: str) -> AtSyncProtocol:
         if self._protocol is None or not self._protocol.each:
@@ -212,12 +203,6 @@ class LaggedLoop(IterationLoop):
 
     def _rebalance(self, protocol: AtSyncProtocol) -> None:
         """Rebalance, now that all objects of all ranks have stopped at the same iteration."""
-        try:
-            self._lb_step(protocol)
-        finally:  # after an error, too: the other ranks may have completed the LB step, and go on
-            protocol.core.balanced()
-
-    def _lb_step(self, protocol: AtSyncProtocol) -> None:
         state = self._state
         self.take()
         state.objects.stale = False
@@ -230,6 +215,7 @@ class LaggedLoop(IterationLoop):
         reason = protocol.core.why()[3]  # number of the trigger's reason, for `Decider.choose`
         self._mode.stand(reason)
         protocol.bind(state.objects.store)
+        protocol.core.balanced()
 
     def _fail(self) -> NoReturn:
         """Leave the loop, because another rank has failed."""

@@ -13,7 +13,7 @@ import numpy as np
 from mpi4py import MPI
 
 import pylb
-from pylb import AtSync, _mpi
+from pylb import _mpi
 
 switch = ctypes.CDLL(None)
 switch.no_malloc_at.argtypes = [ctypes.c_int64]
@@ -86,21 +86,11 @@ def calls_of_services(world):
     yield "directory, wrong call", lambda: fails(refused)
 
 
-def objects_alone(lb):
-    """Run a loop in which each object reports the ends of its iterations."""
-    lb.begin(9)
-    while (state := lb.at_sync()) is not AtSync.END:
-        if state is AtSync.BALANCE:
-            lb.balance()
-        for key, _ in lb.local():
-            lb.at_sync(key)
-
-
 def calls_of_loops(world):
     """Yield the name of each call, the call, and a function that makes its argument."""
 
-    def balancer(lag=0):
-        lb = pylb.Balancer(world, every=2, strategy="GreedyLB", load=lambda *_: 1.0, lag=lag)
+    def balancer():
+        lb = pylb.Balancer(world, every=2, strategy="GreedyLB", load=lambda *_: 1.0)
         for key in range(4 + 4 * (world.rank == 1)):
             lb.add(10 * world.rank + key, [key])
         return lb
@@ -109,19 +99,11 @@ def calls_of_loops(world):
         for _ in lb.iterate(5):
             pass
 
-    def lags(lb, loop):
-        try:
-            loop(lb)
-        finally:
-            lb.finish()
-
     def advises(lb):
         for _ in lb.iterate(5):
             lb.advise(seconds=1.0 + world.rank)
 
     yield "balancer", balances, balancer
-    yield "lagged", lambda lb: lags(lb, balances), lambda: balancer(2)
-    yield "objects", lambda lb: lags(lb, objects_alone), lambda: balancer(2)
     yield "advisor", advises, lambda: pylb.Advisor(world, every=2)
 
 
