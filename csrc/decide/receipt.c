@@ -26,7 +26,10 @@ static void count(plb_dropped_t *self, const plb_receipt_t *r)
     const bool balanced = r->kind >= PLB_DECISION_BALANCE;
     self->n++;
     self->balancings += balanced;
-    self->cost += balanced ? r->cost : 0.0;
+    if (balanced) {
+        self->cost += r->cost;
+        self->step_seconds += isnan(r->seconds_warm_up) ? r->cost : r->cost - r->seconds_warm_up;
+    }
     self->migrations += r->migrations;
     self->bytes += r->bytes;
 }

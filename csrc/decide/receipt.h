@@ -109,7 +109,8 @@ typedef struct plb_receipt {
     X(balancings, int64_t)                                                                        \
     X(migrations, int64_t)                                                                        \
     X(bytes, int64_t)                                                                             \
-    X(cost, double)
+    X(cost, double)                                                                               \
+    X(step_seconds, double)
 
 typedef struct plb_dropped {
 #define X(name, type) type name;

@@ -418,8 +418,11 @@ static int settle(plb_replay_t *self, bool early, plb_err_t *err)
                (self->opt.foresight || plb_decider_can_judge(self->opt.decider))) {
         ret = judge(self, err);
     }
-    const bool now = early && self->due && !ends(self, self->n - 1);
-    return ret == PLB_OK && now ? balance(self, &self->why, err) : ret;
+    if (ret == PLB_OK && early && self->due && !ends(self, self->n - 1)) {
+        ret = balance(self, &self->why, err);
+    }
+    const bool open = early && plb_decider_can_judge(self->opt.decider);
+    return ret == PLB_OK && open ? judge(self, err) : ret;
 }
 
 int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err)

@@ -95,5 +95,5 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
 /** Let the decider observe the last phase, although the next phase is not known yet.  left: a
  * trace with one phase, which has the objects that exist now; NULL: the objects of the last
  * phase.  early: whether the loop was left before its end; then an LB step that is due takes
- * place now. */
+ * place now.  The gain of the last LB step is computed. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);

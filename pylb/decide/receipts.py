@@ -312,6 +312,7 @@ class Dropped(NamedTuple):
     migrations: int = 0
     bytes: int = 0
     cost: float = 0.0
+    step_seconds: float = 0.0
 
     def number(self, i: int) -> int:
         """Return the number of kept receipt i among all receipts of the run; both count from 0."""

@@ -146,6 +146,7 @@ class AdvisorLoop:
                     self._mode.abandon()
         if self._left:
             self._left = False  # also if this fails: it cannot be repeated
+            self._mode.judge()
             self._state.records.cut()
             self._mode.catch_up(is_over=True, left_early=True)
             self._state.records.write(lambda: self._mode.history)

@@ -290,8 +290,8 @@ class Balancer(ProgramObjects, RunResults):
 
         The next loop, `rank_loads`, `report` with a path, `save` and `checkpoint` do this, too.
         With a lag, call it before a collective call of the program itself: it helps the other ranks
-        to the end of the loop.  Without a lag, call it if the file of ``record=path``, or the
-        results of shadow mode, should have the last iterations.
+        to the end of the loop.  Without a lag, call it if the file of ``record=path``, the gain
+        of the last LB step, or the results of shadow mode should have the last iterations.
         """
         self._loop.finish()
 

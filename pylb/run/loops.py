@@ -97,6 +97,7 @@ class SynchronousLoop(IterationLoop):
         # Whether the previous loop has ended normally.  Then no object has read its inbox yet.
         self._whole = True
         self._left = False  # whether a loop has begun and not ended: it runs, or was left early
+        self._failed = False  # whether an error of pylb has ended the loop
 
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
@@ -108,7 +109,7 @@ class SynchronousLoop(IterationLoop):
         try:
             self._start(n)
             self._whole = False
-            self._left = True
+            self._left, self._failed = True, False
             self._resumed = _core.clock()
             first = state.done
             for it in range(first, first + n):
@@ -125,6 +126,7 @@ class SynchronousLoop(IterationLoop):
             state.agreement.at = f"after iteration {state.done - 1}"
             self._whole = True
         except Exception as why:
+            self._failed = True
             state.agreement.tell(why)
             raise
         finally:
@@ -139,6 +141,8 @@ class SynchronousLoop(IterationLoop):
         state = self._state
         if self._left and not state.objects.in_loop:
             self._left = False  # also if this fails: it cannot be repeated
+            if not self._failed:  # after an error in an LB step, its gain is not known
+                self._mode.judge()
             self._mode.catch_up(is_over=True, left_early=True)
             state.records.write(lambda: self._mode.history)
 

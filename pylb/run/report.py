@@ -111,7 +111,8 @@ class Report:
         Seconds that ranks wait for the most loaded one, summed over all iterations: the mean over
         the ranks, and the longest wait, of each iteration (Dasgupta 2013, eq. 1 and 2).
     balancing_seconds : float
-        Sum of the costs of the LB steps.
+        Seconds of the LB steps, without the extra time of the first iterations after them, which is
+        part of `iteration_seconds`.
     migrations, bytes : int
     history : History
         A receipt for each decision.
@@ -125,6 +126,8 @@ class Report:
         In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
     balancings : int
         Number of LB steps.
+    balancing_cost : float
+        Sum of the costs of the LB steps: `balancing_seconds` and the extra time.
     span : int
         Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
 
@@ -154,6 +157,7 @@ class Report:
     cores: str = ""
     would_save: float = math.nan
     balancings: int = 0
+    balancing_cost: float = 0.0
     span: int = 1
 
     def reductions(self, other: Report) -> Reductions:
@@ -170,6 +174,7 @@ class Report:
     def __str__(self) -> str:
         out = io.StringIO()
         would = "would be " if not math.isnan(self.would_save) else ""
+        slow = self.balancing_cost > self.balancing_seconds
         rows: list[list[Any]] = [
             ["ranks", self.n_ranks, ""],
             *([["cores", self.cores, ""]] if self.cores else []),
@@ -186,6 +191,7 @@ class Report:
             *([["stolen from its cores", 100 * self.stolen, "%"]] if self.stolen else []),
             [f"{would}LB steps", self.balancings, ""],
             [f"{would}time of the LB steps", self.balancing_seconds, "s"],
+            *([["... with slow iterations after them", self.balancing_cost, "s"]] if slow else []),
             [f"{would}migrations", self.migrations, ""],
             *([[f"{would}moved", *console.size(self.bytes).split()]] if self.bytes else []),
         ]

@@ -139,6 +139,7 @@ class RunResults:
         sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
         done, dropped = history.balancings, history.dropped
         cost = dropped.cost + sum(r.cost for r in done)
+        steps = dropped.step_seconds + sum(r.step_seconds for r in done)
         report = Report(
             n_ranks=state.agreement.transport.size,
             n_objects=state.objects.n_objects,
@@ -150,7 +151,8 @@ class RunResults:
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
             idle_mean=sums["idle_mean"],
             idle_max=sums["idle_max"],
-            balancing_seconds=cost,
+            balancing_seconds=steps,
+            balancing_cost=cost,
             balancings=dropped.balancings + len(done),
             migrations=dropped.migrations + sum(r.migrations for r in done),
             bytes=dropped.bytes + sum(r.bytes for r in done),

@@ -48,7 +48,8 @@ def state(course: Course) -> dict[str, Any]:
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
         "balancings": len(course.balancings),
-        "balancing_seconds": math.fsum(r.cost for r in course.balancings),
+        "balancing_seconds": math.fsum(r.step_seconds for r in course.balancings),
+        "balancing_cost": math.fsum(r.cost for r in course.balancings),
         "saved": math.fsum(gains) if gains or not course.balancings else None,
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
@@ -101,7 +102,7 @@ def head(now: dict[str, Any]) -> str:
         f"{count(now['ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
         f"{count(now['balancings'], 'LB step')} "
-        f"(cost {seconds(now['balancing_seconds'])}{saved})"
+        f"(cost {seconds(now['balancing_cost'])}{saved})"
     )
 
 

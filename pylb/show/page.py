@@ -145,8 +145,10 @@ def loads(course: Course) -> dict[str, Any]:
 def facts(course: Course) -> list[tuple[str, Any]]:
     """Return the rows (name, value) of the table below the title."""
     whole = efficiency.regions(course)[0]
-    objects = sum(int(m.objects.sum()) for m in course.moves)
-    # Prefer the bytes in receipts, which include the messages that migrated with their objects.
+    # Prefer the receipts: their bytes include the messages that migrated with their objects, and
+    # they count objects that moved before their first iteration, or after the last one of the run.
+    objects = sum(r.migrations for r in course.balancings)
+    objects = objects or sum(int(m.objects.sum()) for m in course.moves)
     nbytes = sum(r.bytes for r in course.balancings)
     nbytes = nbytes or sum(int(m.bytes.sum()) for m in course.moves)
     out: list[tuple[str, Any]] = [
@@ -155,7 +157,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
         ("iterations", f"{course.n_iterations:,}"),
         ("strategy", course.strategy),
         ("time", seconds(course.seconds)),
-        ("time spent rebalancing", seconds(float(course.costs.sum()))),
+        ("time spent rebalancing", seconds(float(course.step_seconds.sum()))),
         ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
         ("LB steps", f"{len(course.balancings):,}"),
         ("migrations", f"{objects:,}" + (f" ({size(nbytes)})" if nbytes else "")),

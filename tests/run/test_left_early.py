@@ -1,9 +1,12 @@
 """Loops that all ranks leave by break: their last iterations are in the file and in the results."""
 
+import math
+
 import pytest
 
 import pylb
 from pylb.errors import DomainError
+from pylb.show import course, page
 
 ENDS = {
     "finish": lambda lb, path: lb.finish(),
@@ -74,7 +77,7 @@ def test_shadow_mode_has_decided_for_all_iterations(tmp_path, main, end):
     assert report.balancings == 8
     assert len(lb.shadow.max) == 60
     saved = (lb.iterations.max - lb.shadow.max).sum()
-    assert report.would_save == pytest.approx(saved - report.balancing_seconds)
+    assert report.would_save == pytest.approx(saved - report.balancing_cost)
     assert saved > 0
 
 
@@ -99,3 +102,37 @@ def test_shadow_mode_saves_nothing_in_a_loop_that_has_not_ended():
         return said
 
     assert pylb.VirtualCluster(2, clock="none").run(program) == [[0.0] * 80] * 2
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_gain_of_the_last_lb_step_is_known(tmp_path, end):
+    """The 8th LB step is after iteration 55; its gain is that of the 4 iterations after it."""
+    path = tmp_path / "run.h5"
+    early, _, lb = results(objects, tmp_path, end, record=path)
+    assert math.isnan(early.history[-1].gain)
+    last = lb.history[-1]
+    assert (last.iteration, last.iterations) == (55, 4)
+    assert last.gain == pytest.approx(0.0)  # that LB step moves nothing
+    record = pylb.RunRecord.read(path)
+    assert record.history == lb.history
+    assert record.trace.replay("GreedyLB", every=7).decisions == lb.history
+
+
+def test_the_page_counts_objects_that_moved_after_the_last_iteration(tmp_path):
+    def program(comm):
+        lb = pylb.Balancer(comm, strategy="GreedyLB", every=1, record=True)
+        for key in range(4):
+            if comm.rank == 0:
+                lb.add(key, None)
+        for it in lb.iterate(5):
+            if it == 1:
+                break
+            for _ in lb.local():
+                comm.elapse(1.0)
+        lb.save(tmp_path / "run.h5")
+        return lb.report()
+
+    report = pylb.VirtualCluster(2, clock="none").run(program)[0]
+    assert report.migrations == 2
+    shown = dict(page.facts(course.of(tmp_path / "run.h5")))
+    assert shown["migrations"].startswith("2")

@@ -16,6 +16,7 @@ import time
 import pytest
 
 import pylb
+from pylb.show import course, live
 
 pyte = pytest.importorskip("pyte")
 pytest.importorskip("rich")
@@ -154,3 +155,30 @@ def test_what_goes_into_a_file_is_lines(mpiexec, tmp_path):
     assert done.stdout == ""
     assert re.search(r"^pylb: iteration 20 of 20, max/mean ", done.stderr, re.MULTILINE)
     assert "━" not in done.stderr
+
+
+def test_the_seconds_of_lb_steps_mean_the_same_everywhere(tmp_path):
+    """The iterations after an LB step are slow: this is part of its cost, not of its seconds."""
+    path = tmp_path / "run.h5"
+
+    def program(comm):
+        lb = pylb.Balancer(comm, strategy="GreedyLB", every=10)
+        for key in range(4 * comm.rank, 4 * comm.rank + 4):
+            lb.add(key, None)
+        for it in lb.iterate(40):
+            comm.elapse(0.5 if it % 10 == 0 else 0.0)
+            for key, _ in lb.local():
+                comm.elapse(0.1 + 0.1 * key)
+        lb.save(path)
+        return lb.report()
+
+    report = pylb.VirtualCluster(2, clock="none", network=(1e-3, 0.0)).run(program)[0]
+    now = live.state(course.of(path))
+    assert report.balancing_cost > report.balancing_seconds + 1.0
+    assert now["balancing_cost"] == pytest.approx(report.balancing_cost)
+    for name in ("none", "GreedyLB"):
+        replay = pylb.Trace.read(path).replay(name, every=None if name == "none" else 10)
+        assert replay.balancing_seconds == pytest.approx(report.balancing_seconds)
+    assert now["balancing_seconds"] == pytest.approx(report.balancing_seconds)
+    assert replay.iteration_seconds == pytest.approx(report.iteration_seconds)
+    assert "with slow iterations after them" in str(report)
