@@ -1,12 +1,15 @@
 /* Calls that few programs make; each way ends with a message around the ring.
  *
- *   mpiexec -n 3 ./unusual failed|cancel|between|copies|files|spawn|fork
+ *   mpiexec -n 3 ./unusual failed|cancel|between|copies|files|persistent|spawn|fork
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
 #include "../../csrc/whatif/recorder/pylb_procedure.h"
 
@@ -99,6 +102,28 @@ static void files(const char *path)
     MPI_File_close(&file);
 }
 
+/* Communicates with nobody, and then with all. */
+static void persistent(void)
+{
+    MPI_Request r[3];
+    MPI_Send_init(out, 5, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &r[0]);
+    MPI_Recv_init(in, 5, MPI_DOUBLE, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &r[1]);
+    int n = 2;
+#if MPI_VERSION >= 4
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &r[n++]);
+#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+    MPIX_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &r[n++]);
+#endif
+    for (int i = 0; i < 2; i++) {
+        MPI_Startall(n, r);
+        MPI_Waitall(n, r, MPI_STATUSES_IGNORE);
+    }
+    for (int i = 0; i < n; i++) {
+        MPI_Request_free(&r[i]);
+    }
+    printf("%d requests\n", n);
+}
+
 static void meet_the_other_world(MPI_Comm others, int high)
 {
     MPI_Comm all;
@@ -150,13 +175,14 @@ int main(int argc, char **argv)
     left = (rank + size - 1) % size;
     right = (rank + 1) % size;
     const char *how = argv[1];
-    strcmp(how, "failed") == 0    ? failed()
-    : strcmp(how, "cancel") == 0  ? cancel()
-    : strcmp(how, "between") == 0 ? between()
-    : strcmp(how, "copies") == 0  ? copies()
-    : strcmp(how, "files") == 0   ? files(argv[2])
-    : strcmp(how, "spawn") == 0   ? spawn(argv[0])
-                                  : forks();
+    strcmp(how, "failed") == 0       ? failed()
+    : strcmp(how, "cancel") == 0     ? cancel()
+    : strcmp(how, "between") == 0    ? between()
+    : strcmp(how, "copies") == 0     ? copies()
+    : strcmp(how, "files") == 0      ? files(argv[2])
+    : strcmp(how, "persistent") == 0 ? persistent()
+    : strcmp(how, "spawn") == 0      ? spawn(argv[0])
+                                     : forks();
     exchange(MPI_COMM_WORLD, right, left);
     MPI_Finalize();
     return 0;

@@ -62,6 +62,8 @@ void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t byte
     plb_op_t op;
     if (send_of(&op, PLB_OP_ISEND, flags, bytes, dest, tag, comm)) {
         plb_request_made(request, op, plb_group(comm), persistent);
+    } else if (persistent) {
+        plb_request_to_nobody(request);
     }
 }
 
@@ -70,6 +72,8 @@ void plb_made_receive(MPI_Request request, bool persistent, int source, int tag,
     plb_op_t op;
     if (receive_of(&op, PLB_OP_IRECV, source, tag, comm, NULL)) {
         plb_request_made(request, op, plb_group(comm), persistent);
+    } else if (persistent) {
+        plb_request_to_nobody(request);
     }
 }
 

@@ -54,6 +54,11 @@ void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group
     }
 }
 
+void plb_request_to_nobody(MPI_Request request)
+{
+    plb_request_made(request, (plb_op_t){.kind = PLB_OP_END}, NULL, true);
+}
+
 static request_t *find(MPI_Request request)
 {
     return request == MPI_REQUEST_NULL ? NULL : plb_map_get(&requests, PLB_HANDLE(request));
@@ -73,7 +78,9 @@ static void forget(request_t *self, uint64_t handle)
 void plb_request_started(MPI_Request request)
 {
     request_t *self = find(request);
-    if (self != NULL && self->persistent) {
+    if (self == NULL) {
+        plb_lacks("a persistent collective or a partitioned message");
+    } else if (self->persistent && self->op.kind != PLB_OP_END) {
         self->active = true;
         plb_note(self->op);
     }

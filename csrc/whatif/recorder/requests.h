@@ -8,6 +8,8 @@
 
 /** Record a new request.  `op` is logged now or, if the request is persistent, at each start. */
 void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
+/** Record a persistent request with MPI_PROC_NULL, of which nothing is logged. */
+void plb_request_to_nobody(MPI_Request request);
 void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
