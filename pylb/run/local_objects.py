@@ -132,9 +132,14 @@ class LocalObjects:
         """Apply additions and removals on this rank; the other ranks do not know them yet."""
         if not len(self.new) and not self._gone:
             return
-        gone, self._unregistered, self._lost = self._pending()
-        self.store.change(self.store.places.places(gone), [self.new.items(self.store.rows)])
-        self.new, self._gone = NewObjects(self.rank), set()
+        gone, unregistered, lost = self._pending()
+        places, new, none = self.store.places, NewObjects(self.rank), set[int]()
+        # If Ctrl-C comes after `set` and before the assignments, the next call begins again: then
+        # objects in `self.new` are here already.
+        here = places.places(np.union1d(gone, self.new.keys.array))
+        items = self.new.items(self.store.rows)
+        self.store.set(*self.store.changed(here[here >= 0], [items]))
+        self.new, self._gone, self._unregistered, self._lost = new, none, unregistered, lost
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:

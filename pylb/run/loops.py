@@ -130,8 +130,8 @@ class SynchronousLoop(IterationLoop):
             state.agreement.tell(why)
             raise
         finally:
-            state.records.cut()  # also after break
             state.objects.in_loop = self._in_body = False
+            state.records.cut()  # also after break
             state.records.seconds += _core.clock() - begin
 
     def finish(self) -> None:

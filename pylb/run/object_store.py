@@ -102,17 +102,20 @@ class NewObjects:
         self._given: dict[str, dict[int, Any]] = {}  # name -> index -> value (not the default)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.keys)
 
     def __contains__(self, key: int) -> bool:
         return self.keys.find(key) >= 0
 
     def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
         """Add an object with a new key.  given: the properties that differ from the default."""
-        self.keys.add(key)
+        n = len(self.keys)
+        self._values[n:] = [value]  # replaces the value of an earlier call that Ctrl-C has ended
+        for some in self._given.values():
+            some.pop(n, None)
         for name, one in given.items():
-            self._given.setdefault(name, {})[len(self._values)] = one
-        self._values.append(value)
+            self._given.setdefault(name, {})[n] = one
+        self.keys.add(key)  # last: from now on, the object is here
 
     def update(self, key: int, given: dict[str, Any]) -> None:
         for name, one in given.items():
@@ -121,7 +124,7 @@ class NewObjects:
     def without(self, key: int) -> NewObjects:
         """Return a copy without one of the objects."""
         out = NewObjects(self.rank)
-        for i, (one, value) in enumerate(zip(self.keys.array.tolist(), self._values, strict=True)):
+        for i, (one, value) in enumerate(zip(self.keys.array.tolist(), self._values, strict=False)):
             if one != key:
                 given = {name: some[i] for name, some in self._given.items() if i in some}
                 out.add(one, value, given)
@@ -137,8 +140,9 @@ class NewObjects:
         for name, some in self._given.items():
             dtype, default = PROPERTIES[name]
             given[name] = np.full(n, default, dtype)
-            given[name][list(some)] = list(some.values())
-        return Items(self.keys.array, self._values, Properties(n, given), np.zeros((rows, n)))
+            whole = [i for i in some if i < n]
+            given[name][whole] = [some[i] for i in whole]
+        return Items(self.keys.array, self._values[:n], Properties(n, given), np.zeros((rows, n)))
 
 
 class Store:
@@ -190,12 +194,11 @@ class Store:
             self.keys[index], values, self.properties.take(index), self.estimates[:, index]
         )
 
-    def change(self, gone: Ints, more: list[Items]) -> None:
-        """Remove the objects at the indices `gone`, and add others with different keys."""
-        self.set(*self.changed(gone, more))
-
     def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
-        """Return the objects and the window after a change, as arguments of `set`; see `change`."""
+        """Remove the objects at the indices `gone`, and add others with different keys.
+
+        Nothing changes here: returns the objects and the window after the change, for `set`.
+        """
         parts = [items for items in [self.items(), *more] if len(items.keys)]
         n = sum(len(part.keys) for part in parts)
         if not len(gone) and n == len(self):
@@ -238,12 +241,15 @@ class Store:
         return order
 
     def set(self, items: Items, window: F64) -> None:
-        """Replace all objects and the window, and drop the loads of the present iteration."""
+        """Replace all objects and the window, and drop the loads of the present iteration.
+
+        All is made before the first assignment: between assignments, nothing can be interrupted.
+        """
+        places, seconds = _core.Keys(items.keys), np.zeros(len(items.keys))
+        recorder = _core.Recorder(items.keys, items.values, seconds, self.clock)
         self.keys, self.values, self.properties, self.estimates = items
-        self.window = window
-        self.places = _core.Keys(self.keys)
-        self.seconds: F64 = np.zeros(len(self.keys))
-        self.use(self.clock)
+        self.window, self.places, self.seconds = window, places, seconds
+        self.recorder = recorder
 
     def use(self, clock: str) -> None:
         """Time the objects with this clock from now on."""

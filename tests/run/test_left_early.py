@@ -7,6 +7,8 @@ import pytest
 import pylb
 from pylb.errors import DomainError
 from pylb.show import course, page
+from pylb.run.object_store import NewObjects, Store
+from pylb.run.records import Records
 
 ENDS = {
     "finish": lambda lb, path: lb.finish(),
@@ -136,3 +138,51 @@ def test_the_page_counts_objects_that_moved_after_the_last_iteration(tmp_path):
     assert report.migrations == 2
     shown = dict(page.facts(course.of(tmp_path / "run.h5")))
     assert shown["migrations"].startswith("2")
+
+
+def ends_early(monkeypatch, owner, name, before):
+    """Let the next call of a method raise KeyboardInterrupt: before or after its work."""
+    usual = getattr(owner, name)
+
+    def interrupted(*args):
+        monkeypatch.setattr(owner, name, usual)
+        if not before:
+            usual(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+@pytest.mark.parametrize(("owner", "name", "before"), [(Store, "set", True), (Store, "set", False)])
+@pytest.mark.parametrize("lag", [0, 2])
+def test_after_an_interrupt_no_object_is_lost_or_twice(monkeypatch, owner, name, before, lag):
+    lb = pylb.Balancer(strategy="GreedyLB", every=2, lag=lag)
+    for key in range(8):
+        lb.add(key, None)
+    lb.remove(3)
+    ends_early(monkeypatch, owner, name, before)
+    with pytest.raises(KeyboardInterrupt):
+        list(lb.local())
+    for _ in lb.iterate(2):
+        assert [key for key, _ in lb.local()] == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_a_loop_that_was_interrupted_at_its_end_is_over(monkeypatch):
+    lb = pylb.Balancer()
+    loop = lb.iterate(2)
+    next(loop)
+    ends_early(monkeypatch, Records, "cut", before=True)
+    with pytest.raises(KeyboardInterrupt):
+        loop.close()
+    assert len(list(lb.iterate(1))) == 1
+
+
+def test_an_interrupted_addition_can_be_repeated():
+    new = NewObjects(0)
+    new.add(1, "one", {})
+    new._values.append("two")  # an addition that was interrupted
+    new.add(2, "two", {"nbytes": 5})
+    items = new.items(1)
+    assert items.keys.tolist() == [1, 2]
+    assert items.values == ["one", "two"]
+    assert items.properties["nbytes"].tolist() == [0, 5]
