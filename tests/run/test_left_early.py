@@ -6,9 +6,9 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError
-from pylb.show import course, page
 from pylb.run.object_store import NewObjects, Store
 from pylb.run.records import Records
+from pylb.show import course, page
 
 ENDS = {
     "finish": lambda lb, path: lb.finish(),
