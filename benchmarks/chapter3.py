@@ -109,7 +109,7 @@ def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
     return {
         "seconds": report.seconds,
         "balanced_after": [r.iteration for r in lb.history if r.balanced],
-        "cost": report.balancing_seconds,
+        "cost": report.balancing_cost,
         "max": lb.iterations.max.tolist(),
         "mean": lb.iterations.mean.tolist(),
     }
@@ -256,12 +256,12 @@ def parts_of(run: runs.Run) -> dict[str, float]:
     The rest, "messages", includes the collective step that delivers them.
     """
     it, n = run.iterations, len(run.iterations.time)
-    work, slowest, cost = it.mean.sum(), it.max.sum(), run.report.balancing_seconds
+    work, slowest, steps = it.mean.sum(), it.max.sum(), run.report.balancing_seconds
     seconds = {
         "work": work,
         "imbalance": slowest - work,
-        "LB steps": cost,
-        "messages": run.report.seconds - slowest - cost,
+        "LB steps": steps,
+        "messages": run.report.seconds - slowest - steps,
     }
     return {name: 1e3 * float(each) / n for name, each in seconds.items()}
 

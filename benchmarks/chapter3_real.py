@@ -74,7 +74,7 @@ def summary(run: runs.Run, seconds: list[float]) -> dict[str, Any]:
         "balanced_after": run.balanced_after,
         "strategies": [r.strategy for r in balanced],
         "why": balanced[0].why if balanced else "",
-        "cost": run.report.balancing_seconds,
+        "cost": run.report.balancing_cost,
         "max_over_mean": run.report.mean_max_over_mean,
         "migrations": run.report.migrations,
         "parts": parts_of(run),

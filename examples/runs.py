@@ -47,7 +47,7 @@ class Run:
 
     @property
     def bound(self) -> float:
-        """Seconds that no placement can beat: the mean load plus the cost of the LB steps."""
+        """Seconds that no placement can beat: the mean load plus the time of the LB steps."""
         return float(self.iterations.mean.sum()) + self.report.balancing_seconds
 
     @property
@@ -196,7 +196,7 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
         f"{report.n_objects} {objects} on {report.n_ranks} ranks, {report.iterations} iterations"
     )
     show([*columns, "bound s", "/bound"], rows, title=title)
-    print("bound: mean load of the ranks plus cost of the LB steps; no placement is faster")
+    print("bound: mean load of the ranks plus time of the LB steps; no placement is faster")
     for name, run in runs.items():
         if run.periods:
             print(f"periods of {name}: {', '.join(map(str, run.periods))}")

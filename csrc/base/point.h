@@ -2,6 +2,8 @@
 #pragma once
 
 #include <locale.h>
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /** From now on, this thread reads and writes numbers with a point; pass the result to
@@ -20,11 +22,19 @@ static inline void plb_point_end(locale_t before)
     }
 }
 
-/** Like strtod, with a point in every locale. */
+/** Like strtod, with a point in every locale.  Without memory for a locale: NAN, as for a text
+ * that is no number. */
 static inline double plb_point_read(const char *text, char **end)
 {
+    double out = NAN;
+    char *stop = (char *)(uintptr_t)text;
     const locale_t before = plb_point_begin();
-    const double out = strtod(text, end);
-    plb_point_end(before);
+    if (before != (locale_t)0) {
+        out = strtod(text, &stop);
+        plb_point_end(before);
+    }
+    if (end != NULL) {
+        *end = stop;
+    }
     return out;
 }

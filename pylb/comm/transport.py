@@ -75,7 +75,10 @@ class AnyExchanger(Protocol):
         ...
 
     def meet(self, sides: Sides, tag: int) -> None:
-        """Check that the partners meet here, too, before a collective step."""
+        """Check that the partners call this, too: else they would not come to the next step.
+
+        Raises StateError if a partner exchanges rows instead.
+        """
         ...
 
 

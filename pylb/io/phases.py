@@ -25,6 +25,11 @@ Bool = NDArray[np.bool_]
 Self = TypeVar("Self", bound="Phases")
 
 
+def check_trace(trace: Any) -> None:
+    """Check that the argument `trace` of a public function is a `Trace`."""
+    checks.instance("trace", trace, Phases, "Trace, e.g. RunRecord.trace")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Phases:
     """The phases of a run, stored as arrays; ``trace[i]`` is phase i as a `Snapshot`.

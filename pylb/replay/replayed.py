@@ -21,7 +21,7 @@ from pylb.decide.decider import (
 )
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, nearest
-from pylb.io.phases import Phases
+from pylb.io.phases import Phases, check_trace
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, I32
@@ -284,7 +284,7 @@ def replay(
     ]:
         checks.seconds(name, value)
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
-    checks.instance("trace", trace, Phases, "Trace, e.g. RunRecord.trace")
+    check_trace(trace)
     seed = checks.integer("seed", seed)
     trace = _with_ranks(trace, speed, background, memory_limit)
     given = None

@@ -12,7 +12,7 @@ from pylb import _core
 from pylb.decide.selection import registered
 from pylb.decide.trigger import triggers
 from pylb.errors import DomainError
-from pylb.io.phases import Phases
+from pylb.io.phases import Phases, check_trace
 from pylb.model import checks
 from pylb.place.registry import LOOKS_AT, Strategy, find
 from pylb.replay.optima import Optimum
@@ -77,7 +77,7 @@ def optimum(
     (True, 1)
     """
     entries = _entries(strategy)
-    checks.instance("trace", trace, Phases, "Trace, e.g. RunRecord.trace")
+    check_trace(trace)
     cost = checks.seconds("cost", cost)
     seed, width = checks.whole("seed", seed, 0), checks.whole("width", width, 1)
     if params and len(entries) > 1:

@@ -146,10 +146,8 @@ class AdvisorLoop:
                     self._mode.abandon()
         if self._left:
             self._left = False  # also if this fails: it cannot be repeated
-            self._mode.judge()
             self._state.records.cut()
-            self._mode.catch_up(is_over=True, left_early=True)
-            self._state.records.write(lambda: self._mode.history)
+            self._mode.end_loop(left_early=True)
 
     # ---- begin and end ---------------------------------------------------------------------------
 
@@ -204,10 +202,8 @@ class AdvisorLoop:
         self.settle()
         self._state.agreement.step(Step.ADVISED, self.step)
         if self._open:
-            self._mode.judge()
             self._state.records.cut()
-            self._mode.catch_up(is_over=True)
-            self._state.records.write(lambda: self._mode.history)
+            self._mode.end_loop()
             self._open = False
         self._state.agreement.at = f"after step {self.step - 1}"
 

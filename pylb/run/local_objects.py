@@ -133,13 +133,13 @@ class LocalObjects:
         if not len(self.new) and not self._gone:
             return
         gone, unregistered, lost = self._pending()
-        places, new, none = self.store.places, NewObjects(self.rank), set[int]()
+        places, new, nothing = self.store.places, NewObjects(self.rank), set[int]()
         # If Ctrl-C comes after `set` and before the assignments, the next call begins again: then
         # objects in `self.new` are here already.
         here = places.places(np.union1d(gone, self.new.keys.array))
         items = self.new.items(self.store.rows)
         self.store.set(*self.store.changed(here[here >= 0], [items]))
-        self.new, self._gone, self._unregistered, self._lost = new, none, unregistered, lost
+        self.new, self._gone, self._unregistered, self._lost = new, nothing, unregistered, lost
         self.mailbox.rebind(self.store.places, gone)
 
     def restored(self) -> None:

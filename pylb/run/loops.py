@@ -118,10 +118,8 @@ class SynchronousLoop(IterationLoop):
                 yield it
                 self._in_body = False
                 self._end_iteration(is_last=it == first + n - 1)
-            self._mode.judge()
             state.records.cut()  # add() and remove() take effect immediately between loops
-            self._mode.catch_up(is_over=True)
-            state.records.write(lambda: self._mode.history)
+            self._mode.end_loop()
             self._left = False
             state.agreement.at = f"after iteration {state.done - 1}"
             self._whole = True
@@ -141,10 +139,7 @@ class SynchronousLoop(IterationLoop):
         state = self._state
         if self._left and not state.objects.in_loop:
             self._left = False  # also if this fails: it cannot be repeated
-            if not self._failed:  # after an error in an LB step, its gain is not known
-                self._mode.judge()
-            self._mode.catch_up(is_over=True, left_early=True)
-            state.records.write(lambda: self._mode.history)
+            self._mode.end_loop(left_early=True, failed=self._failed)
 
     def exchange(self) -> None:
         if not self._in_body:

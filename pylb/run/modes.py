@@ -138,6 +138,17 @@ class MeasuringMode:
     def judge(self) -> None:
         """Write into the receipt of the last LB step what it has saved so far.  Collective."""
 
+    def end_loop(self, left_early: bool = False, failed: bool = False) -> None:
+        """Complete the receipts, and the file of ``record=path``.  Collective.
+
+        left_early: the loop has ended before its last iteration, failed: by an error, so the gain
+        of the last LB step is not known.
+        """
+        if not failed:
+            self.judge()
+        self.catch_up(is_over=True, left_early=left_early)
+        self._state.records.write(lambda: self.history)
+
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
         """In shadow mode: make the pending decisions.  Collective.
 

@@ -148,7 +148,7 @@ NEIGHBOUR(alltoallw,
           (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes),
           plb_sends(HANDLE(Comm, comm)) ? plb_bytes(*sendcounts, FIRST(Type, sendtypes)) : 0)
 
-/* --- files: who waits for whom is not known --- */
+/* --- collective calls on files: the recorder cannot tell computing from waiting in them --- */
 
 #define FILES(how, buffer)                                                                        \
     UNSEEN(File_##how##_all, file_##how##_all,                                                    \

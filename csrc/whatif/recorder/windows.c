@@ -23,10 +23,7 @@ static window_t *window_of(MPI_Win win)
 
 static void meet(const plb_group_t *group)
 {
-    if (group->meets) {
-        plb_note((plb_op_t){
-            .kind = PLB_OP_COLL, .what = PLB_BARRIER, .tag = group->rank, .comm = group->number});
-    }
+    plb_note_meeting(group, PLB_BARRIER, 0);
 }
 
 void plb_window_made(MPI_Comm comm, MPI_Win win)

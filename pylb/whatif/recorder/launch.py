@@ -91,10 +91,10 @@ def _turns(*how: str) -> list[float]:
 
 @contextlib.contextmanager
 def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the child, if it still runs, and what was recorded is kept.
+    """Let a first SIGINT or SIGTERM only end the child, if there is one; so the recording is kept.
 
-    The first signal raises nothing: an exception would lose the frame that is being read, or would
-    be lost itself, in NumPy's search for attributes of an operand.  A second one is a
+    It raises nothing: an exception would lose the frame that is being read, or would be lost
+    itself, in NumPy's search for attributes of an operand.  A second signal raises
     KeyboardInterrupt.
     """
     came: list[int] = []
