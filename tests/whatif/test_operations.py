@@ -218,6 +218,7 @@ def wakes_late():
 
 
 @needs_recorder
+@pytest.mark.lab  # beside other ranks, those that wake up wait for a core, and do not seem to poll
 def test_ranks_that_sleep_between_polls(mpiexec, build):
     for _ in range(20):  # if other programs want the core, a rank that polls may lose it for long
         _, run = record([*mpiexec, "-n", "2", build("everything"), "ask"])
