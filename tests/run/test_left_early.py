@@ -182,7 +182,10 @@ def test_an_interrupted_addition_can_be_repeated():
     new.add(1, "one", {})
     new._values.append("two")  # an addition that was interrupted
     new.add(2, "two", {"nbytes": 5})
+    new._values.append("three")
+    new._given["nbytes"][2] = 7
+    new.add(4, "four", {})
     items = new.items(1)
-    assert items.keys.tolist() == [1, 2]
-    assert items.values == ["one", "two"]
-    assert items.properties["nbytes"].tolist() == [0, 5]
+    assert items.keys.tolist() == [1, 2, 4]
+    assert items.values == ["one", "two", "four"]
+    assert items.properties["nbytes"].tolist() == [0, 5, 0]
