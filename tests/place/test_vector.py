@@ -88,7 +88,7 @@ def neighbours(snap, rank):
 @examples(120)
 @given(snapshots(), st.sampled_from([0, 1]))
 def test_no_move_and_no_exchange_is_better(snap, phases):
-    plan = pylb.place(snap, "VectorLB", phases=phases)
+    plan = pylb.place(snap, "VectorLB", phases=phases, overload=1.0)
     after = cost(snap, plan.rank, phases)
     assert after <= cost(snap, snap.rank, phases) * (1 + 1e-12)
     best = min((cost(snap, rank, phases) for rank in neighbours(snap, plan.rank)), default=1e9)
@@ -135,7 +135,7 @@ def test_processors_and_graphics_are_both_balanced():
     plan = pylb.place(snap, "VectorLB", phases=0)
     after = pylb.evaluate(snap, plan.rank)
     assert min(c.max_over_mean for c in before.components) > 1.9
-    assert max(c.max_over_mean for c in after.components) < 1.001
+    assert max(c.max_over_mean for c in after.components) < 1.00301
     assert after.seconds < 0.51 * before.seconds
 
 
@@ -162,3 +162,16 @@ def test_what_may_not_migrate_has_to_fit():
     )  # fmt: skip
     with pytest.raises(InfeasibleError, match="rank 0: the objects that may not migrate take 1 by"):
         pylb.place(snap, "VectorLB")
+
+
+@pytest.mark.parametrize("phases", [0, 1])
+def test_many_nearly_equal_ranks_become_balanced(phases):
+    """No step lowers the cost by much here, because many ranks are nearly as slow as the slowest."""
+    rng = np.random.default_rng(6)
+    rank = np.arange(10_000) // 157
+    load = rng.random((10_000, 3)) * (1 + (rank[:, None] % [3, 4, 5] == 0))
+    snap = pylb.Snapshot(load, rank, n_ranks=64)
+    plan = pylb.place(snap, "VectorLB", phases=phases)
+    bound = load.sum(axis=0).sum() / 64 if phases else 1.0
+    assert cost(snap, plan.rank, phases) <= 1.00301 * bound
+    assert plan.migrations < 4500
