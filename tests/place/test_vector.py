@@ -166,7 +166,7 @@ def test_what_may_not_migrate_has_to_fit():
 
 @pytest.mark.parametrize("phases", [0, 1])
 def test_many_nearly_equal_ranks_become_balanced(phases):
-    """No step lowers the cost by much here, because many ranks are nearly as slow as the slowest."""
+    """No step lowers the cost by much: many ranks are nearly as slow as the slowest one."""
     rng = np.random.default_rng(6)
     rank = np.arange(10_000) // 157
     load = rng.random((10_000, 3)) * (1 + (rank[:, None] % [3, 4, 5] == 0))
