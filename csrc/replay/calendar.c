@@ -34,8 +34,8 @@ out:
     return ret;
 }
 
-/* A time in a later bucket could not be told from the times in the buckets beside it. */
-static const double MOST_BUCKETS = 0x1p53;
+/* In later buckets, times would be rounded by more than 1/64 of a bucket. */
+static const double MOST_BUCKETS = 0x1p46;
 
 /* Return the number of the bucket of a time, but at most `most`. */
 static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
@@ -47,8 +47,8 @@ static int64_t bucket_of(const plb_calendar_t *self, double time, int64_t most)
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err)
 {
     PLB_FAIL_IF(!(time <= MOST_BUCKETS * self->width), err, PLB_ERR_VALUE,
-                "an event at %g s, and messages that take %g s: expected a time below 2^53 times "
-                "that of a message",
+                "an event at %g s, and messages that take about %g s: expected a time below 2^46 "
+                "times that of a message",
                 time, self->width);
     int64_t bucket = bucket_of(self, time, self->now + self->n_buckets - 1);
     bucket = bucket < self->now ? self->now : bucket;

@@ -38,7 +38,7 @@ int plb_calendar_init(plb_calendar_t *self, double width, int64_t n_buckets, plb
 void plb_calendar_free(plb_calendar_t *self);
 
 /** Add an event to the bucket of `time`, or to the present bucket if `time` has passed.
- * PLB_ERR_VALUE: the time is 2^53 buckets or later. */
+ * PLB_ERR_VALUE: the time is 2^46 buckets or later. */
 int plb_calendar_push(plb_calendar_t *self, double time, int64_t owner, plb_err_t *err);
 
 /** Take up to PLB_CHUNK_EVENTS events of the earliest bucket that has any.  A later call takes

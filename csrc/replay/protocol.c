@@ -16,6 +16,10 @@ enum {
     SPARSE = 64, /* more buckets for each rank would only make a sweep over empty buckets longer */
 };
 
+/* The largest width of a bucket, as a fraction of the time of a message.  With 1, a message could
+ * arrive by rounding in the bucket in which it was sent. */
+static const double WIDEST = 63.0 / 64.0;
+
 /* Return a random number in [0, 1) that depends only on the seed, the rank and the iteration. */
 static double uniform(const sim_t *s, int64_t rank, int64_t iteration)
 {
@@ -361,7 +365,7 @@ static int init(sim_t *s, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int64_t p = s->in.n_ranks;
-    const double width = s->in.bucket * (s->in.L + 2.0 * s->in.o);
+    const double width = WIDEST * s->in.bucket * (s->in.L + 2.0 * s->in.o);
     const double horizon = 2.0 * s->in.work * (1.0 + s->in.spread + s->in.noise);
     s->window = UNDER_WAY;
     plb_consensus_root_init(&s->root, p, (int32_t)s->in.lag);
