@@ -483,7 +483,7 @@ int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const p
 }
 
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
-                          const pylb_cells *cells, double *seconds, plb_err_t *err)
+                          const pylb_cells *cells, bool timed, double *seconds, plb_err_t *err)
 {
     reply_t reply;
     plb_placed_t answered;
@@ -491,7 +491,8 @@ int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
     const int ret = ask(ranks, &question, cells, &reply, &answered, err);
     plb_placed_free(&answered);
-    *seconds = reply.seconds + 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    const double passed = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    *seconds = reply.seconds + (timed ? passed : 0.0);
     return ret == PLB_OK ? ranks->bcast(ranks, seconds, sizeof *seconds, err) : ret;
 }
 

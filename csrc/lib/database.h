@@ -28,9 +28,10 @@ int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pyl
 int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
                          double *gain, plb_err_t *err);
 
-/** Estimate the seconds of an LB step: the measured time of one that runs no strategy and moves
- * nothing, plus the time to send all cells of the rank with the most bytes.  Collective. */
+/** Estimate the seconds of an LB step: the time to send all cells of the rank with the most bytes
+ * and, if `timed`, the measured time of an LB step that runs no strategy and moves nothing.
+ * Collective. */
 int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
-                          const pylb_cells *cells, double *seconds, plb_err_t *err);
+                          const pylb_cells *cells, bool timed, double *seconds, plb_err_t *err);
 
 void plb_placed_free(plb_placed_t *self);

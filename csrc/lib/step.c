@@ -136,17 +136,19 @@ static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor. */
+/* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor.  If
+ * nothing is measured, it is that of the messages; without a network, it is not known. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
 {
     double cost;
     const plb_settings_t *s = &self->settings;
-    if (self->n_observed++ > 0 || self->cells == NULL || !self->decider.opt.selects || s->off ||
-        plb_lib_measures_nothing(self)) {
+    if (self->n_observed++ > 0 || self->cells == NULL || !self->decider.opt.selects || s->off) {
         return PLB_OK;
     }
-    PLB_PASS(plb_database_rehearse(self->ranks, &s->network, self->cells, &cost, err));
-    return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps, cost, NAN, err);
+    PLB_PASS(plb_database_rehearse(self->ranks, &s->network, self->cells,
+                                   !plb_lib_measures_nothing(self), &cost, err));
+    return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps,
+                              cost > 0.0 ? cost : NAN, NAN, err);
 }
 
 static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)

@@ -32,6 +32,17 @@ def test_they_decide_alike(mpi_program, mpiexec, ranks, kind):  # noqa: F811
     assert told(said.splitlines()) == told(found[0])
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("alpha", [0.003, 0.03])
+def test_they_decide_alike_with_a_network(mpi_program, mpiexec, ranks, alpha):  # noqa: F811
+    """Both estimate the cost of the first LB step from the network."""
+    words = ["120", "0", "cells", f"network={alpha} 0"]
+    said = run([*mpiexec, "-n", str(ranks), str(mpi_program("drift")), *words])
+    cluster = pylb.VirtualCluster(ranks, clock="none", network=(0.0, 0.0))
+    found = cluster.run(lambda comm: drift(comm, 120, 0, "cells", network=(alpha, 0.0)))
+    assert told(said.splitlines()) == told(found[0])
+
+
 def test_a_first_cost_is_measured(mpi_program, mpiexec):  # noqa: F811
     """If times are measured, both rehearse an LB step in the first step."""
     words = ["120", "0", "cells", "clock=wall", "network=1e-6 1e-9"]

@@ -18,11 +18,11 @@ def loads_of(keys, step, total):
     return 1e-3 * (1.0 + np.where(at - np.trunc(at) < -0.7, 6.0, 0.0))
 
 
-def drift(comm, steps, lag, kind):
+def drift(comm, steps, lag, kind, **options):
     """Run the program; return the receipts in the form that the C program prints."""
     unlike = kind in ("unlike", "keyless")
     cells, slower = kind != "seconds", 2.5 if unlike and comm.rank % 2 else 1.0
-    lb = pylb.Advisor(comm, lag=lag)
+    lb = pylb.Advisor(comm, lag=lag, **options)
     keys, since = comm.rank * CELLS + np.arange(CELLS), 0
     for step in lb.iterate(steps):
         if cells:
