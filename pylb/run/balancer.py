@@ -286,12 +286,13 @@ class Balancer(ProgramObjects, RunResults):
         self._loop.balance()
 
     def finish(self) -> None:
-        """End a loop that the program has left by ``break``.  Collective.
+        """End a loop that the program has left by ``break``, or after an error.  Collective.
 
         The next loop, `rank_loads`, `report` with a path, `save` and `checkpoint` do this, too.
         With a lag, call it before a collective call of the program itself: it helps the other ranks
-        to the end of the loop.  Without a lag, call it if the file of ``record=path``, the gain
-        of the last LB step, or the results of shadow mode should have the last iterations.
+        to the end of the loop.  A loop of `begin` ends early only by this call.  Without a lag, call
+        it if the file of ``record=path``, the gain of the last LB step, or the results of shadow
+        mode should have the last iterations.
         """
         self._loop.finish()
 

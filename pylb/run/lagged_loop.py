@@ -71,6 +71,9 @@ class LaggedLoop(IterationLoop):
 
     def finish(self) -> None:
         protocol = self._protocol
+        if protocol is not None and protocol.each:  # only this call ends such a loop early
+            protocol.give_up(False)
+            self._state.objects.in_loop = False
         if protocol is not None and protocol.left and not protocol.serve(PATIENCE):
             log.warning(
                 "pylb: rank %d left the loop %s, and waits until the other ranks have ended it",
@@ -135,7 +138,8 @@ class LaggedLoop(IterationLoop):
         """Open the loop, and return its protocol; None: the loop has no iterations."""
         state = self._state
         if state.objects.in_loop:
-            raise StateError("a loop of this Balancer is under way")
+            words = ": finish() ends it" if self._protocol and self._protocol.each else ""
+            raise StateError(f"a loop of this Balancer is under way{words}")
         self.settle()
         other = state.agreement.running
         if other is not None and not other.left:

@@ -80,6 +80,7 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
         ("caught", ["0: 23 []", "1: 23 []", "2: 23 []"]),
         ("stop", ["0: 20 [7, 15]", "1: 20 [7, 15]", "2: 20 [7, 15]"]),
         ("objects inf exit", ["0: 20 []", "1: 20 []"]),
+        ("objects raise caught", ["0: 23 []", "1: 23 []", "2: 23 []"]),
     ],
 )
 def test_the_others_go_on(mpiexec, case, through):
