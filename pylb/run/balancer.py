@@ -290,7 +290,7 @@ class Balancer(ProgramObjects, RunResults):
 
         The next loop, `rank_loads`, `report` with a path, `save` and `checkpoint` do this, too.
         With a lag, call it before a collective call of the program itself: it helps the other ranks
-        to the end of the loop.  A loop of `begin` ends early only by this call.  Without a lag, call
+        to the end of the loop.  Only this call ends a loop of `begin` early.  Without a lag, call
         it if the file of ``record=path``, the gain of the last LB step, or the results of shadow
         mode should have the last iterations.
         """
