@@ -23,7 +23,7 @@ from pylb.run.advisor_input import AdvisorInput
 from pylb.run.advisor_loop import AdvisorLoop
 from pylb.run.environment import overridden
 from pylb.run.modes import MeasuringMode
-from pylb.run.options import Options, checked_count, checked_lag
+from pylb.run.options import Options, checked_count, checked_lag, loop_is_open
 from pylb.run.partition_strategy import strategy_or_method
 from pylb.run.rank_facts import RankFacts, learns
 from pylb.run.results import RunResults
@@ -208,7 +208,7 @@ class Advisor(RunResults):
         """
         count, loop = checked_count(n, self._state.options.lag), self._loop
         if loop.in_loop:
-            raise StateError("iterate() within iterate(): a loop is under way")
+            raise loop_is_open()
         return self._iterate(count)
 
     def _iterate(self, n: int) -> Iterator[int]:

@@ -13,7 +13,7 @@ from pylb.run.at_sync import AtSync, AtSyncProtocol
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.object_store import key_of
-from pylb.run.options import no_messages
+from pylb.run.options import loop_is_open, no_messages
 from pylb.run.run_state import RunState
 
 TAKE = 1024  # number of iterations after which `iterate` records the statistics that have arrived
@@ -138,8 +138,8 @@ class LaggedLoop(IterationLoop):
         """Open the loop, and return its protocol; None: the loop has no iterations."""
         state = self._state
         if state.objects.in_loop:
-            words = ": finish() ends it" if self._protocol and self._protocol.each else ""
-            raise StateError(f"a loop of this Balancer is under way{words}")
+            each = self._protocol is not None and self._protocol.each
+            raise loop_is_open("finish()") if each else loop_is_open()
         self.settle()
         other = state.agreement.running
         if other is not None and not other.left:

@@ -11,6 +11,7 @@ from pylb.comm.transport import Sends
 from pylb.errors import StateError
 from pylb.run.at_sync import AtSync
 from pylb.run.modes import MeasuringMode
+from pylb.run.options import loop_is_open
 from pylb.run.run_state import RunState
 
 
@@ -102,7 +103,7 @@ class SynchronousLoop(IterationLoop):
     def iterate(self, n: int) -> Iterator[int]:
         state = self._state
         if state.objects.in_loop:
-            raise StateError("iterate() within iterate(): a loop is under way")
+            raise loop_is_open()
         begin = _core.clock()
         state.objects.in_loop = True
         self._sent = 0, 0

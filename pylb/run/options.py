@@ -108,6 +108,13 @@ def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
 
 
+def loop_is_open(how_to_end: str = "close() of what iterate() returned") -> StateError:
+    """Return the error for a second loop within a loop."""
+    return StateError(
+        f"a loop is under way: expected its end; if an error has left it, {how_to_end} ends it"
+    )
+
+
 def no_messages(name: str, lag: float) -> StateError:
     """Return the error for a call that needs messages if the Balancer has a lag."""
     return StateError(
