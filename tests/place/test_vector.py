@@ -175,3 +175,43 @@ def test_many_nearly_equal_ranks_become_balanced(phases):
     bound = load.sum(axis=0).sum() / 64 if phases else 1.0
     assert cost(snap, plan.rank, phases) <= 1.00301 * bound
     assert plan.migrations < 4500
+
+
+def with_blocks(n, p, slack):
+    """Return a snapshot with a block for each 20 objects; some ranks exceed their limits."""
+    rng = np.random.default_rng(n)
+    block = np.arange(n) // 20
+    memory, sizes = rng.integers(1, 100, n), rng.integers(100, 2000, block.max() + 1)
+    return pylb.Snapshot(
+        rng.lognormal(0, 1, (n, 2)), np.arange(n) * p // n, n_ranks=p, memory=memory,
+        block=block, block_bytes=sizes,
+        memory_limit=np.full(p, int(slack * (memory.sum() + sizes.sum()) / p) + 500),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("slack", "most"), [(1.1, 300), (1.05, 350), (1.0, 400)])
+def test_ranks_above_their_limit_give_away_blocks(slack, most):
+    """Single objects would take their blocks along to many ranks, until no memory is left."""
+    snap = with_blocks(2000, 16, slack)
+    assert np.any(left(snap, snap.rank) < 0)
+    plan = pylb.place(snap, "VectorLB")
+    assert np.all(left(snap, plan.rank) >= 0)
+    assert plan.migrations < most
+
+
+@examples(60)
+@given(st.integers(0, 2**32))
+def test_a_placement_is_found_where_blocks_fit_in_any_order(seed):
+    """Each rank can hold all blocks of its share and the largest block besides."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(1, 40)), int(rng.integers(1, 5))
+    block = rng.integers(-1, 4, n)
+    memory, sizes = rng.integers(0, 5, n), rng.integers(0, 30, 4)
+    used = sizes[np.unique(block[block >= 0])].sum()
+    unit = max([memory[block == b].sum() + sizes[b] for b in range(4)] + [*memory])
+    limit = np.full(p, (memory.sum() + used) // p + 1 + unit)
+    snap = pylb.Snapshot(
+        rng.random((n, 2)), rng.integers(p, size=n), n_ranks=p, memory=memory, block=block,
+        block_bytes=sizes, memory_limit=limit,
+    )  # fmt: skip
+    assert np.all(left(snap, pylb.place(snap, "VectorLB").rank) >= 0)

@@ -32,6 +32,9 @@
 /* The search examines at most this many numbers. */
 static const double WORK = 5e7;
 
+/* To check the memory of a step takes as long as to examine this many numbers. */
+static const double FITS = 50.0;
+
 /* A gain below this fraction of the cost is due to rounding. */
 static const double SLACK = 1e-12;
 
@@ -220,6 +223,7 @@ static void find_window(const search_t *self, double *low, double *high)
 static bool fits(search_t *self, int32_t i, int32_t j)
 {
     plb_memory_t *memory = &self->on->memory;
+    self->work -= memory->left == NULL ? 0.0 : FITS;
     if (j < 0 || memory->left == NULL) {
         return plb_memory_fits(memory, i, self->b);
     }

@@ -47,6 +47,10 @@ int plb_vectors_begin(plb_vectors_t *self, plb_err_t *err);
 /** Begin (again) with every object on its present rank; *kept: whether memory limits are kept. */
 int plb_vectors_go_home(plb_vectors_t *self, bool *kept, plb_err_t *err);
 
+/** Place all objects anew so that the ranks have as much memory left as possible, the objects of a
+ * block together (vector_pack.c).  stay: objects stay where they fit.  *kept: as above. */
+int plb_vectors_pack(plb_vectors_t *self, bool stay, bool *kept, plb_err_t *err);
+
 void plb_vectors_put(plb_vectors_t *self, int32_t i, int32_t r);
 void plb_vectors_take(plb_vectors_t *self, int32_t i);
 

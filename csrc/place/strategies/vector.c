@@ -13,10 +13,10 @@
  * Step 3: lower the cost by moves and exchanges of single objects (kit/vector_steps.c), until it
  * is close to the cost of the goals.
  *
- * If an object does not fit into memory in step 2, step 2 is repeated for all objects, those with
- * the largest memory first.  If an object still fits nowhere, or if the result of step 3 is no
- * better than the present placement, only step 3 is done, from the present placement (if this
- * keeps the memory limits).
+ * If an object does not fit into memory in step 2, step 3 begins with the present placement or, if
+ * this does not keep the memory limits, with a placement that is made for memory only
+ * (kit/vector_pack.c).  If the result of step 3 is no better than the present placement, which
+ * keeps the limits, only step 3 is done, from the present placement.
  *
  * Ties in steps 1 and 2: the lowest index, the lowest rank. */
 #include <string.h>
@@ -84,9 +84,8 @@ static bool fits_at_home(const build_t *self, int64_t i)
     return plb_memory_fits(&on->memory, i, r);
 }
 
-/* Do steps 1 (if `stay`) and 2.  *stuck: an object that fits nowhere; -1: all are placed. */
-static int build(build_t *self, const plb_loads_t *order, bool stay, int64_t *stuck,
-                 plb_err_t *err)
+/* Do steps 1 and 2.  *stuck: an object that fits nowhere; -1: all are placed. */
+static int build(build_t *self, const plb_loads_t *order, int64_t *stuck, plb_err_t *err)
 {
     plb_vectors_t *on = &self->on;
     const plb_snapshot_t *in = on->in;
@@ -98,7 +97,7 @@ static int build(build_t *self, const plb_loads_t *order, bool stay, int64_t *st
         const int32_t i = order->item[j].id;
         if (plb_may_migrate(in, i)) {
             on->rank[i] = -1;
-            if (stay && fits_at_home(self, i)) {
+            if (fits_at_home(self, i)) {
                 plb_vectors_put(on, i, in->rank[i]);
             }
         }
@@ -128,15 +127,6 @@ static void sizes_by_load(const plb_vectors_t *on, double *size)
     }
 }
 
-static void sizes_by_memory(const plb_snapshot_t *in, double *size)
-{
-    for (int64_t i = 0; i < in->n_objects; i++) {
-        const int64_t own = in->memory == NULL ? 0 : in->memory[i];
-        const bool shares = in->block != NULL && in->block[i] >= 0;
-        size[i] = (double)own + (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
-    }
-}
-
 static int construct(build_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -148,13 +138,7 @@ static int construct(build_t *self, plb_err_t *err)
     PLB_NEW(size, n);
     sizes_by_load(&self->on, size);
     PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
-    PLB_TRY(build(self, &order, true, &stuck, err));
-    if (stuck >= 0) {
-        plb_loads_free(&order);
-        sizes_by_memory(in, size);
-        PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
-        PLB_TRY(build(self, &order, false, &stuck, err));
-    }
+    PLB_TRY(build(self, &order, &stuck, err));
     if (stuck >= 0) {
         const int64_t key = in->key == NULL ? stuck : in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
@@ -167,6 +151,24 @@ out:
     plb_loads_free(&order);
     plb_free(size);
     return ret;
+}
+
+/* After `construct` has failed: return to the present placement, if it keeps the memory limits, or
+ * else make one that does. */
+static int keep_limits(plb_vectors_t *on, bool kept, plb_err_t *err)
+{
+    plb_err_t other;
+    if (kept) {
+        return plb_vectors_go_home(on, &kept, err);
+    }
+    int ret = plb_vectors_pack(on, true, &kept, &other);
+    if (ret == PLB_OK && !kept) {
+        ret = plb_vectors_pack(on, false, &kept, &other);
+    }
+    if (ret != PLB_OK) {
+        *err = other;
+    }
+    return ret == PLB_OK && !kept ? PLB_ERR_INFEASIBLE : ret;
 }
 
 static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -185,8 +187,11 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
     before = plb_vectors_cost(on);
     aim = plb_vectors_least(on) * (1.0 + fmin(CLOSE, self.overload - 1.0));
     ret = construct(&self, err);
+    if (ret == PLB_ERR_INFEASIBLE) {
+        ret = keep_limits(on, kept, err);
+    }
     PLB_THEN(plb_vectors_improve(on, aim, err));
-    if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && plb_vectors_cost(on) >= before))) {
+    if (ret == PLB_OK && kept && plb_vectors_cost(on) >= before) {
         ret = plb_vectors_go_home(on, &kept, err);
         PLB_THEN(plb_vectors_improve(on, aim, err));
     }
