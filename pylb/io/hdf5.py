@@ -26,6 +26,7 @@ SUFFIXES = (".h5", ".hdf5")
 MOST = 1 << 40  # size in bytes that libhdf5 sees if a truncated file is accepted
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
 MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
+MOST_SMALL = 1 << 26  # bytes that a reader may use for any file, however small
 MOST_DEFLATED = 1032  # largest factor of decompression (RFC 1951)
 HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 
@@ -186,6 +187,11 @@ class Input:
         self._file, self._size, self._dtypes = file, size, dtypes
         self._wholes: dict[str, Any] = {}  # datasets read so far; None: not readable as a whole
         self._sound: dict[str, bool] = {}  # whether the chunks of a dataset can be read safely
+
+    def check_count(self, n: int, words: str) -> None:
+        """Refuse a count of numbers, named by `words`, if the file is too small for them."""
+        if 8 * n > MOST_DEFLATED * self._size + MOST_SMALL:
+            raise FormatError(f"{words}: too many for a file of {self._size} bytes")
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""

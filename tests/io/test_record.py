@@ -181,6 +181,16 @@ def test_other_files_are_named(tmp_path):
         pylb.RunRecord.read(path)
 
 
+def test_a_number_of_ranks_needs_a_large_enough_file(tmp_path):
+    """With arrays for millions of ranks, a reader would need gigabytes for a small file."""
+    path = tmp_path / "run.h5"
+    write(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["n_ranks"] = 1 << 24
+    with pytest.raises(FormatError, match=r"16777216 ranks in \d+ iterations: too many for a file"):
+        pylb.RunRecord.read(path)
+
+
 def test_damage_is_seen(tmp_path):
     path = tmp_path / "run.h5"
     stretches, _, _ = write(path)
