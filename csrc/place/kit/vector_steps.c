@@ -1,7 +1,7 @@
 /* Moves and exchanges of objects with several loads (plb_vectors_improve).
  *
  * A step takes object i from rank a, the slowest one of component k, to rank b, and may take
- * object j of rank b to rank a.  It is only made if it lowers the cost.  This needs
+ * object j of rank b to rank a.  It must not raise the cost.  To lower it, a step needs
  * x = load(i, k) - load(j, k) > 0.
  *
  * Value.  The cost alone is a poor guide: where many ranks are nearly as slow as a, all steps
@@ -29,8 +29,9 @@
 #include "base/sort.h"
 #include "place/kit/vectors.h"
 
-/* The search examines at most this many numbers. */
-static const double WORK = 5e7;
+/* The search examines at most this many numbers, and ends earlier if it has examined PATIENCE
+ * numbers without lowering the cost by the fraction LITTLE. */
+static const double WORK = 5e7, PATIENCE = 5e6, LITTLE = 1e-4;
 
 /* To check the memory of a step takes as long as to examine this many numbers. */
 static const double FITS = 50.0;
@@ -235,11 +236,10 @@ static bool fits(search_t *self, int32_t i, int32_t j)
     return out;
 }
 
-/* Whether the step lowers the cost. */
-static bool lowers_cost(search_t *self, int32_t i, int32_t j)
+/* Whether the cost does not grow.  It may stay: other ranks can be as slow as rank a. */
+static bool keeps_cost(search_t *self, int32_t i, int32_t j)
 {
-    const double most = self->cost * (1.0 - SLACK);
-    return self->by_cost || value_after(self, i, j, self->rest, most) < most;
+    return self->by_cost || value_after(self, i, j, self->rest, INFINITY) <= self->cost;
 }
 
 /* Whether the step is now the best one. */
@@ -247,7 +247,7 @@ static bool consider(search_t *self, int32_t i, int32_t j)
 {
     const double most = self->value - self->best.gain;
     const double value = value_after(self, i, j, self->floor, most);
-    const bool better = value < most && lowers_cost(self, i, j) && fits(self, i, j);
+    const bool better = value < most && keeps_cost(self, i, j) && fits(self, i, j);
     if (better) {
         self->best = (step_t){self->value - value, i, j, self->b};
     }
@@ -377,16 +377,28 @@ static int allocate(search_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* Whether the search is worth its time: at each multiple of PATIENCE, compare the costs. */
+static bool goes_on(const search_t *self, double *until, double *before)
+{
+    bool out = self->work > 0.0;
+    if (self->work < *until) {
+        out = out && self->cost < *before * (1.0 - LITTLE);
+        *until = self->work - PATIENCE;
+        *before = self->cost;
+    }
+    return out;
+}
+
 int plb_vectors_improve(plb_vectors_t *on, double aim, plb_err_t *err)
 {
     search_t self = {.on = on, .cost = plb_vectors_cost(on), .work = WORK};
-    bool made = true;
+    double until = WORK - PATIENCE, before = self.cost;
+    bool more = true;
     int ret = allocate(&self, err);
-    for (int32_t n = 0;
-         ret == PLB_OK && made && self.cost > aim && self.work > 0.0 && n < PLB_VECTOR_ROUNDS;
-         n++) {
-        ret = one_round(&self, n, &made);
+    for (int32_t n = 0; ret == PLB_OK && more && self.cost > aim && n < PLB_VECTOR_ROUNDS; n++) {
+        ret = one_round(&self, n, &more);
         self.cost = plb_vectors_cost(on);
+        more = more && goes_on(&self, &until, &before);
     }
     PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);
     PLB_FREE(self.before, self.after, self.next.item);

@@ -16,7 +16,8 @@
  * If an object does not fit into memory in step 2, step 3 begins with the present placement or, if
  * this does not keep the memory limits, with a placement that is made for memory only
  * (kit/vector_pack.c).  If the result of step 3 is no better than the present placement, which
- * keeps the limits, only step 3 is done, from the present placement.
+ * keeps the limits, only step 3 is done, from the present placement; if that is no better either,
+ * no object moves.
  *
  * Ties in steps 1 and 2: the lowest index, the lowest rank. */
 #include <string.h>
@@ -31,6 +32,9 @@ enum { PARAM_OVERLOAD, PARAM_PHASES };
 
 /* Step 3 ends if the cost exceeds its lower bound by at most this fraction. */
 static const double CLOSE = 0.003;
+
+/* A placement is better than the present one if its cost is lower by at least this fraction. */
+static const double WORTH = 0.001;
 
 typedef struct build {
     plb_vectors_t on;
@@ -178,22 +182,25 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
     build_t self = {.overload = opts->params[PARAM_OVERLOAD]};
     plb_vectors_t *on = &self.on;
     bool kept = false;
-    double before = 0.0, aim = 0.0;
+    double most = 0.0, aim = 0.0; /* most: cost from which on a placement is no better */
     int ret = PLB_OK;
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(plb_vectors_init(on, in, opts->params[PARAM_PHASES] != 0.0, out, err));
     PLB_NEW(self.score, in->n_ranks);
     PLB_TRY(plb_vectors_go_home(on, &kept, err));
-    before = plb_vectors_cost(on);
+    most = plb_vectors_cost(on) * (1.0 - fmin(WORTH, self.overload - 1.0));
     aim = plb_vectors_least(on) * (1.0 + fmin(CLOSE, self.overload - 1.0));
     ret = construct(&self, err);
     if (ret == PLB_ERR_INFEASIBLE) {
         ret = keep_limits(on, kept, err);
     }
     PLB_THEN(plb_vectors_improve(on, aim, err));
-    if (ret == PLB_OK && kept && plb_vectors_cost(on) >= before) {
+    if (ret == PLB_OK && kept && plb_vectors_cost(on) >= most) {
         ret = plb_vectors_go_home(on, &kept, err);
         PLB_THEN(plb_vectors_improve(on, aim, err));
+        if (ret == PLB_OK && plb_vectors_cost(on) >= most) { /* then without migrations */
+            ret = plb_vectors_go_home(on, &kept, err);
+        }
     }
 out:
     plb_vectors_free(on);
