@@ -132,16 +132,13 @@ static bool put_unit(units_t *self, int64_t u)
 static int put_all(units_t *self, bool *kept, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const plb_snapshot_t *in = self->on->in;
     double *size = NULL;
     plb_loads_t order = {0};
     PLB_NEW(size, self->n);
     for (int64_t u = 0; u < self->n; u++) {
-        const int32_t i = self->object[self->start[u]];
-        const bool shares = in->block != NULL && in->block[i] >= 0;
         look_at(self, self->start[u], self->start[u + 1]);
-        size[u] = (double)self->rest + (in->memory == NULL ? 0.0 : (double)in->memory[i]) +
-                  (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
+        size[u] =
+            (double)self->rest + plb_vectors_bytes(self->on->in, self->object[self->start[u]]);
     }
     PLB_TRY(plb_loads_sorted(&order, size, self->n, PLB_DESCENDING, err));
     *kept = true;

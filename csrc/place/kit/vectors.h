@@ -65,6 +65,14 @@ static inline double plb_vectors_load(const plb_vectors_t *self, int64_t i, int3
 /** Return a lower bound of the cost of all placements. */
 double plb_vectors_least(const plb_vectors_t *self);
 
+/** Return the bytes of object i, with any block that it shares. */
+static inline double plb_vectors_bytes(const plb_snapshot_t *in, int64_t i)
+{
+    const bool shares = in->block != NULL && in->block[i] >= 0;
+    return (in->memory == NULL ? 0.0 : (double)in->memory[i]) +
+           (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
+}
+
 /** Return the cost if component k is added, whose slowest rank takes `seconds`. */
 static inline double plb_vectors_add(const plb_vectors_t *self, double cost, double seconds,
                                      int32_t k)

@@ -4,11 +4,13 @@
  * With phases = 1, components are phases, and all ranks end a phase together.  With phases = 0,
  * components are kinds of processors.  kit/vectors.h defines times, goals and cost.
  *
- * Step 1: take the objects in descending order of their largest component, in units of its goal.
- * An object stays if each component of its rank remains within `overload` times the goal.
+ * Step 1: take the objects in descending order of their largest component, in units of its goal,
+ * or, with memory limits, of their bytes divided by this component: then those that leave take
+ * much load along, and few bytes.  An object stays if each component of its rank remains within
+ * `overload` times the goal.
  *
- * Step 2: take the other objects in the same order.  Each goes to the rank whose largest
- * t[k][r] / goal[k] is then smallest.
+ * Step 2: take the other objects in descending order of their largest component.  Each goes to the
+ * rank whose largest t[k][r] / goal[k] is then smallest.
  *
  * Step 3: lower the cost by moves and exchanges of single objects (kit/vector_steps.c), until it
  * is close to the cost of the goals.
@@ -20,6 +22,7 @@
  * no object moves.
  *
  * Ties in steps 1 and 2: the lowest index, the lowest rank. */
+#include <float.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -88,8 +91,10 @@ static bool fits_at_home(const build_t *self, int64_t i)
     return plb_memory_fits(&on->memory, i, r);
 }
 
-/* Do steps 1 and 2.  *stuck: an object that fits nowhere; -1: all are placed. */
-static int build(build_t *self, const plb_loads_t *order, int64_t *stuck, plb_err_t *err)
+/* Do steps 1 and 2, in the orders `stay` and `order`.  *stuck: an object that fits nowhere; -1:
+ * all are placed. */
+static int build(build_t *self, const plb_loads_t *stay, const plb_loads_t *order, int64_t *stuck,
+                 plb_err_t *err)
 {
     plb_vectors_t *on = &self->on;
     const plb_snapshot_t *in = on->in;
@@ -98,7 +103,7 @@ static int build(build_t *self, const plb_loads_t *order, int64_t *stuck, plb_er
     PLB_THEN(plb_problem_check_left(in, on->memory.left, err));
     *stuck = -1;
     for (int64_t j = 0; ret == PLB_OK && j < n; j++) {
-        const int32_t i = order->item[j].id;
+        const int32_t i = stay->item[j].id;
         if (plb_may_migrate(in, i)) {
             on->rank[i] = -1;
             if (fits_at_home(self, i)) {
@@ -131,6 +136,21 @@ static void sizes_by_load(const plb_vectors_t *on, double *size)
     }
 }
 
+/* Sort the objects by their bytes, divided by `size`. */
+static int sort_by_bytes(const plb_snapshot_t *in, const double *size, plb_loads_t *out,
+                         plb_err_t *err)
+{
+    double *key = NULL;
+    PLB_PASS_NEW(key, in->n_objects);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        key[i] = plb_vectors_bytes(in, i) / fmax(size[i], DBL_MIN);
+        key[i] = fmin(key[i], DBL_MAX);
+    }
+    const int ret = plb_loads_sorted(out, key, in->n_objects, PLB_DESCENDING, err);
+    plb_free(key);
+    return ret;
+}
+
 static int construct(build_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -138,11 +158,15 @@ static int construct(build_t *self, plb_err_t *err)
     const int64_t n = in->n_objects;
     int64_t stuck;
     double *size = NULL;
-    plb_loads_t order = {0};
+    plb_loads_t order = {0}, stay = {0};
+    const bool limited = self->on.memory.left != NULL;
     PLB_NEW(size, n);
     sizes_by_load(&self->on, size);
     PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
-    PLB_TRY(build(self, &order, &stuck, err));
+    if (limited) {
+        PLB_TRY(sort_by_bytes(in, size, &stay, err));
+    }
+    PLB_TRY(build(self, limited ? &stay : &order, &order, &stuck, err));
     if (stuck >= 0) {
         const int64_t key = in->key == NULL ? stuck : in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
@@ -153,6 +177,7 @@ static int construct(build_t *self, plb_err_t *err)
     }
 out:
     plb_loads_free(&order);
+    plb_loads_free(&stay);
     plb_free(size);
     return ret;
 }
