@@ -25,6 +25,7 @@ typedef struct plb_optimum_opts {
     uint64_t seed; /* seed of strategies that draw random numbers */
 } plb_optimum_opts_t;
 
+/** Call this also after a failure of the search. */
 static inline void plb_optimum_free(plb_optimum_t *self)
 {
     PLB_FREE(self->when, self->which);

@@ -351,8 +351,8 @@ static void optimize(feed_t *feed, const plb_trace_t *t, const made_t *made)
             MUST(best.when[k] >= 0 && best.when[k] < t->n_phases && best.which[k] < n);
             MUST(k == 0 || best.when[k] > best.when[k - 1]);
         }
-        plb_optimum_free(&best);
     }
+    plb_optimum_free(&best);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
