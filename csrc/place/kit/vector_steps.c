@@ -13,7 +13,7 @@
  * Bound.  A step only distributes the loads of a and b in another way.  So the slower of the two
  * takes at least as long as both would take if they ended together; this limits the gain.  The
  * ranks b are looked at in the order of this limit, until none of the others can gain more than
- * the best step found, or little more.
+ * twice as much as the best step found; if a step was found, at most 16 ranks are looked at.
  *
  * Window.  From the gain of the best step found follows how long component k may take at most, and
  * from this a window for x.  The objects of a and b are sorted by load(., k), so only the objects
@@ -39,10 +39,9 @@ static const double FITS = 50.0;
 /* A gain below this fraction of the cost is due to rounding. */
 static const double SLACK = 1e-12;
 
-/* A step is made at once if no step can gain more than this multiple. */
+/* A step is made if no other step can gain more than ENOUGH times as much, or if MOST_RANKS ranks
+ * have been looked at. */
 static const double ENOUGH = 2.0;
-
-/* After so many ranks, the search is content with any step. */
 enum { MOST_RANKS = 16 };
 
 typedef struct step {

@@ -82,7 +82,7 @@ static inline double plb_vectors_add(const plb_vectors_t *self, double cost, dou
 
 /** Lower the cost by moves and exchanges of single objects (vector_steps.c), until it is at most
  * `aim`.  In each round, an object of the slowest rank of some component moves to another rank; if
- * no move lowers the cost, it is exchanged for an object with less load in this component.  Ends
- * early if no such step lowers the cost, or after a fixed amount of work (a few tenths of a
+ * no move helps, it is exchanged for an object with less load in this component.  Ends early if no
+ * step helps, if the cost hardly falls, or after a fixed amount of work (a few tenths of a
  * second). */
 int plb_vectors_improve(plb_vectors_t *self, double aim, plb_err_t *err);
