@@ -324,10 +324,8 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
         if "coords" in fields:
             fields["coords"] = fields["coords"].reshape(-1, 3)
         load, complete = _loads(file, at["load"], at["iterations"], k, n)
-        file.check_count(
-            n_ranks * (at["iterations"] + complete),
-            f"{n_ranks} ranks in {at['iterations'] + complete} iterations",
-        )
+        so_far = at["iterations"] + complete
+        file.check_count(n_ranks * so_far, f"{n_ranks} ranks in {so_far} iterations")
         stretch = Stretch(first, load=load, **{"home": np.full(n, -1, np.int32), **fields})
         if _check_of(stretch, table, old) != check:
             break

@@ -12,7 +12,7 @@ typedef struct units {
     int32_t *object; /* [n_objects] the objects, one unit after the other */
     int64_t *start;  /* [n + 1] unit u has object[start[u]] ... object[start[u + 1] - 1] */
     int64_t n;
-    bool stay;
+    bool stay;    /* units stay on their rank if they fit there */
     int64_t rest; /* own bytes of the unit that was looked at last, without its first object */
 } units_t;
 
@@ -28,19 +28,23 @@ static int64_t unit_of(const plb_snapshot_t *in, int32_t i)
     return shares ? in->block[i] : in->n_blocks + i;
 }
 
-/* Make units of m objects. */
-static int units_init(units_t *self, plb_vectors_t *on, const int32_t *object, int64_t m,
-                      plb_err_t *err)
+/* Make units of the objects that may migrate. */
+static int units_init(units_t *self, plb_vectors_t *on, bool stay, plb_err_t *err)
 {
     int ret = PLB_OK;
+    int64_t m = 0;
+    const int64_t n = on->in->n_objects;
+    int32_t *object = NULL;
     double *key = NULL;
     plb_loads_t order = {0};
-    *self = (units_t){.on = on};
-    PLB_NEW(key, m);
-    PLB_NEW(self->object, m);
-    PLB_NEW(self->start, m + 1);
-    for (int64_t j = 0; j < m; j++) {
-        key[j] = (double)unit_of(on->in, object[j]);
+    *self = (units_t){.on = on, .stay = stay};
+    PLB_NEW_EACH(n, key, object, self->object);
+    PLB_NEW(self->start, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        if (plb_may_migrate(on->in, i)) {
+            key[m] = (double)unit_of(on->in, (int32_t)i);
+            object[m++] = (int32_t)i;
+        }
     }
     PLB_TRY(plb_loads_sorted(&order, key, m, PLB_ASCENDING, err));
     for (int64_t j = 0; j < m; j++) {
@@ -52,7 +56,7 @@ static int units_init(units_t *self, plb_vectors_t *on, const int32_t *object, i
     self->start[self->n] = m;
 out:
     plb_loads_free(&order);
-    plb_free(key);
+    PLB_FREE(key, object);
     return ret;
 }
 
@@ -90,15 +94,6 @@ static int32_t rank_for(const units_t *self, int32_t i)
             most = left;
             out = r;
         }
-    }
-    return out;
-}
-
-static bool within_limits(const plb_vectors_t *on)
-{
-    bool out = true;
-    for (int32_t r = 0; on->memory.left != NULL && r < on->p; r++) {
-        out = out && on->memory.left[r] >= 0;
     }
     return out;
 }
@@ -154,23 +149,12 @@ out:
 
 int plb_vectors_pack(plb_vectors_t *on, bool stay, bool *kept, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    int64_t m = 0;
-    int32_t *object = NULL;
     units_t units = {0};
-    PLB_NEW(object, on->in->n_objects);
-    PLB_TRY(plb_vectors_begin(on, err));
-    for (int64_t i = 0; i < on->in->n_objects; i++) {
-        if (plb_may_migrate(on->in, i)) {
-            object[m++] = (int32_t)i;
-        }
-    }
-    PLB_TRY(units_init(&units, on, object, m, err));
-    units.stay = stay;
-    PLB_TRY(put_all(&units, kept, err));
-    *kept = *kept && within_limits(on); /* not if fixed objects exceed a limit */
-out:
+    int ret = plb_vectors_begin(on, err);
+    PLB_THEN(units_init(&units, on, stay, err));
+    PLB_THEN(put_all(&units, kept, err));
     units_free(&units);
-    plb_free(object);
+    /* not if fixed objects exceed a limit */
+    *kept = ret == PLB_OK && *kept && plb_vectors_within_limits(on);
     return ret;
 }

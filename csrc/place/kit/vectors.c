@@ -45,6 +45,15 @@ int plb_vectors_begin(plb_vectors_t *self, plb_err_t *err)
     return ret;
 }
 
+bool plb_vectors_within_limits(const plb_vectors_t *self)
+{
+    bool out = true;
+    for (int32_t r = 0; self->memory.left != NULL && r < self->p; r++) {
+        out = out && self->memory.left[r] >= 0;
+    }
+    return out;
+}
+
 int plb_vectors_go_home(plb_vectors_t *self, bool *kept, plb_err_t *err)
 {
     const int ret = plb_vectors_begin(self, err);
@@ -53,10 +62,7 @@ int plb_vectors_go_home(plb_vectors_t *self, bool *kept, plb_err_t *err)
             plb_vectors_put(self, (int32_t)i, self->in->rank[i]);
         }
     }
-    *kept = ret == PLB_OK;
-    for (int32_t r = 0; self->memory.left != NULL && r < self->p; r++) {
-        *kept = *kept && self->memory.left[r] >= 0;
-    }
+    *kept = ret == PLB_OK && plb_vectors_within_limits(self);
     return ret;
 }
 

@@ -47,8 +47,12 @@ int plb_vectors_begin(plb_vectors_t *self, plb_err_t *err);
 /** Begin (again) with every object on its present rank; *kept: whether memory limits are kept. */
 int plb_vectors_go_home(plb_vectors_t *self, bool *kept, plb_err_t *err);
 
-/** Place all objects anew so that the ranks have as much memory left as possible, the objects of a
- * block together (vector_pack.c).  stay: objects stay where they fit.  *kept: as above. */
+/** Whether all ranks keep their memory limits. */
+bool plb_vectors_within_limits(const plb_vectors_t *self);
+
+/** Place all objects from scratch, with memory as the only aim (vector_pack.c): the objects of a
+ * block together, on the rank that then has the most memory left.  stay: objects stay where they
+ * fit.  *kept: whether memory limits are kept. */
 int plb_vectors_pack(plb_vectors_t *self, bool stay, bool *kept, plb_err_t *err);
 
 void plb_vectors_put(plb_vectors_t *self, int32_t i, int32_t r);

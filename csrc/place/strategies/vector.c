@@ -182,14 +182,12 @@ out:
     return ret;
 }
 
-/* After `construct` has failed: return to the present placement, if it keeps the memory limits, or
- * else make one that does. */
-static int keep_limits(plb_vectors_t *on, bool kept, plb_err_t *err)
+/* Place for memory only, with the objects that can stay, or else without; change *err only if
+ * there is another error than that no placement was found. */
+static int pack(plb_vectors_t *on, plb_err_t *err)
 {
+    bool kept = false;
     plb_err_t other;
-    if (kept) {
-        return plb_vectors_go_home(on, &kept, err);
-    }
     int ret = plb_vectors_pack(on, true, &kept, &other);
     if (ret == PLB_OK && !kept) {
         ret = plb_vectors_pack(on, false, &kept, &other);
@@ -198,6 +196,18 @@ static int keep_limits(plb_vectors_t *on, bool kept, plb_err_t *err)
         *err = other;
     }
     return ret == PLB_OK && !kept ? PLB_ERR_INFEASIBLE : ret;
+}
+
+/* Do step 3 from the present placement; no object moves if the cost then is `most` or more. */
+static int improve_present(plb_vectors_t *on, double aim, double most, plb_err_t *err)
+{
+    bool kept;
+    int ret = plb_vectors_go_home(on, &kept, err);
+    PLB_THEN(plb_vectors_improve(on, aim, err));
+    if (ret == PLB_OK && plb_vectors_cost(on) >= most) {
+        ret = plb_vectors_go_home(on, &kept, err);
+    }
+    return ret;
 }
 
 static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -216,16 +226,12 @@ static int run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const p
     most = plb_vectors_cost(on) * (1.0 - fmin(WORTH, self.overload - 1.0));
     aim = plb_vectors_least(on) * (1.0 + fmin(CLOSE, self.overload - 1.0));
     ret = construct(&self, err);
-    if (ret == PLB_ERR_INFEASIBLE) {
-        ret = keep_limits(on, kept, err);
+    if (ret == PLB_ERR_INFEASIBLE && !kept) {
+        ret = pack(on, err);
     }
     PLB_THEN(plb_vectors_improve(on, aim, err));
-    if (ret == PLB_OK && kept && plb_vectors_cost(on) >= most) {
-        ret = plb_vectors_go_home(on, &kept, err);
-        PLB_THEN(plb_vectors_improve(on, aim, err));
-        if (ret == PLB_OK && plb_vectors_cost(on) >= most) { /* then without migrations */
-            ret = plb_vectors_go_home(on, &kept, err);
-        }
+    if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && plb_vectors_cost(on) >= most))) {
+        ret = improve_present(on, aim, most, err);
     }
 out:
     plb_vectors_free(on);
