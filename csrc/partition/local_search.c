@@ -94,6 +94,17 @@ typedef struct slot {
     int32_t part, count;
 } slot_t;
 
+/* A net as the searches see it.  All that they read of it lies together, because in large
+ * hypergraphs each net that is looked at is a cache miss. */
+typedef struct net {
+    int64_t weight;
+    int32_t id, n_slots; /* n_slots: number of parts that the net touches */
+    slot_t slot[];       /* these parts, with their numbers of pins */
+} net_t;
+
+_Static_assert(sizeof(net_t) == 2 * sizeof(int64_t) && sizeof(slot_t) == sizeof(int64_t),
+               "a net takes two words, and each of its slots one");
+
 typedef struct move {
     int32_t vertex, from;
 } move_t;
@@ -104,15 +115,19 @@ typedef struct search {
     int32_t k;
     int32_t *part;
     int64_t *load;
-    slot_t *slot; /* the parts that net e touches: n_slot[e] entries from slot[net_start[e]] on */
-    int32_t *n_slot; /* [n_nets] number of parts that each net touches */
+    int64_t *words;   /* the nets one after the other, each with room for all parts it can touch */
+    uint32_t *net_at; /* [n_nets] first word of each net */
+    uint32_t *nets_at; /* as the hypergraph's net[], with the nets' first words */
     queue_t queue;
     int64_t *conn; /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
-    int32_t *round_of; /* [n_vertices] the last round in which each vertex moved */
-    int32_t *woken, *woken_at, n_woken, stamp;
+    /* stamp: its high half is the number of the round, the low half that of the move.  seen[v]:
+     * the stamp at which v was woken last, or, once v has moved in this round, the round's last
+     * one */
+    int64_t stamp, *seen;
+    int32_t *woken, n_woken;
     move_t *moves;
-    int32_t n_moves, round;
+    int32_t n_moves;
     plb_rng_t *rng;
     int64_t work; /* steps since the last call of stopped() */
 } search_t;
@@ -125,35 +140,39 @@ static bool stopped(search_t *s)
     return plb_interrupted(steps) != PLB_OK;
 }
 
-static slot_t *find_slot(const search_t *s, int32_t e, int32_t part)
+static net_t *net_at(const search_t *s, uint32_t word)
 {
-    slot_t *slot = s->slot + s->hg->net_start[e];
-    for (int32_t i = 0; i < s->n_slot[e]; i++) {
-        if (slot[i].part == part) {
-            return &slot[i];
+    return (net_t *)(s->words + word);
+}
+
+static slot_t *find_slot(net_t *net, int32_t part)
+{
+    for (int32_t i = 0; i < net->n_slots; i++) {
+        if (net->slot[i].part == part) {
+            return &net->slot[i];
         }
     }
     return NULL;
 }
 
-/* Return the number of pins that net e now has in the part. */
-static int32_t add_pin(search_t *s, int32_t e, int32_t part)
+/* Return the number of pins that the net now has in the part. */
+static int32_t add_pin(net_t *net, int32_t part)
 {
-    slot_t *slot = find_slot(s, e, part);
+    slot_t *slot = find_slot(net, part);
     if (slot != NULL) {
         return ++slot->count;
     }
-    s->slot[s->hg->net_start[e] + s->n_slot[e]++] = (slot_t){part, 1};
+    net->slot[net->n_slots++] = (slot_t){part, 1};
     return 1;
 }
 
-/* Return the number of pins that net e still has in the part. */
-static int32_t remove_pin(search_t *s, int32_t e, int32_t part)
+/* Return the number of pins that the net still has in the part. */
+static int32_t remove_pin(net_t *net, int32_t part)
 {
-    slot_t *slot = find_slot(s, e, part);
+    slot_t *slot = find_slot(net, part);
     const int32_t left = --slot->count;
     if (left == 0) {
-        *slot = s->slot[s->hg->net_start[e] + --s->n_slot[e]];
+        *slot = net->slot[--net->n_slots];
     }
     return left;
 }
@@ -168,22 +187,21 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     s->n_touched = 0;
     s->work += plb_nets_of(hg, v);
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        const int32_t e = hg->net[j];
-        const int64_t w = hg->net_weight[e];
+        const net_t *net = net_at(s, s->nets_at[j]);
+        const int64_t w = net->weight;
         all += w;
-        if (s->n_slot[e] == 1) { /* true for most nets */
+        if (net->n_slots == 1) { /* true for most nets */
             continue;
         }
-        const slot_t *slot = s->slot + hg->net_start[e];
-        s->work += s->n_slot[e];
-        for (int32_t i = 0; i < s->n_slot[e]; i++) {
-            if (slot[i].part == from) {
-                freed += slot[i].count == 1 ? w : 0;
+        s->work += net->n_slots;
+        for (const slot_t *slot = net->slot; slot < net->slot + net->n_slots; slot++) {
+            if (slot->part == from) {
+                freed += slot->count == 1 ? w : 0;
             } else {
-                if (s->conn[slot[i].part] == 0) {
-                    s->touched[s->n_touched++] = slot[i].part;
+                if (s->conn[slot->part] == 0) {
+                    s->touched[s->n_touched++] = slot->part;
                 }
-                s->conn[slot[i].part] += w;
+                s->conn[slot->part] += w;
             }
         }
     }
@@ -204,11 +222,23 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     return best;
 }
 
+static void next_round(search_t *s)
+{
+    s->stamp = ((s->stamp >> 32) + 1) << 32;
+}
+
+/* The last stamp of this round. */
+static int64_t round_end(const search_t *s)
+{
+    return s->stamp | UINT32_MAX;
+}
+
 static void wake(search_t *s, int32_t u)
 {
-    if (s->woken_at[u] != s->stamp && s->round_of[u] != s->round) {
-        s->woken_at[u] = s->stamp;
+    if (s->seen[u] < s->stamp) {
+        s->seen[u] = s->stamp;
         s->woken[s->n_woken++] = u;
+        __builtin_prefetch(&s->hg->vertex_start[u]);
     }
 }
 
@@ -227,28 +257,33 @@ static void wake_pins(search_t *s, int32_t e, int32_t part)
     }
 }
 
-/* Move v, and list in woken[] the vertices whose gains rise.  Gains that fall are corrected when
- * their vertices leave the queue. */
-static void move(search_t *s, int32_t v, int32_t to)
+/* Move v to another part, and, if this is asked for, list in woken[] the vertices whose gains
+ * rise.  Gains that fall are corrected when their vertices leave the queue. */
+static inline void transfer(search_t *s, int32_t v, int32_t to, bool wakes)
 {
     const plb_hypergraph_t *hg = s->hg;
     const int32_t from = s->part[v];
-    s->n_woken = 0;
-    s->stamp++;
     s->work += 4 * plb_nets_of(hg, v);
     s->part[v] = to;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        const int32_t e = hg->net[j];
-        const int32_t left = remove_pin(s, e, from);
-        if (add_pin(s, e, to) == 1) {
-            wake_pins(s, e, -1); /* the other pins of e can follow without loss */
-        } else if (left == 1) {
-            /* if the last pin of e in `from` moves, too, e no longer touches `from` */
-            wake_pins(s, e, from);
+        net_t *net = net_at(s, s->nets_at[j]);
+        const int32_t left = remove_pin(net, from), there = add_pin(net, to);
+        if (wakes && there == 1) {
+            wake_pins(s, net->id, -1); /* the net's other pins can follow without loss */
+        } else if (wakes && left == 1) {
+            /* if the net's last pin in `from` moves, too, it no longer touches `from` */
+            wake_pins(s, net->id, from);
         }
     }
     s->load[from] -= hg->weight[v];
     s->load[to] += hg->weight[v];
+}
+
+static void move(search_t *s, int32_t v, int32_t to)
+{
+    s->n_woken = 0;
+    s->stamp++;
+    transfer(s, v, to, true);
 }
 
 static void queue_vertex(search_t *s, int32_t v)
@@ -262,6 +297,19 @@ static void queue_vertex(search_t *s, int32_t v)
         set_key(&s->queue, v, gain);
     } else if (s->queue.at[v] >= 0) {
         drop(&s->queue, v);
+    }
+}
+
+/* Queue the woken vertices.  The nets of the next one are fetched meanwhile. */
+static void queue_woken(search_t *s)
+{
+    const plb_hypergraph_t *hg = s->hg;
+    for (int32_t i = 0; i < s->n_woken; i++) {
+        const int32_t next = s->woken[i + 1 < s->n_woken ? i + 1 : i];
+        for (int32_t j = hg->vertex_start[next]; j < hg->vertex_start[next + 1]; j++) {
+            __builtin_prefetch(net_at(s, s->nets_at[j]));
+        }
+        queue_vertex(s, s->woken[i]);
     }
 }
 
@@ -294,11 +342,9 @@ static int64_t search(search_t *s)
         }
         drop(&s->queue, v);
         s->moves[s->n_moves++] = (move_t){v, s->part[v]};
-        s->round_of[v] = s->round;
+        s->seen[v] = round_end(s);
         move(s, v, to);
-        for (int32_t i = 0; i < s->n_woken; i++) {
-            queue_vertex(s, s->woken[i]);
-        }
+        queue_woken(s);
         gained += gain;
         idle++;
         if (gained > best) {
@@ -310,7 +356,7 @@ static int64_t search(search_t *s)
     clear_queue(s);
     while (s->n_moves > kept) {
         const move_t undo = s->moves[--s->n_moves];
-        move(s, undo.vertex, undo.from);
+        transfer(s, undo.vertex, undo.from, false);
     }
     return best;
 }
@@ -319,7 +365,7 @@ static bool at_boundary(const search_t *s, int32_t v)
 {
     const plb_hypergraph_t *hg = s->hg;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        if (s->n_slot[hg->net[j]] > 1) {
+        if (net_at(s, s->nets_at[j])->n_slots > 1) {
             return true;
         }
     }
@@ -331,7 +377,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
 {
     int64_t won = 0;
     int32_t n = 0;
-    s->round++;
+    next_round(s);
     s->n_moves = 0;
     for (int32_t v = 0; v < s->hg->n_vertices && !plb_interrupted(plb_nets_of(s->hg, v)); v++) {
         if (at_boundary(s, v)) {
@@ -341,7 +387,7 @@ static int64_t search_round(search_t *s, int32_t *seed)
     for (int32_t i = 0; i < n && !stopped(s); i++) {
         const int32_t j = i + (int32_t)plb_rng_below(s->rng, (uint64_t)(n - i)), v = seed[j];
         seed[j] = seed[i];
-        if (s->round_of[v] == s->round || !at_boundary(s, v)) {
+        if (s->seen[v] == round_end(s) || !at_boundary(s, v)) {
             continue;
         }
         queue_vertex(s, v);
@@ -357,7 +403,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
 {
     const int32_t n = s->hg->n_vertices;
     int32_t next = start, tried = 0;
-    s->round++;
+    next_round(s);
     while (s->load[0] < target && tried < n && !stopped(s)) {
         int32_t v = next;
         if (s->queue.n > 0) {
@@ -370,11 +416,9 @@ static void grow(search_t *s, int32_t start, int64_t target)
         if (s->part[v] == 0 || (s->hg->fixed != NULL && s->hg->fixed[v] >= 0)) {
             continue;
         }
-        s->round_of[v] = s->round;
+        s->seen[v] = round_end(s);
         move(s, v, 0);
-        for (int32_t i = 0; i < s->n_woken; i++) {
-            queue_vertex(s, s->woken[i]);
-        }
+        queue_woken(s);
     }
     clear_queue(s);
 }
@@ -409,7 +453,7 @@ static void relieve(search_t *s, int32_t p)
 {
     const plb_hypergraph_t *hg = s->hg;
     int32_t to;
-    s->round++;
+    next_round(s);
     for (int32_t v = 0; v < hg->n_vertices && !plb_interrupted(s->part[v] == p ? s->k : 1); v++) {
         if (s->part[v] == p && hg->weight[v] > 0 && !(hg->fixed != NULL && hg->fixed[v] >= 0)) {
             set_key(&s->queue, v, escape(s, v, find_roomiest(s), &to));
@@ -441,8 +485,33 @@ static void relieve(search_t *s, int32_t p)
 
 static void search_free(search_t *s)
 {
-    PLB_FREE(s->load, s->slot, s->n_slot, s->queue.key, s->queue.heap, s->queue.at, s->conn,
-             s->touched, s->round_of, s->woken, s->woken_at, s->moves);
+    PLB_FREE(s->load, s->words, s->net_at, s->nets_at, s->queue.key, s->queue.heap, s->queue.at,
+             s->conn, s->touched, s->seen, s->woken, s->moves);
+}
+
+/* Lay out the nets, without pins.  A net has at least two pins, so that it takes at most two words
+ * per pin, and 32 bits number all words. */
+static int nets_init(search_t *s, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_hypergraph_t *hg = s->hg;
+    uint32_t n_words = 0;
+    PLB_NEW(s->net_at, hg->n_nets);
+    PLB_NEW(s->nets_at, hg->net_start[hg->n_nets]);
+    for (int32_t e = 0; e < hg->n_nets; e++) {
+        const int32_t pins = plb_pins_of(hg, e);
+        s->net_at[e] = n_words;
+        n_words += 2 + (uint32_t)(pins < s->k ? pins : s->k);
+    }
+    PLB_NEW(s->words, n_words);
+    for (int32_t e = 0; e < hg->n_nets; e++) {
+        *net_at(s, s->net_at[e]) = (net_t){.weight = hg->net_weight[e], .id = e};
+    }
+    for (int32_t j = 0; j < hg->net_start[hg->n_nets]; j++) {
+        s->nets_at[j] = s->net_at[hg->net[j]];
+    }
+out:
+    return ret;
 }
 
 static int search_init(search_t *s, plb_err_t *err)
@@ -451,21 +520,19 @@ static int search_init(search_t *s, plb_err_t *err)
     const plb_hypergraph_t *hg = s->hg;
     const int32_t n = hg->n_vertices;
     PLB_NEW0(s->load, s->k);
-    PLB_NEW(s->slot, hg->net_start[hg->n_nets]);
-    PLB_NEW0(s->n_slot, hg->n_nets);
+    PLB_TRY(nets_init(s, err));
     PLB_NEW_EACH(n, s->queue.key, s->queue.heap, s->queue.at);
     PLB_NEW0(s->conn, s->k);
     PLB_NEW(s->touched, s->k);
-    PLB_NEW0(s->round_of, n);
+    PLB_NEW0(s->seen, n);
     PLB_NEW(s->woken, n);
-    PLB_NEW0(s->woken_at, n);
     PLB_NEW(s->moves, n);
     for (int32_t v = 0; v < n; v++) {
         PLB_TRY(plb_interrupted(2 * plb_nets_of(hg, v)));
         s->queue.at[v] = -1;
         s->load[s->part[v]] += hg->weight[v];
         for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-            add_pin(s, hg->net[j], s->part[v]);
+            add_pin(net_at(s, s->nets_at[j]), s->part[v]);
         }
     }
 out:
@@ -493,7 +560,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     PLB_TRY(plb_interrupted(0)); /* an interrupt ends the searches early */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
-        *after += self->net_weight[e] * (s.n_slot[e] - 1);
+        *after += self->net_weight[e] * (net_at(&s, s.net_at[e])->n_slots - 1);
     }
 out:
     plb_free(seed);
