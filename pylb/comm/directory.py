@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ class Directory:
             self.shape = tuple(checks.whole("shape", n, 0) for n in shape)
             if self.dtype is not None and self.dtype.hasobject:
                 raise DomainError(f"dtype is {self.dtype}: expected one without Python objects")
-            count = int(np.prod(self.shape, dtype=np.int64))
+            count = math.prod(self.shape)
             self._table = _core.Table(self.dtype.itemsize * count if self.dtype is not None else 0)
         except (DomainError, MemoryError) as why:
             error = why

@@ -229,7 +229,7 @@ class Plan:
         plan = Plan.__new__(type(self))
         plan._set(self.agreement, out, into, self.n_items, self.n_received)
         with Attempt() as tried:
-            mine = integers("sizes", checked_rows("sizes", sizes, self.n_items), np.int64)
+            mine = checked_rows("sizes", integers("sizes", sizes, np.int64), self.n_items)
             if mine.size and mine.min() < 0:
                 raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
         if tried.error is not None:

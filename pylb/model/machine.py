@@ -22,6 +22,7 @@ from pylb.model.topology import Tree
 
 FORMAT = "pylb machine"
 W_COMM = 0.1  # weight of communication in `power`, from DRUM's authors; some programs need more
+MOST_ITEMS = 10**12  # largest number of items that `counts` divides
 SHOWN = 8  # a repr of more than 4 * SHOWN lines leaves out the middle
 
 
@@ -84,7 +85,7 @@ class Machine:
         nodes = [v for v, (_, place) in enumerate(tree) if place.kind == "node"]
         shape = (len(nodes), len(nodes))
         for name in ("alpha", "beta"):
-            given = np.asarray(getattr(self, name), float)
+            given = checks.array(name, getattr(self, name), float)
             if given.size == 0:
                 given = np.full(shape, np.nan)
             if given.shape != shape or (given < 0).any() or np.isinf(given).any():
@@ -196,7 +197,7 @@ class Machine:
 
     def counts(self, n: int, w_comm: float = W_COMM) -> Any:
         """Divide n items in proportion to `power`, by largest remainders; return (p,) int64."""
-        return _core.apportion(self.power(w_comm), n)
+        return _core.apportion(self.power(w_comm), checks.whole("n", n, 0, below=MOST_ITEMS + 1))
 
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
         """Return a copy of the machine whose ranks have these speeds (and loads)."""

@@ -102,7 +102,7 @@ def color(
     (2, 3)
     """
     error = None
-    if distance not in (1, 2):
+    if not isinstance(distance, int | np.integer) or distance not in (1, 2):
         error = DomainError(f"distance is {distance!r}: expected 1 or 2")
     part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
     library = optional.require("PT-Scotch")  # the arguments are checked first

@@ -83,6 +83,11 @@ def test_power_of_two_different_nodes():
     for wrong in (-0.1, 1.1, math.nan, "0.2"):
         with pytest.raises(DomainError, match="w_comm is"):
             machine.power(wrong)
+    for n in (-1, 2.5, "9", 2**70):
+        with pytest.raises(DomainError, match="n is"):
+            machine.counts(n)
+    with pytest.raises(DomainError, match="alpha: expected an array of numbers"):
+        pylb.Machine(machine.root, alpha="fast")
 
 
 @pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")

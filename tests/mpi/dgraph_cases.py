@@ -91,9 +91,11 @@ def wrong_use(comm):
     )
     assert pylb.color(lone, comm=comm, symmetrize=True).n_colors == 2
     one = [0, 1], [comm.rank]
-    raised(
-        errors.DomainError, "distance is 3", lambda: pylb.color(one, 3 if last else 1, comm=comm)
-    )
+    for wrong in (3, 2.0, [1, 2], np.array([1, 2])):
+        raised(
+            *(errors.DomainError, "distance is "),
+            lambda wrong=wrong: pylb.color(one, wrong if last else 1, comm=comm),
+        )
     raised(
         errors.UnknownKeyError,
         "id 99 is not",

@@ -226,6 +226,8 @@ def wrong_use(comm):
             "arguments differ",
             lambda: pylb.Directory(comm, "f4" if me else "f8"),
         )
+    large = (2**40, 2**40)  # its size overflows 64 bits
+    raised(errors.DomainError, "dtype, shape:", lambda: pylb.Directory(comm, "f8", large))
     assert sum(comm.allgather(where.n_here)) == comm.size
     raised(
         errors.UnknownKeyError,
@@ -306,6 +308,10 @@ def failing_partner(comm):
 
         fails("another plan", unlike)
         assert plan.forward(x).tolist() == x.tolist()
+        fails(
+            "sizes has shape ()" if comm.rank == last else f"rank {last}",
+            lambda: plan.resize(2 if comm.rank == last else np.ones(comm.size, int)),
+        )
         sizes = np.full(comm.size, -1 if comm.rank == last else 1)
         fails("sizes[0] is -1" if comm.rank == last else f"rank {last}", lambda: plan.resize(sizes))
         assert plan.resize(np.full(comm.size, 2)).forward(np.zeros(2 * comm.size)).shape == (
