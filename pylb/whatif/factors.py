@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pylb import _core
 from pylb.console import percent
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest, warn
+from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.whatif.prediction import comm_arrays
 from pylb.whatif.recorder.layout import OpKind
@@ -249,7 +250,7 @@ def procedures(
             "by PYLB_PROCEDURE or --procedures in C"
         )
     for name, rank in (("source", source), ("target", target)):
-        if rank is not None and not 0 <= rank < recording.n_ranks:
+        if rank is not None and not 0 <= checks.integer(name, rank) < recording.n_ranks:
             raise OutOfRangeError(f"{name} is {rank}: expected 0 ... {recording.n_ranks - 1}")
     kept = source is not None or target is not None
     between = (-1 if source is None else source, -1 if target is None else target)

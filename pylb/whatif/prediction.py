@@ -293,14 +293,15 @@ def target(
         "overhead": overhead,
         "eager": eager,
         "quantum": quantum,
-        "waiting": waiting,
         "polling": polling,
     }
-    assumed.update({k: v for k, v in given.items() if v is not None})
+    assumed.update({k: checks.number(k, v) for k, v in given.items() if v is not None})
+    assumed["waiting"] = waiting or assumed["waiting"]
     alpha, beta = _network(network, assumed, int(nodes.max(initial=0)) + 1)
     alpha += float(assumed["response"])
     if period is None:
         period = PERIOD if assumed["response"] <= 0 else 0.0
+    period = checks.number("period", period)
     return Target(
         place,
         speeds,
@@ -308,7 +309,7 @@ def target(
         alpha,
         beta,
         shares,
-        float(period),
+        period,
         float(assumed["overhead"]),
         int(assumed["eager"]),
         float(assumed["quantum"]),
@@ -340,7 +341,7 @@ def _processors(
             f"placement of rank {wrong[0]} is processor {place[wrong[0]]}: expected 0 ... "
             f"{len(speeds) - 1}"
         )
-    shares = np.asarray(share, np.float64)
+    shares = checks.array("share", share, np.float64)
     if shares.ndim == 0:
         shares = np.full(len(speeds), float(shares))
     nodes = np.zeros(len(speeds), int) if node is None else _integers("node", node)
@@ -370,17 +371,17 @@ def _integers(name: str, given: ArrayLike) -> NDArray[Any]:
 
 
 def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
-    if isinstance(given, Mapping):
-        pair = [given.get(name, assumed[name]) for name in ("alpha", "beta")]
-    elif given is None:
-        pair = [assumed["alpha"], assumed["beta"]]
+    names = ("alpha", "beta")
+    what = "(alpha, beta), or a mapping with these names"
+    if given is None or (isinstance(given, Mapping) and set(given) <= set(names)):
+        pair = [(given or {}).get(name, assumed[name]) for name in names]
     else:
-        pair = list(given)
+        pair = [] if isinstance(given, Mapping) else checks.several("network", given, what)
     if len(pair) != 2:
-        raise DomainError(f"network is {given!r}: expected (alpha, beta)")
+        raise DomainError(f"network is {given!r}: expected {what}")
     out = []
-    for name, value in zip(("alpha", "beta"), pair, strict=True):
-        matrix = np.asarray(value, np.float64)
+    for name, value in zip(names, pair, strict=True):
+        matrix = checks.array(f"network's {name}", value, np.float64)
         if matrix.ndim == 0:
             matrix = np.full((m, m), float(matrix))
         if matrix.shape != (m, m):

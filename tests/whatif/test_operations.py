@@ -311,8 +311,10 @@ def test_procedures_of_a_c_program(mpiexec, build, tmp_path):
     )
     words = [mpicc(), "-O1", "-finstrument-functions", "-rdynamic", source, "-o", program]
     subprocess.run(words, check=True)
-    code, run = record([program], procedures=["by_name"])
+    code, run = record([program], procedures=["by_name", "by_nmae"])
     assert code == 0
+    (warning,) = [text for text in run.warnings if "by_n" in text]
+    assert warning.startswith("procedure 'by_nmae' was never called")
     assert sorted(run.procedures) == ["by_name", "macro"]
     leave = run.ops[0][run.ops[0]["kind"] == OpKind.LEAVE]
     assert (leave["compute"] > 100_000).all()

@@ -196,6 +196,8 @@ def test_bad_input():
     run.procedures = ["serve"]
     with pytest.raises(OutOfRangeError, match=r"target is 9: expected 0 \.\.\. 3"):
         pylb.procedures(run, target=9)
+    with pytest.raises(DomainError, match="source is '1': expected an integer"):
+        pylb.procedures(run, source="1")
     with pytest.raises(DomainError, match="network is"):
         pylb.critical_path(run, network=(-1.0, 0.0))
     with pytest.raises(UnknownKeyError, match="serve"):

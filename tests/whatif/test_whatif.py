@@ -362,6 +362,13 @@ def test_polling_costs_time_only_if_ranks_do_not_block():
         ({"period": -1.0}, DomainError, "period is -1"),
         ({"polling": -0.1}, DomainError, "polling is -0.1"),
         ({"waiting": "sleep"}, DomainError, "waiting is 'sleep': expected block, yield, spin"),
+        ({"share": "half"}, DomainError, "share: expected an array of numbers"),
+        ({"period": "5ms"}, DomainError, "period is '5ms': expected a finite number"),
+        ({"overhead": "a"}, DomainError, "overhead is 'a': expected a finite number"),
+        ({"eager": "4k"}, DomainError, "eager is '4k': expected a finite number"),
+        ({"network": 1e-6}, DomainError, "network is 1e-06: expected .alpha, beta."),
+        ({"network": ("a", 0)}, DomainError, "network's alpha: expected an array of numbers"),
+        ({"network": {"aplha": 1e-6}}, DomainError, "network is .*aplha.*: expected"),
         ({"matching": "none"}, DomainError, "matching is 'none': expected arrival, recorded"),
     ],
 )
@@ -425,6 +432,8 @@ def test_the_speed_of_a_machine_is_measured_by_the_program():
         slow = whatif(here, placement=[0, 1], speed=speed[place], **FAST)
         busy = [1e-9 * ops["compute"].sum() for ops in here.ops]
         np.testing.assert_allclose(slow.busy, busy / speed[place])
+    with pytest.raises(DomainError, match=r"elsewhere is 'run': expected a pylb\.Recording"):
+        here.speeds("run")
     with pytest.raises(DomainError, match="elsewhere has 3 ranks: expected 2"):
         here.speeds(program(0, 3))
     there.ops[1]["compute"] = 0

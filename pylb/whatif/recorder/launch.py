@@ -117,6 +117,15 @@ def signals_end(child: subprocess.Popen[bytes] | None = None) -> Iterator[None]:
             signal.signal(number, action)
 
 
+def _never_called(procedures: Sequence[str], recording: Recording) -> list[str]:
+    return [
+        f"procedure {name!r} was never called, or its program was not compiled with "
+        "-finstrument-functions -rdynamic"
+        for name in procedures
+        if name not in recording.procedures
+    ]
+
+
 def record(
     command: Sequence[str],
     *,
@@ -173,6 +182,7 @@ def record(
             recording = monitor.recording(list(command))
             if recording.n_ops:
                 recording.info.update(sharing(recording.info))
+                recording.warnings += _never_called(procedures, recording)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         return Recorded(code, recording)
     finally:

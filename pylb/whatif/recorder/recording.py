@@ -15,6 +15,7 @@ from pylb import optional
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.files import kind_of, named, understood, writing
 from pylb.io import hdf5
+from pylb.model import checks
 from pylb.whatif.recorder.layout import OP, OpKind
 
 FORMATS = ("pylb operations 1", "pylb operations 2")  # in 2, texts have a fixed length
@@ -122,6 +123,7 @@ class Recording:
         >>> run.speeds(run)  # a recording, compared with itself
         array([1., 1., 1., 1.])
         """
+        checks.instance("elsewhere", elsewhere, Recording)
         if elsewhere.n_ranks != self.n_ranks:
             raise DomainError(
                 f"elsewhere has {elsewhere.n_ranks} ranks: expected {self.n_ranks}, as in this "
