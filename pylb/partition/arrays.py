@@ -190,8 +190,11 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     return Rows(start, dst[new], None if given.weight is None else both)
 
 
-def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) -> str:
-    """Describe an edge that is given in one direction only.  Collective."""
+def lone_edge(
+    given: Rows, ids: NDArray[np.int64] | None, ranks: Ranks, dist: NDArray[np.int64]
+) -> str:
+    """Describe an edge that is given in one direction only; ids: of the objects.  Collective."""
+    first = int(dist[ranks.rank])
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     to = given.to.astype(np.int64)
     n = int(dist[-1])
@@ -200,8 +203,17 @@ def lone_edge(given: Rows, first: int, ranks: Ranks, dist: NDArray[np.int64]) ->
     alone = np.setdiff1d(there, back)
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
     if found:
-        return f"graph is not symmetric at ({found[0] // n}, {found[0] % n})"
+        a, b = (_id_of(number, ids, first, ranks) for number in divmod(found[0], n))
+        return f"graph is not symmetric at ({a}, {b})"
     return "graph is not symmetric: an edge occurs more often than its other direction"
+
+
+def _id_of(number: int, ids: NDArray[np.int64] | None, first: int, ranks: Ranks) -> int:
+    """Return the id of the object with this number.  Collective."""
+    if ids is None:
+        return number
+    mine = int(ids[number - first]) if first <= number < first + len(ids) else None
+    return next(one for one in ranks.gather(mine) if one is not None)
 
 
 def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:

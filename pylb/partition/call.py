@@ -89,7 +89,8 @@ def partition(
         Relative sizes of the parts; a part with share 0 stays empty.  Default: all equal.
     method : str
         Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
-        "cyclic", "random"; "metis", "scotch", "ptscotch", "parmetis" (if Zoltan was built with it);
+        "cyclic", "random" (both ignore weights and shares above 0); "metis", "scotch", "ptscotch",
+        "parmetis" (if Zoltan was built with it);
         the packages "kaminpar" (graphs) and "mtkahypar" (nets), on one thread;
         pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
         "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
@@ -286,7 +287,10 @@ def _check(problem: Problem, name: str, approach: str) -> None:
     if has is None and not (how.takes == "nets" and problem.graph is not None):
         raise DomainError(MISSING[how.takes])
     if problem.fixed is not None and not how.fixes:
-        others = ", ".join(key for key, row in METHODS.items() if row.fixes)
+        names = [key for key, row in METHODS.items() if row.fixes]
+        if problem.ranks.size > 1:  # "scotch" then means a method that takes none
+            names = [key for key in names if METHODS[METHODS[key].over or key].fixes]
+        others = ", ".join(names)
         raise DomainError(f"method {name!r} takes no fixed objects: {others} do")
     alone = problem.old is None and problem.ranks.size == 1
     if approach != "partition" and alone:

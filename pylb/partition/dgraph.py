@@ -87,7 +87,7 @@ def read(
     if agreement.step(Step.DIRECTORY, 0, n_changed=int(other))[0].n_changed:
         names = _numbers(agreement, firsts, key, names)
     row = np.repeat(np.arange(len(start) - 1), np.diff(start)) + firsts[me]
-    row, number = _symmetric(agreement, firsts, row, names, symmetrize)
+    row, number = _symmetric(agreement, firsts, key, row, names, symmetrize)
     counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
     ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
     owner = np.searchsorted(firsts, number, side="right") - 1
@@ -123,7 +123,7 @@ def _arrays(graph: Any) -> tuple[I64, I64]:
 
 
 def _symmetric(
-    agreement: Agreement, firsts: I64, row: I64, number: I64, symmetrize: bool
+    agreement: Agreement, firsts: I64, key: I64, row: I64, number: I64, symmetrize: bool
 ) -> tuple[I64, I64]:
     """Sort the edges, remove loops and repeated edges; add missing directions or raise an error."""
     total = max(int(firsts[-1]), 1)
@@ -135,13 +135,25 @@ def _symmetric(
     missing = come[:0]
     if not np.array_equal(come, mine):  # the graph is not symmetric
         missing = np.setdiff1d(come, mine, assume_unique=True)
-    error: Exception | None = None
-    if len(missing) and not symmetrize:
-        a, b = missing[0] % total, missing[0] // total
-        error = DomainError(
-            f"the graph is not symmetric: vertex number {a} has an edge to {b}, but {b} has none "
-            f"to {a}; {len(missing) - 1} more such edges (symmetrize=True adds what is missing)"
-        )
-    agreement.agree(Step.DIRECTORY, "checking a graph", error)
+    refused = len(missing) > 0 and not symmetrize
+    if agreement.step(Step.DIRECTORY, 0, n_changed=int(refused))[0].n_changed:
+        raise _asymmetric(agreement, firsts, key, missing)
     whole = np.sort(np.concatenate([mine, missing]))
     return whole // total, whole % total
+
+
+def _asymmetric(agreement: Agreement, firsts: I64, key: I64, missing: I64) -> DomainError:
+    """Return an error that names the first missing direction of all ranks.  Collective."""
+    transport = agreement.transport
+    mine = np.array([len(missing), missing[0] if len(missing) else -1])
+    counts = np.array([np.frombuffer(t, np.int64) for t in transport.allgather(mine)])
+    ends = np.array(divmod(counts[counts[:, 0] > 0, 1].min(), firsts[-1]))  # the edge b, a
+    here = ends - firsts[transport.rank]
+    known = (here >= 0) & (here < len(key))
+    ids = np.zeros(2, np.int64)
+    ids[known] = key[here[known]]
+    b, a = np.sum([np.frombuffer(t, np.int64) for t in transport.allgather(ids)], axis=0)
+    return DomainError(
+        f"the graph is not symmetric: vertex {a} has an edge to {b}, but {b} has none to {a}; "
+        f"{counts[:, 0].sum() - 1} more such edges (symmetrize=True adds what is missing)"
+    )

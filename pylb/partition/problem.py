@@ -254,7 +254,7 @@ def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
         return graph
     if symmetrize:
         return arrays.symmetric(graph, ranks, problem.dist)
-    edge = arrays.lone_edge(graph, first, ranks, problem.dist)
+    edge = arrays.lone_edge(graph, problem.ids, ranks, problem.dist)
     raise DomainError(
         f"{edge}: expected both directions of each edge, as in A + A.T; symmetrize=True adds them"
     )

@@ -86,8 +86,19 @@ def wrong_use(comm):
     lone = sparse.csr_array(([1.0], ([0], [1])), (2, 2)) if comm.rank == 0 else ([0], [])
     raised(
         errors.DomainError,
-        "not symmetric: vertex number 0 has an edge to 1",
+        "not symmetric: vertex 0 has an edge to 1, but 1 has none to 0; 0 more such edges",
         lambda: pylb.color(lone, comm=comm),
+    )
+    mine = 70 + comm.rank
+    raised(  # the error names ids; the other end of the edge is on the first rank
+        *(errors.DomainError, f"vertex {70 + comm.size - 1} has an edge to 90, but 90 has none"),
+        lambda: pylb.color(
+            ([0, 0, 1 if last else 0], [90] if last else [])
+            if comm.rank == 0
+            else ([0, int(last)], [90] if last else []),
+            comm=comm,
+            ids=[90, mine] if comm.rank == 0 else [mine],
+        ),
     )
     assert pylb.color(lone, comm=comm, symmetrize=True).n_colors == 2
     one = [0, 1], [comm.rank]

@@ -179,6 +179,13 @@ def repartition(comm):
         )
     assert 0 < moved["repartition"] <= moved["partition"]
     fixed = np.where(ids % 50 == 0, ids // 50 % 4, -1)
+    if comm.size > 1:
+        raised(
+            comm,
+            errors.DomainError,
+            "method 'ptscotch' takes no fixed objects: graph, zoltan, ",
+            lambda: pylb.partition(method="scotch", fixed=fixed, **given),
+        )
     out = pylb.partition(method="graph", fixed=fixed, **given)
     assert np.array_equal(out.part[fixed >= 0], fixed[fixed >= 0])
 
@@ -341,6 +348,14 @@ def wrong(comm):
         errors.DomainError,
         "symmetrize=True",
         lambda: pylb.partition(graph=(start, lone), method="graph", **given),
+    )
+    raised(
+        comm,
+        errors.DomainError,
+        "not symmetric at (900, 902)",  # the error names ids
+        lambda: pylb.partition(
+            (start, lone + 900), method="graph", comm=comm, parts=given["parts"], ids=ids + 900
+        ),
     )
     out = pylb.partition(graph=(start, lone), method="graph", symmetrize=True, **given)
     assert out.max_over_mean < 1.1
