@@ -55,6 +55,22 @@ def cut(start, to, part):
     return int(np.count_nonzero(np.repeat(part, np.diff(start)) != part[to])) // 2
 
 
+@pytest.mark.parametrize(("side", "parts", "imbalance"), [(15, 8, 1.03), (25, 7, 1.001)])
+@pytest.mark.parametrize("given", [{}, {"weight": 7}, {"share": 1}])
+def test_a_grid_that_cannot_be_cut_as_evenly_as_asked(library, side, parts, imbalance, given):
+    start, to = grid(side, side)
+    n = side * side
+    given = {
+        name: np.full(n, value, np.int32) if name == "weight" else np.arange(2.0, parts + 2)
+        for name, value in given.items()
+    }
+    part = _core.partition(library, n, parts, start=start, to=to, imbalance=imbalance, **given)
+    assert cut(start, to, part) < 2.0 * np.sqrt(parts) * side
+    ideal = n * given.get("share", np.ones(parts))
+    ideal /= given.get("share", np.ones(parts)).sum()
+    assert (np.bincount(part) <= np.ceil(1.01 * ideal) + 1).all()
+
+
 def test_a_grid_is_cut_well_and_evenly(library):
     start, to = grid(24, 24)
     part = _core.partition(library, 576, 4, start=start, to=to)

@@ -1,4 +1,5 @@
 /* METIS 5: graphs; several weights of a vertex; no fixed vertices. */
+#include <math.h>
 #include <metis.h>
 #include <pthread.h>
 #include <signal.h>
@@ -164,16 +165,56 @@ static void watch(void)
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
+static bool weigh_the_same(const plb_question_t *in)
+{
+    for (int32_t v = 1; in->weight != NULL && v < in->n_vertices; v++) {
+        if (in->weight[v] != in->weight[0]) {
+            return false;
+        }
+    }
+    return in->n_weights <= 1;
+}
+
+/* Say whether equal vertices fit into the parts if none exceeds its share by this factor. */
+static bool fit(const plb_question_t *in, double total, double factor)
+{
+    double room = 0.0;
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        const double share = (in->share == NULL ? 1.0 : in->share[p]) / total;
+        room += floor(factor * share * in->n_vertices + 1e-6);
+    }
+    return room >= in->n_vertices;
+}
+
+/* Few equal vertices cannot be divided as evenly as asked, e.g. 9 vertices into 2 parts.  METIS'
+ * k-way refinement then tries it again and again, and the cut becomes up to four times as large.
+ * So return the smallest factor that is possible, if it is larger. */
+static double possible_imbalance(const plb_question_t *in)
+{
+    double total = 0.0, low = in->imbalance, high = in->n_parts;
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        total += in->share == NULL ? 1.0 : in->share[p];
+    }
+    if (!weigh_the_same(in) || fit(in, total, low)) {
+        return low;
+    }
+    while (high - low > 1e-4) {
+        const double middle = (low + high) / 2.0;
+        *(fit(in, total, middle) ? &high : &low) = middle;
+    }
+    return high;
+}
+
 static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
 {
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_NUMBERING] = 0;
     /* to METIS, seed 0 is the same as seed 1 */
     options[METIS_OPTION_SEED] = in->seed + (in->seed < INT32_MAX);
-    const double thousandths = (in->imbalance - 1.0) * 1000.0;
-    options[METIS_OPTION_UFACTOR] = thousandths < 1.0   ? 1
-                                    : thousandths > 1e6 ? 1000000
-                                                        : (idx_t)(thousandths + 0.5);
+    const double possible = possible_imbalance(in);
+    double thousandths = (possible - 1.0) * 1000.0;
+    thousandths = possible > in->imbalance ? ceil(thousandths) : floor(thousandths + 0.5);
+    options[METIS_OPTION_UFACTOR] = (idx_t)fmin(fmax(thousandths, 1.0), 1e6);
     int ret = PLB_OK;
     for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
         ret = set_option(options, in->option[2 * i], in->option[2 * i + 1], err);
