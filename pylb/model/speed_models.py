@@ -102,6 +102,10 @@ class SpeedModels:
         where = slice(*self.start[rank : rank + 2])
         return self.rows[where], self.speed[where]
 
+    def copy(self) -> SpeedModels:
+        """Return a copy, which `update` changes on its own."""
+        return SpeedModels._of(self.start, self.rows, self.speed)
+
     # ---- measurements --------------------------------------------------------------------------
 
     def update(self, counts: ArrayLike, seconds: ArrayLike) -> None:
@@ -134,6 +138,7 @@ class SpeedModels:
 
     def merge(self, other: SpeedModels) -> SpeedModels:
         """Return the models of `other`, updated by all points of `self`, as by `update`."""
+        checks.instance("other", other, SpeedModels)
         if len(other) != len(self):
             raise DomainError(f"other has {len(other)} models: expected {len(self)}")
         out = SpeedModels._of(other.start, other.rows, other.speed)

@@ -19,6 +19,7 @@ from pylb.comm.parcel import exchange_objects
 from pylb.decide.decider import BALANCE, JUDGE, TriggerLike, settings
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, StateError
+from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 from pylb.model.speed_models import SpeedModels
 from pylb.place.registry import find
@@ -172,6 +173,8 @@ class RowPartition:
     array([64])
     """
 
+    _COUNTED = "n"  # the name of the argument that `_count` takes
+
     def __init__(
         self,
         comm: Any,
@@ -186,16 +189,18 @@ class RowPartition:
         transport = self._agreement.transport
         self.rank, self.size = transport.rank, transport.size
         with Attempt(DomainError) as tried:
-            self._check(n, model, tol, models)
+            self.n = self._count(n)
+            self._check(model, tol, models)
         # The repr of a function has its memory address, which differs between ranks.
         when = "a function" if callable(trigger) else repr(trigger)
-        words = f"n={n}, model={model!r}, tol={tol!r}, trigger={when}"
+        counted = f"{self._COUNTED}={getattr(self, self._COUNTED, n)}"
+        words = f"{counted}, model={model!r}, tol={tol!r}, trigger={when}"
         known = () if models is None or tried.error else (models.start, models.rows, models.speed)
         self._calls = 0
         self._step(words, b"".join(a.tobytes() for a in known), tried.error)
         self._clock = self._agreement.cores().clock("auto")
-        self.n, self.model, self.tol = operator.index(n), model, tol
-        self.models = models if models is not None else SpeedModels([((), ())] * self.size)
+        self.model, self.tol = model, tol
+        self.models = SpeedModels([((), ())] * self.size) if models is None else models.copy()
         self._set(
             self._arrange(
                 _core.apportion(np.ones(self.size), self.n)
@@ -208,17 +213,23 @@ class RowPartition:
         self._when = _When(self._agreement, trigger) if trigger is not None else None
         self._seconds, self._blocks, self._timing = 0.0, 0, False
 
-    def _check(self, n: Any, model: Any, tol: Any, models: Any) -> None:
+    def _count(self, n: Any) -> int:
+        """Return the number of elements to divide."""
         try:
             count = operator.index(n)
         except TypeError:
             count = -1
         if not 0 <= count <= 10**12:
             raise DomainError(f"n is {n!r}: expected a number of rows, 0 ... 1e12")
+        return count
+
+    def _check(self, model: Any, tol: Any, models: Any) -> None:
         if model not in MODELS:
             raise DomainError(f"model is {model!r}: expected {', '.join(map(repr, MODELS))}")
         if not isinstance(tol, (int, float)) or not tol >= 0:
             raise DomainError(f"tol is {tol!r}: expected a relative difference, 0 or more")
+        if models is not None:
+            checks.instance("models", models, SpeedModels)
         if models is not None and len(models) != self.size:
             raise DomainError(f"models has {len(models)} ranks: expected {self.size}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ def rectangles(share: ArrayLike, shape: Sequence[int], column: ArrayLike | None 
 
 def _shape(shape: Any) -> tuple[int, int]:
     try:
-        rows, cols = (int(n) for n in shape)
+        rows, cols = (operator.index(n) for n in shape)
     except (TypeError, ValueError):
         rows = cols = -1
     if not (0 <= rows <= 10**9 and 0 <= cols <= 10**9 and rows * cols <= 10**12):
@@ -103,6 +104,8 @@ class TilePartition(RowPartition):
     array([[0, 8, 0, 6]])
     """
 
+    _COUNTED = "shape"
+
     def __init__(
         self,
         comm: Any,
@@ -113,9 +116,11 @@ class TilePartition(RowPartition):
         trigger: TriggerLike = None,
         models: SpeedModels | None = None,
     ) -> None:
-        self.shape = _shape(shape)
-        n = self.shape[0] * self.shape[1]
-        super().__init__(comm, n, model, tol=tol, trigger=trigger, models=models)
+        super().__init__(comm, shape, model, tol=tol, trigger=trigger, models=models)  # type: ignore[arg-type]
+
+    def _count(self, n: Any) -> int:
+        self.shape = _shape(n)
+        return self.shape[0] * self.shape[1]
 
     @property
     def boxes(self) -> I64:

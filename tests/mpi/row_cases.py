@@ -83,7 +83,18 @@ def tiles(comm):
     take(comm, even, 1.0)
     x = np.zeros(even.counts[comm.rank]).reshape([s.stop - s.start for s in even.local])
     assert even.redistribute(x) is x
-    raised(errors.DomainError, "shape is 3", lambda: pylb.TilePartition(comm, 3))
+    last = comm.rank == comm.size - 1
+    for wrong in (3, (2.5, 3), "23"):
+        said = f"shape is {wrong!r}"
+        raised(
+            *(errors.DomainError, said),
+            lambda wrong=wrong: pylb.TilePartition(comm, wrong if last else (2, 3)),
+        )
+    if comm.size > 1:
+        raised(
+            *(errors.DomainError, "arguments differ"),
+            lambda: pylb.TilePartition(comm, (3, 2) if last else (2, 3)),
+        )
     wrong = np.zeros((1, 1000))
     take(comm, even, 1.0)
     raised(errors.DomainError, "array 0 is (1, 1000)", lambda: even.redistribute(wrong))
@@ -120,6 +131,10 @@ def learned(comm):
     again = pylb.RowPartition(comm, 1000, "fpm", models=part.models)
     weights = 1.0 + np.arange(comm.size)
     assert np.abs(again.counts - 1000 * weights / weights.sum()).max() < 5
+    before = part.models.speed.copy()
+    take(comm, again, 1e6)
+    again.redistribute()
+    assert np.array_equal(part.models.speed, before)  # given models do not change
 
 
 def wrong_use(comm):
@@ -136,6 +151,10 @@ def wrong_use(comm):
     )
     raised(errors.DomainError, "is a list", lambda: part.redistribute([0.0] * 4))
     raised(errors.DomainError, "n is -1", lambda: pylb.RowPartition(comm, -1))
+    raised(
+        *(errors.DomainError, "models is 'speed.json'"),
+        lambda: pylb.RowPartition(comm, 1, models="speed.json" if last else None),
+    )
     raised(errors.DomainError, "model is 'x'", lambda: pylb.RowPartition(comm, 1, "x"))
     raised(errors.DomainError, "tol is nan", lambda: pylb.RowPartition(comm, 1, tol=float("nan")))
     models = pylb.SpeedModels([([1], [1.0])] * (comm.size + 1))
