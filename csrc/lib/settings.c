@@ -209,18 +209,32 @@ static void drop_params(plb_settings_t *self, const char *option)
     self->n = kept;
 }
 
+/* Set an option by a variable of the environment, which an error names; *set: it is not empty. */
+static int set_by(plb_settings_t *self, const char *variable, const char *option, bool *set,
+                  plb_err_t *err)
+{
+    const char *value = getenv(variable);
+    *set = value != NULL && *value != '\0';
+    if (!*set) {
+        return PLB_OK;
+    }
+    plb_err_t why = {0};
+    const int code = plb_settings_set(self, option_of(option, value), value, &why);
+    PLB_FAIL_IF(code != PLB_OK, err, code, "%s: %.480s", variable, why.text);
+    drop_params(self, option);
+    return PLB_OK;
+}
+
 int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
 {
-    const char *value;
+    bool set;
 #define X(variable, option)                                                                       \
-    if ((value = getenv(variable)) != NULL && *value != '\0') {                                   \
-        PLB_PASS(plb_settings_set(self, option_of(option, value), value, err));                   \
-        drop_params(self, option);                                                                \
+    PLB_PASS(set_by(self, variable, option, &set, err));                                          \
+    if (strcmp(option, "strategy") == 0) {                                                        \
+        self->strategy_by_environment = set;                                                      \
     }
     ENVIRONMENT(X)
 #undef X
-    value = getenv("PYLB_STRATEGY");
-    self->strategy_by_environment = value != NULL && *value != '\0';
     return PLB_OK;
 }
 

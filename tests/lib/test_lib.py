@@ -340,6 +340,14 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
     assert (record["trigger"], record["strategy"]) == ("menon", "GreedyLB")
     said = pylb.RunRecord.read(path).history.balancings[0].explain()
     assert "the environment says so (PYLB_STRATEGY)" in said
+    wrong = {"PYLB_MODE": "shadow", "PYLB_RECORD": "run.h5", "PYLB_TRIGGER": "0"}
+    for name, value in wrong.items():
+        words = [str(mpi_program("drift")), "60", "0", "cells"]
+        done = subprocess.run(
+            words, env={**os.environ, name: value}, capture_output=True, text=True
+        )
+        assert done.returncode != 0
+        assert f"{name}: " in done.stderr, done.stderr
 
 
 # ---- its record, read by Python ------------------------------------------------------------
