@@ -121,6 +121,9 @@ def settings(
 
     distributed: whether "auto" may use a distributed strategy (see ``csrc/decide/central.h``).
     """
+    for flag_name, flag in (("give_up", gives_up), ("unlike", unlike)):
+        if flag not in (None, True, False):
+            raise DomainError(f"{flag_name} is {flag!r}: expected True, False or None")
     if every is None and trigger is None:
         trigger = "auto"
     if isinstance(trigger, Trigger) and every is None:

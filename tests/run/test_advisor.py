@@ -513,6 +513,8 @@ def test_seconds_are_timed_or_given():
         ({"mode": "replay"}, DomainError, "mode is 'replay'"),
         ({"clock": "sun"}, DomainError, "clock is 'sun'"),
         ({"lag": -1}, DomainError, "lag is -1"),
+        ({"unlike": "no"}, DomainError, "unlike is 'no': expected True, False or None"),
+        ({"give_up": "no"}, DomainError, "give_up is 'no': expected True, False or None"),
         ({"lag": math.inf}, DomainError, "lag is inf"),
     ],
 )
