@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import F64
 
 
@@ -42,8 +43,8 @@ class SpeedLearner:
     """
 
     def __init__(self, n_ranks: int) -> None:
-        self.n_ranks = n_ranks
-        self._core = _core.SpeedLearner(n_ranks)
+        self.n_ranks = checks.whole("n_ranks", n_ranks, 1, below=1 << 31)
+        self._core = _core.SpeedLearner(self.n_ranks)
 
     @property
     def speed(self) -> F64 | None:

@@ -114,8 +114,8 @@ def partition(
         `old` is given, otherwise "partition".  "metis", "kaminpar" and "mtkahypar" only divide from
         scratch: with `old`, they need ``approach="partition"``.
     old : (n,) array of int, optional
-        Present part of each object; -1 for a new object.  Default on several ranks: the first part
-        of the rank that owns the object.
+        Present part of each object; -1: a new object, which counts as an object of the first part
+        of its rank.  Default on several ranks: the first part of the rank that owns the object.
     sizes : (n,) array of float, optional
         Cost of migrating an object, in units of the edges' or nets' weight.  Default: 1.
     migration_ratio : float

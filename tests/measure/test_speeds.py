@@ -103,8 +103,9 @@ def test_bad_input():
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [np.inf, 1.0])
     with pytest.raises(DomainError, match="key, rank, seconds, work have shapes"):
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [1.0])
-    with pytest.raises(DomainError, match="n_ranks is 0"):
-        SpeedLearner(0)
+    for wrong in (0, 1.5, "2", 2**31):
+        with pytest.raises(DomainError, match=f"n_ranks is {wrong!r}"):
+            SpeedLearner(wrong)
     without_time = SpeedLearner(2)
     assert without_time.observe([1, 2], [0, 1], [0.0, np.nan]) is None
     assert SpeedLearner(3).observe([], [], []) is None

@@ -265,12 +265,14 @@ def test_sharing_is_measured_with_the_sleep_between_polls(monkeypatch, waiting, 
 def test_marked_procedures(mpiexec, build, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
+        "import functools\n"
         "from mpi4py import MPI\n"
         "import pylb\n"
         "@pylb.procedure\n"
         "def one(n): return sum(range(n))\n"
         "@pylb.procedure(name='second')\n"
         "def two(): one(10)\n"
+        "pylb.procedure(functools.partial(two))  # an object without a name of its own\n"
         "if MPI.COMM_WORLD.rank: two()\n"
         "assert one(100_000) == 4999950000\n"
         "MPI.COMM_WORLD.barrier()\n"
@@ -280,7 +282,7 @@ def test_marked_procedures(mpiexec, build, tmp_path):
     variables = ["env", f"PYTHONPATH={path}", one_thread]
     code, run = record([*mpiexec, "-n", "2", *variables, sys.executable, str(script)])
     assert code == 0
-    assert sorted(run.procedures) == ["one", "second"]
+    assert sorted(run.procedures) == ["one", "partial", "second"]
     marks = run.ops[1][np.isin(run.ops[1]["kind"], [OpKind.ENTER, OpKind.LEAVE])]
     names = [
         (OpKind(k).name, run.procedures[t])

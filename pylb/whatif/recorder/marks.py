@@ -32,7 +32,7 @@ def procedure(function: Any = None, /, *, name: str | None = None) -> Any:
     ----------
     function : callable
     name : str, optional
-        Default: the name of the function.
+        Default: the function's name with its class, e.g. ``Server.answer``.
 
     Examples
     --------
@@ -51,7 +51,8 @@ def _mark(name: str | None, function: Function) -> Function:
     recorder = _recorder()
     if recorder is None:
         return function
-    number = recorder.pylb_procedure((name or function.__qualname__).encode())
+    known = getattr(function, "__qualname__", type(function).__qualname__)  # an object has none
+    number = recorder.pylb_procedure((name or known).encode())
     enter, leave = recorder.pylb_procedure_enter, recorder.pylb_procedure_leave
 
     @functools.wraps(function)
