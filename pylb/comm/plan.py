@@ -167,7 +167,8 @@ class Plan:
             shares memory with the array; an object cannot be pickled or restored.
         StateError
             A partner has failed, uses a different plan, dtype or shape, or passes a list where this
-            rank passes an array.  (On virtual ranks: the partner's error, or DomainError.)
+            rank passes an array.  (On virtual ranks: the partner's error; DomainError if the plan,
+            dtype or shape differs.)
         """
         answer = self._short("forward", values, out)
         return self.begin(*values, out=out).wait() if answer is None else answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -100,11 +99,11 @@ class Monitor:
         """
         if self._inside:
             raise StateError("timed() is called inside a timed() block: expected one at a time")
-        self._inside, start, cpu = True, _core.clock(), time.thread_time()
+        self._inside, start, cpu = True, _core.clock(), _core.load_clock("cpu")
         try:
             yield
             self._seconds += _core.clock() - start
-            self._cpu += time.thread_time() - cpu
+            self._cpu += _core.load_clock("cpu") - cpu
             self._work += work
         finally:
             self._inside = False

@@ -178,6 +178,18 @@ def test_virtual_ranks_know_their_machine():
     assert machine.network(0, 2) == Network(1e-6, 1e-9)
 
 
+def test_virtual_ranks_always_have_a_core():
+    def program(comm):
+        monitor = pylb.Monitor(pylb.Machine.measure(comm), comm)
+        with monitor.timed():
+            comm.elapse(1.0)
+        return monitor.update()
+
+    machine = pylb.VirtualCluster(2, speed=[1.0, 0.5]).run(program)[0]
+    assert machine.speed == pytest.approx([1.0, 0.5], rel=0.1)
+    assert machine.load == pytest.approx([0.0, 0.0], abs=0.1)
+
+
 def test_one_rank():
     machine = pylb.Machine.measure(seconds=0.005)
     assert machine.power().tolist() == [1.0]
