@@ -143,3 +143,4 @@ def _check_rows(values: tuple[Any, ...], of: NDArray[Any]) -> None:
             raise DomainError(f"array {i} is a {type(value).__name__}: expected an array or list")
         if len(value) != n:
             raise DomainError(f"array {i} has {len(value)} rows: expected {n}")
+        checks.without_mask(f"array {i}", value)

@@ -306,7 +306,9 @@ class Plan:
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
         """Exchange rows by the most recent lane; return the result, or None if no lane fits."""
         lane = self._last.get(direction)
-        return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
+        if lane is None or len(values) != 1 or isinstance(values[0], np.ma.MaskedArray):
+            return None
+        return lane.move(values[0], out)
 
     def give_back(self, key: Any, lane: AnyLane) -> None:
         """Keep a lane whose exchange has ended, for later exchanges."""
@@ -459,6 +461,7 @@ def _are_objects(value: Any) -> bool:
 def _value(name: str, value: Any, sides: Sides) -> Any:
     """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
     side, n = sides.out, sides.n_out
+    checks.without_mask(name, value)
     if isinstance(value, np.ndarray) and not _are_objects(value):
         return np.ascontiguousarray(checked_rows(name, value, side.n_own(n)))
     if _are_objects(value) and getattr(value, "ndim", 1) == 1:

@@ -84,6 +84,12 @@ def array(name: str, value: Any, dtype: Any = None) -> NDArray[Any]:
         raise DomainError(f"{name}: expected an array of numbers; {why}") from None
 
 
+def without_mask(name: str, value: Any) -> None:
+    """Check that a masked array has no masked entries, because only its data are sent."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise DomainError(f"{name} has masked entries: expected none, e.g. array.filled(...)")
+
+
 def vector(name: str, value: Any) -> NDArray[np.float64]:
     """Convert the value to a vector of numbers, (n,)."""
     out = array(name, value, np.float64)

@@ -358,6 +358,7 @@ class RowPartition:
                 f"array {index} has {array.shape[0]} rows: expected {self.counts[self.rank]}, "
                 "those of this rank (pass all arrays in one call)"
             )
+        checks.without_mask(f"array {index}", array)
         form = array.format if sparse else "array"
         return f"{form} of {array.dtype} (rows, {', '.join(map(str, array.shape[1:]))})"
 

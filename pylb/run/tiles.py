@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.decide.decider import TriggerLike
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import I64
 from pylb.model.speed_models import SpeedModels
 from pylb.run.rows import RowPartition
@@ -158,4 +159,5 @@ class TilePartition(RowPartition):
                 f"array {index} is {what}: expected an ndarray with the rows and columns of this "
                 f"rank, {mine} (pass all arrays in one call)"
             )
+        checks.without_mask(f"array {index}", array)
         return f"array of {array.dtype} (rows, columns, {', '.join(map(str, array.shape[2:]))})"

@@ -150,6 +150,8 @@ def wrong_use(comm):
         lambda: part.redistribute(np.zeros(5 if last else 4)),
     )
     raised(errors.DomainError, "is a list", lambda: part.redistribute([0.0] * 4))
+    masked = np.ma.array(np.zeros(4), mask=last)
+    raised(errors.DomainError, "array 0 has masked", lambda: part.redistribute(masked))
     raised(errors.DomainError, "n is -1", lambda: pylb.RowPartition(comm, -1))
     raised(
         *(errors.DomainError, "models is 'speed.json'"),

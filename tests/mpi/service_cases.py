@@ -300,6 +300,11 @@ def failing_partner(comm):
     else:
         fails(f"rank {last}", bad)
     assert plan.forward(x).tolist() == x.tolist()
+    masked = np.ma.array(x, mask=comm.rank == last)
+    said = "array 0 has masked entries" if comm.rank == last else f"rank {last}"
+    fails(said, lambda: plan.forward(masked))
+    fails("array 0 has masked", lambda: pylb.migrate(comm, masked, to=[0] * comm.size))
+    assert plan.forward(np.ma.array(x)).tolist() == x.tolist()
     several_arrays_of_a_failing_partner(comm, plan)
     if comm.size > 1:
 
