@@ -30,7 +30,8 @@ int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double co
         if (ret == PLB_OK && trigger->verdict.balance && i + 1 < self->n) {
             when[(*n_steps)++] = i;
             s = i + 1;
-            ret = plb_trigger_balanced(trigger, i, cost, 1.0 + self->residual, err);
+            const double left = 1.0 + (self->residual > 0.0 ? self->residual : 0.0);
+            ret = plb_trigger_balanced(trigger, i, cost, left, err);
         }
     }
     return ret;

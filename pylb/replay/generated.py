@@ -134,11 +134,16 @@ class Imbalance:
             As for `Imbalance`.
         rate : callable
             Change of max/mean as a function of the number of iterations since the last LB step.
+
+        Raises
+        ------
+        DomainError
+            A value is not finite, or the mean is not above zero.
         """
         n = _length(iterations, None)
         imbalance = [1.0]
         for k in range(n - 1):
-            imbalance.append(max(1.0, imbalance[-1] + rate(k)))
+            imbalance.append(max(1.0, imbalance[-1] + checks.number(f"rate({k})", rate(k))))
         return cls(mean, np.array(imbalance) - 1.0)
 
     def run(
@@ -162,10 +167,20 @@ class Imbalance:
         every : int, optional
             Number of iterations from one LB step to the next.
         **params
-            Parameters of the trigger.
+            Parameters of the trigger, if it is not an object.
+
+        Raises
+        ------
+        DomainError
+            `cost` or a parameter is out of range; not exactly one of `trigger` and `every` is
+            given; or there are parameters for a trigger object.
         """
         cost = checks.seconds("cost", cost)
-        if isinstance(trigger, Trigger):
+        if isinstance(trigger, Trigger) and every is None:
+            if params:
+                raise DomainError(
+                    f"{next(iter(params))} is given: expected no parameters for a trigger object"
+                )
             when = trigger
         else:
             when = make(every=every, trigger=trigger, **params)

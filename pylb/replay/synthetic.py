@@ -63,7 +63,8 @@ def hotspot(
     Raises
     ------
     DomainError
-        A number of ranks, objects or phases is below 1, or `width` is not above 0.
+        A number of ranks, objects or phases is below 1, `peak`, `noise` or `seed` is below 0,
+        `width` is not above 0, or a value is not finite.
 
     Examples
     --------
@@ -74,9 +75,13 @@ def hotspot(
         checks.whole(name, value, 1, "a number")
         for name, value in [("n_ranks", n_ranks), ("n_objects", n_objects), ("n_phases", n_phases)]
     )
-    if not width > 0:
+    for name, value in [("peak", peak), ("width", width), ("noise", noise)]:
+        if checks.number(name, value) < 0.0:
+            raise DomainError(f"{name} is {value!r}: expected 0 or more")
+    if width == 0:
         raise DomainError(f"width is {width!r}: expected a fraction of the ring, above 0")
-    rng = np.random.default_rng(seed)
+    turns = checks.number("turns", turns)
+    rng = np.random.default_rng(checks.whole("seed", seed, 0))
     entity = np.arange(n, dtype=np.int32)
     where = turns * np.arange(m)[:, None] / m
     load = np.empty((m, n))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from twin_estimate import MEAN, follow
 
 import pylb
+from pylb.decide.trigger import make
 from pylb.errors import DomainError, StrategyError, UnknownStrategyError
 
 # Boulmier 2021 (arXiv 2104.01688), synthetic model: 500 iterations of 0.52 s, an LB step of 52 s.
@@ -91,7 +92,8 @@ def test_optimum_agrees_with_exhaustive_search(n, seed, cost, has):
         for name, there in zip(("growth", "drift", "noise"), has, strict=True)
         if there
     }
-    program = pylb.Imbalance(0.5, iterations=n, residual=rng.random(), start=rng.normal(), **parts)
+    residual = rng.uniform(-0.2, 1.0)
+    program = pylb.Imbalance(0.5, iterations=n, residual=residual, start=rng.normal(), **parts)
     best = program.optimum(cost)
 
     def time(s, i):
@@ -138,6 +140,20 @@ def test_growth_depends_on_the_iterations_since_the_lb_step():
 def test_bad_programs(arguments, says):
     with pytest.raises(DomainError, match=says):
         pylb.Imbalance(**arguments)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, "1", None])
+def test_bad_rates(bad):
+    with pytest.raises(DomainError, match=r"rate\(2\) is"):
+        pylb.Imbalance.from_rates(1.0, lambda k: bad if k == 2 else 0.1, 5)
+
+
+def test_a_trigger_object_takes_no_other_arguments():
+    program = pylb.Imbalance(1.0, lambda k: 0.1 * k, iterations=20)
+    with pytest.raises(DomainError, match="every is 7 and trigger is"):
+        program.run(make(every=5), cost=1.0, every=7)
+    with pytest.raises(DomainError, match="threshold is given: expected no parameters"):
+        program.run(make(every=5), cost=1.0, threshold=2.0)
 
 
 @pytest.mark.parametrize("cost", [-1.0, math.nan, math.inf, None, "1"])

@@ -858,12 +858,20 @@ def test_lb_steps_for_a_hotspot_pay():
     assert run.speedup_over(trace.replay("none")) > 1.5
 
 
-def test_hotspot_needs_ranks_objects_phases_and_a_width():
+def test_bad_hotspots():
     for more, match in [
         ({"n_ranks": 0}, "n_ranks is 0"),
         ({"n_objects": -1}, "n_objects is -1"),
         ({"n_phases": 0}, "n_phases is 0"),
         ({"width": 0.0}, r"width is 0\.0"),
+        ({"width": math.inf}, "width is inf"),
+        ({"peak": -1.5}, r"peak is -1\.5: expected 0 or more"),
+        ({"peak": math.nan}, "peak is nan"),
+        ({"turns": math.inf}, "turns is inf"),
+        ({"noise": -0.1}, r"noise is -0\.1: expected 0 or more"),
+        ({"noise": "loud"}, "noise is 'loud'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": None}, "seed is None"),
     ]:
         with pytest.raises(DomainError, match=match):
             hotspot(**more)
