@@ -176,6 +176,10 @@ class Writer:
             dataset.resize(n + len(values), axis=0)
             dataset[n:] = values
 
+    def check(self) -> None:
+        """Raise OSError if no more can be written."""
+        self._out.check()
+
     def close(self) -> None:
         """Write everything to disk, and close the file."""
         self._out.close()

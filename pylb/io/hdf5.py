@@ -37,19 +37,25 @@ HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 class Output:
     """An HDF5 file for writing.
 
-    where: a path, or a file opened with ``"w+b"``, which the caller closes.
+    where: a path, or a file opened with ``"w+b"``, which the caller closes.  If another `Output` of
+    this process writes to this path, it is closed: its next `check` fails.
     """
 
     def __init__(self, where: str | os.PathLike[str] | IO[bytes]) -> None:
         h5py = optional.require("h5py")
         self._name = os.fspath(where) if isinstance(where, str | os.PathLike) else None
         fd = where.fileno() if self._name is None else _created(where)  # type: ignore
+        if self._name is not None:
+            _end_older(fd)
+            os.ftruncate(fd, 0)
         self._kept = _Kept(fd, self._name is not None)
         # The oldest layout does not mark a file as open, so the file can be read after a crash.
         self.h5 = h5py.File(self._kept, "w", libver="earliest")
         # The finalizer closes the file before the interpreter ends; otherwise, libhdf5 would call
         # Python afterwards.
         self._finalize = weakref.finalize(self, _close, self.h5, self._kept)
+        if self._name is not None:
+            _open[_identity(fd)] = self
 
     def text(self, name: str, value: str) -> None:
         """Write a short text as an attribute of fixed length, which needs no global heap."""
@@ -59,22 +65,44 @@ class Output:
         """Write a whole array, with a checksum of each chunk."""
         how = {"chunks": (min(len(values), CHUNK),), "fletcher32": True} if len(values) else {}
         self.h5.create_dataset(name, data=values, **how)
-        self._check()
+        self.check()
 
     def flush(self) -> None:
         """Write all data to disk; OSError if this or an earlier write failed."""
         self.h5.flush()
-        self._check()
+        self.check()
 
     def close(self) -> None:
         """Flush and close; may be called twice.  Raises OSError like `flush`."""
         self._finalize()
-        self._check()
+        self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise OSError if an earlier write failed, or another `Output` writes to the file now."""
         if self._kept.failed is not None:
             why = self._kept.failed
             raise OSError(why.errno, why.strerror, self._name)
+
+    def end(self, why: OSError) -> None:
+        """Close the file, which another `Output` will overwrite; `check` raises `why`."""
+        self._finalize()
+        self._kept.failed = why
+
+
+# The outputs of this process to paths, by the identities of their files.
+_open: weakref.WeakValueDictionary[tuple[int, int], Output] = weakref.WeakValueDictionary()
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    about = os.fstat(fd)
+    return about.st_dev, about.st_ino
+
+
+def _end_older(fd: int) -> None:
+    """End the `Output` that writes to the same file, so that two records do not mix."""
+    older = _open.get(_identity(fd))
+    if older is not None:
+        older.end(OSError(errno.EBUSY, "another record is written to this file now"))
 
 
 def _created(path: str | os.PathLike[str]) -> int:
@@ -83,7 +111,6 @@ def _created(path: str | os.PathLike[str]) -> int:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    os.ftruncate(fd, 0)
     return fd
 
 

@@ -176,10 +176,11 @@ class Imbalance:
             given; or there are parameters for a trigger object.
         """
         cost = checks.seconds("cost", cost)
-        if isinstance(trigger, Trigger) and every is None:
-            if params:
+        if isinstance(trigger, Trigger):
+            more = params if every is None else {"every": every}
+            if more:
                 raise DomainError(
-                    f"{next(iter(params))} is given: expected no parameters for a trigger object"
+                    f"{next(iter(more))} is given: expected no parameters for a trigger object"
                 )
             when = trigger
         else:

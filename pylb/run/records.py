@@ -28,7 +28,8 @@ from pylb.run.options import Options
 from pylb.run.rank_facts import Answers
 
 log = logging.getLogger("pylb")
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk is full, or a file would be too large
+# A disk is full, a file would be too large, or another run is recorded in the file.
+STOPS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBUSY)
 KEEP = 64 << 20  # largest number of bytes of loads that a rank keeps in memory
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
 LATEST = 1.0  # a running program extends its file after iterations of more than this many seconds
@@ -209,13 +210,14 @@ def _sorted(array: NDArray[Any], db: Database) -> NDArray[Any] | None:
 class RecordWriter:
     """Writes a run record, after or during the run.  All ranks call it; rank 0 has the file.
 
-    If the disk is full during the run, the recording ends, but the run continues.
+    If the disk is full during the run, or the program begins to record another run in the same
+    file, the recording ends, but the run continues.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(files.named(path))
         self._writer: Any = None
-        self._full = False
+        self._stopped = False
 
     def write(self, records: Records, history: History) -> None:
         """Append the iterations since the previous call.  Collective."""
@@ -239,22 +241,33 @@ class RecordWriter:
         return sum(s.iterations for s in kept[0])
 
     def read(self) -> list[Stretch]:
-        """Read what has been written so far, on rank 0."""
+        """Read what has been written so far, on rank 0; nothing if it was overwritten."""
         from pylb.io import h5
 
+        if self._writer is not None and not self._stopped:
+            try:
+                self._writer.check()
+            except OSError as why:
+                self._stop(why)
         return [] if self._writer is None else h5.read(self.path).stretches
 
     def _extend(self, records: Records, kept: Kept, history: History) -> None:
-        if self._full:
+        if self._stopped:
             return
         try:
             self._writer = self._writer or _make_writer(records, self.path)
+            self._writer.check()
             _append(self._writer, kept, history, records.loops, records.answers)
         except OSError as why:
-            if why.errno not in FULL:
-                raise
-            self._full = True
-            log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
+            self._stop(why)
+
+    def _stop(self, why: OSError) -> None:
+        if why.errno not in STOPS:
+            raise why
+        self._stopped = True
+        if why.errno == errno.EBUSY:
+            self._writer = None
+        log.warning("pylb: %s: the recording stops, and the run goes on: %s", self.path, why)
 
     def _write(self, records: Records, kept: Kept, history: History, loops: list[Loop]) -> None:
         with files.writing(self.path, "w+b") as file:

@@ -70,6 +70,7 @@ def restore(
 
 
 def _check_options(state: RunState) -> None:
+    state.ignore_recording_by_environment()
     options = state.options
     if options.mode == "shadow" or options.replay is not None or options.record is not False:
         raise StateError(

@@ -230,7 +230,8 @@ class RunResults:
         ------
         StateError
             The argument ``record`` was False, or a path: then the file is written during the run.
-            Or ``lag`` is infinite.
+            Or ``lag`` is infinite.  (If ``PYLB_RECORD`` says so, a warning, and nothing is
+            written.)
         MissingPartError, OSError
             h5py is absent; the file cannot be written.
         """
@@ -240,7 +241,13 @@ class RunResults:
             raise DomainError(f"path is {str(path)!r}: expected {' or '.join(SUFFIXES)}")
         if state.options.record is not True:
             where = records.writer and f"is written to {records.writer.path} during the run"
-            raise StateError(f"save(): the run {where or 'is not kept'}: expected record=True")
+            says = f"save(): the run {where or 'is not kept'}"
+            source = state.options.settings.said_by("record")
+            if not source:
+                raise StateError(f"{says}: expected record=True")
+            if state.objects.rank == 0:
+                log.warning("pylb: %s%s, so %s is not written", says, source, path)
+            return
         if math.isinf(state.options.lag):
             raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
         loop.settle()

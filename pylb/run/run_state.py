@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+
 from pylb import _core
 from pylb.comm.agreement import Agreement
 from pylb.model.network import Network
@@ -11,6 +14,7 @@ from pylb.run.options import Options
 from pylb.run.records import Records
 from pylb.run.replayed_decider import ReplayedDecider
 
+log = logging.getLogger("pylb")
 MANY = 10_000  # if more objects than this come or go, unused memory goes back to the system
 KEEP = 4096  # largest number of receipts that are kept
 
@@ -27,6 +31,18 @@ class RunState:
             else ReplayedDecider(options.replay, n_ranks)
         )
         self.records = Records(agreement, objects, options)
+
+    def ignore_recording_by_environment(self) -> None:
+        """Record nothing if only ``PYLB_RECORD`` asks for it.  No iteration may have begun."""
+        options = self.options
+        if options.record is not False and options.settings.said_by("record"):
+            self.options = replace(options, record=False)
+            self.records = Records(self.agreement, self.objects, self.options)
+            if self.objects.rank == 0:
+                log.warning(
+                    "pylb: PYLB_RECORD has no effect: a run that continues from a checkpoint has "
+                    "no record"
+                )
 
     @property
     def done(self) -> int:

@@ -150,7 +150,7 @@ def test_bad_rates(bad):
 
 def test_a_trigger_object_takes_no_other_arguments():
     program = pylb.Imbalance(1.0, lambda k: 0.1 * k, iterations=20)
-    with pytest.raises(DomainError, match="every is 7 and trigger is"):
+    with pytest.raises(DomainError, match="every is given: expected no parameters"):
         program.run(make(every=5), cost=1.0, every=7)
     with pytest.raises(DomainError, match="threshold is given: expected no parameters"):
         program.run(make(every=5), cost=1.0, threshold=2.0)

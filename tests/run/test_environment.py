@@ -4,7 +4,7 @@ import pytest
 
 import pylb
 from pylb.cli.main import main
-from pylb.errors import DomainError, UnknownStrategyError, UnknownTriggerError
+from pylb.errors import DomainError, StateError, UnknownStrategyError, UnknownTriggerError
 
 
 def balancer(**given):
@@ -97,6 +97,48 @@ def test_a_strategy_needs_cells(monkeypatch):
     monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
     with pytest.raises(DomainError, match=r"\(PYLB_STRATEGY\) without cells"):
         pylb.Advisor().advise(seconds=1.0)
+
+
+@pytest.mark.parametrize("program", [balancer, advisor])
+@pytest.mark.parametrize("to", ["0", "asked.h5"])
+def test_a_program_that_saves_its_run_goes_on(program, to, monkeypatch, tmp_path, caplog):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYLB_RECORD", to)
+    program(every=3).save("run.h5")
+    assert "(PYLB_RECORD), so run.h5 is not written" in caplog.text
+    assert [p.name for p in tmp_path.iterdir()] == ([] if to == "0" else [to])
+
+
+@pytest.mark.parametrize("to", ["1", "run.h5"])
+def test_a_restored_run_goes_on_without_a_record(to, monkeypatch, tmp_path, caplog):
+    monkeypatch.chdir(tmp_path)
+    balancer().checkpoint("saved")
+    monkeypatch.setenv("PYLB_RECORD", to)
+    lb = pylb.Balancer.restore(None, "saved")
+    for _ in lb.iterate(3):
+        for _, _ in lb.local():
+            pass
+    assert lb.done == 10
+    assert "PYLB_RECORD has no effect" in caplog.text
+    assert not (tmp_path / "run.h5").exists()
+    monkeypatch.delenv("PYLB_RECORD")
+    with pytest.raises(StateError, match="record=False"):
+        pylb.Balancer.restore(None, "saved", record=True)
+
+
+def test_two_balancers_do_not_mix_their_records(monkeypatch, tmp_path, caplog):
+    path = tmp_path / "run.h5"
+    monkeypatch.setenv("PYLB_RECORD", str(path))
+    first, second = balancer(), balancer(every=2)
+    for lb in (first, second, first):
+        for _ in lb.iterate(5):
+            for _, _ in lb.local():
+                pass
+    first.report(tmp_path / "first.html")
+    assert caplog.text.count("another record is written to this file now") == 1
+    run = pylb.RunRecord.read(path)
+    assert len(run.trace) == second.done == 12
+    assert run.parameters["trigger"] == "periodic"
 
 
 def test_info_shows_them(monkeypatch, capsys, with_mpi):
