@@ -99,7 +99,8 @@ def _choose(folder: Path, stem: str | None) -> tuple[str, dict[int, Path]]:
             )
     elif stem not in found:
         raise MissingFileError(
-            f"stem is {stem!r}: {folder} has {', '.join(map(repr, found))}" + nearest(stem, found)
+            f"stem is {stem!r}: {folder} has {', '.join(map(repr, found))}"
+            + nearest(str(stem), found)
         )
     return stem, found[stem]
 
@@ -195,8 +196,6 @@ def read(paths: list[Path], threads: int | None = None) -> Run:
 def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
     if threads is None:
         threads = min(8, len(os.sched_getaffinity(0)))
-    elif threads < 1:
-        raise DomainError(f"threads is {threads}: expected 1 or more")
     if min(threads, len(items)) == 1:
         return list(map(call, items))
     with stoppable(min(threads, len(items))) as pool:

@@ -72,7 +72,9 @@ class Trace(Phases):
         >>> pylb.Trace.read("run.h5")[0].metrics.max_over_mean
         2.6569586320827594
         """
-        if records.is_record(path):
+        if threads is not None:
+            threads = checks.whole("threads", threads, 1, "a number of files")
+        if stem is None and records.is_record(path):
             return cls(**trace_fields(records.read(path)))
         return cls._of_run(vt.read(vt.files(path, stem), threads))
 

@@ -180,7 +180,8 @@ def of(
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
     """Read a run record, or the trace in a folder."""
-    return RunRecord.read(path) if records.is_record(path) else Trace.read(path, stem=stem)
+    is_record = stem is None and records.is_record(path)
+    return RunRecord.read(path) if is_record else Trace.read(path, stem=stem)
 
 
 def _title_of(run: Trace | Replay) -> str:

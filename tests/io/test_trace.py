@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
+from pylb.cli.main import main
+from pylb.errors import DomainError, MissingFileError
 
 brotli = pytest.importorskip("brotli")
 
@@ -617,3 +619,20 @@ def test_changed_tasks_are_not_written_as_recorded(data, tmp_path):
     pylb.Trace.from_snapshots(changed).write(tmp_path)
     doubled = pylb.Trace.read(tmp_path)
     assert sorted(doubled.task_load) == sorted(changed.task_load)
+
+
+def test_arguments_of_read_hold_for_every_kind_of_run(tmp_path, capsys):
+    record, folder = tmp_path / "run.h5", tmp_path / "vt"
+    pylb.demo.run(2, 4, 3, save=record)
+    pylb.Trace.read(record).write(folder)
+    for path in (record, folder / "data.0.json"):
+        with pytest.raises(DomainError, match=r"stem is 'x': it selects a run in a folder"):
+            pylb.Trace.read(path, stem="x")
+    for path in (record, folder):
+        for threads in (0, 1.5, "2"):
+            with pytest.raises(DomainError, match=r"threads is .*: expected a number of files"):
+                pylb.Trace.read(path, threads=threads)
+    with pytest.raises(MissingFileError, match=r"stem is 3: .* has 'data'"):
+        pylb.Trace.read(folder, stem=3)
+    assert main(["replay", str(record), "--stem", "x"]) == 2
+    assert "stem is 'x'" in capsys.readouterr().err
