@@ -14,6 +14,7 @@ from pylb.errors import DomainError
 from pylb.files import text, understood
 from pylb.lab import caps, shares, units
 from pylb.lab.shares import Limit
+from pylb.model import checks
 
 MOST_HOSTS = 200  # an address has one byte for the host
 LEAST_MEMORY = 2**20  # smallest memory limit of a rank in bytes
@@ -50,10 +51,10 @@ class Profile(NamedTuple):
 
         node: number of the rank or host for `caps.speed`; equal: the share if the profile has none.
         """
-        share = equal if self.share is None else self.share
+        share = equal if self.share is None else checks.number("share", self.share)
         if self.cap is not None:
-            share *= caps.speed(self.cap, node)
-        if self.memory is not None and self.memory < LEAST_MEMORY:
+            share *= caps.speed(checks.number("cap", self.cap), node)
+        if self.memory is not None and checks.whole("memory", self.memory, 0) < LEAST_MEMORY:
             raise DomainError(
                 f"memory is {self.memory} B: expected at least {units.shown_bytes(LEAST_MEMORY)}"
             )
@@ -80,6 +81,12 @@ class Link(NamedTuple):
         slowest = [b for b in (self.bandwidth, other.bandwidth) if b is not None]
         half = ((self.latency or 0.0) + (other.latency or 0.0)) / 2
         return Link(min(slowest) if slowest else None, half or None)
+
+    def check(self, where: str) -> None:
+        for name, value in zip(self._fields, self, strict=True):
+            least = 0.0 if name == "latency" else 1.0
+            if value is not None and checks.number(f"{where}{name}", value) < least:
+                raise DomainError(f"{where}{name} is {value!r}: expected {least:g} or more")
 
 
 class Host(NamedTuple):
@@ -252,9 +259,13 @@ class LabPlan(NamedTuple):
             nodes = nodes * -(-min(max(count, len(nodes)), most) // len(nodes))
         return [p.limit(i, equal, cores, self.period_us) for i, p in enumerate(nodes)]
 
-    def expanded(self, n_ranks: int | None) -> LabPlan:
-        """Return the plan with a profile for each rank, if its changes name ranks."""
-        named = [r + 1 for c in self.changes for r in c.ranks or ()]
+    def expanded(self, n_ranks: int | None, changes: Iterable[Change] | None = None) -> LabPlan:
+        """Return the plan with a profile for each rank, if changes name ranks.
+
+        changes: default: those of the plan.
+        """
+        changes = self.changes if changes is None else changes
+        named = [r + 1 for c in changes for r in c.ranks or ()]
         if not named:
             return self
         n = max([n_ranks or 0, len(self.profiles), *named])
@@ -283,21 +294,44 @@ class LabPlan(NamedTuple):
         DomainError
             A limit is out of the kernel's range, or a change names what the lab does not have.
         """
+        checks.whole("swap", self.swap, 0, "bytes")
+        if not self.nodes:
+            raise DomainError("profiles is empty: expected one for each rank, or a share for each")
+        _check_hosts(self.hosts)
+        for i, change in enumerate(self.changes):
+            self.check_change(f"changes[{i}]", change)
+            if (change.at is None) == (change.when is None):
+                raise DomainError(
+                    f"changes[{i}]: expected either at (a time) or when (the name of a moment)"
+                )
+            if change.at is not None:
+                checks.seconds(f"changes[{i}].at", change.at)
         plan = self.expanded(None)
         plan.limits()
-        names = [host.name for host in self.hosts]
-        for i, change in sorted(enumerate(self.changes), key=lambda entry: entry[1].begin):
-            for name in change.hosts or ():
-                if name not in names:
-                    raise DomainError(f"changes[{i}].hosts: {_unknown(name, names)}")
-            if change.hosts is not None and not names:
-                raise DomainError(f"changes[{i}].hosts: this lab has no hosts; use `ranks`")
-            if change.ranks is not None and names:
-                raise DomainError(f"changes[{i}].ranks: this lab has hosts; use `hosts`")
-            if not names and any(key in change.values for key in LINK):
-                raise DomainError(f"changes[{i}]: this lab has no hosts and no network")
+        for change in sorted(self.changes, key=lambda change: change.begin):
             plan = plan.after(change)
             plan.limits()
+
+    def check_change(self, where: str, change: Change) -> None:
+        """Check that a change fits the lab; DomainError: it names what the lab does not have."""
+        names = [host.name for host in self.hosts]
+        for name in change.hosts or ():
+            if not names:
+                raise DomainError(f"{where}.hosts: this lab has no hosts; use `ranks`")
+            if name not in names:
+                raise DomainError(f"{where}.hosts: {_unknown(name, names)}")
+        if change.ranks is not None:
+            if names:
+                raise DomainError(f"{where}.ranks: this lab has hosts; use `hosts`")
+            for rank in checks.several(f"{where}.ranks", change.ranks, "ranks"):
+                checks.whole(f"{where}.ranks", rank, 0, "ranks", MOST_RANKS)
+        for key in change.values:
+            if key not in (*PROFILE, *LINK):
+                raise DomainError(f"{where}.values: {_unknown(key, (*PROFILE, *LINK))}")
+            if key in LINK and not names:
+                raise DomainError(f"{where}: this lab has no hosts and no network")
+        given = {k: v for k, v in change.values.items() if k in LINK}
+        Link()._replace(**given).check(f"{where}.")
 
 
 # ---- the file ----------------------------------------------------------------------------------
@@ -386,20 +420,25 @@ def _hosts(found: Any, common: Profile, network: Link) -> tuple[Host, ...]:
     out = []
     for name, values in found.items():
         where = f"hosts.{name}"
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", str(name)) or name == "localhost":
+        table = _table(where, values or {}, [*PROFILE, *LINK, "ranks"])
+        profile = _fields(f"{where}.", table, common)
+        link = _fields(f"{where}.", table, network)
+        out.append(Host(name, table.get("ranks", 1), profile, link))
+    return tuple(out)
+
+
+def _check_hosts(hosts: Sequence[Host]) -> None:
+    for i, host in enumerate(hosts):
+        where = f"hosts.{host.name}"
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", str(host.name)) or host.name == "localhost":
             raise DomainError(
                 f"{where}: expected a host name other than localhost: a letter a-z, then at most "
                 "30 of a-z, 0-9 and -"
             )
-        table = _table(where, values or {}, [*PROFILE, *LINK, "ranks"])
-        ranks = table.get("ranks", 1)
-        if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= 1000:
-            raise DomainError(
-                f"{where}.ranks is {units.shortened(ranks)}: expected a number of ranks, 1 ... 1000"
-            )
-        profile = _fields(f"{where}.", table, common)
-        out.append(Host(name, ranks, profile, _fields(f"{where}.", table, network)))
-    return tuple(out)
+        if host.name in [other.name for other in hosts[:i]]:
+            raise DomainError(f"{where}: expected each name once")
+        checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
+        host.link.check(f"{where}.")
 
 
 def _changes(found: Any) -> tuple[Change, ...]:

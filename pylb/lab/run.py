@@ -28,6 +28,7 @@ from pylb.lab.plan import Change, LabPlan, Profile
 from pylb.lab.schedule import Done
 from pylb.lab.shares import Usage
 from pylb.lab.swap import swap_on
+from pylb.model import checks
 
 JOIN = Path(__file__).with_name("join.py")
 METRONOME = Path(__file__).with_name("metronome.py")
@@ -78,8 +79,10 @@ class Lab:
 
     def __init__(self, plan: LabPlan | Iterable[float], *, period_us: int | None = None) -> None:
         if not isinstance(plan, LabPlan):
-            plan = LabPlan(tuple(Profile(share) for share in plan))
+            shares = checks.several("plan", plan, "a pylb.lab.LabPlan, or a share for each rank")
+            plan = LabPlan(tuple(map(Profile, shares)))
         if period_us is not None:
+            period_us = checks.whole("period_us", period_us, 1, "microseconds")
             plan = plan._replace(period_us=period_us)
         plan.check()
         self.plan, self.limits = plan, plan.limits()
@@ -127,8 +130,9 @@ class Lab:
 
         With hosts, the command starts on the first host, and mpiexec starts ranks on all hosts.
         """
-        if not command:
-            raise DomainError("command is empty: expected a program and its arguments")
+        if not command or isinstance(command, str):
+            what = repr(command) if command else "empty"
+            raise DomainError(f"command is {what}: expected a program and its arguments, a list")
         if is_mpiexec(command[0]):
             words = insert_before_programs(command, self._join("rank"))
             words = [*self._join("rest"), *words]
@@ -250,15 +254,26 @@ class Lab:
     def change(self, change: Change) -> None:
         """Change the limits of ranks or hosts from now on, also of a later command.
 
+        If the lab has fewer profiles than ranks, each rank of the last command first gets its own.
+        Before a command, there are then profiles up to the named rank; this list repeats.
+
+        Parameters
+        ----------
+        change : Change
+            `at` and `when` have no effect.
+
         Raises
         ------
         DomainError
-            A limit is out of range; nothing has changed.
+            A limit is out of range, or the change does not fit the lab; nothing has changed.
         OSError
             The kernel refuses, e.g. because more memory is in use than can go to swap; it is
             possible that some ranks have their new limits.
         """
-        plan = self.plan.after(change)
+        self.plan.check_change("change", change)
+        plan = self.plan.expanded(self._n_ranks, [change]).after(change)
+        if plan.needs_memory and not self.plan.needs_memory:
+            raise DomainError("change.values: this lab began without limits of memory")
         self.plan, self.limits = plan, plan.limits(self._n_ranks)
         self._write_limits()
         for rank in self._groups.ranks():
@@ -277,7 +292,7 @@ class Lab:
         return (self._state.folder / f"rank{rank}").read_text() if self.plan.hosts else ""
 
     def usage(self) -> list[Usage]:
-        """Return the limits of each rank and what it used, by rank."""
+        """Return the limits of each rank and what it used in all commands so far, by rank."""
         return [
             self._groups.usage(rank, self.limits[self._node(rank)], self._host(rank))
             for rank in self._groups.ranks()

@@ -227,6 +227,40 @@ def test_an_error_of_the_lab_leaves_nothing(where, monkeypatch):
     assert time.monotonic() - start < 30
 
 
+def test_a_change_of_one_rank_leaves_the_others(where):
+    with Lab([0.5]) as lab:
+        lab.change(Change(ranks=(1,), values={"share": 0.25}))
+        assert [limit.share for limit in lab.limits] == [0.5, 0.25]
+        lab.change(Change(ranks=(0,), values={"share": 1.0}))
+        assert [limit.share for limit in lab.limits] == [1.0, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (Change(hosts=("a",), values={"share": 0.25}), "this lab has no hosts"),
+        (Change(values={"bandwidth": 1e6}), "this lab has no hosts and no network"),
+        (Change(values={"shar": 0.25}), "'shar' is unknown, perhaps share"),
+        (Change(values={"memory": 2**26}), "this lab began without limits of memory"),
+    ],
+)
+def test_changes_that_do_not_fit_the_lab(where, change, says):
+    with Lab([0.5]) as lab:
+        with pytest.raises(DomainError, match=says):
+            lab.change(change)
+        assert [limit.share for limit in lab.limits] == [0.5]
+
+
+def test_labs_and_commands_that_are_none(where):
+    for shares, says in [([], "profiles is empty"), (0.5, "plan is 0.5"), ("0.5", "share is '0'")]:
+        with pytest.raises(DomainError, match=says):
+            Lab(shares)
+    with pytest.raises(DomainError, match=r"period_us is 2\.5"):
+        Lab([0.5], period_us=2.5)
+    with Lab([0.5]) as lab, pytest.raises(DomainError, match="command is 'true'"):
+        lab.run("true")
+
+
 def test_limits_can_change_before_the_command(where):
     with Lab([1.0]) as lab:
         lab.change(Change(values={"share": 0.5}))

@@ -199,6 +199,40 @@ def test_files_that_are_wrong(tmp_path, text, says):
         load(tmp_path, text)
 
 
+HALF = Profile(0.5)
+ALL = {"values": {"share": 0.25}}
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (LabPlan(()), "profiles is empty"),
+        (LabPlan((Profile("0.5"),)), "share is '0.5'"),
+        (LabPlan((Profile(cap="25 W"),)), "cap is '25 W'"),
+        (LabPlan((Profile(memory=6.4e7),)), "memory is 64000000.0"),
+        (LabPlan(swap=-1), "swap is -1"),
+        (LabPlan((HALF,), changes=(Change(**ALL),)), r"changes\[0\]: expected either at"),
+        (LabPlan((HALF,), changes=(Change(1.0, "half", **ALL),)), "expected either at"),
+        (LabPlan((HALF,), changes=(Change(-1.0, **ALL),)), r"changes\[0\].at is -1"),
+        (LabPlan((HALF,), changes=(Change(1.0, values={"shar": 1}),)), "perhaps share"),
+        (LabPlan((HALF,), changes=(Change(1.0, ranks=1, **ALL),)), "ranks is 1: expected ranks"),
+        (LabPlan((HALF,), changes=(Change(1.0, ranks=(-1,), **ALL),)), "ranks is -1"),
+        (LabPlan(hosts=(Host("a b"),)), "hosts.a b: expected a host name"),
+        (LabPlan(hosts=(Host("a"), Host("a"))), "hosts.a: expected each name once"),
+        (LabPlan(hosts=(Host("a", 0),)), "hosts.a.ranks is 0"),
+        (LabPlan(hosts=(Host("a", link=Link(0)),)), "hosts.a.bandwidth is 0"),
+        (LabPlan(hosts=(Host("a", link=Link(latency=-1.0)),)), "hosts.a.latency is -1"),
+        (
+            LabPlan(hosts=(Host("a"),), changes=(Change(1.0, values={"bandwidth": -1.0}),)),
+            r"changes\[0\].bandwidth is -1",
+        ),
+    ],
+)
+def test_plans_that_are_wrong(plan, says):
+    with pytest.raises(DomainError, match=says):
+        plan.check()
+
+
 def test_files_that_are_not_plans(tmp_path):
     with pytest.raises(FormatError, match=r"lab\.yaml: not YAML: .*line 1"):
         load(tmp_path, "share: [")
