@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.model.snapshot import F64
+from pylb.model.snapshot import F64, _array
 
 
 class SpeedLearner:
@@ -43,7 +43,7 @@ class SpeedLearner:
     """
 
     def __init__(self, n_ranks: int) -> None:
-        self.n_ranks = checks.whole("n_ranks", n_ranks, 1, below=1 << 31)
+        self.n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", 1 << 31)
         self._core = _core.SpeedLearner(self.n_ranks)
 
     @property
@@ -91,13 +91,14 @@ class SpeedLearner:
         Raises
         ------
         DomainError
-            The arrays differ in length, a key occurs twice, or a time or an estimate is infinite.
+            The arrays differ in length or have a wrong type, a key occurs twice, or a time or an
+            estimate is infinite.
         OutOfRangeError
             A rank is below 0, or not below `n_ranks`.
         """
-        keys, ranks = np.asarray(key, np.int64), np.asarray(rank, np.int32)
-        times = np.asarray(seconds, float)
-        size = None if work is None else np.asarray(work, float)
+        keys, ranks = _array("key", key, np.int64), _array("rank", rank, np.int32)
+        times = _array("seconds", seconds, np.float64)
+        size = None if work is None else _array("work", work, np.float64)
         shapes = [a.shape for a in (keys, ranks, times, size) if a is not None]
         if any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
             names = ("key", "rank", "seconds", "work")[: len(shapes)]

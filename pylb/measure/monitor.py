@@ -96,9 +96,18 @@ class Monitor:
         ----------
         work : float
             Work in the block, in any unit; give it on all ranks or on none.
+
+        Raises
+        ------
+        DomainError
+            `work` is negative or infinite.
+        StateError
+            The call is within another block of `timed`.
         """
         if self._inside:
             raise StateError("timed() is called inside a timed() block: expected one at a time")
+        if work == work and not checks.number("work", work) >= 0.0:  # nan: not given
+            raise DomainError(f"work is {work!r}: expected 0 or more")
         self._inside, start, cpu = True, _core.clock(), _core.load_clock("cpu")
         try:
             yield
@@ -112,14 +121,15 @@ class Monitor:
         """Return the machine with the speeds of the blocks since the previous update.  Collective.
 
         If `timed` was not given the work, a rank that computed for a millisecond or less keeps its
-        speed.  Otherwise such a rank keeps the ratio of its speed to that of the other ranks.
+        speed.  Otherwise such a rank, or one without work, keeps the ratio of its speed to that of
+        the other ranks.
         """
         mine = self._seconds, self._cpu, self._work, _load_average()
         every = [mine] if self._comm is None else self._comm.allgather(mine)
         sample = SpeedSample(*np.array(every, float).T)
         self._seconds, self._cpu, self._work = 0.0, 0.0, 0.0
         self.history.append(sample)
-        measured = sample.seconds > SHORT
+        measured = (sample.seconds > SHORT) & (sample.work != 0.0)
         used = np.where(
             measured, np.minimum(sample.cpu / np.where(measured, sample.seconds, 1.0), 1.0), 1.0
         )

@@ -103,9 +103,18 @@ def test_bad_input():
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [np.inf, 1.0])
     with pytest.raises(DomainError, match="key, rank, seconds, work have shapes"):
         SpeedLearner(2).observe([1, 2], [0, 1], [1.0, 1.0], [1.0])
-    for wrong in (0, 1.5, "2", 2**31):
-        with pytest.raises(DomainError, match=f"n_ranks is {wrong!r}"):
-            SpeedLearner(wrong)
+    for key, rank in [([0.5, 1.7], [0, 1]), (["a", "b"], [0, 1]), ([1, 2**70], [0, 1.9])]:
+        with pytest.raises(DomainError, match="expected an array of int"):
+            SpeedLearner(2).observe(key, rank, [1.0, 2.0])
+    with pytest.raises(DomainError, match="rank: expected an array of int32"):
+        SpeedLearner(2).observe([1, 2], [0, 1.9], [1.0, 2.0])
+    with pytest.raises(DomainError, match="rank: a value does not fit into 32 bits"):
+        SpeedLearner(2).observe([1, 2], [0, 2**32 + 1], [1.0, 2.0])
+    with pytest.raises(DomainError, match="seconds: expected an array of float64"):
+        SpeedLearner(2).observe([1, 2], [0, 1], ["a", 1.0])
+    for n_ranks in (0, 2.5, "2", 2**40):
+        with pytest.raises(DomainError, match="n_ranks is"):
+            SpeedLearner(n_ranks)
     without_time = SpeedLearner(2)
     assert without_time.observe([1, 2], [0, 1], [0.0, np.nan]) is None
     assert SpeedLearner(3).observe([], [], []) is None

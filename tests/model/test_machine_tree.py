@@ -202,6 +202,16 @@ def test_one_rank():
         monitor.timed().__enter__()
 
 
+def test_work_that_says_nothing_of_a_speed():
+    monitor = pylb.Monitor(pylb.Machine.parse("node:1 rank:1"))
+    for work in (-1.0, math.inf, "3", None):
+        with pytest.raises(DomainError, match="work is"), monitor.timed(work):
+            pass
+    with monitor.timed(work=0.0):
+        time.sleep(0.005)
+    assert monitor.update().speed == [1.0]
+
+
 def test_the_repr_of_a_large_machine_is_short():
     assert len(repr(pylb.Machine.parse("node:100 rank:8")).splitlines()) == 33
 
