@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,12 +130,20 @@ def simulate_protocol(**params: Any) -> ProtocolRun:
     >>> run.iterations_to_consensus
     8.0
     """
-    for name, value in params.items():
+    for name in params:
         if name not in _params:
             raise DomainError(f"no parameter {name!r}: there are {', '.join(_params)}")
-        kind = type(_params[name][0])
-        if isinstance(value, bool) or not isinstance(value, (kind, int)):
-            raise DomainError(f"{name} is {value!r}: expected a number, {kind.__name__}")
-    values = tuple(params.get(name, default) for name, (default, _, _) in _params.items())
+    values = tuple(
+        _checked(name, params.get(name, default), default)
+        for name, (default, _, _) in _params.items()
+    )
     figures, rows = _core.protocol(values)
     return ProtocolRun(**figures, decisions=tuple(ProtocolDecision(*row) for row in rows))
+
+
+def _checked(name: str, value: Any, default: Any) -> float:
+    whole = isinstance(default, int)
+    fits = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+    if not (fits and abs(value) < 1 << 63):
+        raise DomainError(f"{name} is {value!r}: expected a number, {type(default).__name__}")
+    return int(value) if whole else float(value)

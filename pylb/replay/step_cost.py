@@ -155,7 +155,7 @@ def simulate_step(
     Raises
     ------
     UnknownStrategyError, DomainError
-        As in `place`; or the snapshot has only one rank.
+        As in `place`; the snapshot has only one rank; or a time of the network is out of range.
 
     Examples
     --------
@@ -165,6 +165,9 @@ def simulate_step(
     """
     checks.instance("snapshot", snapshot, Snapshot)
     net = LogGP() if network is None else network
+    checks.instance("network", net, LogGP, "replay.LogGP")
+    for field, value in zip(net._fields, net, strict=True):
+        checks.seconds(f"network.{field}", value)
     if snapshot.n_ranks < 2:
         raise DomainError(f"the snapshot has {snapshot.n_ranks} rank: expected 2 or more")
     handled = 3 * RECORD  # bytes: the records of a rank and its two children

@@ -98,3 +98,13 @@ def test_bad_arguments():
         simulate_step(pylb.Snapshot([1.0], [0]))
     with pytest.raises(DomainError, match="snapshot"):
         simulate_step([1.0])
+
+
+def test_bad_networks():
+    for network, says in [
+        (1e-6, "network is 1e-06: expected a pylb.replay.LogGP"),
+        (LogGP(L=-1.0), r"network\.L is -1\.0: expected seconds"),
+        (LogGP(G="1"), r"network\.G is '1'"),
+    ]:
+        with pytest.raises(DomainError, match=says):
+            simulate_step(ring(8, 2), network=network)

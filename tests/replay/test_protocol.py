@@ -184,11 +184,18 @@ def test_ranks_far_ahead_of_the_statistics():
         ({"work": math.nan}, "work is nan"),
         ({"work": "x"}, "work is 'x'"),
         ({"lag": -1}, "lag is -1"),
+        ({"seed": 2**70}, "seed is 1180591620717411303424"),
+        ({"halo": True}, "halo is True"),
     ],
 )
 def test_bad_parameters(params, says):
     with pytest.raises(DomainError, match=says):
         simulate_protocol(**params)
+
+
+def test_numbers_of_numpy():
+    of_numpy = simulate_protocol(n_ranks=np.int64(10), work=np.float32(0.5))
+    assert of_numpy == simulate_protocol(n_ranks=10, work=0.5)
 
 
 def test_the_core_checks_its_tuple():
