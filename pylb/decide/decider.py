@@ -14,7 +14,7 @@ from pylb.console import seconds
 from pylb.decide.receipts import Alternative, Dropped, History, Receipt
 from pylb.decide.selection import PARAMS as SELECTION
 from pylb.decide.selection import in_rounds, registered
-from pylb.decide.trigger import Cycle, Trigger, make
+from pylb.decide.trigger import Cycle, Trigger, made
 from pylb.errors import DomainError
 from pylb.partition import libraries
 from pylb.partition.libraries import available
@@ -133,8 +133,8 @@ def settings(
             )
         when = trigger
     else:
-        when = make(every=every, trigger=trigger, **dict(trigger_params or {}))  # type: ignore[arg-type]
-    params = dict(strategy_params or {})
+        when = made(every, trigger, as_dict("trigger_params", trigger_params))
+    params = as_dict("strategy_params", strategy_params)
     if strategy == "auto":
         name, strategies = "auto", (*registered(), *(in_rounds() if distributed else ()))
         values_of("selection", SELECTION, params)
@@ -156,6 +156,15 @@ def settings(
         seed=seed,
         environment=environment,
     )
+
+
+def as_dict(name: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return parameters as a dict; DomainError if they are not a mapping."""
+    if params is None:
+        return {}
+    if not isinstance(params, Mapping):
+        raise DomainError(f"{name} is {params!r}: expected a mapping of names to values")
+    return dict(params)
 
 
 class Decider:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pylb import _core
@@ -107,12 +107,25 @@ def make(
     >>> [it for it in range(30) if trigger.observe(it, 2.0, 1.0)]
     [9, 19, 29]
     """
+    return made(every, trigger, params)
+
+
+def made(
+    every: int | None,
+    trigger: str | Trigger | Callable[[Cycle], bool] | None,
+    params: Mapping[str, Any],
+) -> Trigger:
+    """Make a trigger like `make`; the parameters may contain ``every``, the one of ``periodic``."""
     if (every is None) == (trigger is None):
         raise DomainError(
             f"every is {every!r} and trigger is {trigger!r}: expected exactly one of them"
         )
     if every is not None:
         count = checks.whole("every", every, 1, "a number of iterations")
+        if "every" in params:
+            raise DomainError(
+                f"every is {every!r}, and {params['every']!r} as a parameter: expected it once"
+            )
         return _make("periodic", {"every": count, **params})
     if callable(trigger):
         return _of_callable(trigger, params)
@@ -123,11 +136,11 @@ def make(
     return _make(trigger, params)
 
 
-def _make(name: str, params: dict[str, Any]) -> Trigger:
+def _make(name: str, params: Mapping[str, Any]) -> Trigger:
     return Trigger(name, values_of(name, _table[name].params, params))
 
 
-def _of_callable(function: Callable[[Cycle], bool], params: dict[str, Any]) -> Trigger:
+def _of_callable(function: Callable[[Cycle], bool], params: Mapping[str, Any]) -> Trigger:
     if params:
         raise DomainError(f"{next(iter(params))} is given: expected no parameters for a function")
     return Trigger(lambda *row: function(Cycle(*row)), [])

@@ -49,6 +49,7 @@ class GeneratedRun:
 
     def regret(self, best: Optimum) -> float:
         """Return by which fraction this run is slower than the best schedule: 0.02 is 2 %."""
+        checks.instance("best", best, Optimum)
         return regret(self.time, best)
 
 

@@ -17,6 +17,7 @@ from pylb.decide.decider import (
     Decider,
     StrategyLike,
     TriggerLike,
+    as_dict,
     settings,
 )
 from pylb.decide.receipts import History
@@ -157,6 +158,7 @@ class Replay:
 
     def regret(self, best: Optimum) -> float:
         """Return how much slower this run is than the best one found, 0 or more: 0.02 is 2 %."""
+        checks.instance("best", best, Optimum)
         return max(regret(self.time, best), 0.0)
 
     def __repr__(self) -> str:
@@ -286,10 +288,11 @@ def replay(
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
     check_trace(trace)
     seed = checks.integer("seed", seed)
+    params = {**as_dict("strategy_params", strategy_params), **params}
     trace = _with_ranks(trace, speed, background, memory_limit)
     given = None
     if strategy in BASELINES:
-        _check_baseline(strategy, every, trigger, {**(strategy_params or {}), **params})
+        _check_baseline(strategy, every, trigger, params)
     else:
         given = settings(
             strategy,
@@ -299,7 +302,7 @@ def replay(
             gives_up=give_up,
             unlike=trace.speed is None and unlike,
             seed=seed,
-            strategy_params={**_prices(strategy, alpha, beta), **(strategy_params or {}), **params},
+            strategy_params={**_prices(strategy, alpha, beta), **params},
             trigger_params=trigger_params,
             distributed=True,
         )

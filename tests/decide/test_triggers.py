@@ -588,6 +588,34 @@ def test_the_error_of_a_users_function_is_raised():
         make(trigger=fails, depth=3)
 
 
+def test_the_period_as_a_parameter_of_the_trigger(tmp_path):
+    """A run can be replayed with the parameters in its record."""
+    pylb.demo.run(2, 8, 20, every=4, save=tmp_path / "run.h5")
+    run = pylb.RunRecord.read(tmp_path / "run.h5")
+    names = ("strategy", "strategy_params", "trigger", "trigger_params")
+    again = run.trace.replay(**{name: run.parameters[name] for name in names})
+    assert again.balanced_after == [3, 7, 11, 15]
+    with pytest.raises(DomainError, match="every is 3, and 5 as a parameter: expected it once"):
+        run.trace.replay(every=3, trigger_params={"every": 5})
+
+
+@pytest.mark.parametrize("name", ["strategy_params", "trigger_params"])
+def test_parameters_are_a_mapping(name):
+    trace = pylb.replay.hotspot(2, 4, 3)
+    for make_run in (pylb.Balancer, pylb.Advisor, trace.replay):
+        with pytest.raises(DomainError, match=f"{name} is 5: expected a mapping"):
+            make_run(**{name: 5})
+
+
+def test_regret_needs_the_best_schedule():
+    for run in (
+        pylb.Imbalance(1.0, [0.1] * 10).run("auto", cost=1.0),
+        pylb.replay.hotspot(2, 4, 3).replay("GreedyLB"),
+    ):
+        with pytest.raises(DomainError, match=r"best is 5\.0: expected a pylb\.Optimum"):
+            run.regret(5.0)
+
+
 def test_a_trigger_keeps_its_function_and_lets_it_go():
     class Function:
         def __call__(self, cycle):
