@@ -159,7 +159,7 @@ def _execute(path: Path) -> Mapping[str, Any]:
     try:
         with _without_mpi():
             spec.loader.exec_module(module)
-    except Exception as why:
+    except (Exception, SystemExit) as why:
         raise StrategyError(f"--import {path} raised {type(why).__name__}: {why}") from why
     finally:
         sys.path.pop(0)

@@ -93,7 +93,8 @@ def _expected(r: Any) -> str:
         phrases.append(f"{some} expected to save {most}")
     if not phrases:
         return ""
-    left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} were left"
+    were = "was" if r.left == 1 else "were"
+    left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} {were} left"
     return f"{'; '.join(phrases)}{left}."
 
 

@@ -101,6 +101,7 @@ def test_a_note_says_that_a_file_is_executed(capsys):
         ("def g(s): return s.rank", "no strategy 'f'"),
         ("def f(s: return", "not a Python module"),
         ("x = 1 / 0\ndef f(s): return s.rank", "raised ZeroDivisionError"),
+        ("import sys\nx = sys.exit(0)\ndef f(s): return s.rank", "raised SystemExit: 0"),
     ],
 )
 def test_a_file_that_would_do_more_than_define_is_refused(capsys, text, said):

@@ -1,5 +1,6 @@
 """Receipts, their table and their sentences; the decisions in them, for invented statistics."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -329,6 +330,7 @@ def test_sentences_about_an_lb_step():
     r.gain, r.moved = -0.01, False
     assert "The LB step would have cost 10 ms more in the 30 iterations after it" in r.explain()
     assert "would have moved 37 objects" in r.explain()
+    assert "; 1 iteration was left." in dataclasses.replace(r, left=1.0).explain()
 
 
 def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
