@@ -96,8 +96,8 @@ class AdvisorState(RunState):
             raise DomainError(f"strategy is {given.name!r}{source} without cells to place: {cells}")
         if self.options.mode == "shadow":
             raise DomainError(
-                "mode is 'shadow' without cells: the effect of the program's own redistribution "
-                f"cannot be known; {cells}, or mode='off'"
+                f"mode is 'shadow'{given.said_by('mode')} without cells: the effect of the "
+                f"program's own redistribution cannot be known; {cells}, or mode='off'"
             )
 
     def choose(self, places: bool) -> None:

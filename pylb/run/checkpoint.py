@@ -91,8 +91,8 @@ def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> N
     objects, options = state.objects, state.options
     if options.mode == "shadow" or options.replay is not None:
         raise StateError(
-            "checkpoint() in shadow mode or with replay=path: expected mode='on' or 'off', and no "
-            "replay"
+            f"checkpoint() in shadow mode{options.settings.said_by('mode')} or with replay=path: "
+            "expected mode='on' or 'off', and no replay"
         )
     if not objects.in_loop:
         objects.arrange()

@@ -32,7 +32,8 @@ class LaggedLoop(IterationLoop):
 
     def begin(self, n: int) -> None:
         if self._state.options.mode == "shadow":
-            raise StateError("begin() is not possible in shadow mode: expected iterate()")
+            source = self._state.options.settings.said_by("mode")
+            raise StateError(f"begin() is not possible in shadow mode{source}: expected iterate()")
         self._open(n, each=True)
 
     def at_sync(self, key: int | None) -> AtSync:

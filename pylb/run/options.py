@@ -41,11 +41,16 @@ class Options:
         check_one_of("mode", self.mode, MODES)
         check_one_of("clock", self.clock, CLOCKS)
         if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
+            source = self.settings.said_by("record")
             raise DomainError(
-                f"lag is {self.lag}: expected 0, because record=path or replay=path is given"
+                f"lag is {self.lag}: expected 0, because record=path{source} or replay=path is "
+                "given"
             )
         if self.replay is not None and self.mode != "on":
-            raise DomainError(f"mode is {self.mode!r}: expected 'on', because replay=path is given")
+            source = self.settings.said_by("mode")
+            raise DomainError(
+                f"mode is {self.mode!r}{source}: expected 'on', because replay=path is given"
+            )
 
     @cached_property
     def parameters(self) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def _check_options(state: RunState) -> None:
     if options.mode == "shadow" or options.replay is not None or options.record is not False:
         raise StateError(
             "restore(): expected mode='on' or 'off', record=False and no replay, because shadow "
-            "mode, a record and a replay need all iterations of a run"
+            f"mode{options.settings.said_by('mode')}, a record and a replay need all iterations of "
+            "a run"
         )
 
 

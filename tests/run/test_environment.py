@@ -141,6 +141,26 @@ def test_two_balancers_do_not_mix_their_records(monkeypatch, tmp_path, caplog):
     assert run.parameters["trigger"] == "periodic"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "program"),
+    [
+        ("PYLB_RECORD", "run.h5", lambda: pylb.Balancer(lag=2)),
+        ("PYLB_MODE", "shadow", lambda: pylb.Balancer(replay="run.h5")),
+        ("PYLB_MODE", "shadow", lambda: balancer().checkpoint("saved")),
+        ("PYLB_MODE", "shadow", lambda: pylb.Balancer.restore(None, "saved")),
+        ("PYLB_MODE", "shadow", lambda: pylb.Balancer(lag=2).begin(3)),
+        ("PYLB_MODE", "shadow", lambda: pylb.Advisor().advise(seconds=1.0)),
+    ],
+)
+def test_an_error_names_the_variable_that_the_program_does_not_suit(
+    name, value, program, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, value)
+    with pytest.raises((DomainError, StateError), match=rf"\({name}\)"):
+        program()
+
+
 def test_info_shows_them(monkeypatch, capsys, with_mpi):
     monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
     assert main(["info"]) == 0
