@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64, Snapshot, _array
 
 
@@ -157,6 +158,8 @@ def _groups(snapshot: Snapshot) -> I32:
 def _check(snapshot: Snapshot, machine: Tree | Torus, rank: ArrayLike | None) -> I32:
     if not isinstance(machine, Tree | Torus):
         raise DomainError(f"machine is {machine!r}: expected a Tree or a Torus")
+    for i, size in enumerate(checks.several("sizes", machine.sizes, "a tuple of numbers")):
+        checks.whole(f"sizes[{i}]", size, 1, "a number")
     if machine.n_ranks != snapshot.n_ranks:
         raise DomainError(
             f"machine has {machine.n_ranks} places, {machine}: expected {snapshot.n_ranks}, "

@@ -181,7 +181,9 @@ def test_nothing_to_do():
     [
         (Tree((2, 2)), r"machine has 4 places, Tree\(sizes=\(2, 2\)\): expected 6"),
         ("fat", "machine is 'fat': expected a Tree or a Torus"),
-        (Torus((-2, -3)), r"sizes\[0\] is -2: expected 1 or more"),
+        (Torus((-2, -3)), r"sizes\[0\] is -2: expected a number, 1 or more"),
+        (Tree((2.5, 2.4)), r"sizes\[0\] is 2\.5: expected a number, 1 or more"),
+        (Tree(6), "sizes is 6: expected a tuple of numbers"),
         (Torus((1,) * 16 + (6,)), r"sizes has 17 entries: expected 1 \.\.\. 16"),
     ],
 )
