@@ -181,6 +181,8 @@ class Selector:
         DomainError
             A value is impossible.  The selector has not changed.
         """
+        messages = checks.whole("messages", messages, 0, "a number")
+        bytes = checks.whole("bytes", bytes, 0, "a number")
         self._core.observe(max, mean, total, utilization, messages, bytes)
         return self.choice
 
@@ -215,6 +217,7 @@ class Selector:
         """
         if strategy not in self.strategies:
             raise DomainError(f"strategy is {strategy!r}: expected one of {', '.join(self._names)}")
+        migrations = checks.whole("migrations", migrations, 0, "a number")
         self._core.balanced(self._names.index(strategy), before, after, cost, migrations)
 
     def history(self) -> dict[str, Experience]:

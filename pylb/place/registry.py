@@ -15,6 +15,7 @@ from pylb.model import checks
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partition import libraries
 
+RESERVED = ("auto", "unbalanced")  # words that stand where names of strategies do
 LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
 
 
@@ -194,8 +195,8 @@ def strategy(
     Raises
     ------
     DomainError
-        The name belongs to a strategy of the C core, or the family or a word of `looks_at` is
-        unknown.
+        The name belongs to a strategy of the C core or is "auto" or "unbalanced"; or the family or
+        a word of `looks_at` is unknown.
 
     Examples
     --------
@@ -218,7 +219,7 @@ def strategy(
     if looks_at is not None:
         entry = replace(entry, looks_at=_checked_looks(looks_at), selectable=True)
     known = _registry.get(entry.name)
-    if known is not None and known.call is None:
+    if entry.name in RESERVED or (known is not None and known.call is None):
         raise DomainError(f"name is {entry.name!r}: expected a name that no built-in strategy has")
     _registry[entry.name] = entry
     return call

@@ -391,6 +391,8 @@ def test_bad_events_change_nothing():
         ({"utilization": math.nan}, "utilization is nan"),
         ({"messages": -1}, "messages is -1"),
         ({"bytes": -1}, "bytes is -1"),
+        ({"messages": 1.5}, r"messages is 1\.5: expected a number, 0 or more"),
+        ({"bytes": 2**70}, "bytes is 1180591620717411303424"),
     ]:
         with pytest.raises(DomainError, match=match):
             s.observe(**{**IMBALANCED, **wrong})
@@ -400,6 +402,7 @@ def test_bad_events_change_nothing():
         ({"after": math.nan}, "after is nan"),
         ({"cost": math.nan}, "cost is nan: expected seconds"),
         ({"migrations": -1}, "migrations is -1"),
+        ({"migrations": 1.5}, r"migrations is 1\.5: expected a number, 0 or more"),
     ]:
         with pytest.raises(DomainError, match=match):
             s.balanced("Greedy", **{**good, **wrong})
