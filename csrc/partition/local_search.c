@@ -506,9 +506,13 @@ static int nets_init(search_t *s, plb_err_t *err)
     PLB_NEW(s->words, n_words);
     for (int32_t e = 0; e < hg->n_nets; e++) {
         *net_at(s, s->net_at[e]) = (net_t){.weight = hg->net_weight[e], .id = e};
+        PLB_TRY(plb_interrupted(2));
     }
-    for (int32_t j = 0; j < hg->net_start[hg->n_nets]; j++) {
-        s->nets_at[j] = s->net_at[hg->net[j]];
+    for (int32_t v = 0; v < hg->n_vertices; v++) {
+        for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
+            s->nets_at[j] = s->net_at[hg->net[j]];
+        }
+        PLB_TRY(plb_interrupted(plb_nets_of(hg, v)));
     }
 out:
     return ret;

@@ -53,7 +53,7 @@ def pack_each(values: list[Any], refused: Callable[[int, Exception], Exception])
     parts: Parts = [b""]
     dump = pickle.Pickler(file, protocol=5, buffer_callback=_keep_in(parts)).dump
     _call_each(dump, zip(values, strict=True), len(values), refused)
-    parts[0] = file.getbuffer()
+    parts[0] = file.getvalue()
     return parts
 
 
