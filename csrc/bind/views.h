@@ -28,6 +28,10 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#ifndef NPY_2_0_API_VERSION
+#error "pylb is compiled with the headers of NumPy 2; the result also runs with NumPy 1.26"
+#endif
+
 #include "plb.h"
 
 /* ---- one call from Python ------------------------------------------------------------------- */

@@ -13,8 +13,10 @@ from pylb.cli import common
 from pylb.cli.progress import progress
 from pylb.errors import DomainError, MissingFileError
 from pylb.io import hdf5
+from pylb.model import checks
 from pylb.replay.run_record import RunRecord
 from pylb.run import demo
+from pylb.virtual.cluster import MOST_RANKS
 
 HELP = "run a small program that balances itself on virtual ranks, and show what it gains"
 EXAMPLES = """\
@@ -49,6 +51,7 @@ def _check_paths(save: str | None, html: str | None) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    checks.whole("--ranks", args.ranks, 1, "a number of ranks", below=MOST_RANKS + 1)
     _check_paths(args.save, args.html)  # so that a wrong path raises its error before the run
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:

@@ -10,6 +10,7 @@ from pylb.cli import common
 from pylb.cli.own import Functions
 from pylb.cli.progress import progress
 from pylb.decide.trigger import triggers
+from pylb.errors import DomainError
 
 HELP = "list the triggers, or compare them with the best schedule found for a recorded run"
 EXAMPLES = """\
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     names = args.trigger or list(triggers())
     functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:
+        if args.cost is not None or args.strategy != "GreedyLB":
+            raise DomainError("there is no RUN: expected --strategy and --cost only with a run")
         return _list(args, names)
     found = common.Schedule.of(args, functions)
     with progress("replaying with each trigger"):

@@ -158,6 +158,13 @@ def settings(
     )
 
 
+def learns(unlike: bool | None, speed: Any) -> bool | None:
+    """Return whether to learn speeds: `unlike`, or False if the user gives `speed`."""
+    if unlike and speed is not None:
+        raise DomainError("unlike is True and speed is given: expected only one of them")
+    return unlike if speed is None else False
+
+
 def as_dict(name: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return parameters as a dict; DomainError if they are not a mapping."""
     if params is None:

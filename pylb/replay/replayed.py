@@ -18,6 +18,7 @@ from pylb.decide.decider import (
     StrategyLike,
     TriggerLike,
     as_dict,
+    learns,
     settings,
 )
 from pylb.decide.receipts import History
@@ -237,7 +238,7 @@ def replay(
         A name of `pylb.triggers()`, a function of a `Cycle`, or a new trigger of
         `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.
     lag, give_up, unlike, seed, strategy_params, trigger_params
-        As for `Balancer`.
+        As for `Balancer`.  ``unlike=True`` is only for ranks whose speeds are not known.
     cost : float, optional
         Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
         same LB step; otherwise the result of the cost model for the objects that move.
@@ -300,7 +301,7 @@ def replay(
             trigger=trigger,
             lag=lag,
             gives_up=give_up,
-            unlike=trace.speed is None and unlike,
+            unlike=learns(unlike, trace.speed),
             seed=seed,
             strategy_params={**_prices(strategy, alpha, beta), **params},
             trigger_params=trigger_params,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pylb.comm.agreement import Attempt
 from pylb.comm.connect import agreement_of
-from pylb.decide.decider import TriggerLike, settings
+from pylb.decide.decider import TriggerLike, learns, settings
 from pylb.errors import DomainError, StateError, suggesting
 from pylb.model import checks
 from pylb.model.network import Network
@@ -25,7 +25,7 @@ from pylb.run.environment import overridden
 from pylb.run.modes import MeasuringMode
 from pylb.run.options import Options, checked_count, checked_lag, loop_is_open
 from pylb.run.partition_strategy import strategy_or_method
-from pylb.run.rank_facts import RankFacts, learns
+from pylb.run.rank_facts import RankFacts
 from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
 from pylb.run.stopwatch import Stopwatch

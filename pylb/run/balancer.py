@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pylb.comm.connect import agreement_of
-from pylb.decide.decider import TriggerLike, settings
+from pylb.decide.decider import TriggerLike, learns, settings
 from pylb.errors import suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
@@ -23,7 +23,7 @@ from pylb.run.loops import IterationLoop, SynchronousLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode
 from pylb.run.options import Options, checked_count, checked_lag
 from pylb.run.program_objects import ProgramObjects
-from pylb.run.rank_facts import RankFacts, learns
+from pylb.run.rank_facts import RankFacts
 from pylb.run.restore import restore
 from pylb.run.results import RunResults
 from pylb.run.run_state import RunState

@@ -183,10 +183,3 @@ def _checked(name: str, value: Any) -> float | int:
 
 def _refused(name: str, value: Any) -> DomainError:
     return DomainError(f"{name} is {clip(repr(value), 60)}: expected {EXPECTED[name]}")
-
-
-def learns(unlike: bool | None, speed: Any) -> bool | None:
-    """Return whether to learn speeds: `unlike`, or False if the user gives `speed`."""
-    if unlike and speed is not None:
-        raise DomainError("unlike is True and speed is given: expected only one of them")
-    return unlike if speed is None else False

@@ -487,6 +487,8 @@ def test_agrees_with_the_twin(
 ):
     trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)
     alpha, beta = traffic
+    if trace.speed is not None:
+        more.pop("unlike", None)  # speeds that are known are not learned
     check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight, **more)
 
 
@@ -963,6 +965,13 @@ def test_keys_that_occur_twice():
     assert run.rank.tolist() == trace.replay("GreedyLB", every=2).rank.tolist()
     with pytest.raises(DomainError, match="key 0 is given twice: expected each object once"):
         twice.replay("GreedyLB", every=2, unlike=True)
+
+
+def test_speeds_that_are_known_are_not_learned():
+    trace = replace(hotspot(4, 20, 12), speed=np.array([1.0, 2.0, 1.0, 1.0]))
+    for known, words in ((trace, {}), (hotspot(4, 20, 12), {"speed": trace.speed})):
+        with pytest.raises(DomainError, match="unlike is True and speed is given"):
+            known.replay("GreedyLB", every=2, unlike=True, **words)
 
 
 def test_a_trace_without_costs_has_those_of_the_model():
