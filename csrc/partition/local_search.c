@@ -115,9 +115,9 @@ typedef struct search {
     int32_t k;
     int32_t *part;
     int64_t *load;
-    int64_t *words;   /* the nets one after the other, each with room for all parts it can touch */
-    uint32_t *net_at; /* [n_nets] first word of each net */
-    uint32_t *nets_at; /* as the hypergraph's net[], with the nets' first words */
+    int64_t *words; /* the nets one after the other, each with room for all parts it can touch */
+    uint32_t *net_word;    /* [n_nets] first word of each net */
+    uint32_t *vertex_word; /* as the hypergraph's net[], with first words instead of nets */
     queue_t queue;
     int64_t *conn; /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
@@ -187,7 +187,7 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
     s->n_touched = 0;
     s->work += plb_nets_of(hg, v);
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        const net_t *net = net_at(s, s->nets_at[j]);
+        const net_t *net = net_at(s, s->vertex_word[j]);
         const int64_t w = net->weight;
         all += w;
         if (net->n_slots == 1) { /* true for most nets */
@@ -266,7 +266,7 @@ static inline void transfer(search_t *s, int32_t v, int32_t to, bool wakes)
     s->work += 4 * plb_nets_of(hg, v);
     s->part[v] = to;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        net_t *net = net_at(s, s->nets_at[j]);
+        net_t *net = net_at(s, s->vertex_word[j]);
         const int32_t left = remove_pin(net, from), there = add_pin(net, to);
         if (wakes && there == 1) {
             wake_pins(s, net->id, -1); /* the net's other pins can follow without loss */
@@ -307,7 +307,7 @@ static void queue_woken(search_t *s)
     for (int32_t i = 0; i < s->n_woken; i++) {
         const int32_t next = s->woken[i + 1 < s->n_woken ? i + 1 : i];
         for (int32_t j = hg->vertex_start[next]; j < hg->vertex_start[next + 1]; j++) {
-            __builtin_prefetch(net_at(s, s->nets_at[j]));
+            __builtin_prefetch(net_at(s, s->vertex_word[j]));
         }
         queue_vertex(s, s->woken[i]);
     }
@@ -365,7 +365,7 @@ static bool at_boundary(const search_t *s, int32_t v)
 {
     const plb_hypergraph_t *hg = s->hg;
     for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-        if (net_at(s, s->nets_at[j])->n_slots > 1) {
+        if (net_at(s, s->vertex_word[j])->n_slots > 1) {
             return true;
         }
     }
@@ -485,8 +485,8 @@ static void relieve(search_t *s, int32_t p)
 
 static void search_free(search_t *s)
 {
-    PLB_FREE(s->load, s->words, s->net_at, s->nets_at, s->queue.key, s->queue.heap, s->queue.at,
-             s->conn, s->touched, s->seen, s->woken, s->moves);
+    PLB_FREE(s->load, s->words, s->net_word, s->vertex_word, s->queue.key, s->queue.heap,
+             s->queue.at, s->conn, s->touched, s->seen, s->woken, s->moves);
 }
 
 /* Lay out the nets, without pins.  A net has at least two pins, so that it takes at most two words
@@ -496,21 +496,21 @@ static int nets_init(search_t *s, plb_err_t *err)
     int ret = PLB_OK;
     const plb_hypergraph_t *hg = s->hg;
     uint32_t n_words = 0;
-    PLB_NEW(s->net_at, hg->n_nets);
-    PLB_NEW(s->nets_at, hg->net_start[hg->n_nets]);
+    PLB_NEW(s->net_word, hg->n_nets);
+    PLB_NEW(s->vertex_word, hg->net_start[hg->n_nets]);
     for (int32_t e = 0; e < hg->n_nets; e++) {
         const int32_t pins = plb_pins_of(hg, e);
-        s->net_at[e] = n_words;
+        s->net_word[e] = n_words;
         n_words += 2 + (uint32_t)(pins < s->k ? pins : s->k);
     }
     PLB_NEW(s->words, n_words);
     for (int32_t e = 0; e < hg->n_nets; e++) {
-        *net_at(s, s->net_at[e]) = (net_t){.weight = hg->net_weight[e], .id = e};
+        *net_at(s, s->net_word[e]) = (net_t){.weight = hg->net_weight[e], .id = e};
         PLB_TRY(plb_interrupted(2));
     }
     for (int32_t v = 0; v < hg->n_vertices; v++) {
         for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-            s->nets_at[j] = s->net_at[hg->net[j]];
+            s->vertex_word[j] = s->net_word[hg->net[j]];
         }
         PLB_TRY(plb_interrupted(plb_nets_of(hg, v)));
     }
@@ -536,7 +536,7 @@ static int search_init(search_t *s, plb_err_t *err)
         s->queue.at[v] = -1;
         s->load[s->part[v]] += hg->weight[v];
         for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
-            add_pin(net_at(s, s->nets_at[j]), s->part[v]);
+            add_pin(net_at(s, s->vertex_word[j]), s->part[v]);
         }
     }
 out:
@@ -564,7 +564,7 @@ int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limi
     PLB_TRY(plb_interrupted(0)); /* an interrupt ends the searches early */
     *after = 0;
     for (int32_t e = 0; e < self->n_nets; e++) {
-        *after += self->net_weight[e] * (net_at(&s, s.net_at[e])->n_slots - 1);
+        *after += self->net_weight[e] * (net_at(&s, s.net_word[e])->n_slots - 1);
     }
 out:
     plb_free(seed);

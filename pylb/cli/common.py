@@ -21,6 +21,8 @@ from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
 
+DEFAULT_STRATEGY = "GreedyLB"  # of the subcommands that compare schedules
+
 # ---- output -------------------------------------------------------------------------------------
 
 
@@ -75,7 +77,7 @@ def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
 def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     strategy = "a name that pylb strategies lists (default: %(default)s)"
-    add("--strategy", default="GreedyLB", help=strategy)
+    add("--strategy", default=DEFAULT_STRATEGY, help=strategy)
     add_import(parser)
     cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
     add("--cost", type=float, help=cost)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     names = args.trigger or list(triggers())
     functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:
-        if args.cost is not None or args.strategy != "GreedyLB":
+        if args.cost is not None or args.strategy != common.DEFAULT_STRATEGY:
             raise DomainError("there is no RUN: expected --strategy and --cost only with a run")
         return _list(args, names)
     found = common.Schedule.of(args, functions)

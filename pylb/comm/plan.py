@@ -306,9 +306,7 @@ class Plan:
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
         """Exchange rows by the most recent lane; return the result, or None if no lane fits."""
         lane = self._last.get(direction)
-        if lane is None or len(values) != 1 or isinstance(values[0], np.ma.MaskedArray):
-            return None
-        return lane.move(values[0], out)
+        return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
 
     def give_back(self, key: Any, lane: AnyLane) -> None:
         """Keep a lane whose exchange has ended, for later exchanges."""

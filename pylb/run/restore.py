@@ -53,6 +53,7 @@ def restore(
     if state.decider.settings.selects:
         state.decider.core.network(*state.network())
     with Attempt() as tried:
+        state.ignore_recording_by_environment()
         _check_options(state)
         folder = Path(files.decoded(path))
         head = disk.head(folder)
@@ -70,7 +71,6 @@ def restore(
 
 
 def _check_options(state: RunState) -> None:
-    state.ignore_recording_by_environment()
     options = state.options
     if options.mode == "shadow" or options.replay is not None or options.record is not False:
         raise StateError(
