@@ -229,6 +229,26 @@ PLB_PY_METHOD(lane, move, "rows:O out:O",
 
 static PyMethodDef lane_methods[] = PLB_PY_METHODS(lane, begin, wait, move);
 
+/* Return the partners for which transfer.h has unlike[i]. */
+static PyObject *unlike(const plb_transfer_t *core)
+{
+    PyObject *out = PyList_New(0);
+    for (int i = 0; out != NULL && i < core->n_receives; i++) {
+        PyObject *rank = core->unlike[i] ? PyLong_FromLong(core->peer[i]) : NULL;
+        if (core->unlike[i] && (rank == NULL || PyList_Append(out, rank) < 0)) {
+            Py_CLEAR(out);
+        }
+        Py_XDECREF(rank);
+    }
+    return out;
+}
+
+#define LANE(X)                                                                                   \
+    X(lane, unlike, unlike(&self->core),                                                          \
+      "Ranks that exchanged objects where this rank exchanged rows, or rows where it exchanged\n" \
+      "objects, in the most recent exchange.")
+PLB_PY_PROPERTIES(lane, LANE)
+
 /* Memory that an unfinished MPI exchange still uses is leaked: freeing it would corrupt memory. */
 static void lane_fini(lane_t *self)
 {
@@ -242,9 +262,12 @@ static void lane_fini(lane_t *self)
     Py_XDECREF(self->descr);
 }
 
-PLB_PY_METHOD(exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+",
-              "Tell the partners that this rank has failed; receive and drop their rows.")
+PLB_PY_METHOD(
+    exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+",
+    "Tell the partners that this rank has failed; receive and drop their rows.  Returns\n"
+    "whether a partner exchanges objects.")
 {
+    bool met = false;
     const int32_t *rank[2];
     const int64_t *start[2];
     int64_t n[2] = {-1, -1};
@@ -253,8 +276,9 @@ PLB_PY_METHOD(exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8
         plb_py_parse(c, &rank[0], &n[0], &start[0], &n[0], &rank[1], &n[1], &start[1], &n[1]));
     PLB_PY_TRY(check_side(rank[0], start[0], n[0], self->core.size, &out));
     PLB_PY_TRY(check_side(rank[1], start[1], n[1], self->core.size, &in));
-    PLB_PY_RUN(c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &c->err));
-    Py_RETURN_NONE;
+    PLB_PY_RUN(c,
+               plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err));
+    return PyBool_FromLong(met);
 }
 
 static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
@@ -307,7 +331,8 @@ PLB_PY_TYPE(
     lane, "pylb._mpi.Lane", "exchanger:O sides:T like:O tag:i",
     "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple (out,\n"
     "items, in, new_items).  out is (rank, start, order, offset) for the array that is sent, and\n"
-    "items its number of items; in and new_items are the same for the array received.", )
+    "items its number of items; in and new_items are the same for the array received.",
+    {Py_tp_getset, lane_getset}, )
 
 static int constants(PyObject *module)
 {

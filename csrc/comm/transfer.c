@@ -57,6 +57,7 @@ static int post(plb_transfer_t *self, bool receive, int32_t peer, char *data, in
         PLB_MPI(MPI_Isend(data, count, type, peer, self->tag, self->comm->comm, request));
     }
     self->peer[self->n] = peer;
+    self->unlike[self->n] = false;
     self->bytes[self->n++] = bytes;
 out:
     if (type != MPI_BYTE && type != MPI_DATATYPE_NULL) {
@@ -106,7 +107,7 @@ int plb_transfer_init(plb_transfer_t *self, plb_comm_t *comm, int32_t n_partners
 {
     int ret = PLB_OK;
     *self = (plb_transfer_t){.comm = comm};
-    PLB_NEW_EACH(n_partners, self->request, self->peer, self->bytes);
+    PLB_NEW_EACH(n_partners, self->request, self->peer, self->bytes, self->unlike);
 out:
     if (ret != PLB_OK) {
         plb_transfer_free(self);
@@ -116,7 +117,7 @@ out:
 
 void plb_transfer_free(plb_transfer_t *self)
 {
-    PLB_FREE(self->request, self->peer, self->bytes);
+    PLB_FREE(self->request, self->peer, self->bytes, self->unlike);
     *self = (plb_transfer_t){0};
 }
 
@@ -162,9 +163,13 @@ static int finish(plb_transfer_t *self, int i, plb_tick_fn tick, void *arg, MPI_
     }
 }
 
+static bool is_meeting(int tag)
+{
+    return tag > PLB_TAG_FAILED && tag % 2 != 0;
+}
+
 /* Report an error of MPI, or a received message with an unexpected tag or size. */
-static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int code,
-                plb_err_t *err)
+static int look(plb_transfer_t *self, int i, const MPI_Status *status, int code, plb_err_t *err)
 {
     int class = MPI_SUCCESS, count = 0;
     MPI_Error_class(code, &class);
@@ -176,6 +181,11 @@ static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int
     }
     PLB_FAIL_IF(code == MPI_SUCCESS && status->MPI_TAG == PLB_TAG_FAILED, err, PLB_ERR_STATE,
                 "rank %d has failed in this exchange", self->peer[i]);
+    const bool there = is_meeting(status->MPI_TAG);
+    self->unlike[i] = is_meeting(self->tag) != there;
+    PLB_FAIL_IF(self->unlike[i], err, PLB_ERR_STATE,
+                "rank %d passes %s, but rank %d %s: expected the same on all ranks", self->peer[i],
+                there ? "a list" : "an array", self->comm->rank, there ? "an array" : "a list");
     if (code == MPI_SUCCESS && self->bytes[i] <= INT_MAX) {
         MPI_Get_count(status, MPI_BYTE, &count);
     }
@@ -183,7 +193,7 @@ static int look(const plb_transfer_t *self, int i, const MPI_Status *status, int
                     (self->bytes[i] <= INT_MAX && count != self->bytes[i]),
                 err, PLB_ERR_STATE,
                 "rank %d sends something else than this rank expects: another plan or "
-                "direction, another dtype or shape, or only one of the two ranks passes a list",
+                "direction, or another dtype or shape",
                 self->peer[i]);
     return PLB_OK;
 }
@@ -206,7 +216,8 @@ int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, pl
 }
 
 /* Receive a message of any size, and drop it. */
-static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, plb_err_t *err)
+static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, bool *met,
+                 plb_err_t *err)
 {
     int ret = PLB_OK, here = 0;
     char *nothing = NULL;
@@ -224,6 +235,7 @@ static int drain(plb_comm_t *comm, int32_t peer, plb_tick_fn tick, void *arg, pl
             goto out;
         }
     }
+    *met = *met || is_meeting(status.MPI_TAG);
     PLB_MPI(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
     PLB_NEW(nothing, bytes);
     MPI_Datatype type = MPI_BYTE;
@@ -251,10 +263,11 @@ static void let_go(plb_transfer_t *notes, int n)
 }
 
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
-                      plb_tick_fn tick, void *tick_arg, plb_err_t *err)
+                      plb_tick_fn tick, void *tick_arg, bool *met, plb_err_t *err)
 {
     plb_transfer_t notes;
     char nothing = 0;
+    *met = false;
     plb_side_t told = *out;
     told.data = &nothing;
     PLB_PASS(plb_transfer_init(&notes, comm, out->n, err));
@@ -263,7 +276,7 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
     const int n = notes.n;
     for (int32_t i = 0; ret == PLB_OK && i < in->n; i++) {
         if (in->rank[i] != comm->rank) {
-            ret = drain(comm, in->rank[i], tick, tick_arg, err);
+            ret = drain(comm, in->rank[i], tick, tick_arg, met, err);
         }
     }
     PLB_THEN(plb_transfer_wait(&notes, tick, tick_arg, err));

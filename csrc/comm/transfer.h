@@ -4,8 +4,14 @@
  * To agree beforehand which exchange the ranks are in would cost more than the exchange itself.
  * Instead the tag of each message identifies the exchange (plan, direction, kind of items).  A
  * receive accepts any tag, and plb_transfer_wait returns an error if the tag is wrong.  A rank
- * that has failed sends its partners an empty message with PLB_TAG_FAILED. */
+ * that has failed sends its partners an empty message with PLB_TAG_FAILED.
+ *
+ * Ranks that exchange Python objects first meet, by an exchange of empty rows with an odd tag;
+ * then they come to a collective step.  The tags of other exchanges are even.  So a rank that
+ * exchanges rows knows whether a partner has come to a meeting instead. */
 #pragma once
+
+#include <stdbool.h>
 
 #include "comm/comm.h"
 
@@ -25,6 +31,7 @@ typedef struct plb_transfer {
     MPI_Request *request;   /* [n] receives, then sends */
     int32_t *peer;          /* [n] the other rank of each message */
     int64_t *bytes;         /* [n] size of each message */
+    bool *unlike;           /* [n] this rank or peer[i] was at a meeting, but not both */
 } plb_transfer_t;
 
 /** Allocate memory for exchanges, one at a time, of at most n_partners sends plus receives. */
@@ -45,6 +52,7 @@ int plb_transfer_begin(plb_transfer_t *self, const plb_side_t *out, const plb_si
 int plb_transfer_wait(plb_transfer_t *self, plb_tick_fn tick, void *tick_arg, plb_err_t *err);
 
 /** Take part in an exchange after a failure, without data: send PLB_TAG_FAILED to the ranks that
- * wait for rows of this rank, then wait for the rows that are sent to this rank, and drop them. */
+ * wait for rows of this rank, then wait for the rows that are sent to this rank, and drop them.
+ * *met: whether a partner was at a meeting. */
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
-                      plb_tick_fn tick, void *tick_arg, plb_err_t *err);
+                      plb_tick_fn tick, void *tick_arg, bool *met, plb_err_t *err);

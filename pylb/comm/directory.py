@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.arguments import integers
 from pylb.comm.connect import agreement_of
-from pylb.comm.plan import Plan, integers
+from pylb.comm.plan import Plan
 from pylb.errors import DomainError, DuplicateKeyError, OutOfRangeError, UnknownKeyError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64

@@ -23,15 +23,19 @@ class StepExchanger:
     def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
         return StepLane(self.agreement, sides, like, tag)
 
-    def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
+    def tell(self, sides: Sides, error: Exception) -> bool:
         self.agreement.step(Step.EXCHANGE, 0, error=error)
+        return False
 
-    def meet(self, sides: Sides, tag: int) -> None:
-        pass  # all exchanges are collective steps, which tell their kinds
+    def meet(self, sides: Sides, tag: int) -> AnyLane:
+        # no message: all exchanges are collective steps, which tell their kinds
+        return StepLane(self.agreement, sides, np.empty((0, 0), np.uint8), tag)
 
 
 class StepLane:
     """An `AnyLane` that uses collective steps; `begin` already completes the exchange."""
+
+    unlike: list[int] = []  # noqa: RUF012
 
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag

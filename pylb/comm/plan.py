@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,13 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.arguments import are_objects, checked_rows, checked_values, integers
 from pylb.comm.connect import agreement_of
 from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
+from pylb.comm.pending import (
+    AnyPart,
+    Failed,
+    Pending,
+    PendingRows,
+    Ready,
+    raise_where_partners_wait,
+)
 from pylb.comm.sides import partners, rows_of, shares, sized
 from pylb.comm.transport import AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, PylbError, SerializationError, StateError
-from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
 
@@ -234,7 +243,8 @@ class Plan:
             if mine.size and mine.min() < 0:
                 raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
         if tried.error is not None:
-            self._exchanger.fail(simple._sides("forward"), tried.error)
+            told = simple._tell(simple._sides("forward"), tried.error)
+            Pending(self.agreement, [told]).wait()  # raises the error
         theirs: I64 = simple.forward(mine)
         plan.sizes, plan.received_sizes = mine, theirs
         plan._simple, plan._repeats = simple, simple._repeats
@@ -255,29 +265,57 @@ class Plan:
         rows: list[Any] = []
         lanes: list[tuple[Any, AnyLane | None]] = []  # (key, lane) for each value; objects: None
         with Attempt() as tried:
-            if not values or (out is not None and len(values) > 1):
-                raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
-            rows = [_value(f"array {i}", v, sides) for i, v in enumerate(values)]
+            rows = checked_values(values, out, add, sides)
             if direction == "reverse":
                 self._check_repeats(add, rows)
-            if out is not None:
-                _check_out(out, rows[0], sides, add)
             lanes = [self._lane(direction, sides, value, add) for value in rows]
-        objects = [i for i, value in enumerate(values) if _are_objects(value)]
-        if tried.error is not None and not objects:
-            # each array is an exchange of its own, for which the partners wait
-            self._exchanger.fail(sides, tried.error, max(len(values), 1))
-        # Objects first: if one rank has failed, all ranks raise here, while no array is under way.
-        ready = {i: self._objects(direction, i, rows, sides, tried.error) for i in objects}
-        pending = Pending(len(values) != 1)
-        for i, (key, lane) in enumerate(lanes):
-            if lane is None:
-                pending.parts.append(ready[i])
-                continue
-            if not lane.begin(rows[i], None if add or out is None else out.view(np.ndarray)):
-                raise StateError("the buffers of this plan do not fit the rows, or are in use")
-            pending.parts.append(PendingRows(self, key, lane, rows[i], out))
+        objects = [i for i, value in enumerate(values) if are_objects(value)]
+        error = tried.error
+        parts: list[AnyPart] = []
+        meetings: list[AnyLane] = []
+        for i in range(max(len(values), 1)):  # one exchange per value, with or without an error
+            with Attempt(MemoryError) as tried:
+                if i in objects:
+                    tag = self._tag(f"{direction} objects", True)
+                    meetings.append(self._exchanger.meet(sides, tag))
+                    parts.append(Ready(None))
+                elif error is None:
+                    parts.append(self._begin_rows(*lanes[i], rows[i], out))
+            if len(parts) == i:
+                error = error or tried.error
+                parts.append(self._tell(sides, error))
+        pending = Pending(self.agreement, parts, len(values) != 1)
+        if error is not None and not objects:
+            pending.wait()  # raises the error
+        with Attempt() as tried:
+            missed = _wait_for_partners(meetings, sides)
+            error = error or missed
+            for i in objects:
+                pending.parts[i] = Ready(self._objects(rows, i, sides, error))
+        if tried.error is not None:
+            pending.drop()
+            raise tried.error
         return pending
+
+    def _begin_rows(
+        self, key: Any, lane: Any, rows: NDArray[Any], out: NDArray[Any] | None
+    ) -> PendingRows:
+        add = key[-1]
+        if not lane.begin(rows, None if add or out is None else out.view(np.ndarray)):
+            raise StateError("the buffers of this plan do not fit the rows, or are in use")
+        return PendingRows(lane, partial(self._end_rows, key, lane, out))
+
+    def _end_rows(
+        self, key: Any, lane: AnyLane, out: NDArray[Any] | None, came: NDArray[Any]
+    ) -> NDArray[Any]:
+        self._give_back(key, lane)
+        if key[-1]:
+            return self._total(came, out)
+        return came if out is None else out
+
+    def _tell(self, sides: Sides, error: Exception | None) -> Failed:
+        assert error is not None
+        return Failed(error, self._exchanger.tell(sides, error))
 
     def _check_repeats(self, add: bool, values: list[Any]) -> None:
         kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in values}
@@ -293,28 +331,36 @@ class Plan:
         key = direction, rows.dtype, rows.shape[1:], add
         lane = self._lanes.pop(key, None)
         if lane is None:
-            tag = self._tag(f"{direction} {rows.dtype.descr} {rows.shape[1:]}")
-            if add:  # the rows stay in the order of the ranks that sent them; `total` adds them up
+            tag = self._tag(f"{direction} {rows.dtype.descr} {rows.shape[1:]}", False)
+            if add:  # the rows stay in the order of the ranks that sent them; `_total` adds them up
                 sides = sides._replace(into=Side(*sides.into[:2]), n_into=sides.into.n_rows)
             lane = self._exchanger.lane(sides, rows, tag)
         return key, lane
 
-    def _tag(self, words: str) -> int:
+    def _tag(self, words: str, objects: bool) -> int:
         """Return the tag of an exchange; words: what must be the same on all ranks."""
-        return LOWEST_TAG + zlib.crc32(f"{self._number} {words}".encode()) % TAGS
+        number = zlib.crc32(f"{self._number} {words}".encode()) % (TAGS // 2)
+        return LOWEST_TAG + 2 * number + objects
 
     def _short(self, direction: str, values: tuple[Any, ...], out: Any) -> Any:
         """Exchange rows by the most recent lane; return the result, or None if no lane fits."""
         lane = self._last.get(direction)
-        return lane.move(values[0], out) if lane is not None and len(values) == 1 else None
+        if lane is None or len(values) != 1:
+            return None
+        try:
+            return lane.move(values[0], out)
+        except MemoryError:  # no message was sent: `begin` tries again, and tells the partners
+            return None
+        except PylbError as why:
+            raise_where_partners_wait(self.agreement, why, bool(lane.unlike))
 
-    def give_back(self, key: Any, lane: AnyLane) -> None:
+    def _give_back(self, key: Any, lane: AnyLane) -> None:
         """Keep a lane whose exchange has ended, for later exchanges."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
             self._last[key[0]] = lane
 
-    def total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+    def _total(self, came: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
         """Return the sum of the answers for each item; if `out` is given, add them to `out`."""
         side = self._out
         if out is None:
@@ -325,18 +371,12 @@ class Plan:
         np.add.at(out, which, came)
         return out
 
-    def _objects(
-        self, direction: str, i: int, rows: list[Any], sides: Sides, error: Exception | None
-    ) -> Ready:
-        """Exchange the objects `rows[i]`; if this rank has an error, all ranks raise it."""
-        with Attempt() as met:  # a partner that passes an array would not come to the step
-            self._exchanger.meet(sides, self._tag(f"{direction} objects {i}"))
-
-        failed = error or met.error
+    def _objects(self, rows: list[Any], i: int, sides: Sides, error: Exception | None) -> list[Any]:
+        """Exchange the objects ``rows[i]``; if a rank has an error, all ranks raise."""
 
         def pieces() -> dict[int, list[Any]]:
-            if failed is not None:
-                raise failed
+            if error is not None:
+                raise error
             return shares(rows[i], sides.out)
 
         came = exchange_objects(
@@ -348,11 +388,11 @@ class Plan:
         there = sides.into
         arrived = [item for r in there.rank.tolist() for item in came[r]]
         if there.order is None:
-            return Ready(arrived)
+            return arrived
         answer: list[Any] = [None] * sides.n_into
         for i, item in zip(there.order.tolist(), arrived, strict=True):
             answer[i] = item
-        return Ready(answer)
+        return answer
 
     def __repr__(self) -> str:
         sized = "" if self.sizes is None else "; items have their own numbers of rows"
@@ -360,6 +400,24 @@ class Plan:
             f"<Plan: sends {self.n_items} items to {len(self.send_ranks)} ranks, "
             f"receives {self.n_received} from {len(self.receive_ranks)}{sized}>"
         )
+
+
+def _wait_for_partners(meetings: list[AnyLane], sides: Sides) -> Exception | None:
+    """Wait until all partners exchange objects; return the error to take to the next step.
+
+    Raises the error if a partner that exchanges rows does not come to the step, because this rank
+    sends it no message, so that it does not know about the meeting.
+    """
+    error = None
+    unlike: set[int] = set()
+    for meeting in meetings:
+        with Attempt() as tried:
+            meeting.wait()
+        error = error or tried.error
+        unlike.update(meeting.unlike)
+    if error is not None and not unlike <= set(sides.out.rank.tolist()):
+        raise error
+    return error
 
 
 def _pack(piece: list[Any]) -> parcel.Parts:
@@ -376,117 +434,3 @@ def _unpack(parts: parcel.Parts) -> Any:
         raise SerializationError(
             f"an item cannot be restored: {type(why).__name__}: {why}"
         ) from why
-
-
-class Ready(NamedTuple):
-    """A value that has arrived."""
-
-    value: Any
-
-    def wait(self) -> Any:
-        return self.value
-
-
-class PendingRows(NamedTuple):
-    """An exchange, under way, of the rows of one array."""
-
-    plan: Plan
-    key: Any
-    lane: AnyLane
-    rows: NDArray[Any]
-    out: NDArray[Any] | None
-
-    def wait(self) -> NDArray[Any]:
-        came = self.lane.wait()
-        add = self.key[-1]
-        self.plan.give_back(self.key, self.lane)
-        came = self.plan.total(came, self.out) if add else came
-        return came if self.out is None else self.out
-
-
-class Pending:
-    """An exchange that has begun; returned by `Plan.begin` and `Plan.begin_reverse`.
-
-    Examples
-    --------
-    >>> pylb.Plan(comm, [0, 0]).begin(np.array([1.0, 2.0])).wait()
-    array([1., 2.])
-    """
-
-    def __init__(self, several: bool) -> None:
-        self.parts: list[Ready | PendingRows] = []
-        self._several = several
-        self._answers: list[Any] = []
-        self._error: Exception | None = None
-
-    def wait(self) -> Any:
-        """Wait, and return the result, as `Plan.forward` or `Plan.reverse` does."""
-        while self.parts:  # also after an error: all their messages are under way
-            with Attempt(PylbError) as tried:
-                self._answers.append(self.parts[0].wait())
-            self._error = self._error or tried.error
-            del self.parts[0]
-        if self._error is not None:
-            raise self._error
-        return tuple(self._answers) if self._several else self._answers[0]
-
-
-# ---- arguments -----------------------------------------------------------------------------------
-
-
-def integers(name: str, values: ArrayLike, dtype: Any) -> NDArray[Any]:
-    """Check integers, and return them as a one-dimensional contiguous array of this dtype."""
-    array = checks.array(name, values)
-    if array.ndim != 1:
-        raise DomainError(f"{name} has shape {array.shape}: expected (n,)")
-    if array.dtype == dtype:
-        return np.ascontiguousarray(array)
-    if array.size and array.dtype.kind not in "iu":
-        raise DomainError(f"{name} has dtype {array.dtype}: expected integers")
-    limits = np.iinfo(dtype)
-    if array.size and (int(array.max()) > limits.max or int(array.min()) < limits.min):
-        worst = array.max() if int(array.max()) > limits.max else array.min()
-        raise DomainError(f"{name} has {worst}: expected {limits.min} ... {limits.max}")
-    return np.ascontiguousarray(array, dtype)
-
-
-def _are_objects(value: Any) -> bool:
-    return isinstance(value, list | tuple) or (
-        isinstance(value, np.ndarray) and value.dtype.hasobject
-    )
-
-
-def _value(name: str, value: Any, sides: Sides) -> Any:
-    """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
-    side, n = sides.out, sides.n_out
-    checks.without_mask(name, value)
-    if isinstance(value, np.ndarray) and not _are_objects(value):
-        return np.ascontiguousarray(checked_rows(name, value, side.n_own(n)))
-    if _are_objects(value) and getattr(value, "ndim", 1) == 1:
-        if side.offset is not None:
-            raise DomainError(f"{name} holds objects: expected numbers, because the plan has sizes")
-        checked_rows(name, value, n)
-        return list(value)
-    raise DomainError(f"{name} is a {type(value).__name__}: expected an ndarray or a list")
-
-
-def checked_rows(name: str, value: Any, n: int) -> Any:
-    shape = getattr(value, "shape", None)
-    if shape == () or len(value) != n:
-        found = "no rows" if shape == () else f"{len(value)} rows"
-        raise DomainError(f"{name} has {found}: expected {n}")
-    return value
-
-
-def _check_out(out: Any, rows: Any, sides: Sides, add: bool) -> None:
-    if isinstance(rows, list) or not isinstance(out, np.ndarray):
-        raise DomainError("out is given: expected that out and the values are arrays, not lists")
-    shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
-    right = out.shape == shape and out.dtype == rows.dtype
-    if not right or not out.flags.c_contiguous or not out.flags.writeable:
-        raise DomainError(
-            f"out is of {out.dtype}, {out.shape}: expected a contiguous, writeable array of "
-            f"{rows.dtype}, {shape}"
-        )
-    if not add and np.may_share_memory(out, rows):
-        raise DomainError("out shares memory with the array that is sent: expected another array")

@@ -50,6 +50,14 @@ class Sides(NamedTuple):
 class AnyLane(Protocol):
     """Sends rows of one dtype and shape in one direction of a plan, any number of times."""
 
+    @property
+    def unlike(self) -> list[int]:
+        """Ranks that exchanged objects where this rank exchanged rows, or the other way round.
+
+        In the most recent exchange.
+        """
+        ...
+
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
         """Begin to send; return False if the rows do not fit or the lane is in use."""
         ...
@@ -70,14 +78,17 @@ class AnyExchanger(Protocol):
         """Return a lane for rows with the dtype and shape of those of `like`."""
         ...
 
-    def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
-        """Tell an error to the partners instead of exchanging rows n times, and raise it."""
+    def tell(self, sides: Sides, error: Exception) -> bool:
+        """Tell an error to the partners instead of exchanging rows; if all ranks are told, raise.
+
+        Returns whether a partner exchanges objects.
+        """
         ...
 
-    def meet(self, sides: Sides, tag: int) -> None:
-        """Check that the partners call this, too: else they would not come to the next step.
+    def meet(self, sides: Sides, tag: int) -> AnyLane:
+        """Begin to check that all partners exchange objects, too.
 
-        Raises StateError if a partner exchanges rows instead.
+        ``wait()`` raises StateError if one exchanges rows: it does not come to the next step.
         """
         ...
 

@@ -148,19 +148,14 @@ class MPIExchanger:
         lane: AnyLane = self._module.Lane(self.native, tuple(sides), like, tag)
         return lane
 
-    def fail(self, sides: Sides, error: Exception, n: int = 1) -> None:
-        for _ in range(n):
-            self.native.fail(*sides.out[:2], *sides.into[:2])
-        raise error
+    def tell(self, sides: Sides, error: Exception) -> bool:
+        return self.native.fail(*sides.out[:2], *sides.into[:2])  # type: ignore[no-any-return]
 
-    def meet(self, sides: Sides, tag: int) -> None:
-        with Attempt() as tried:
-            rows = np.empty((sides.n_out, 0), np.uint8)
-            lane = self.lane(sides, rows, tag)
-            lane.begin(rows, None)
-        if tried.error is not None:
-            self.fail(sides, tried.error)
-        lane.wait()
+    def meet(self, sides: Sides, tag: int) -> AnyLane:
+        rows = np.empty((sides.n_out, 0), np.uint8)
+        lane = self.lane(sides, rows, tag)
+        lane.begin(rows, None)
+        return lane
 
 
 def _freed(comm: Any, keyval: int, agreement: Agreement) -> None:

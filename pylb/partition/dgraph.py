@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.comm.agreement import Agreement, Step
+from pylb.comm.arguments import integers
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
-from pylb.comm.plan import Plan, integers
+from pylb.comm.plan import Plan
 from pylb.errors import DomainError
 from pylb.model.snapshot import I32, I64
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.plan import Plan, checked_rows
+from pylb.comm.arguments import checked_rows
+from pylb.comm.plan import Plan
 from pylb.console import count
 from pylb.errors import DomainError, StateError
 from pylb.model import checks

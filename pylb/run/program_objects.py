@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
-from pylb.comm.plan import integers
+from pylb.comm.arguments import integers
 from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32

@@ -3,6 +3,9 @@
 tests/comm/test_services.py runs the cases on virtual ranks too.
 """
 
+import itertools
+import random
+
 import numpy as np
 from each_case import main, raised
 
@@ -345,6 +348,28 @@ def objects_of_a_failing_partner(comm):
         assert (numbers - comm.rank).tolist() == [10 * r for r in want]
 
 
+def lists_where_partners_pass_arrays(comm):
+    """Ranks pass lists or arrays for two values, in all mixtures; all go on after the error."""
+    n = comm.size
+    plan = pylb.Plan(comm, np.arange(n))
+    kinds = list(itertools.product("lax", repeat=2))  # x: an array with a wrong number of rows
+    mixtures = list(itertools.product(kinds, repeat=n))
+    if n > 2:
+        mixtures = random.Random(1).sample(mixtures, 60)
+    for mixture in mixtures:
+        value = {"l": ["an object"] * n, "a": np.arange(n), "x": np.zeros(n + 1)}
+        said = ""
+        try:
+            plan.forward(*(value[kind] for kind in mixture[comm.rank]))
+        except errors.PylbError as why:
+            said = str(why)
+        words = comm.allgather(said)
+        right = len(set(mixture)) == 1 and "x" not in mixture[0]
+        assert all(words) or (right and not any(words)), (mixture, words)
+        assert plan.forward(np.full(n, comm.rank)).tolist() == list(range(n))
+        assert plan.forward([comm.rank] * n) == list(range(n))
+
+
 def memory_of_the_result(comm):
     """`out` may be of a class derived from ndarray, but may not overlap the array that is sent."""
     plan, x = pylb.Plan(comm, np.arange(comm.size)), np.arange(comm.size) + 10.0 * comm.rank
@@ -375,6 +400,7 @@ CASES = (
     wrong_use,
     failing_partner,
     objects_of_a_failing_partner,
+    lists_where_partners_pass_arrays,
     memory_of_the_result,
 )
 
