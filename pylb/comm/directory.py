@@ -187,7 +187,9 @@ class Directory:
             An id is not in the directory; raised on every rank.
         """
         key, error = self._ids(ids)
-        self._step(f"find(missing={missing!r})", error)
+        with Attempt() as tried:
+            missing = checks.flag("missing", missing)
+        self._step(f"find(missing={missing!r})", error or tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
         data = None if self.dtype is None else np.empty((len(here), *self.shape), self.dtype)

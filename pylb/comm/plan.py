@@ -27,6 +27,7 @@ from pylb.comm.pending import (
 from pylb.comm.sides import partners, rows_of, shares, sized
 from pylb.comm.transport import AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, PylbError, SerializationError, StateError
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
 
@@ -206,7 +207,7 @@ class Plan:
         DomainError, SerializationError, StateError
             As in `forward`; StateError also if an item went to several ranks and `add` is False.
         """
-        answer = None if add else self._short("reverse", values, out)
+        answer = None if add is not False else self._short("reverse", values, out)
         return self.begin_reverse(*values, out=out, add=add).wait() if answer is None else answer
 
     def begin(self, *values: Any, out: NDArray[Any] | None = None) -> Pending:
@@ -318,6 +319,7 @@ class Plan:
         return Failed(error, self._exchanger.tell(sides, error))
 
     def _check_repeats(self, add: bool, values: list[Any]) -> None:
+        checks.flag("add", add)
         kinds = {"O" if isinstance(value, list) else value.dtype.kind for value in values}
         if add and not kinds <= set("biufcm"):  # m: time differences
             raise DomainError("add is True: expected arrays of numbers")

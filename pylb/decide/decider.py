@@ -16,6 +16,7 @@ from pylb.decide.selection import PARAMS as SELECTION
 from pylb.decide.selection import in_rounds, registered
 from pylb.decide.trigger import Cycle, Trigger, made
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.partition import libraries
 from pylb.partition.libraries import available
 from pylb.place.registry import Strategy, find, values_of
@@ -121,9 +122,9 @@ def settings(
 
     distributed: whether "auto" may use a distributed strategy (see ``csrc/decide/central.h``).
     """
-    for flag_name, flag in (("give_up", gives_up), ("unlike", unlike)):
-        if flag not in (None, True, False):
-            raise DomainError(f"{flag_name} is {flag!r}: expected True, False or None")
+    for name_of_flag, flag in (("give_up", gives_up), ("unlike", unlike)):
+        if flag is not None:
+            checks.flag(name_of_flag, flag, "True, False or None")
     if every is None and trigger is None:
         trigger = "auto"
     if isinstance(trigger, Trigger) and every is None:
@@ -160,7 +161,7 @@ def settings(
 
 def learns(unlike: bool | None, speed: Any) -> bool | None:
     """Return whether to learn speeds: `unlike`, or False if the user gives `speed`."""
-    if unlike and speed is not None:
+    if speed is not None and unlike:
         raise DomainError("unlike is True and speed is given: expected only one of them")
     return unlike if speed is None else False
 

@@ -171,7 +171,8 @@ def _price(r: Any) -> str:
         if s > 0
     ]
     of = f", of which {', '.join(steps)}" if steps else ""
-    return f"{moved}. The LB step cost {seconds(r.cost)}{of}."
+    cost = "would have cost" if r.migrations and not r.moved else "cost"
+    return f"{moved}. The LB step {cost} {seconds(r.cost)}{of}."
 
 
 def _outcome(r: Any) -> str:

@@ -29,6 +29,13 @@ def whole(
     return out
 
 
+def flag(name: str, value: Any, what: str = "True or False") -> bool:
+    """Check that the value is True or False, or 1 or 0."""
+    if not isinstance(value, int | np.integer | np.bool_) or value not in (0, 1):
+        raise DomainError(f"{name} is {value!r}: expected {what}")
+    return bool(value)
+
+
 def instance(name: str, value: Any, kind: type, called: str = "") -> None:
     """Check that the value is an instance of `kind`; else the error asks for a pylb.`called`."""
     if not isinstance(value, kind):

@@ -79,6 +79,7 @@ class Metrics(NamedTuple):
 
     def reductions(self, other: Metrics) -> Reductions:
         """Return by how many percent these idle times are below those of `other`."""
+        checks.instance("other", other, Metrics)
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )

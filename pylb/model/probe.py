@@ -45,6 +45,7 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     """Measure the machine that the job runs on; see `Machine.measure`."""
     if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
         raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
+    checks.flag("network", network)
     if comm is None:
         return _found([PlaceFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
     known = getattr(comm, "network", None)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError, PartitionerWarning, nearest, unknown, warn
-from pylb.model.checks import integer
+from pylb.model import checks
 from pylb.partition import pitfalls, serial, zoltan
 from pylb.partition.arrays import I32
 from pylb.partition.geometry import Cuts
@@ -243,12 +243,13 @@ def _choice(
     if approach not in APPROACHES:
         raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
     starts, cycles, symmetrize = work
-    starts, cycles = integer("starts", starts), integer("cycles", cycles)
+    starts, cycles = checks.integer("starts", starts), checks.integer("cycles", cycles)
+    symmetrize = checks.flag("symmetrize", symmetrize)
     if starts < 1:
         raise DomainError(f"starts is {starts}: expected 1 or more")
     if cycles < 0:
         raise DomainError(f"cycles is {cycles}: expected 0 or more")
-    return Request(names, approach, levels, (starts, cycles, bool(symmetrize)))
+    return Request(names, approach, levels, (starts, cycles, symmetrize))
 
 
 def _check_words(params: dict[str, Any]) -> None:

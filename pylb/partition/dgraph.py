@@ -13,6 +13,7 @@ from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 
 MOST = 2**31 - 1  # largest number of vertices or edges of all ranks: libraries count in 32 bits
@@ -68,6 +69,7 @@ def read(
     agreement = agreement_of(comm, hold=False)
     start, names, own = np.zeros(1, np.int64), np.zeros(0, np.int64), None
     try:
+        symmetrize = checks.flag("symmetrize", symmetrize)
         start, names = _arrays(graph)
         own = None if ids is None else integers("ids", ids, np.int64)
         if own is not None and len(own) != len(start) - 1:

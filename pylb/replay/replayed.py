@@ -289,6 +289,7 @@ def replay(
     lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
     check_trace(trace)
     seed = checks.integer("seed", seed)
+    tell, foresight = checks.flag("tell", tell), checks.flag("foresight", foresight)
     params = {**as_dict("strategy_params", strategy_params), **params}
     trace = _with_ranks(trace, speed, background, memory_limit)
     given = None

@@ -200,6 +200,7 @@ class Trace(Phases):
         MissingPartError, StateError
             The module brotli is absent (with `compress`); a file has changed since it was read.
         """
+        checks.flag("compress", compress)
         where = self.task_rank if rank is None else self._placement(rank)
         if self._run is None or self._phases is None:
             text = vt_generated.texts(self, where)

@@ -225,6 +225,7 @@ class Balancer(ProgramObjects, RunResults):
             a user-defined strategy has failed.
         """
         count = checked_count(n, self._lag)
+        checks.flag("progress", progress)
         passes = self._loop.iterate(count)
         return live.progress(self, passes, count) if progress and self.rank == 0 else passes
 

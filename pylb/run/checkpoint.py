@@ -16,6 +16,7 @@ from pylb.errors import SerializationError, StateError
 from pylb.files import named
 from pylb.io import checkpoint as disk
 from pylb.io.plain import encode
+from pylb.model import checks
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode
 from pylb.run.object_store import PROPERTIES
@@ -39,6 +40,7 @@ def checkpoint(
     name = b""
     with Attempt() as tried:
         folder = Path(named(path))
+        checks.flag("pickled", pickled)
         _check_place(state, mode, loop)
         if transport.rank == 0:
             disk.make_folder(folder)

@@ -81,8 +81,8 @@ class ProgramObjects:
         if objects.has(key):
             raise DuplicateKeyError(f"key {key} was added twice on rank {self.rank}")
         properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
-        if not migratable:
-            properties["migratable"] = False
+        if migratable is not True:
+            properties["migratable"] = checks.flag("migratable", migratable)
         objects.add(key, block, checked_properties(properties))
 
     def update(
@@ -210,6 +210,8 @@ class ProgramObjects:
             The source is not on this rank.  If the target does not exist, all ranks raise at the
             next exchange of messages, and the messages of that iteration are dropped.
         """
+        if copy is not True:
+            checks.flag("copy", copy)
         try:
             self._mail.post(target, source, data, copy)
         except UnknownKeyError as why:
@@ -261,6 +263,7 @@ class ProgramObjects:
         >>> got
         [[], [(0, 'halo')], [(0, 'halo')], [(0, 'halo')]]
         """
+        checks.flag("copy", copy)
         try:
             self._mail.multicast(targets, source, data, copy)
         except UnknownKeyError as why:
@@ -305,7 +308,7 @@ def checked_properties(properties: dict[str, Any]) -> dict[str, Any]:
         if out["work"] <= 0:
             raise DomainError(f"work is {work!r}: expected a finite number above 0")
     if properties.get("migratable") is not None:
-        out["migratable"] = bool(properties["migratable"])
+        out["migratable"] = checks.flag("migratable", properties["migratable"])
     if (coords := properties.get("coords")) is not None:
         out["coords"] = _position(coords)
     return out

@@ -15,6 +15,7 @@ import numpy as np
 from pylb import console, files
 from pylb.decide.receipts import History
 from pylb.errors import DomainError
+from pylb.model import checks
 from pylb.model.metrics import Reductions, reduction
 from pylb.model.snapshot import F64, I64
 from pylb.run.iteration_log import IterationLog
@@ -162,6 +163,7 @@ class Report:
 
     def reductions(self, other: Report) -> Reductions:
         """Return by how many percent idle times are below those of another run (Dasgupta eq. 5)."""
+        checks.instance("other", other, Report)
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )

@@ -20,6 +20,7 @@ from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError, FormatError, SerializationError, StateError
 from pylb.io import checkpoint as disk
 from pylb.io.plain import decode
+from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 from pylb.run.checkpoint import SAVED
 from pylb.run.iteration_log import Row
@@ -55,6 +56,7 @@ def restore(
     with Attempt() as tried:
         state.ignore_recording_by_environment()
         _check_options(state)
+        checks.flag("pickled", pickled)
         folder = Path(files.decoded(path))
         head = disk.head(folder)
         _check_request(head, unpack, pickled)

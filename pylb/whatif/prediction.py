@@ -227,6 +227,7 @@ def whatif(
     """
     recording = Recording.given(run)
     aim = target(recording, **where)
+    checks.flag("steps", steps)
     prediction = _simulate(recording, aim, steps)
     if "stuck" in prediction.end and recording.closed.all() and aim.matching == "arrival":
         repeated = _simulate(recording, replace(aim, matching="recorded"), steps)

@@ -330,6 +330,7 @@ def test_sentences_about_an_lb_step():
     r.gain, r.moved = -0.01, False
     assert "The LB step would have cost 10 ms more in the 30 iterations after it" in r.explain()
     assert "would have moved 37 objects" in r.explain()
+    assert "The LB step would have cost 44 ms, of which 5 ms for the strategy" in r.explain()
     assert "; 1 iteration was left." in dataclasses.replace(r, left=1.0).explain()
 
 

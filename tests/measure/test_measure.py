@@ -42,6 +42,8 @@ def test_reductions_of_idle_time():
     even = pylb.Metrics.of([1.0, 1.0])
     assert even.reductions(even) == (0.0, 0.0)
     assert even.reductions(after) == (100.0, 100.0)
+    with pytest.raises(DomainError, match=r"other is 3: expected a pylb\.Metrics"):
+        even.reductions(3)
     assert after.reductions(even) == (-math.inf, -math.inf)
 
 

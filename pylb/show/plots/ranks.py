@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb.console import seconds
+from pylb.model import checks
 from pylb.show import aggregate
 from pylb.show.plots.common import (
     BLUE,
@@ -66,7 +67,7 @@ def rank_loads(
     """
     ax = axes(ax)
     data = checked("times", times, 2).T
-    if relative:
+    if checks.flag("relative", relative):
         mean = data.mean(axis=0)
         data = np.divide(data, mean, out=np.ones_like(data), where=mean > 0)
     p, m = data.shape
