@@ -84,7 +84,7 @@ class Network(NamedTuple):
         if len(np.unique(x)) < 2:
             raise DomainError(f"bytes has {len(np.unique(x))} different sizes: expected 2 or more")
         design, ones = np.stack([1 / y, x / y], 1), np.ones_like(y)
-        alpha, beta = np.linalg.lstsq(design, ones)[0]
+        alpha, beta = np.linalg.lstsq(design, ones, rcond=None)[0]
         if alpha < 0:
             alpha, beta = 0.0, design[:, 1].sum() / (design[:, 1] ** 2).sum()
         elif beta < 0:
@@ -126,13 +126,20 @@ def measure_network(comm: Any) -> Network:
     own = comm.Dup()
     try:
         pairs = own.gather(_halves(own, MPI.Wtime))
-        fitted = None
-        if pairs is not None:
-            seconds = np.mean([row for row in pairs if row is not None], axis=0)
-            fitted = Network.fit(SIZES, seconds)
-        return Network(*own.bcast(fitted))
+        found = own.bcast(None if pairs is None else _fitted(pairs))
+        if isinstance(found, Exception):
+            raise found
+        return Network(*found)
     finally:
         own.Free()
+
+
+def _fitted(pairs: list[list[float] | None]) -> Network | Exception:
+    """Fit to the mean over the pairs; return an error, so that all ranks can raise it."""
+    try:
+        return Network.fit(SIZES, np.mean([row for row in pairs if row is not None], axis=0))
+    except Exception as why:
+        return why
 
 
 def _halves(comm: Any, clock: Any) -> list[float] | None:

@@ -33,7 +33,7 @@ class Twin:
         y = np.array([row[column] for row in self.fitted])
         w = self.keep ** np.arange(len(x))[::-1]
         design = np.stack([x - x[-1], np.ones_like(x)], 1)
-        slope, at_end = np.linalg.lstsq(np.sqrt(w)[:, None] * design, np.sqrt(w) * y)[0]
+        slope, at_end = np.linalg.lstsq(np.sqrt(w)[:, None] * design, np.sqrt(w) * y, rcond=None)[0]
         off = y - design @ [slope, at_end]
         spread = np.sqrt((w * off**2).sum() / w.sum() * len(x) / max(len(x) - 2, 1e-300))
         return slope, at_end - slope * x[-1], spread
