@@ -1,8 +1,8 @@
-/* Runs every strategy on random snapshots, and finds the calls that take more than 50 times the
- * median of their strategy and size.  Parameters have their defaults.  Calls that return at once,
- * because nothing has to move, do not count for the median.
+/* Runs every strategy, or only one, on random snapshots, and finds the calls that take more than
+ * 50 times the median of their strategy and size.  Parameters have their defaults.  Calls that
+ * return at once, because nothing has to move, do not count for the median.
  *
- *     clock SNAPSHOTS [FIRST SEED]
+ *     clock SNAPSHOTS [FIRST SEED [STRATEGY]]
  *
  * Sizes are objects + ranks + edges, in steps of a factor of two.  Prints a line for each strategy
  * and size, then the slow calls with their seeds.  The exit status is 1 if there is a slow call.
@@ -61,7 +61,7 @@ static int size_class(const plb_snapshot_t *s)
 }
 
 /* One snapshot in a hundred is ten times as large. */
-static void one_seed(int64_t seed, calls_t (*calls)[CLASSES])
+static void one_seed(int64_t seed, const char *only, calls_t (*calls)[CLASSES])
 {
     plb_rng_t rng;
     plb_err_t err;
@@ -77,7 +77,8 @@ static void one_seed(int64_t seed, calls_t (*calls)[CLASSES])
     if (plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
         for (int k = 0; plb_strategies[k] != NULL; k++) {
             name_now = plb_strategies[k]->name;
-            if (plb_strategies[k]->library != NULL) {
+            if (plb_strategies[k]->library != NULL ||
+                (only != NULL && strcmp(only, name_now) != 0)) {
                 continue;
             }
             alarm(LIMIT);
@@ -130,10 +131,11 @@ int main(int argc, char **argv)
 {
     static calls_t calls[32][CLASSES];
     const int64_t n = argc > 1 ? atoll(argv[1]) : 1000, first = argc > 2 ? atoll(argv[2]) : 0;
+    const char *only = argc > 3 ? argv[3] : NULL;
     int n_slow = 0;
     signal(SIGALRM, too_long);
     for (seed_now = first; seed_now < first + n; seed_now++) {
-        one_seed(seed_now, calls);
+        one_seed(seed_now, only, calls);
     }
     for (int k = 0; plb_strategies[k] != NULL; k++) {
         for (int c = 0; c < CLASSES; c++) {
