@@ -466,7 +466,10 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
     plb_receipt_free(&self->next);
-    int ret = fill_receipt(self, kind, &self->trigger->verdict, &self->next, err);
+    /* now, because plb_decider_balanced must need no memory */
+    int ret = make_room(self, err);
+    ret =
+        ret == PLB_OK ? fill_receipt(self, kind, &self->trigger->verdict, &self->next, err) : ret;
     if (ret != PLB_OK) {
         return ret;
     }
@@ -595,7 +598,6 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     PLB_FAIL_IF(!self->pending || !self->answered, err, PLB_ERR_STATE,
                 "no LB step with a placement is under way");
     PLB_PASS(check_done(done, err));
-    PLB_PASS(make_room(self, err));
     plb_decider_settle(self);
     plb_receipt_t *r = &self->next;
     const plb_placing_t *p = &r->placing;

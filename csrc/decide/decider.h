@@ -225,7 +225,8 @@ typedef struct plb_step_done {
                    its known parts counts */
 } plb_step_done_t;
 
-/** End the LB step, and write its receipt, on all ranks. */
+/** End the LB step, and write its receipt, on all ranks.  Needs no memory: the other ranks may
+ * have gone on, and would not learn that this rank has failed. */
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err);
 
 /** After a failure: cancel the open question, or the LB step that has begun. */

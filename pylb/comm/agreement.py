@@ -233,7 +233,9 @@ class Agreement:
 
     def network(self) -> Network:
         """Return the cost of messages, which is measured once.  Collective the first time."""
-        self.known_network = self.known_network or self.transport.network()
+        if self.known_network is None:
+            self.step(Step.FORESEE, 0)  # a rank that has failed does not come to the measurement
+            self.known_network = self.transport.network()
         return self.known_network
 
     def cores(self) -> Cores:

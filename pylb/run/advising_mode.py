@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Agreement, Stats
+from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.decide import sentences
 from pylb.decide.decider import BALANCE, PREVIEW
 from pylb.errors import DomainError, StrategyError
@@ -76,7 +76,9 @@ class AdvisorState(RunState):
 
     def _sums(self, model: LoadModel) -> F64:
         """Add up `LoadModel.sums` over all ranks, to fit one model for all ranks.  Collective."""
-        every = self.agreement.transport.allgather(np.ascontiguousarray(model.sums))
+        sums = np.ascontiguousarray(model.sums)
+        self.agreement.step(Step.GATHER, self.done - 1)  # a rank that has failed comes only here
+        every = self.agreement.transport.allgather(sums)
         parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -153,7 +154,8 @@ class AdvisorLoop:
 
     def begin(self, n: int) -> None:
         """Begin a loop of `iterate`.  Collective."""
-        self.settle()
+        with self._told():
+            self.settle()
         self.in_loop = True
         self.n, self._open, self.step = n, False, self._state.done
 
@@ -199,12 +201,13 @@ class AdvisorLoop:
 
     def close(self) -> None:
         """End the loop on all ranks.  Collective."""
-        self.settle()
-        self._state.agreement.step(Step.ADVISED, self.step)
-        if self._open:
-            self._state.records.cut()
-            self._mode.end_loop()
-            self._open = False
+        with self._told():
+            self.settle()
+            self._state.agreement.step(Step.ADVISED, self.step)
+            if self._open:
+                self._state.records.cut()
+                self._mode.end_loop()
+                self._open = False
         self._state.agreement.at = f"after step {self.step - 1}"
 
     # ---- the end of a step -----------------------------------------------------------------------
@@ -214,8 +217,14 @@ class AdvisorLoop:
 
         mine: None if there is an error; number: number of this step, compared between ranks.
         """
-        try:
+        with self._told():
             return self._end_step(mine, error, number)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell the other ranks an error of the block, even if the program catches it."""
+        try:
+            yield
         except Exception as why:
             self._state.agreement.tell(why)
             raise

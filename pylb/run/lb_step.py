@@ -58,6 +58,8 @@ class LBStep(CentralStep[Placed]):
         start = _core.clock()
         placed = self._in_rounds(strategy) if strategy.distributed else self._place_on_rank_0(start)
         self._say_memory(placed.figures)
+        core = self.decider.core
+        core.placed(placed.figures, placed.speed_of_all)
         moving = _core.clock()
         objects, moves = self.objects, self.objects.kept(placed.moves)
         keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
@@ -72,8 +74,6 @@ class LBStep(CentralStep[Placed]):
         )
         objects.store.forget()
         objects.mailbox.mail.clear()
-        core = self.decider.core
-        core.placed(placed.figures, placed.speed_of_all)
         core.balanced(moved, stats.message_bytes, stats.time_max, stats.cost_max, True)
         return placed.speed
 

@@ -94,6 +94,8 @@ class MeasuringMode:
         given, handling = state.options.network, objects.sizes.handling
         mine = _core.first_cost(*(given or (0.0, 0.0)), handling, n, nbytes, transport.size)
         if not given:
+            # a rank that has failed does not come to the measurement
+            state.agreement.step(Step.FORESEE, state.done)
             mine += transport.price(nbytes)
         most = state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
         return most, most  # all of the cost is for moves: collective steps take almost no time

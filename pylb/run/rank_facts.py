@@ -126,9 +126,10 @@ class RankFacts:
         """Return the memory limit of rank 0, on all ranks; None: there is none.  Collective."""
         if "memory_limit" not in self.words:
             return None
-        limit = np.array([self.own(done)["memory_limit"]], np.int64)
-        self._agreement.transport.bcast(limit, 0)
-        return int(limit[0])
+        own = int(self.own(done)["memory_limit"])
+        of_root = own if self._agreement.transport.rank == 0 else 0
+        # a sum over the ranks, and no broadcast, to which a rank that has failed would not come
+        return self._agreement.step(Step.FORESEE, done, message_bytes=of_root)[0].message_bytes
 
     def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
         return _checked(name, value()) if callable(value) else value

@@ -164,25 +164,25 @@ class ShadowMode(MeasuringMode):
         self._replayed += float(figures[:, 1].sum())
         self._log.extend(self._new_rows())
 
+    def _results(self) -> bytes:
+        history, log = self._decider.history, self._log
+        receipts, table = [r.to_dict() for r in history], log.table().tolist()
+        found = [receipts, history.dropped, table, log.span, len(log), self._replayed]
+        return json.dumps(found).encode()
+
     def _share(self, left_early: bool) -> None:
         """Send the results of rank 0 to all ranks."""
-        mine, transport = b"", self._state.agreement.transport
-        if self._replay is not None:
-            if not left_early:  # otherwise `_catch_up` has made the last decision
-                self._replay.settle(self._remaining)
-            history, log = self._decider.history, self._log
-            receipts = [r.to_dict() for r in history]
-            mine = json.dumps(
-                [
-                    receipts,
-                    history.dropped,
-                    log.table().tolist(),
-                    log.span,
-                    len(log),
-                    self._replayed,
-                ]
-            ).encode()
-        receipts, dropped, table, span, n, self._measured = json.loads(transport.allgather(mine)[0])
+        agreement, found = self._state.agreement, [b""]
+
+        def finish() -> None:
+            if self._replay is not None:
+                if not left_early:  # otherwise `_catch_up` has made the last decision
+                    self._replay.settle(self._remaining)
+                found[0] = self._results()
+
+        agreement.on_root(Step.PLACE, self._state.done, finish)
+        whole = bytes(agreement.transport.allgather(found[0])[0])
+        receipts, dropped, table, span, n, self._measured = json.loads(whole)
         if n:
             self._figures = IterationLog.restored(np.array(table), span, n)
         self._history = History(map(Receipt.from_dict, receipts))

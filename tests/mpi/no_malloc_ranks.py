@@ -89,22 +89,31 @@ def calls_of_services(world):
 def calls_of_loops(world):
     """Yield the name of each call, the call, and a function that makes its argument."""
 
-    def balancer():
-        lb = pylb.Balancer(world, every=2, strategy="GreedyLB", load=lambda *_: 1.0)
+    def balancer(**options):
+        lb = pylb.Balancer(world, load=lambda key, _: 1.0 + key % 3, **options)
         for key in range(4 + 4 * (world.rank == 1)):
-            lb.add(10 * world.rank + key, [key])
+            lb.add(10 * world.rank + key, [key], memory=100)
         return lb
 
     def balances(lb):
-        for _ in lb.iterate(5):
+        for _ in lb.iterate(8):
             pass
 
     def advises(lb):
-        for _ in lb.iterate(5):
+        for _ in lb.iterate(8):
             lb.advise(seconds=1.0 + world.rank)
 
-    yield "balancer", balances, balancer
+    for options in (
+        {"every": 2, "strategy": "GreedyLB"},
+        {"every": 2, "strategy": "GreedyLB", "lag": 1},
+        {"lag": 2},
+        {"lag": 1, "memory_limit": 2000},
+        {"lag": 1, "every": 2, "speed": 1.0 + world.rank},
+        {"every": 2, "mode": "shadow"},
+    ):
+        yield f"balancer {options}", balances, lambda given=options: balancer(**given)
     yield "advisor", advises, lambda: pylb.Advisor(world, every=2)
+    yield "advisor with a lag", advises, lambda: pylb.Advisor(world, every=2, lag=1)
 
 
 def fails(call):
@@ -120,7 +129,7 @@ def sweep(comm, tries_again, name, call, prepare=None):
 
     tries_again: whether a call may succeed all the same, because it tries again.
     """
-    for n in range(100):
+    for n in range(400):
         given = [] if prepare is None else [prepare()]
         switch.no_malloc_at(n if comm.rank == 1 else -1)
         raised = fails(lambda given=given: call(*given))
