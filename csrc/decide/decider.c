@@ -466,10 +466,8 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
     plb_receipt_free(&self->next);
-    /* now, because plb_decider_balanced must need no memory */
-    int ret = make_room(self, err);
-    ret =
-        ret == PLB_OK ? fill_receipt(self, kind, &self->trigger->verdict, &self->next, err) : ret;
+    PLB_PASS(make_room(self, err)); /* now: plb_decider_balanced must need no memory */
+    int ret = fill_receipt(self, kind, &self->trigger->verdict, &self->next, err);
     if (ret != PLB_OK) {
         return ret;
     }

@@ -234,7 +234,8 @@ class Agreement:
     def network(self) -> Network:
         """Return the cost of messages, which is measured once.  Collective the first time."""
         if self.known_network is None:
-            self.step(Step.FORESEE, 0)  # a rank that has failed does not come to the measurement
+            # A rank that has failed comes to this step, but not to the measurement after it.
+            self.step(Step.FORESEE, 0)
             self.known_network = self.transport.network()
         return self.known_network
 

@@ -77,7 +77,8 @@ class AdvisorState(RunState):
     def _sums(self, model: LoadModel) -> F64:
         """Add up `LoadModel.sums` over all ranks, to fit one model for all ranks.  Collective."""
         sums = np.ascontiguousarray(model.sums)
-        self.agreement.step(Step.GATHER, self.done - 1)  # a rank that has failed comes only here
+        # A rank that has failed comes to this step, but not to the collective call after it.
+        self.agreement.step(Step.GATHER, self.done - 1)
         every = self.agreement.transport.allgather(sums)
         parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]

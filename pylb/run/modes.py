@@ -94,7 +94,7 @@ class MeasuringMode:
         given, handling = state.options.network, objects.sizes.handling
         mine = _core.first_cost(*(given or (0.0, 0.0)), handling, n, nbytes, transport.size)
         if not given:
-            # a rank that has failed does not come to the measurement
+            # A rank that has failed comes to this step, but not to the measurement after it.
             state.agreement.step(Step.FORESEE, state.done)
             mine += transport.price(nbytes)
         most = state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max

@@ -128,7 +128,7 @@ class RankFacts:
             return None
         own = int(self.own(done)["memory_limit"])
         of_root = own if self._agreement.transport.rank == 0 else 0
-        # a sum over the ranks, and no broadcast, to which a rank that has failed would not come
+        # A sum over the ranks, because a rank that has failed would not come to a broadcast.
         return self._agreement.step(Step.FORESEE, done, message_bytes=of_root)[0].message_bytes
 
     def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
