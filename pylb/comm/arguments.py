@@ -35,7 +35,7 @@ def are_objects(value: Any) -> bool:
 
 
 def checked_values(values: tuple[Any, ...], out: Any, add: bool, sides: Sides) -> list[Any]:
-    """Check all arguments of an exchange, and return the values as `_value` does."""
+    """Check all arguments of an exchange; return the result of `_value` for each value."""
     if not values or (out is not None and len(values) > 1):
         raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
     rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]

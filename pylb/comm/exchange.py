@@ -35,7 +35,7 @@ class StepExchanger:
 class StepLane:
     """An `AnyLane` that uses collective steps; `begin` already completes the exchange."""
 
-    unlike: list[int] = []  # noqa: RUF012
+    unlike = ()
 
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag

@@ -74,7 +74,7 @@ class Pending:
         self._met = False
 
     def wait(self) -> Any:
-        """Wait, and return the result, as `Plan.forward` or `Plan.reverse` does."""
+        """Wait for the exchange; return the same values as `Plan.forward` or `Plan.reverse`."""
         self.drop()
         if self._error is not None:
             raise_where_partners_wait(self._agreement, self._error, self._met)

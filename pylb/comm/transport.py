@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +52,7 @@ class AnyLane(Protocol):
     """Sends rows of one dtype and shape in one direction of a plan, any number of times."""
 
     @property
-    def unlike(self) -> list[int]:
+    def unlike(self) -> Sequence[int]:
         """Ranks that exchanged objects where this rank exchanged rows, or the other way round.
 
         In the most recent exchange.
