@@ -137,6 +137,15 @@ def test_speeds_background_and_fixed_objects_are_in_the_balance(name):
     assert times.max() <= 1.05 * times.mean()
 
 
+def test_a_rank_that_is_far_slower_gets_nothing(name, capfd):
+    """Its share is 0 in single precision, which METIS refused as "Incorrect tpwgts"."""
+    s = torus(12, 4, speed=[1e-30, 1.0, 1e20, 1e20])
+    loads = np.bincount(pylb.place(s, name).rank, s.load, minlength=4)
+    assert loads[0] == loads[1] == 0.0
+    assert max(loads[2:]) <= 1.1 * min(loads[2:])
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_neighbours_of_fixed_objects_come_to_them(name):
     """Two halves without edges between them; a fixed object in each determines its rank."""
     n = 60

@@ -222,16 +222,18 @@ static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)
     return ret;
 }
 
-/* Set target[n_parts * ncon], the shares, whose sum is 1 for each weight. */
+/* Set target[n_parts * ncon], the shares, whose sum is 1 for each weight.  METIS refuses a share
+ * that is 0 in single precision; a share of LEAST is already less than a unit of weight. */
 static void set_targets(const plb_question_t *in, idx_t ncon, real_t *target)
 {
+    const double LEAST = 1e-10;
     double total = 0.0;
     for (int32_t r = 0; r < in->n_parts; r++) {
         total += in->share[r];
     }
     for (int32_t r = 0; r < in->n_parts; r++) {
         for (idx_t c = 0; c < ncon; c++) {
-            target[r * ncon + c] = (real_t)(in->share[r] / total);
+            target[r * ncon + c] = (real_t)fmax(in->share[r] / total, LEAST);
         }
     }
 }

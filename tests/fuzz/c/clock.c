@@ -1,11 +1,14 @@
 /* Runs every strategy, or only one, on random snapshots, and finds the calls that take more than
  * 50 times the median of their strategy and size.  Parameters have their defaults.  Calls that
- * return at once, because nothing has to move, do not count for the median.
+ * return at once, because nothing has to move, do not count for the median.  Compiled with
+ * CLOCK_LIBRARIES, it runs only the strategies of METIS, Scotch and Zoltan, otherwise only the
+ * other ones.
  *
  *     clock SNAPSHOTS [FIRST SEED [STRATEGY]]
  *
  * Sizes are objects + ranks + edges, in steps of a factor of two.  Prints a line for each strategy
- * and size, then the slow calls with their seeds.  The exit status is 1 if there is a slow call.
+ * and size, then the slow calls with their seeds.  The exit status is 1 if there is a slow call,
+ * or one that a library has refused.
  * Calls of less than MEANINGFUL seconds are never slow: two searches end after a fixed number of
  * steps, which can take that long at any size: the packing by memory in place/kit/problem.c, and
  * the exchanges of VectorLB. */
@@ -15,6 +18,43 @@
 
 #include "anything.h"
 #include "plb.h"
+#ifdef CLOCK_LIBRARIES
+#include <mpi.h>
+
+#include "partition/libraries/partitioners.h"
+
+static void install_libraries(void)
+{
+    plb_err_t err;
+    MPI_Init(NULL, NULL);
+    MUST(plb_partitioner_install(&plb_metis, &err) == PLB_OK);
+    MUST(plb_partitioner_install(&plb_scotch, &err) == PLB_OK);
+    MUST(plb_partitioner_install(plb_zoltan(), &err) == PLB_OK);
+}
+
+static void leave_libraries(void)
+{
+    MPI_Finalize();
+}
+
+static bool is_measured(const char *library)
+{
+    return library != NULL && plb_partitioner_find(library) != NULL;
+}
+#else
+static void install_libraries(void)
+{
+}
+
+static void leave_libraries(void)
+{
+}
+
+static bool is_measured(const char *library)
+{
+    return library == NULL;
+}
+#endif
 
 enum { CLASSES = 16, BYTES = 64, LIMIT = 120, MOST_SLOW = 100 };
 static const double FACTOR = 50.0, MEANINGFUL = 1.0;
@@ -25,7 +65,7 @@ typedef struct calls {
     int64_t n, room;
 } calls_t;
 
-static int64_t seed_now;
+static int64_t seed_now, n_refused;
 static const char *name_now = "";
 
 static void too_long(int signal)
@@ -77,12 +117,16 @@ static void one_seed(int64_t seed, const char *only, calls_t (*calls)[CLASSES])
     if (plb_snapshot_check(&any.snapshot, &err) == PLB_OK) {
         for (int k = 0; plb_strategies[k] != NULL; k++) {
             name_now = plb_strategies[k]->name;
-            if (plb_strategies[k]->library != NULL ||
+            if (!is_measured(plb_strategies[k]->library) ||
                 (only != NULL && strcmp(only, name_now) != 0)) {
                 continue;
             }
             alarm(LIMIT);
             const placed_t one = anything_place(plb_strategies[k], &any.snapshot, NULL, -1);
+            if (one.code == PLB_ERR_LIBRARY) {
+                printf("REFUSED %s, seed %lld\n", name_now, (long long)seed);
+                n_refused++;
+            }
             if (one.migrations > 0 || one.seconds > MEANINGFUL) {
                 calls_t *like = &calls[k][size_class(&any.snapshot)];
                 MUST(add(like, one.seconds, seed) == PLB_OK);
@@ -134,6 +178,7 @@ int main(int argc, char **argv)
     const char *only = argc > 3 ? argv[3] : NULL;
     int n_slow = 0;
     signal(SIGALRM, too_long);
+    install_libraries();
     for (seed_now = first; seed_now < first + n; seed_now++) {
         one_seed(seed_now, only, calls);
     }
@@ -144,7 +189,8 @@ int main(int argc, char **argv)
             }
         }
     }
-    printf("%lld snapshots from seed %lld, %d slow calls\n", (long long)n, (long long)first,
-           n_slow);
-    return n_slow > 0;
+    leave_libraries();
+    printf("%lld snapshots from seed %lld, %d slow calls, %lld refused\n", (long long)n,
+           (long long)first, n_slow, (long long)n_refused);
+    return n_slow > 0 || n_refused > 0;
 }
