@@ -8,59 +8,60 @@
 
 static atomic_int *left; /* plb_zoltan_left of pylb._zoltan: interrupted calls that still run */
 
-/* Read the arguments of color() and order(); *number is `distance` or `total`. */
-static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int32_t *number)
+/* Read the first arguments: the communicator and the graph; *m: number of edges. */
+static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int64_t *m)
 {
     PyObject *user;
-    int64_t n = -1, m = -1;
+    int64_t n = -1;
     MPI_Comm *handle = NULL;
-    PLB_PY_PASS(plb_py_parse(c, &user, &graph->first, &graph->start, &n, &graph->to, &m,
-                             &graph->owner, &m, number));
+    *m = -1;
+    PLB_PY_PASS(plb_py_parse(c, &user, &graph->start, &n, &graph->to, m));
     PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
     *comm = *handle;
     graph->n = (int32_t)n;
-    bool good = graph->start[0] == 0 && graph->start[n] == m;
+    bool good = graph->start[0] == 0 && graph->start[n] == *m;
     for (int32_t v = 0; good && v < graph->n; v++) {
         good = graph->start[v] <= graph->start[v + 1];
     }
     PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
-                     "start, to, owner: expected rows of a graph, with start rising from 0 to the "
-                     "length of to");
+                     "start, to: expected rows of a graph, with start rising from 0 to the length "
+                     "of to");
     return 0;
 }
 
-PLB_PY_FN(color, "comm:O first:i start:i4+ to:i4 owner:i4 distance:i",
-          "Return the colour of each vertex of this rank, different from those of all vertices\n"
-          "within `distance` (1 or 2) edges.  Collective.  See csrc/partition/libraries/dgraph.h.")
+PLB_PY_FN(
+    color, "comm:O start:i4+ to:i4 ... number:i4 owner:i4 distance:i color:i4!",
+    "Set the colour of each vertex of this rank, different from those of all vertices within\n"
+    "`distance` (1 or 2) edges.  Collective.  See csrc/partition/libraries/dgraph.h.")
 {
-    plb_dgraph_t graph;
+    plb_dgraph_t graph = {0};
     MPI_Comm comm;
-    int32_t distance;
-    PLB_PY_TRY(read_graph(c, &comm, &graph, &distance));
-    int32_t *color = plb_py_new(c, NPY_INT32, graph.n);
+    int32_t distance, *color;
+    int64_t m;
+    PLB_PY_TRY(read_graph(c, &comm, &graph, &m));
+    int64_t n = graph.n;
+    PLB_PY_TRY(plb_py_parse(c, &graph.number, &n, &graph.owner, &m, &distance, &color, &n));
     PLB_PY_RUN(c, plb_dgraph_color(comm, &graph, distance, color, left, &c->err));
-    return plb_py_out(c, color);
+    Py_RETURN_NONE;
 }
 
-PLB_PY_FN(order, "comm:O first:i start:i4+ to:i4 owner:i4 total:i",
-          "Return (perm, columns, parent).  perm: new number of each vertex of this rank;\n"
-          "columns, parent: first column and parent of each block of the ordered matrix, None\n"
-          "except on rank 0.  total: number of vertices on all ranks.  Collective.")
+PLB_PY_FN(
+    order, "comm:O start:i4+ to:i4 ... perm:i4! room:l first:i4! parent:i4!",
+    "Set perm, the new number of each vertex of this rank.  On rank 0, also set the first\n"
+    "column and the parent of each block of the ordered matrix, and return the number of\n"
+    "blocks; these two arrays have `room` entries: one for each vertex of all ranks, and one\n"
+    "more.  Collective.")
 {
-    plb_dgraph_t graph;
+    plb_dgraph_t graph = {0};
     plb_blocks_t blocks = {0};
     MPI_Comm comm;
-    int32_t total, *perm;
-    PLB_PY_TRY(read_graph(c, &comm, &graph, &total));
-    PLB_PY_GET(perm = plb_py_new(c, NPY_INT32, graph.n));
-    if (PLB_PY_UNLOCKED(c, plb_dgraph_order(comm, &graph, total, perm, &blocks, left, &c->err))) {
-        plb_free(blocks.first);
-        plb_free(blocks.parent);
-        return plb_py_fail(c);
-    }
-    return Py_BuildValue("NNN", plb_py_out(c, perm),
-                         plb_py_take(blocks.first, blocks.n + 1, NPY_INT32),
-                         plb_py_take(blocks.parent, blocks.n, NPY_INT32));
+    int64_t m, room;
+    int32_t *perm;
+    PLB_PY_TRY(read_graph(c, &comm, &graph, &m));
+    int64_t n = graph.n;
+    PLB_PY_TRY(plb_py_parse(c, &perm, &n, &room, &blocks.first, &room, &blocks.parent, &room));
+    PLB_PY_RUN(c, plb_dgraph_order(comm, &graph, perm, &blocks, left, &c->err));
+    return PyLong_FromLong(blocks.n);
 }
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, color, order);

@@ -13,7 +13,7 @@ import logging
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakMethod
 
 import numpy as np
@@ -28,6 +28,7 @@ from pylb.model.network import Network
 log = logging.getLogger("pylb")
 # Attribute of an error that a step has raised, on all ranks: id() of the agreement, and `taken`.
 KNOWN = "pylb_agreement"
+T = TypeVar("T")
 NOBODY = 2**63 - 1  # value of `Stats.failed_rank` if no rank has failed
 NO_LOADS = np.zeros(0)
 
@@ -131,6 +132,7 @@ class Step(IntEnum):
     CHECKPOINT = 27, "writing a checkpoint after {} iterations"
     RESTORE = 28, "reading a checkpoint"
     OPEN = 29, "opening a loop with a lag"
+    GRAPH = 30, "colouring or ordering a graph"
     EXIT = 99, "ending its program"
 
 
@@ -356,6 +358,25 @@ class Agreement:
             if self.transport.rank == 0:
                 action()
         self.step(kind, iteration, error=tried.error)
+
+    def together(self, kind: Step, action: Callable[[], T], iteration: int = 0) -> T:
+        """Call `action` on every rank; if it fails on one, all ranks raise its error.  Collective.
+
+        `action` may take collective steps itself.
+        """
+        with Attempt() as tried:
+            out = action()
+        if self.knows(tried.error):
+            raise tried.error  # type: ignore[misc]
+        self.step(kind, iteration, error=tried.error)
+        return out
+
+    def knows(self, error: BaseException | None) -> bool:
+        """Return whether the last step has raised this error, or one that caused it."""
+        last = id(self), self.taken
+        while error is not None and error.__dict__.get(KNOWN) != last:
+            error = error.__cause__ or error.__context__
+        return error is not None
 
     def agree(self, kind: Step, words: str, error: Exception | None = None) -> None:
         """Check that no rank has failed and that `words` are equal on all ranks.  Collective."""

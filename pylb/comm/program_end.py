@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from pylb import _core
-from pylb.comm.agreement import KNOWN, NOBODY, Agreement, Contribution, Stats, Step
+from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
 from pylb.comm.transport import Remote, Sends
 from pylb.errors import DomainError, MPIError, PylbError
 
@@ -77,7 +77,7 @@ class ExitingAgreement(Agreement):
         program.  Does nothing if the last step has raised this error, or one that caused it.
         """
         t = self.transport
-        if self.ended or t.size == 1 or t.pending or self._is_known(error):
+        if self.ended or t.size == 1 or t.pending or self.knows(error):
             return
         if self.running is not None:
             self.running.give_up(True)
@@ -86,12 +86,6 @@ class ExitingAgreement(Agreement):
         while t.wait(1e-3) is None and time.monotonic() < limit:
             if self.running is not None:
                 self.running.serve(1e-3)
-
-    def _is_known(self, error: BaseException | None) -> bool:
-        last = id(self), self.taken
-        while error is not None and error.__dict__.get(KNOWN) != last:
-            error = error.__cause__ or error.__context__
-        return error is not None
 
     def explained(self, error: MPIError) -> MPIError:
         dead = self.transport.died()

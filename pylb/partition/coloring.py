@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import optional
-from pylb.comm.agreement import Agreement
+from pylb.comm.agreement import Agreement, Step
 from pylb.comm.migration import plan_on
 from pylb.errors import DomainError, PartitionerError
 from pylb.model.snapshot import I32, I64
@@ -106,12 +106,19 @@ def color(
         error = DomainError(f"distance is {distance!r}: expected 1 or 2")
     part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
     library = optional.require("PT-Scotch")  # the arguments are checked first
-    start = time.perf_counter()
-    found = np.zeros(0, np.int32)
-    if part.firsts[-1] > 0:
-        rows = part.start, part.to, part.owner
-        found = library.color(native(part.agreement, comm), part.first, *rows, distance)
-    seconds = time.perf_counter() - start
+    # allocated before the call in which ranks wait for each other
+    numbers, found = part.agreement.together(
+        Step.GRAPH, lambda: (part.numbers, np.zeros(len(part.ids), np.int32))
+    )
+
+    def run() -> float:
+        start = time.perf_counter()
+        if part.firsts[-1] > 0:
+            graph = part.start, part.to, numbers, part.owner
+            library.color(native(part.agreement, comm), *graph, distance, found)
+        return time.perf_counter() - start
+
+    seconds = part.agreement.together(Step.GRAPH, run)
     bad = conflicts(part, found, distance)
     most = int(found.max()) + 1 if len(found) else 0
     gathered = part.agreement.transport.allgather(np.array([bad, most, seconds]))
@@ -129,15 +136,20 @@ def conflicts(part: dgraph.LocalGraph, colors: I32, distance: int) -> int:
     A conflict is an edge with equal colours at both ends.  For distance 2, a vertex with two
     neighbours of equal colour is a conflict, too.
     """
-    ghosts, which = np.unique(part.to, return_inverse=True)
-    own = np.arange(part.first, part.first + len(part.ids))
-    theirs = plan_on(part.agreement, own, ghosts).forward(colors)[which.reshape(-1)]
-    out = int(np.count_nonzero(theirs == colors[part.rows]))
-    if distance == 2:
-        order = np.lexsort((theirs, part.rows))
-        row, shade = part.rows[order], theirs[order]
-        out += int(np.count_nonzero((row[1:] == row[:-1]) & (shade[1:] == shade[:-1])))
-    return out
+    agreement = part.agreement
+    ghosts, which = agreement.together(Step.GRAPH, lambda: np.unique(part.to, return_inverse=True))
+    shades = plan_on(agreement, part.numbers, ghosts).forward(colors)
+
+    def count() -> int:
+        theirs = shades[which.reshape(-1)]
+        out = int(np.count_nonzero(theirs == colors[part.rows]))
+        if distance == 2:
+            order = np.lexsort((theirs, part.rows))
+            row, shade = part.rows[order], theirs[order]
+            out += int(np.count_nonzero((row[1:] == row[:-1]) & (shade[1:] == shade[:-1])))
+        return out
+
+    return agreement.together(Step.GRAPH, count)
 
 
 def native(agreement: Agreement, comm: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Agreement, Step
+from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.arguments import integers
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
@@ -48,6 +48,11 @@ class LocalGraph(NamedTuple):
         return int(self.firsts[self.agreement.transport.rank])
 
     @property
+    def numbers(self) -> I32:
+        """The numbers of this rank's vertices."""
+        return np.arange(self.first, self.first + len(self.ids), dtype=np.int32)
+
+    @property
     def rows(self) -> I64:
         """The vertex of each edge, counted from this rank's first vertex."""
         return np.repeat(np.arange(len(self.ids)), np.diff(self.start))
@@ -77,33 +82,46 @@ def read(
     except Exception as why:
         error = error or why
     given = "given" if own is not None else "0, 1, ..."
-    agreement.agree(Step.DIRECTORY, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
+    agreement.agree(Step.GRAPH, f"{call}, ids {given}, symmetrize={symmetrize!r}", error)
     gathered = agreement.transport.allgather(np.array([len(start) - 1, len(names)]))
     counts = np.array([np.frombuffer(t, np.int64) for t in gathered])
     firsts = np.concatenate([[0], np.cumsum(counts[:, 0])])
     n, m = counts.sum(axis=0)
     if max(n, m) > MOST:
         raise DomainError(f"graph: {n} vertices and {m} edges: expected less than 2^31 of each")
-    me = agreement.transport.rank
-    key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
-    other = own is not None or bool(((names < 0) | (names >= n)).any())
-    if agreement.step(Step.DIRECTORY, 0, n_changed=int(other))[0].n_changed:
+    me, key, other = agreement.transport.rank, names[:0], False
+    with Attempt() as tried:
+        key = own if own is not None else np.arange(firsts[me], firsts[me + 1])
+        other = own is not None or bool(((names < 0) | (names >= n)).any())
+    stats, _ = agreement.step(Step.GRAPH, 0, error=tried.error, n_changed=int(other))
+    if stats.n_changed:
         names = _numbers(agreement, firsts, key, names)
-    row = np.repeat(np.arange(len(start) - 1), np.diff(start)) + firsts[me]
-    row, number = _symmetric(agreement, firsts, key, row, names, symmetrize)
-    counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
-    ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
-    owner = np.searchsorted(firsts, number, side="right") - 1
-    return LocalGraph(agreement, key, firsts, ends, number.astype(np.int32), owner.astype(np.int32))
+    edges = _symmetric(agreement, firsts, key, start, names, symmetrize)
+
+    def finished() -> LocalGraph:
+        row, number = np.divmod(edges, max(int(firsts[-1]), 1))
+        counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
+        ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
+        owner = _owner(firsts, number).astype(np.int32)
+        return LocalGraph(agreement, key, firsts, ends, number.astype(np.int32), owner)
+
+    return agreement.together(Step.GRAPH, finished)
+
+
+def _owner(firsts: I64, number: I64) -> I64:
+    """Return the rank of each vertex, given by its number."""
+    return np.searchsorted(firsts, number, side="right") - 1
 
 
 def _numbers(agreement: Agreement, firsts: I64, key: I64, names: I64) -> I64:
     """Look up the numbers of the vertices with the ids `names`.  Collective."""
     where = Directory.on(agreement)
     where.update(key)
-    unique, which = np.unique(names, return_inverse=True)
+    unique, which = agreement.together(Step.GRAPH, lambda: np.unique(names, return_inverse=True))
     found = where.find(unique)
-    return (firsts[found.owner] + found.local)[which.reshape(-1)]
+    return agreement.together(
+        Step.GRAPH, lambda: (firsts[found.owner] + found.local)[which.reshape(-1)]
+    )
 
 
 def _arrays(graph: Any) -> tuple[I64, I64]:
@@ -126,23 +144,34 @@ def _arrays(graph: Any) -> tuple[I64, I64]:
 
 
 def _symmetric(
-    agreement: Agreement, firsts: I64, key: I64, row: I64, number: I64, symmetrize: bool
-) -> tuple[I64, I64]:
-    """Sort the edges, remove loops and repeated edges; add missing directions or raise an error."""
+    agreement: Agreement, firsts: I64, key: I64, start: I64, number: I64, symmetrize: bool
+) -> I64:
+    """Return the edges, each as ``row * n + number`` with n vertices in all, ascending.
+
+    Loops and repeated edges are removed; missing directions are added, or raise an error.
+    """
     total = max(int(firsts[-1]), 1)
-    mine = np.sort((row * total + number)[row != number])
-    mine = mine[np.diff(mine, prepend=-1) != 0]  # np.unique is 20 times slower here (NumPy 2.3)
-    row, number = mine // total, mine % total
-    owner = np.searchsorted(firsts, number, side="right") - 1
-    come = np.sort(Plan.on(agreement, owner).forward(number * total + row))  # the other direction
+
+    def sorted_edges() -> tuple[I64, I64, I64]:
+        row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        row += firsts[agreement.transport.rank]
+        mine = np.sort((row * total + number)[row != number])
+        mine = mine[np.diff(mine, prepend=-1) != 0]  # np.unique is 20 times slower (NumPy 2.3)
+        begin, end = np.divmod(mine, total)
+        return mine, end * total + begin, _owner(firsts, end)
+
+    mine, reverse, owner = agreement.together(Step.GRAPH, sorted_edges)
+    come = Plan.on(agreement, owner).forward(reverse)
     missing = come[:0]
-    if not np.array_equal(come, mine):  # the graph is not symmetric
-        missing = np.setdiff1d(come, mine, assume_unique=True)
+    with Attempt() as tried:
+        come.sort()
+        if not np.array_equal(come, mine):  # the graph is not symmetric
+            missing = np.setdiff1d(come, mine, assume_unique=True)
     refused = len(missing) > 0 and not symmetrize
-    if agreement.step(Step.DIRECTORY, 0, n_changed=int(refused))[0].n_changed:
+    stats, _ = agreement.step(Step.GRAPH, 0, error=tried.error, n_changed=int(refused))
+    if stats.n_changed:
         raise _asymmetric(agreement, firsts, key, missing)
-    whole = np.sort(np.concatenate([mine, missing]))
-    return whole // total, whole % total
+    return agreement.together(Step.GRAPH, lambda: np.sort(np.concatenate([mine, missing])))
 
 
 def _asymmetric(agreement: Agreement, firsts: I64, key: I64, missing: I64) -> DomainError:

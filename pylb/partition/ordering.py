@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core, optional
-from pylb.comm.agreement import Step
-from pylb.model.snapshot import I32, I64
+from pylb.comm.agreement import Attempt, Step
+from pylb.model.snapshot import F64, I32, I64
 from pylb.partition import dgraph
 from pylb.partition.coloring import native
 
@@ -89,45 +89,59 @@ def order(
     """
     part = dgraph.read(graph, comm, ids, symmetrize, "order()")
     library = optional.require("PT-Scotch")  # the arguments are checked first
-    transport = part.agreement.transport
-    total = int(part.firsts[-1])
-    start = time.perf_counter()
-    perm, first, parent = np.zeros(0, np.int32), np.zeros(1, np.int32), np.zeros(0, np.int32)
-    if total > 0:
-        rows = part.start, part.to, part.owner
-        perm, first, parent = library.order(native(part.agreement, comm), part.first, *rows, total)
-    seconds = time.perf_counter() - start
-    mine = [np.diff(part.start).astype(np.int32), part.to, perm]
-    sends = [] if transport.rank == 0 else [(0, mine)]
-    _, received = part.agreement.step(Step.OBJECTS, 0, sends=sends)
-    facts = np.zeros(6)
-    if transport.rank == 0:
-        pieces = [mine, *(p for _, p in sorted(received, key=lambda r: r[0]))]
-        degree, to, place = (
-            np.concatenate([np.frombuffer(p[k], np.int32) for p in pieces]) for k in range(3)
-        )
-        ends = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
-        column = _core.fill(ends, to, place)
-        before = _core.fill(ends, to, np.arange(total, dtype=np.int32))
-        facts[:] = *_split(int(column.sum())), *_split(int(before.sum())), seconds, len(parent)
-        facts = np.append(facts, float((column.astype(float) ** 2).sum()))
-    else:
-        facts = np.zeros(7)
-    transport.bcast(facts, 0)
-    b = int(facts[5])
-    blocks = np.zeros(b + 1, np.int32) if first is None else first.copy()
-    above = np.zeros(b, np.int32) if parent is None else parent.copy()
-    transport.bcast(blocks, 0)
-    transport.bcast(above, 0)
-    fill, fill_before = (int(facts[k]) * 2**32 + int(facts[k + 1]) for k in (0, 2))
-    return Ordering(
-        perm, fill, float(facts[6]), fill_before, _separators(blocks, above), blocks, above,
-        float(facts[4]),
-    )  # fmt: skip
+    agreement, total = part.agreement, int(part.firsts[-1])
+    # allocated before the call in which ranks wait for each other
+    perm, blocks, above = agreement.together(Step.GRAPH, lambda: _room(part, total))
+    n_blocks, seconds, mine = 0, 0.0, list[I32]()
+    with Attempt() as tried:
+        start = time.perf_counter()
+        if total > 0:
+            given, found = (part.start, part.to), (perm, len(blocks), blocks, above)
+            n_blocks = library.order(native(agreement, comm), *given, *found)
+        seconds = time.perf_counter() - start
+        mine = [np.diff(part.start).astype(np.int32), part.to, perm]
+    root = agreement.transport.rank == 0
+    _, received = agreement.step(
+        Step.GRAPH, 0, error=tried.error, sends=[] if root else [(0, mine)]
+    )
+    answer = list[Any]()
+    with Attempt() as tried:
+        if root:
+            pieces = [mine, *(p for _, p in sorted(received, key=lambda r: r[0]))]
+            answer = [*_counted(pieces, seconds), blocks[: n_blocks + 1], above[:n_blocks]]
+    sends = [(rank, answer) for rank in range(1, agreement.transport.size) if root]
+    _, received = agreement.step(Step.GRAPH, 0, error=tried.error, sends=sends)
+    return _ordering(perm, answer if root else received[0][1])
 
 
-def _split(n: int) -> tuple[int, int]:
-    return divmod(n, 2**32)
+def _room(part: dgraph.LocalGraph, total: int) -> tuple[I32, I32, I32]:
+    """Return memory for the order of this rank's vertices and, on rank 0, for the blocks."""
+    n = total + 1 if part.agreement.transport.rank == 0 else 0
+    return np.zeros(len(part.ids), np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
+
+
+def _counted(pieces: list[Any], seconds: float) -> tuple[I64, F64]:
+    """Count the fill; pieces: degrees, neighbours and new positions of each rank's vertices."""
+    degree, to, place = (
+        np.concatenate([np.frombuffer(p[k], np.int32) for p in pieces]) for k in range(3)
+    )
+    ends = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
+    column = _core.fill(ends, to, place)
+    before = _core.fill(ends, to, np.arange(len(place), dtype=np.int32))
+    flops = float((column.astype(float) ** 2).sum())
+    return np.array([column.sum(), before.sum()], np.int64), np.array([flops, seconds])
+
+
+def _ordering(perm: I32, answer: list[Any]) -> Ordering:
+    """Make the result from what rank 0 has counted, and the blocks."""
+    kinds = np.int64, np.float64, np.int32, np.int32
+    counts, figures, blocks, parent = (
+        np.frombuffer(data, kind).copy() for data, kind in zip(answer, kinds, strict=True)
+    )
+    fill, before = counts.tolist()
+    flops, seconds = figures.tolist()
+    separators = _separators(blocks, parent)
+    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)
 
 
 def _separators(blocks: I32, parent: I32) -> I64:

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from pylb.comm.agreement import Step
 from pylb.comm.connect import agreement_of
 from pylb.decide.decider import TriggerLike, learns, settings
 from pylb.errors import suggesting
@@ -374,7 +375,8 @@ class Balancer(ProgramObjects, RunResults):
             `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
             asked for; an object cannot be restored.
         """
-        lb = cls(comm, **{"record": False, **options})
+        given = {"record": False, **options}
+        lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **given))
         restore(lb._state, lb._mode, path, unpack, pickled)
         return lb
 

@@ -51,9 +51,10 @@ def restore(
 ) -> None:
     """Read a checkpoint into a new run.  Collective; an error on one rank is raised on all."""
     agreement = state.agreement
-    if state.decider.settings.selects:
-        state.decider.core.network(*state.network())
+    network = state.network() if state.decider.settings.selects else None
     with Attempt() as tried:
+        if network is not None:
+            state.decider.core.network(*network)
         state.ignore_recording_by_environment()
         _check_options(state)
         checks.flag("pickled", pickled)

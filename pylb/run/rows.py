@@ -23,6 +23,7 @@ from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 from pylb.model.speed_models import SpeedModels
 from pylb.place.registry import find
+from pylb.run import boxes
 from pylb.run.trigger_check import same_answer
 
 MODELS = ("cpm", "fpm", "power")
@@ -99,16 +100,18 @@ class _When:
             ask = core.next(bool(asked), False)
         return bool(ask == BALANCE)
 
-    def moved(self, before: I64, rows: int, cost: float) -> None:
-        """Record a move of rows; cost: seconds on the slowest rank."""
-        core = self._decider.core
+    def moves(self, n_ranks: int) -> None:
+        """Begin to record a move of rows; only this needs memory."""
         self._decider.choose()
         ratios = [self._ratio, 1.0] * 2  # max/mean before the move; expected after it: 1
         figures = np.full(_core.PLACING, math.nan)
         figures[:4] = ratios
         figures[5:9] = 0.0  # idle times
-        core.placed(figures, np.zeros(len(before)))
-        core.balanced(rows, 0, cost, cost, True)
+        self._decider.core.placed(figures, np.zeros(n_ranks))
+
+    def moved(self, before: I64, rows: int, cost: float) -> None:
+        """Record a move of rows; cost: seconds on the slowest rank."""
+        self._decider.core.balanced(rows, 0, cost, cost, True)
         self._before, self._longest, self._calls = before, 0.0, 0
 
 
@@ -200,6 +203,13 @@ class RowPartition:
         self._step(words, b"".join(a.tobytes() for a in known), tried.error)
         self._clock = self._agreement.cores().clock("auto")
         self.model, self.tol = model, tol
+        self._seconds, self._blocks, self._timing = 0.0, 0, False
+        self._decided = True  # False after an error: then the ranks' models may differ
+        self.history: list[Division] = []
+        self._agreement.together(Step.ROWS, lambda: self._begin(models, trigger))
+
+    def _begin(self, models: SpeedModels | None, trigger: TriggerLike) -> None:
+        """Make the models and the first parts."""
         self.models = SpeedModels([((), ())] * self.size) if models is None else models.copy()
         self._set(
             self._arrange(
@@ -208,10 +218,8 @@ class RowPartition:
                 else self.models.split(self.n)
             )
         )
-        self.history: list[Division] = []
         self._repeats = _core.Repeats(self.size)
         self._when = _When(self._agreement, trigger) if trigger is not None else None
-        self._seconds, self._blocks, self._timing = 0.0, 0, False
 
     def _count(self, n: Any) -> int:
         """Return the number of elements to divide."""
@@ -260,8 +268,8 @@ class RowPartition:
         ends = np.cumsum(counts)
         return np.stack([ends - counts, ends], axis=1)
 
-    def _set(self, boxes: I64) -> None:
-        self._boxes, self.counts = boxes, _sizes(boxes)
+    def _set(self, parts: I64) -> None:
+        self._boxes, self.counts = parts, boxes.sizes(parts)
 
     def __repr__(self) -> str:
         return (
@@ -317,7 +325,8 @@ class RowPartition:
             An array has the wrong type or number of rows, or ranks passed different kinds of
             arrays.  Nothing has moved.
         StateError
-            A rank with rows has timed no block.
+            A rank with rows has timed no block; or an earlier call has failed while the ranks
+            decided, for instance because a trigger raised an error.
         """
         self._calls += 1
         words = ""
@@ -325,21 +334,20 @@ class RowPartition:
             words = ", ".join(self._describe(i, a) for i, a in enumerate(arrays))
             if self._blocks == 0 and self.counts[self.rank] > 0:
                 raise StateError("redistribute() without a timed() block before it")
+            if not self._decided:
+                raise StateError(
+                    "redistribute() after a call of it that failed: the ranks' models may differ; "
+                    "expected a new partition"
+                )
         self._step(words, error=tried.error)
         seconds = self._gather()
         spread = self._spread(seconds)
-        sure, due = self._learn(seconds), spread > self.tol
-        if self._when is not None:
-            due = self._when.asks(self._calls, seconds, self.models)
-        new = self._divide() if sure and due else self._boxes
-        moved = int(self.counts.sum() - _sizes(_overlap(self._boxes, new)).sum())
+        new = self._agreement.together(
+            Step.ROWS, lambda: self._decide(seconds, spread > self.tol), self._calls
+        )
+        moved = int(self.counts.sum() - boxes.sizes(boxes.overlap(self._boxes, new)).sum())
         if moved:
-            start = _core.clock()
-            arrays = self._exchange(arrays, new)
-            self._repeats.begin()
-            if self._when is not None:
-                stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
-                self._when.moved(self.counts, moved, stats.cost_max)
+            arrays = self._move(arrays, new, moved)
         else:
             new = self._boxes  # no row moves; `new` may differ in the positions of empty parts
         self.history.append(Division(self.counts, seconds, spread, moved))
@@ -374,6 +382,16 @@ class RowPartition:
         if len(busy) == 0 or busy.max() <= 0.0:
             return 0.0
         return float((busy.max() - busy.min()) / max(busy.min(), 1e-9))
+
+    def _decide(self, seconds: F64, due: bool) -> I64:
+        """Learn from the times, and return the new parts."""
+        self._decided = False
+        sure = self._learn(seconds)
+        if self._when is not None:
+            due = self._when.asks(self._calls, seconds, self.models)
+        new = self._divide() if sure and due else self._boxes
+        self._decided = True
+        return new
 
     def _learn(self, seconds: F64) -> bool:
         """Update the models with the times; return whether the times are reliable."""
@@ -415,8 +433,26 @@ class RowPartition:
         return (self._boxes, bold, safe)[chosen]
 
     @staticmethod
-    def _longest(models: SpeedModels, boxes: I64) -> float:
-        return float(models.times(_sizes(boxes)).max())
+    def _longest(models: SpeedModels, parts: I64) -> float:
+        return float(models.times(boxes.sizes(parts)).max())
+
+    def _move(self, arrays: tuple[Any, ...], new: I64, moved: int) -> tuple[Any, ...]:
+        """Move all arrays to the new parts; return this rank's.  Collective."""
+        start, when = _core.clock(), self._when
+
+        def move() -> tuple[Any, ...]:
+            if when is not None:
+                self._decided = False
+                when.moves(self.size)
+            return self._exchange(arrays, new)
+
+        out = self._agreement.together(Step.ROWS, move, self._calls)
+        self._decided = True
+        self._repeats.begin()
+        if when is not None:
+            stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
+            when.moved(self.counts, moved, stats.cost_max)
+        return out
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
         """Send pieces of this rank's part to their new ranks; return the new part of all arrays."""
@@ -425,61 +461,17 @@ class RowPartition:
             arguments=(zlib.crc32(b"rows"), "rows"),
         ).values
         sources = sorted(got)
-        places = _within(new[self.rank], self._boxes[sources])
-        shape = _shape(new[self.rank])
+        places = boxes.within(new[self.rank], self._boxes[sources])
+        shape = boxes.shape(new[self.rank])
         return tuple(
-            _join(array, shape, [got[source][i] for source in sources], places)
+            boxes.join(array, shape, [got[source][i] for source in sources], places)
             for i, array in enumerate(arrays)
         )
 
     def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
         """Cut this rank's part of all arrays into pieces; return the pieces by their new rank."""
-        meets = _sizes(_overlap(self._boxes[self.rank], new)) > 0
+        meets = boxes.sizes(boxes.overlap(self._boxes[self.rank], new)) > 0
         forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
         to = np.flatnonzero(meets).tolist()
-        places = _within(self._boxes[self.rank], new[to])
+        places = boxes.within(self._boxes[self.rank], new[to])
         return {rank: [array[at] for array in forms] for rank, at in zip(to, places, strict=True)}
-
-
-# Parts are boxes, given by first index and end along each axis: (p, 2) for rows, (p, 4) for tiles.
-
-
-def _overlap(box: I64, boxes: I64) -> I64:
-    """Intersect each of `boxes` with `box`; the results may be empty."""
-    out: I64 = boxes.copy()
-    out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
-    out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
-    return out
-
-
-def _shape(box: I64) -> tuple[int, ...]:
-    return tuple((box[1::2] - box[0::2]).tolist())
-
-
-def _sizes(boxes: I64) -> I64:
-    return np.asarray((boxes[:, 1::2] - boxes[:, 0::2]).prod(axis=1), np.int64)
-
-
-def _within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
-    """Return the intersections of `box` with `boxes`, as slices of an array that holds `box`."""
-    common = _overlap(box, boxes)
-    low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
-    return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
-
-
-def _join(
-    like: Any, shape: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
-) -> Any:
-    """Make an array like `like` from the pieces."""
-    if isinstance(like, np.ndarray):
-        fortran = like.flags.f_contiguous and not like.flags.c_contiguous
-        order: Any = "F" if fortran else "C"
-        whole = np.empty((*shape, *like.shape[len(shape) :]), like.dtype, order)
-        for place, piece in zip(places, pieces, strict=True):
-            whole[place] = piece
-        return whole
-    from scipy import sparse  # type: ignore[import-untyped]
-
-    if not pieces:
-        return like.tocsr()[:0].asformat(like.format)
-    return sparse.vstack(pieces, format="csr").asformat(like.format)

@@ -1,13 +1,13 @@
-"""Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py _mpi``.
+"""Each allocation fails once, but only on rank 1: ``mpiexec -n 3 python no_malloc_ranks.py mpi``.
 
-The preloaded library is the compiled no_malloc.c, and NO_MALLOC_IN is ``pylb/`` and the argument:
-``_`` is all of pylb's extension modules, and ``_c`` is the core.  All ranks must raise MemoryError
-or an error of pylb, or none of them if the call could try again; the same call must work
-afterwards.
+The argument is a group of calls.  The preloaded library is the compiled no_malloc.c; NO_MALLOC_IN
+says in which of pylb's extension modules allocations fail.  All ranks must raise MemoryError or an
+error of pylb, or none of them if the call could try again; the same call must work afterwards.
 """
 
 import ctypes
 import sys
+import tempfile
 
 import numpy as np
 from mpi4py import MPI
@@ -116,6 +116,61 @@ def calls_of_loops(world):
     yield "advisor with a lag", advises, lambda: pylb.Advisor(world, every=2, lag=1)
 
 
+def calls_of_graphs(world):
+    """Yield the name of each call, and the call."""
+    ring = np.stack([np.arange(-1, 11), np.arange(1, 13)], 1) + 12 * world.rank
+    start, to = np.arange(13) * 2, (ring % (12 * world.size)).ravel()
+    ids = 7 * np.arange(12) + 1000 * world.rank
+    names = np.concatenate([7 * np.arange(12) + 1000 * rank for rank in range(world.size)])
+    yield "color", lambda: pylb.color((start, to), comm=world)
+    yield "color, distance 2", lambda: pylb.color((start, to), 2, comm=world)
+    yield "color, with ids", lambda: pylb.color((start, names[to]), comm=world, ids=ids)
+    yield "order", lambda: pylb.order((start, to), comm=world)
+
+
+def calls_of_parts(world):
+    """Yield the name of each call, and the call."""
+
+    def divided(make):
+        part = make()
+        mine = np.ones((40, 30))[part.local]
+        for work in (1, 3, 2):
+            with part.timed():
+                np.ones(10_000 * work * (1 + world.rank)).sum()
+            mine = part.redistribute(mine)
+
+    for options in ({}, {"model": "power"}, {"model": "cpm"}, {"trigger": "menon"}):
+        rows = lambda given=options: pylb.RowPartition(world, 40, **given)  # noqa: E731
+        yield f"rows {options}", lambda make=rows: divided(make)
+    yield "tiles", lambda: divided(lambda: pylb.TilePartition(world, (40, 30)))
+
+
+def calls_of_checkpoints(world):
+    """Yield the name of each call, the call, and a function that makes its argument."""
+
+    def balancer():
+        lb = pylb.Balancer(world, load=lambda key, _: 1.0 + key % 3, every=2, record=True)
+        for key in range(4 + 4 * (world.rank == 1)):
+            lb.add(10 * world.rank + key, [key])
+        for _ in lb.iterate(4):
+            pass
+        return lb
+
+    made = tempfile.TemporaryDirectory() if world.rank == 0 else None
+    folder = world.bcast(made.name if made else None)
+    balancer().checkpoint(f"{folder}/a")
+    yield "checkpoint", lambda lb: lb.checkpoint(f"{folder}/b"), balancer
+    for options in ({"every": 2}, {}):
+        yield (
+            f"restore {options}",
+            lambda o=options: pylb.Balancer.restore(world, f"{folder}/a", **o),
+        )
+    yield "save", lambda lb: lb.save(f"{folder}/c.h5"), balancer
+    yield "rank loads", lambda lb: lb.rank_loads(), balancer
+    yield "page", lambda lb: lb.report(f"{folder}/d.html"), balancer
+    world.barrier()
+
+
 def fails(call):
     try:
         call()
@@ -129,7 +184,7 @@ def sweep(comm, tries_again, name, call, prepare=None):
 
     tries_again: whether a call may succeed all the same, because it tries again.
     """
-    for n in range(400):
+    for n in range(10_000):
         given = [] if prepare is None else [prepare()]
         switch.no_malloc_at(n if comm.rank == 1 else -1)
         raised = fails(lambda given=given: call(*given))
@@ -143,11 +198,14 @@ def sweep(comm, tries_again, name, call, prepare=None):
     assert n > 0, name
 
 
-CALLS = {
-    "_mpi": (calls_of_mpi, False),
-    "_zoltan": (calls_of_zoltan, False),
-    "_": (calls_of_services, True),
-    "_c": (calls_of_loops, True),
+CALLS = {  # and whether a call may try again
+    "mpi": (calls_of_mpi, False),
+    "zoltan": (calls_of_zoltan, False),
+    "services": (calls_of_services, True),
+    "loops": (calls_of_loops, True),
+    "graphs": (calls_of_graphs, True),
+    "parts": (calls_of_parts, True),
+    "checkpoints": (calls_of_checkpoints, True),
 }
 
 

@@ -286,6 +286,16 @@ def test_bad_models(points, says):
         pylb.SpeedModels(points)
 
 
+def test_a_call_that_failed_while_it_decided_ends_the_partition():
+    """On several ranks, some may have learned the times and others not."""
+    part = pylb.RowPartition(None, 10, trigger=lambda c: c.no_such_figure)
+    for error, says in ((AttributeError, "no_such_figure"), (StateError, "new partition")):
+        with part.timed():
+            pass
+        with pytest.raises(error, match=says):
+            part.redistribute(np.zeros(10))
+
+
 def test_files(tmp_path):
     models = pylb.SpeedModels([([10, 20], [3.1, 2.0]), ([7], [1 / 3])])
     models.save(tmp_path / "a.json")

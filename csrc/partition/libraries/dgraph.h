@@ -7,17 +7,19 @@
 
 #include "base/err.h"
 
-/* The vertices of a rank, with the numbers first ... first + n - 1 among all vertices, and their
- * edges.  The graph is symmetric and has no loops. */
+/* The vertices of a rank and their edges.  The graph is symmetric and has no loops. */
 typedef struct plb_dgraph {
-    int32_t n, first;
-    const int32_t *start; /* [n + 1] where each vertex's edges begin */
-    const int32_t *to;    /* [start[n]] numbers of the neighbours among all vertices */
-    const int32_t *owner; /* [start[n]] ranks of these neighbours */
+    int32_t n;
+    const int32_t *start;  /* [n + 1] where each vertex's edges begin */
+    const int32_t *to;     /* [start[n]] numbers of the neighbours among all vertices */
+    const int32_t *number; /* [n] the vertices' own numbers, ascending by 1; an order: NULL */
+    const int32_t *owner;  /* [start[n]] ranks of the neighbours; an order: NULL */
 } plb_dgraph_t;
 
 /** Colour the vertices by Zoltan_Color: color[n], from 0 on, differs from the colours of all
- * vertices within `distance` (1 or 2) edges.  Collective and blocking. */
+ * vertices within `distance` (1 or 2) edges.  Collective and blocking, like plb_ptscotch_order.
+ * Neither function allocates memory: a rank that failed would not come to the library, in which
+ * the other ranks wait for it. */
 int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      plb_err_t *err);
 
@@ -30,9 +32,9 @@ typedef struct plb_blocks {
 } plb_blocks_t;
 
 /** Order the vertices by PT-Scotch, on one rank by Scotch: perm[n] is the new number of each
- * vertex in a nested dissection of the whole graph of `total` vertices.  *blocks is set on rank 0
- * only, and owns its arrays.  Collective and blocking. */
-int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
+ * vertex in a nested dissection of the whole graph.  On rank 0, *blocks is set; the caller gives
+ * its arrays, with an entry for each vertex of the whole graph and one more. */
+int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
 
 /** Like plb_zoltan_color and plb_ptscotch_order; but on a single rank, a large call runs in
@@ -40,5 +42,5 @@ int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, 
  * whose callers were interrupted. */
 int plb_dgraph_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      atomic_int *left, plb_err_t *err);
-int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t total, int32_t *perm,
-                     plb_blocks_t *blocks, atomic_int *left, plb_err_t *err);
+int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t *perm, plb_blocks_t *blocks,
+                     atomic_int *left, plb_err_t *err);

@@ -6,7 +6,6 @@
 
 #include <ptscotch.h>
 
-#include "base/mem.h"
 #include "partition/libraries/dgraph.h"
 
 _Static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t),
@@ -17,27 +16,24 @@ static int failed(const char *what, plb_err_t *err)
     return PLB_FAIL(err, PLB_ERR_LIBRARY, "PT-Scotch: %s failed", what);
 }
 
-static int gather_blocks(SCOTCH_Dgraph *graph, SCOTCH_Dordering *order, int32_t total,
-                         plb_blocks_t *blocks, plb_err_t *err)
+static int gather_blocks(SCOTCH_Dgraph *graph, SCOTCH_Dordering *order, plb_blocks_t *blocks,
+                         plb_err_t *err)
 {
     SCOTCH_Ordering whole;
     int ret = PLB_OK;
-    PLB_NEW_EACH(total + 1, blocks->first, blocks->parent);
     if (SCOTCH_dgraphCorderInit(graph, &whole, NULL, NULL, &blocks->n, blocks->first,
                                 blocks->parent) != 0) {
-        ret = failed("SCOTCH_dgraphCorderInit", err);
-        goto out;
+        return failed("SCOTCH_dgraphCorderInit", err);
     }
     if (SCOTCH_dgraphOrderGather(graph, order, &whole) != 0) {
         ret = failed("SCOTCH_dgraphOrderGather", err);
     }
     SCOTCH_dgraphCorderExit(graph, &whole);
-out:
     return ret;
 }
 
-static int order(SCOTCH_Dgraph *graph, SCOTCH_Strat *strategy, bool root, int32_t total,
-                 int32_t *perm, plb_blocks_t *blocks, plb_err_t *err)
+static int order(SCOTCH_Dgraph *graph, SCOTCH_Strat *strategy, bool root, int32_t *perm,
+                 plb_blocks_t *blocks, plb_err_t *err)
 {
     SCOTCH_Dordering found;
     if (SCOTCH_dgraphOrderInit(graph, &found) != 0) {
@@ -49,7 +45,7 @@ static int order(SCOTCH_Dgraph *graph, SCOTCH_Strat *strategy, bool root, int32_
     } else if (SCOTCH_dgraphOrderPerm(graph, &found, perm) != 0) {
         ret = failed("SCOTCH_dgraphOrderPerm", err);
     } else if (root) {
-        ret = gather_blocks(graph, &found, total, blocks, err);
+        ret = gather_blocks(graph, &found, blocks, err);
     } else if (SCOTCH_dgraphOrderGather(graph, &found, NULL) != 0) {
         ret = failed("SCOTCH_dgraphOrderGather", err);
     }
@@ -57,13 +53,12 @@ static int order(SCOTCH_Dgraph *graph, SCOTCH_Strat *strategy, bool root, int32_
     return ret;
 }
 
-int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *in, int32_t total, int32_t *perm,
-                       plb_blocks_t *blocks, plb_err_t *err)
+int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *in, int32_t *perm, plb_blocks_t *blocks,
+                       plb_err_t *err)
 {
     SCOTCH_Dgraph graph;
     SCOTCH_Strat strategy;
     int rank, ret = PLB_OK;
-    *blocks = (plb_blocks_t){0};
     MPI_Comm_rank(comm, &rank);
     if (SCOTCH_dgraphInit(&graph, comm) != 0) {
         return failed("SCOTCH_dgraphInit", err);
@@ -76,7 +71,7 @@ int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *in, int32_t total, int
                            start[in->n], (SCOTCH_Num *)in->to, NULL, NULL) != 0) {
         ret = failed("SCOTCH_dgraphBuild", err);
     } else {
-        ret = order(&graph, &strategy, rank == 0, total, perm, blocks, err);
+        ret = order(&graph, &strategy, rank == 0, perm, blocks, err);
     }
     SCOTCH_stratExit(&strategy);
     SCOTCH_dgraphExit(&graph);

@@ -2,7 +2,6 @@
 
 #include <zoltan.h>
 
-#include "base/mem.h"
 #include "partition/libraries/dgraph.h"
 
 static int count_vertices(void *data, int *ierr)
@@ -17,7 +16,7 @@ static void list_vertices(void *data, int n_gid, int n_lid, ZOLTAN_ID_PTR gid, Z
     (void)n_gid, (void)n_lid, (void)n_weights, (void)weight;
     const plb_dgraph_t *in = data;
     for (int32_t v = 0; v < in->n; v++) {
-        gid[v] = (ZOLTAN_ID_TYPE)(in->first + v);
+        gid[v] = (ZOLTAN_ID_TYPE)in->number[v];
         lid[v] = (ZOLTAN_ID_TYPE)v;
     }
     *ierr = ZOLTAN_OK;
@@ -61,28 +60,27 @@ static int set_params(struct Zoltan_Struct *zz, int distance)
                ZOLTAN_OK;
 }
 
+_Static_assert(sizeof(ZOLTAN_ID_TYPE) == sizeof(int32_t),
+               "Zoltan with ids of 32 bits is expected");
+
 int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
                      plb_err_t *err)
 {
     int ret = PLB_OK;
     float version;
-    ZOLTAN_ID_TYPE *id = NULL;
     struct Zoltan_Struct *zz = NULL;
     if (Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK || (zz = Zoltan_Create(comm)) == NULL) {
         ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Create failed");
         goto out;
-    }
-    PLB_NEW(id, graph->n);
-    for (int32_t v = 0; v < graph->n; v++) {
-        id[v] = (ZOLTAN_ID_TYPE)(graph->first + v);
     }
     void *data = (void *)graph;
     Zoltan_Set_Num_Obj_Fn(zz, count_vertices, data);
     Zoltan_Set_Obj_List_Fn(zz, list_vertices, data);
     Zoltan_Set_Num_Edges_Multi_Fn(zz, count_edges, data);
     Zoltan_Set_Edge_List_Multi_Fn(zz, list_edges, data);
-    const int code =
-        set_params(zz, distance) ? Zoltan_Color(zz, 1, graph->n, id, color) : ZOLTAN_FATAL;
+    const int code = set_params(zz, distance)
+                         ? Zoltan_Color(zz, 1, graph->n, (ZOLTAN_ID_PTR)graph->number, color)
+                         : ZOLTAN_FATAL;
     if (code != ZOLTAN_OK && code != ZOLTAN_WARN) {
         ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan_Color failed (code %d)", code);
         goto out;
@@ -91,7 +89,6 @@ int plb_zoltan_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int
         color[v]--; /* Zoltan's first colour is 1 */
     }
 out:
-    plb_free(id);
     Zoltan_Destroy(&zz);
     return ret;
 }
