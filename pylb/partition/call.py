@@ -185,15 +185,18 @@ def partition(
         choice = _choice(ranks, method, approach, levels, (starts, cycles, symmetrize), given)
         return choice, local(ranks, **given, params=params)
 
-    choice, problem = ranks.together(read, lambda found: _facts(*found))
-    complete(problem, symmetrize)
-    for name in choice.names:
-        _check(problem, name, choice.approach)
+    def whole() -> Partition:
+        choice, problem = ranks.together(read, lambda found: _facts(*found))
+        complete(problem, symmetrize)
+        for name in choice.names:
+            _check(problem, name, choice.approach)
 
-    begin = time.perf_counter()
-    part, held, rename = _parts_of(problem, choice)
-    seconds = time.perf_counter() - begin
-    return _result(problem, choice, settle(problem, part, rename), held, seconds)
+        begin = time.perf_counter()
+        part, held, rename = _parts_of(problem, choice)
+        seconds = time.perf_counter() - begin
+        return _result(problem, choice, settle(problem, part, rename), held, seconds)
+
+    return ranks.whole(whole)
 
 
 class Request(NamedTuple):

@@ -40,10 +40,12 @@ class RankFacts(NamedTuple):
     same: dict[str, Any] = {}  # noqa: RUF012  never changed
     numbers: tuple[int, ...] = ()
 
-    def digest(self) -> int:
-        """Return a hash of `same`; ranks exchange `same` itself only if their hashes differ."""
+    def row(self) -> bytes:
+        """Return a hash of `same`, and the numbers."""
         words = marshal.dumps(self.same, 2)  # version 2: equal values give equal bytes
-        return int.from_bytes(blake2b(words, digest_size=8).digest(), "little", signed=True)
+        digest = int.from_bytes(blake2b(words, digest_size=8).digest(), "little", signed=True)
+        rest = (0,) * (NUMBERS - len(self.numbers))
+        return ROW.pack(digest, *self.numbers, *rest)
 
 
 class Ranks:
@@ -67,14 +69,31 @@ class Ranks:
         if self.size > 1:
             self.comm = self.agreement.transport.comm  # type: ignore[attr-defined]
 
+    def whole(self, call: Callable[[], T]) -> T:
+        """Make a whole call; if it fails anywhere on one rank, all ranks raise an error.
+
+        This needs `ready` before each call in which ranks wait for each other without a collective
+        step of their agreement: a rank that has failed joins the next step of the others.
+        """
+        return call() if self.size == 1 else self.agreement.together(Step.PARTITION, call)
+
+    def ready(self) -> None:
+        """Wait until all ranks are here.  If one has failed, all ranks raise its error."""
+        if self.size > 1:
+            self.agreement.step(Step.PARTITION, 0)
+
     def gather(self, value: T) -> list[T]:
-        return [value] if self.size == 1 else self.comm.allgather(value)
+        if self.size == 1:
+            return [value]
+        self.ready()
+        return self.comm.allgather(value)  # type: ignore[no-any-return]
 
     def sum(self, array: Any) -> Any:
         """Add the arrays of all ranks, entry by entry."""
         if self.size == 1:
             return array
         out = np.empty_like(array)
+        self.ready()
         self.comm.Allreduce(array, out)
         return out
 
@@ -85,10 +104,12 @@ class Ranks:
         `numbers`.
         """
         failure: Exception | None = None
-        mine = RankFacts()
+        mine, row = RankFacts(), b""
         try:
             value = call()
-            mine = mine if facts is None else facts(value)
+            if facts is not None:
+                mine = facts(value)
+                row = mine.row()
         except Exception as error:  # the other ranks must learn of every error
             if self.size == 1:
                 raise
@@ -96,16 +117,14 @@ class Ranks:
         if self.size > 1:
             self.agreement.fail_alike(Step.PARTITION, failure)
         if facts is not None:
-            self._tell(mine)
+            self._tell(mine, row)
         return value
 
-    def _tell(self, mine: RankFacts) -> None:
-        """Exchange `numbers` and a hash of `same`, and `same` itself only if the hashes differ."""
+    def _tell(self, mine: RankFacts, row: bytes) -> None:
+        """Exchange the rows, and `same` itself only if the hashes differ."""
         if self.size == 1:
             self.heard, self.numbers = [mine.same], [mine.numbers]
             return
-        rest = (0,) * (NUMBERS - len(mine.numbers))
-        row = ROW.pack(mine.digest(), *mine.numbers, *rest)
         rows = self.agreement.transport.allgather(row)
         every = [ROW.unpack(r) for r in rows]
         self.heard, self.numbers = [mine.same] * self.size, [numbers[1:] for numbers in every]

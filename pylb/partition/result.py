@@ -203,6 +203,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
     if alone:
         return _alone(problem, part, rename, fixed, overlap)
     kept_part, kept_old, kept = overlap
+    ranks.ready()
     name, part, where, exports, imports, sums, moved, volume = require("MPI").settle(
         ranks.comm,
         parts=problem.parts,

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.comm.agreement import Step
+from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.errors import DomainError
 from pylb.partition import libraries
 from pylb.partition.arrays import F64, I32, MOST, Rows, closed
@@ -21,6 +23,9 @@ from pylb.partition.libraries import Method
 from pylb.partition.problem import Problem
 from pylb.partition.ranks import Ranks
 from pylb.threads import stoppable
+
+# what is joined from all ranks; each is an array, `Rows` or None
+JOINED = ("weight", "fixed", "old", "sizes", "graph", "nets")
 
 
 def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int) -> I32:
@@ -30,26 +35,28 @@ def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cy
         libraries.load(how.library)
     if ranks.size == 1:
         return _answer(problem, name, how, approach, starts, cycles)
-    whole = _gather_problem(problem)
+    pieces = gather_objects(
+        ranks.agreement, Step.PARTITION, 0, [getattr(problem, name) for name in JOINED]
+    )
 
     def call() -> I32 | None:
-        if whole is None:
+        if ranks.rank:
             return None
+        whole = _joined(problem, list(pieces.values()))
         return _answer(whole, name, how, approach, starts, cycles)
 
     part = ranks.together(call)
-    pieces = None if part is None else np.split(part, problem.dist[1:-1])
-    mine: I32 = ranks.comm.scatter(pieces)
+
+    def parts() -> dict[int, I32]:
+        return {} if part is None else dict(enumerate(np.split(part, problem.dist[1:-1])))
+
+    mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts).values[0]
     return mine
 
 
-def _gather_problem(problem: Problem) -> Problem | None:
-    """Return the problem of all ranks' objects on the first rank, None on the others."""
-    names = ("weight", "fixed", "old", "sizes", "graph", "nets")
-    pieces = problem.ranks.comm.gather([getattr(problem, name) for name in names])
-    if pieces is None:
-        return None
-    columns = dict(zip(names, zip(*pieces, strict=True), strict=True))
+def _joined(problem: Problem, pieces: list[Any]) -> Problem:
+    """Return the problem of all ranks' objects; pieces: the values in `JOINED` of each rank."""
+    columns = dict(zip(JOINED, zip(*pieces, strict=True), strict=True))
     joined: dict[str, Any] = {name: _concatenated(column) for name, column in columns.items()}
     n = problem.n_all
     return replace(problem, ranks=Ranks(), n=n, dist=np.array([0, n]), ids=None, **joined)

@@ -48,6 +48,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
     if name == "rcb" and pitfalls.may_starve(problem, parts.shares, len(parts.label)):
         options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else len(parts.label))]
 
+    problem.ranks.ready()
     part, _, messages, cuts = require("Zoltan").partition(
         problem.ranks.comm,
         problem.dist,

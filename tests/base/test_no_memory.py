@@ -29,11 +29,12 @@ ON_ONE_RANK = {
     "zoltan": "_zoltan",
     "services": "_",
     "loops": "_c",
+    "partitions": "_",
     "graphs": "_",
     "parts": "_",
     "checkpoints": "_",
 }
-NEEDED = {"zoltan": "pylb._zoltan", "graphs": "pylb._dgraph"}
+NEEDED = {"zoltan": "pylb._zoltan", "partitions": "pylb._zoltan", "graphs": "pylb._dgraph"}
 STEP = 1 if os.environ.get("PYLB_EXPLORE") else 13  # by default, every 13th allocation
 
 

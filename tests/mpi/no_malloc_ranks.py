@@ -116,12 +116,40 @@ def calls_of_loops(world):
     yield "advisor with a lag", advises, lambda: pylb.Advisor(world, every=2, lag=1)
 
 
+def ring_of(world):
+    """Return start, to and ids of a ring with 12 vertices per rank, and the ids of all vertices."""
+    ring = np.stack([np.arange(-1, 11), np.arange(1, 13)], 1) + 12 * world.rank
+    ids = [7 * np.arange(12) + 1000 * rank for rank in range(world.size)]
+    start, to = np.arange(13) * 2, (ring % (12 * world.size)).ravel()
+    return start, to, ids[world.rank], np.concatenate(ids)
+
+
+def calls_of_partitions(world):
+    """Yield the name of each call, and the call."""
+    coords = np.random.default_rng(world.rank).random((12, 3))
+    start, to, ids, names = ring_of(world)
+    graph = start, to
+    old = np.arange(12, dtype=np.int32) % 4
+    for method, given in (
+        ("rib", {"coords": coords, "shares": [1, 2, 0, 3], "old": old}),
+        ("hsfc", {"coords": coords}),
+        ("graph", {"graph": (start, names[to]), "ids": ids}),
+        ("zoltan", {"graph": graph, "fixed": np.where(old == 1, 3, -1)}),
+        ("zoltan", {"nets": graph, "ids": 12 * world.rank + np.arange(12)}),
+        ("graph", {"graph": graph, "old": old}),
+        ("metis", {"graph": graph, "weight": np.ones((12, 2))}),
+        ("scotch", {"graph": (np.arange(13), to[1::2]), "symmetrize": True}),
+        ("pylb", {"graph": graph}),
+    ):
+        yield (
+            f"{method} {list(given)}",
+            lambda m=method, o=given: pylb.partition(method=m, parts=4, comm=world, **o),
+        )
+
+
 def calls_of_graphs(world):
     """Yield the name of each call, and the call."""
-    ring = np.stack([np.arange(-1, 11), np.arange(1, 13)], 1) + 12 * world.rank
-    start, to = np.arange(13) * 2, (ring % (12 * world.size)).ravel()
-    ids = 7 * np.arange(12) + 1000 * world.rank
-    names = np.concatenate([7 * np.arange(12) + 1000 * rank for rank in range(world.size)])
+    start, to, ids, names = ring_of(world)
     yield "color", lambda: pylb.color((start, to), comm=world)
     yield "color, distance 2", lambda: pylb.color((start, to), 2, comm=world)
     yield "color, with ids", lambda: pylb.color((start, names[to]), comm=world, ids=ids)
@@ -203,6 +231,7 @@ CALLS = {  # and whether a call may try again
     "zoltan": (calls_of_zoltan, False),
     "services": (calls_of_services, True),
     "loops": (calls_of_loops, True),
+    "partitions": (calls_of_partitions, True),
     "graphs": (calls_of_graphs, True),
     "parts": (calls_of_parts, True),
     "checkpoints": (calls_of_checkpoints, True),
