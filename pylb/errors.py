@@ -100,6 +100,26 @@ class PartitionerWarning(UserWarning):
     """A partitioner has written a warning, or ignores a part of its input."""
 
 
+def told(error: BaseException) -> tuple[str, str]:
+    """Return what a rank tells the others about its error: the class, and the message."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # the user's own class
+        text = "<exception str() failed>"  # as in Python's tracebacks
+    return name, text if isinstance(error, PylbError) else f"{name}: {text}"
+
+
+def of_rank(rank: int, name: str, text: str) -> Exception:
+    """Return the error to raise if another rank has told its error.
+
+    It has the same class if that is one of pylb's; otherwise it is a `RemoteError`.
+    """
+    known = globals().get(name)
+    ours = isinstance(known, type) and issubclass(known, PylbError)
+    return (known if ours else RemoteError)(f"rank {rank}: {text}")  # type: ignore[misc]
+
+
 def by_rank(texts: Iterable[str]) -> str:
     """Group ranks with equal texts in one line, e.g. 'rank 0, 2: this; rank 1: that'."""
     ranks: dict[str, list[int]] = {}

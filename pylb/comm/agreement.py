@@ -19,10 +19,18 @@ from weakref import WeakMethod
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import errors
 from pylb.comm.cores import Cores
 from pylb.comm.transport import Memory, Sends, Transport
-from pylb.errors import DomainError, MPIError, PylbError, RemoteError, StateError, by_rank
+from pylb.errors import (
+    DomainError,
+    MPIError,
+    PylbError,
+    RemoteError,
+    StateError,
+    by_rank,
+    of_rank,
+    told,
+)
 from pylb.model.network import Network
 
 log = logging.getLogger("pylb")
@@ -398,13 +406,7 @@ class Agreement:
         return [(rank, words) for rank in range(t.size) if rank != t.rank]
 
     def _description(self, error: BaseException) -> list[bytes]:
-        try:
-            text = str(error)
-        except Exception:  # the user's own class
-            text = "<exception str() failed>"  # as in Python's tracebacks
-        if not isinstance(error, PylbError):
-            text = f"{type(error).__name__}: {text}"
-        return [json.dumps([type(error).__name__, text, self.at]).encode()]
+        return [json.dumps([*told(error), self.at]).encode()]
 
     def without_memory(
         self, sample: Contribution, error: Exception | None, why: MemoryError
@@ -435,13 +437,10 @@ class Agreement:
 
     def _failure(self, rank: int, received: Sends, leaving: bool) -> Exception:
         name, text, at = json.loads(bytes(dict(received)[rank][0]))
-        known = getattr(errors, name, None)
-        is_ours = isinstance(known, type) and issubclass(known, PylbError)
         if leaving:
             self.ended = f"rank {rank} failed: {text}"
-        if is_ours and not leaving:
-            return known(f"rank {rank}: {text}")  # type: ignore[no-any-return,misc]
-        return RemoteError(f"rank {rank}: {text}" + (f" ({at})" if leaving else ""))
+            return RemoteError(f"rank {rank}: {text} ({at})")
+        return of_rank(rank, name, text)
 
     def _difference(self, leaving: bool) -> Exception:
         kind, iteration, arguments = self.last_step

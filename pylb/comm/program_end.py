@@ -172,6 +172,15 @@ def watch() -> None:
     atexit.register(leave, None)
 
 
+def watch_job() -> None:
+    """Call `watch` if this process is one of several ranks, before anything can fail."""
+    module = sys.modules.get("mpi4py.MPI")
+    if module is None or not module.Is_initialized() or module.Is_finalized():
+        return
+    if module.COMM_WORLD.size > 1:
+        watch()
+
+
 def leave(error: BaseException | None) -> None:
     """Join the steps of the other ranks for the last time, on all communicators.
 

@@ -29,6 +29,7 @@ def agreement_on(comm: Any) -> Agreement:
     Collective the first time.
     """
     global _keyval
+    program_end.watch_job()
     wrong = DomainError(f"comm is {comm!r}: expected a communicator of mpi4py, or None")
     if not hasattr(comm, "Get_rank"):  # this check needs no mpi4py, so it comes first
         raise wrong

@@ -12,6 +12,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
+from pylb.model.alike import alike
 from pylb.model.machine import Machine
 from pylb.model.snapshot import F64
 
@@ -54,7 +55,7 @@ class Monitor:
 
     If `timed` is given the work, a rank's speed is work divided by time.  Otherwise it is the
     measured speed of an unshared core, times the fraction of time in which the rank had a core
-    (DRUM's utilisation, measured in the timed blocks only).
+    (DRUM's utilisation, measured in the timed blocks only).  The constructor is collective.
 
     Parameters
     ----------
@@ -80,10 +81,12 @@ class Monitor:
     """
 
     def __init__(self, machine: Machine, comm: Any = None) -> None:
-        checks.instance("machine", machine, Machine)
-        size = 1 if comm is None else comm.size
-        if machine.n_ranks != size:
-            raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
+        if comm is None:
+            _check(machine, 1)
+        elif hasattr(comm, "allgather"):
+            alike(comm, "Monitor()", lambda: _check(machine, comm.size))
+        else:
+            raise DomainError(f"comm is {comm!r}: expected a communicator, or None")
         self.machine, self.history, self._comm = machine, list[SpeedSample](), comm
         self._alone = machine.speed / np.maximum(1.0 - machine.load, 1e-3)
         self._seconds, self._cpu, self._work, self._inside = 0.0, 0.0, 0.0, False
@@ -148,6 +151,12 @@ class Monitor:
         scale = now[measured].sum() / max(before[measured].sum(), 1e-300)
         out: F64 = np.where(measured, now, before * scale)
         return out
+
+
+def _check(machine: Machine, size: int) -> None:
+    checks.instance("machine", machine, Machine)
+    if machine.n_ranks != size:
+        raise DomainError(f"machine has {machine.n_ranks} ranks: expected {size}")
 
 
 def _load_average() -> float:

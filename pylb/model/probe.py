@@ -15,6 +15,7 @@ import numpy as np
 from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
+from pylb.model.alike import alike
 from pylb.model.network import SIZES, Network, ping_pong
 from pylb.model.places import Place
 from pylb.model.snapshot import F64
@@ -43,15 +44,15 @@ Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
 
 def measured(comm: Any, seconds: float, network: bool) -> Found:
     """Measure the machine that the job runs on; see `Machine.measure`."""
-    if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
-        raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
-    checks.flag("network", network)
     if comm is None:
-        return _found([PlaceFacts(platform.node(), *cores(), *where(), *speed_now(seconds))], [0])
+        _check(seconds, network)
+        return _found([_facts(platform.node(), seconds)], [0])
     known = getattr(comm, "network", None)
+    if not isinstance(known, Network):
+        checks.intracommunicator(comm)
+    alike(comm, f"measure(network={network!r})", lambda: _check(seconds, network))
     if isinstance(known, Network):
         return _virtual(comm, known)
-    checks.intracommunicator(comm)
     from mpi4py import MPI
 
     own = comm.Dup()
@@ -59,13 +60,23 @@ def measured(comm: Any, seconds: float, network: bool) -> Found:
     try:
         first = shared.bcast(own.rank)  # the first rank of each node represents it
         own.Barrier()
-        facts = PlaceFacts(MPI.Get_processor_name(), *cores(), *where(), *speed_now(seconds))
+        facts = alike(own, "", lambda: _facts(MPI.Get_processor_name(), seconds))
         every = own.allgather((first, facts))
         alpha, beta = _networks(own, [f for f, _ in every], network)
     finally:
         shared.Free()
         own.Free()
     return _found([f for _, f in every], [f for f, _ in every], alpha, beta)
+
+
+def _check(seconds: float, network: bool) -> None:
+    if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
+        raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
+    checks.flag("network", network)
+
+
+def _facts(node: str, seconds: float) -> PlaceFacts:
+    return PlaceFacts(node, *cores(), *where(), *speed_now(seconds))
 
 
 def speed_now(seconds: float) -> tuple[float, float]:

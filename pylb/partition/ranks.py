@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb.comm import program_end
 from pylb.comm.agreement import Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.directory import Directory
@@ -63,6 +64,7 @@ class Ranks:
         self.heard: list[dict[str, Any]] = []
         self.numbers: list[tuple[int, ...]] = []
         if comm is not None:
+            program_end.watch_job()
             checks.intracommunicator(comm, ", or None")
             self.rank, self.size = comm.rank, comm.size
         self.agreement = agreement_of(comm if self.size > 1 else None, hold=False)

@@ -21,6 +21,14 @@ def measured(comm):
     quick = pylb.Machine.measure(comm, seconds=0.005, network=False)
     assert len(quick.nodes) == len(machine.nodes)
     raised(errors.DomainError, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=0))
+    last = comm.rank == comm.size - 1  # an error of one rank is an error of all
+    seconds = 0 if last else 0.01
+    raised(errors.DomainError, "seconds is 0", lambda: pylb.Machine.measure(comm, seconds=seconds))
+    if comm.size > 1:
+        raised(
+            *(errors.DomainError, "arguments differ"),
+            lambda: pylb.Machine.measure(comm, seconds=0.01, network=last),
+        )
 
 
 def followed(comm):
@@ -40,15 +48,14 @@ def followed(comm):
     with monitor.timed():
         time.sleep(0.02)  # no processor time, as if other programs used the core
     assert (monitor.update().load > 0.5).all()
+    other = pylb.Machine.parse(f"node:{comm.size + 1}")
+    last = comm.rank == comm.size - 1
     raised(
         errors.DomainError,
         "ranks: expected",
-        lambda: pylb.Monitor(machine, None if comm.size > 1 else TwoRanks),
+        lambda: pylb.Monitor(other if last else machine, comm),
     )
-
-
-class TwoRanks:
-    size = 2
+    raised(errors.DomainError, "comm is 3", lambda: pylb.Monitor(machine, 3))
 
 
 CASES = (measured, followed)

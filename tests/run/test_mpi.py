@@ -39,6 +39,18 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
     assert says in said
 
 
+@pytest.mark.parametrize(
+    "call", ["Balancer(comm)", "Plan(comm, [0])", "partition(ids=[0], method='block', comm=comm)"]
+)
+def test_a_wrong_communicator_on_one_rank_ends_all(mpiexec, call):
+    """The other ranks already wait in MPI for this rank, which can tell them nothing."""
+    start = "from mpi4py.MPI import COMM_WORLD as comm; import pylb\n"
+    program = f"{start}if comm.rank: comm = 3\npylb.{call}"
+    code, _, said = launch(mpiexec, 2, "-c", program, PYLB_ABORT_AFTER="0.1")
+    assert code != 0
+    assert "comm is 3: expected" in said
+
+
 @pytest.mark.parametrize("case", ["fine", "stop"])
 def test_a_good_end_says_nothing(mpiexec, case):
     """A run that ends well prints nothing, even if a rank was stopped for two seconds."""
