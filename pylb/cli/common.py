@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pylb import files
@@ -14,7 +15,7 @@ from pylb._version import __version__
 from pylb.cli.own import Functions, add_import
 from pylb.cli.progress import progress
 from pylb.console import json_text, note
-from pylb.errors import DomainError, FormatError
+from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.place.registry import Strategy
 from pylb.replay.optima import Optimum
 from pylb.replay.run_record import RunRecord
@@ -118,6 +119,16 @@ def check_targets(source: str, *targets: str | None) -> None:
             continue
         if any(os.path.samefile(source, one) for one in (target, os.path.dirname(target) or ".")):
             raise DomainError(f"{target} would overwrite the input {source}: expected another file")
+
+
+def check_output(word: str, path: str | None, suffixes: tuple[str, ...]) -> None:
+    """Check the suffix and the folder of a file to be written; None: no file."""
+    if path is None:
+        return
+    if Path(path).suffix not in suffixes:
+        raise DomainError(f"{word} is {path!r}: expected the suffix {' or '.join(suffixes)}")
+    if not Path(path).parent.is_dir():
+        raise MissingFileError(f"{word} {path}: there is no folder {Path(path).parent}")
 
 
 # ---- recorded runs ------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from pathlib import Path
 from pylb import console
 from pylb.cli import common
 from pylb.cli.progress import progress
-from pylb.errors import DomainError, MissingFileError
 from pylb.io import hdf5
 from pylb.model import checks
 from pylb.replay.run_record import RunRecord
@@ -40,19 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_json(parser)
 
 
-def _check_paths(save: str | None, html: str | None) -> None:
-    for word, path, suffixes in (("save", save, hdf5.SUFFIXES), ("html", html, (".html",))):
-        if path is None:
-            continue
-        if Path(path).suffix not in suffixes:
-            raise DomainError(f"--{word} is {path!r}: expected the suffix {' or '.join(suffixes)}")
-        if not Path(path).parent.is_dir():
-            raise MissingFileError(f"--{word} {path}: there is no folder {Path(path).parent}")
-
-
 def run(args: argparse.Namespace) -> int:
     checks.whole("--ranks", args.ranks, 1, "a number of ranks", below=MOST_RANKS + 1)
-    _check_paths(args.save, args.html)  # so that a wrong path raises its error before the run
+    common.check_output("--save", args.save, hdf5.SUFFIXES)  # before the run, which takes long
+    common.check_output("--html", args.html, (".html",))
     when = {} if args.every is None else {"every": args.every}
     if args.trigger is not None:
         when["trigger"] = args.trigger

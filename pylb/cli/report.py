@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     common.check_targets(args.run, args.html, args.chrome)
+    common.check_output("--html", args.html, (".html",))
     found: Any = _replayed(args) if args.strategy else _recorded(args)
     title = args.title or Path(args.run).resolve().name
     shown = course.of(found, title=title, names=_names(args.names), coords=_coords(args.coords))

@@ -17,6 +17,7 @@ from pylb.errors import DomainError, StateError, suggesting
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
+from pylb.partition.libraries import METHODS
 from pylb.run.advice import Advice
 from pylb.run.advising_mode import AdvisingMode, AdvisorState
 from pylb.run.advisor_input import AdvisorInput
@@ -160,7 +161,7 @@ class Advisor(RunResults):
             "strategy_params": strategy_params,
             "trigger_params": trigger_params,
         }
-        given, overrides = overridden(given)
+        given, overrides = overridden(given, METHODS)
         mode, clock, record = (given.pop(name) for name in ("mode", "clock", "record"))
         given["strategy"] = strategy_or_method(given["strategy"])
         steps = checked_lag(lag)

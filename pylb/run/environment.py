@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from pylb.decide.trigger import make
 from pylb.errors import DomainError, PylbError
 from pylb.io.hdf5 import SUFFIXES
-from pylb.partition.libraries import METHODS
 from pylb.place.registry import find
 
 MODES, CLOCKS = ("on", "shadow", "off"), ("auto", "wall", "cpu")
@@ -24,8 +23,8 @@ def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, An
     return read
 
 
-def _strategy(text: str) -> dict[str, Any]:
-    if text != "auto" and text not in METHODS:  # an Advisor accepts METHODS, too
+def _strategy(text: str, others: Container[str] = ()) -> dict[str, Any]:
+    if text != "auto" and text not in others:
         find(text)
     return {"strategy": text, "strategy_params": None}
 
@@ -55,15 +54,19 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-def overridden(given: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def overridden(
+    given: dict[str, Any], others: Container[str] = ()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
 
     Also returns these variables, each as ``name=value``.  A strategy or trigger from the
-    environment has its default parameters.
+    environment has its default parameters.  others: names that are no strategies, but accepted as
+    such.
     """
     words = dict(given)
     overrides = []
-    for name, read in VARIABLES.items():
+    readers = VARIABLES | {"PYLB_STRATEGY": lambda text: _strategy(text, others)}
+    for name, read in readers.items():
         text = os.environ.get(name, "")
         if not text:
             continue

@@ -93,6 +93,13 @@ def test_a_wrong_value_is_an_error_with_its_name(make, name, value, error, monke
         make()
 
 
+def test_a_method_of_partition_is_no_strategy_of_a_balancer(monkeypatch):
+    monkeypatch.setenv("PYLB_STRATEGY", "metis")
+    assert pylb.Advisor().report().strategy == "metis (PYLB_STRATEGY)"
+    with pytest.raises(UnknownStrategyError, match="PYLB_STRATEGY is 'metis'"):
+        pylb.Balancer()
+
+
 def test_a_strategy_needs_cells(monkeypatch):
     monkeypatch.setenv("PYLB_STRATEGY", "GreedyLB")
     with pytest.raises(DomainError, match=r"\(PYLB_STRATEGY\) without cells"):

@@ -40,7 +40,7 @@ def test_every_rank_ends_and_says_why(mpiexec, case, says):
 
 
 @pytest.mark.parametrize(
-    "call", ["Balancer(comm)", "Plan(comm, [0])", "partition(ids=[0], method='block', comm=comm)"]
+    "call", ["Balancer(comm)", "partition(ids=[0], method='block', comm=comm)"]
 )
 def test_a_wrong_communicator_on_one_rank_ends_all(mpiexec, call):
     """The other ranks already wait in MPI for this rank, which can tell them nothing."""
