@@ -192,12 +192,18 @@ class Directory:
         self._step(f"find(missing={missing!r})", error or tried.error)
         plan = self._plan(key)
         here = plan.forward(key)
-        data = None if self.dtype is None else np.empty((len(here), *self.shape), self.dtype)
-        owner, local, _ = self._table.find(here, data)
-        answers = (owner, local) if data is None else (owner, local, data)
-        found = Found(*plan.reverse(*answers), *([None] if data is None else []))
+
+        def answers() -> tuple[NDArray[Any], ...]:
+            data = None if self.dtype is None else np.empty((len(here), *self.shape), self.dtype)
+            owner, local, _ = self._table.find(here, data)
+            return (owner, local) if data is None else (owner, local, data)
+
+        came = plan.answer(2 if self.dtype is None else 3, answers)
+        found = Found(*came, *([None] if self.dtype is None else []))
         if not missing:
-            self._step("find(), second half", self._absent(key, found.owner))
+            with Attempt() as tried:
+                self._check_known(key, found.owner)
+            self._step("find(), second half", tried.error)
         return found
 
     def remove(self, ids: ArrayLike) -> None:
@@ -217,8 +223,9 @@ class Directory:
         self._step("remove()", error)
         plan = self._plan(key)
         here = plan.forward(key)
-        owner, _, _ = self._table.find(here, None)
-        self._step("remove(), second half", self._absent(here, owner))
+        with Attempt() as tried:
+            self._check_known(here, self._table.find(here, None)[0])
+        self._step("remove(), second half", tried.error)
         self._table.remove(here)
 
     def ids(self) -> I64:
@@ -256,15 +263,14 @@ class Directory:
         except Exception as why:
             return np.zeros(0, np.int64), why
 
-    def _absent(self, key: I64, owner: I32) -> Exception | None:
+    def _check_known(self, key: I64, owner: I32) -> None:
         absent = np.flatnonzero(owner < 0)
-        if not len(absent):
-            return None
-        more = f", and {len(absent) - 1} more" if len(absent) > 1 else ""
-        return UnknownKeyError(f"id {key[absent[0]]} is not in the directory{more}")
+        if len(absent):
+            more = f", and {len(absent) - 1} more" if len(absent) > 1 else ""
+            raise UnknownKeyError(f"id {key[absent[0]]} is not in the directory{more}")
 
     def _plan(self, key: I64) -> Plan:
-        return Plan.on(self._agreement, _core.home(key, self.size))
+        return Plan.on(self._agreement, lambda: _core.home(key, self.size))
 
     def _step(self, words: str, error: Exception | None = None) -> None:
         self._agreement.agree(Step.DIRECTORY, words, error)

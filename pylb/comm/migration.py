@@ -55,9 +55,10 @@ def plan_on(agreement: Agreement, have: ArrayLike, want: ArrayLike) -> Plan:
     where = Directory.on(agreement)
     where.update(have)
     found = where.find(want)
-    asked = Plan.on(agreement, found.owner)
-    index = asked.forward(found.local).astype(np.int32)
-    return Plan.answering(asked, index, len(np.asarray(have)))
+    asked = Plan.on(agreement, lambda: found.owner)
+    index = asked.forward(found.local)
+    n = len(np.asarray(have))
+    return agreement.together(Step.PLAN, lambda: Plan.answering(asked, index.astype(np.int32), n))
 
 
 def migrate(
@@ -123,7 +124,7 @@ def migrate(
     words = f"migrate({kinds}, {'have, want' if ids else 'to'})"
     agreement.agree(Step.OBJECTS, words, tried.error)
     if to is not None:
-        return Plan.on(agreement, to).forward(*values)
+        return Plan.on(agreement, lambda: to).forward(*values)
     return plan_on(agreement, have, want).forward(*values)  # type: ignore[arg-type]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +25,7 @@ from pylb.comm.pending import (
     Ready,
     raise_where_partners_wait,
 )
-from pylb.comm.sides import partners, rows_of, shares, sized
+from pylb.comm.sides import Room, partners, rows_of, shares, sized
 from pylb.comm.transport import AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, PylbError, SerializationError, StateError
 from pylb.model import checks
@@ -69,20 +70,23 @@ class Plan:
     """
 
     def __init__(self, comm: Any, destination: ArrayLike) -> None:
-        self._build(agreement_of(comm), destination)
+        self._build(agreement_of(comm), lambda: destination)
 
     @classmethod
-    def on(cls, agreement: Agreement, destination: ArrayLike) -> Plan:
-        """Make a plan on the ranks of an agreement."""
+    def on(cls, agreement: Agreement, destination: Callable[[], ArrayLike]) -> Plan:
+        """Make a plan on the ranks of an agreement.
+
+        destination: returns the rank of each item; if it fails, all ranks raise its error.
+        """
         self = cls.__new__(cls)
         self._build(agreement, destination)
         return self
 
-    def _build(self, agreement: Agreement, destination: ArrayLike) -> None:
+    def _build(self, agreement: Agreement, destination: Callable[[], ArrayLike]) -> None:
         transport = agreement.transport
         route: Any = None
         with Attempt() as tried:
-            to = integers("destination", destination, np.int32)
+            to = integers("destination", destination(), np.int32)
             route = _core.route(to, transport.size)
         sends: Sends = []
         counts: dict[int, int] = {}
@@ -220,6 +224,18 @@ class Plan:
         """Begin a `reverse`; ``.wait()`` of the returned object completes it."""
         return self._begin("reverse", values, out, add)
 
+    def answer(self, n: int, make: Callable[[], tuple[NDArray[Any], ...]]) -> Any:
+        """Do a `reverse` with the n arrays that a function returns.
+
+        If the function fails, the partners, which wait for the arrays, raise an error, too.
+        """
+        values: tuple[NDArray[Any], ...] = ()
+        with Attempt() as tried:
+            values = make()
+        if tried.error is not None:
+            self._fail("reverse", n, tried.error)
+        return self.reverse(*values)
+
     def resize(self, sizes: ArrayLike) -> Plan:
         """Return a plan with the same destinations, for items of several rows each.  Collective.
 
@@ -243,13 +259,14 @@ class Plan:
             mine = checked_rows("sizes", integers("sizes", sizes, np.int64), self.n_items)
             if mine.size and mine.min() < 0:
                 raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
+            plan._out = sized(out, mine, Room.of(out, self.n_items))
+            theirs, room = np.empty(self.n_received, np.int64), Room.of(into, self.n_received)
         if tried.error is not None:
-            told = simple._tell(simple._sides("forward"), tried.error)
-            Pending(self.agreement, [told]).wait()  # raises the error
-        theirs: I64 = simple.forward(mine)
+            simple._fail("forward", 1, tried.error)
+        simple.forward(mine, out=theirs)
         plan.sizes, plan.received_sizes = mine, theirs
         plan._simple, plan._repeats = simple, simple._repeats
-        plan._out, plan._into = sized(out, mine), sized(into, theirs)
+        plan._into = sized(into, theirs, room)
         return plan
 
     # ---- internals -----------------------------------------------------------------------------
@@ -317,6 +334,12 @@ class Plan:
     def _tell(self, sides: Sides, error: Exception | None) -> Failed:
         assert error is not None
         return Failed(error, self._exchanger.tell(sides, error))
+
+    def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
+        """Raise an error instead of exchanging n arrays; tell it to the partners."""
+        parts: list[AnyPart] = [self._tell(self._sides(direction), error) for _ in range(n)]
+        Pending(self.agreement, parts).wait()
+        raise AssertionError
 
     def _check_repeats(self, add: bool, values: list[Any]) -> None:
         checks.flag("add", add)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,12 +10,30 @@ from pylb.comm.transport import Side
 from pylb.model.snapshot import I32, I64
 
 
-def sized(side: Side, sizes: I64) -> Side:
+class Room(NamedTuple):
+    """Memory for `sized`: a rank that waits for the sizes must not fail after they have come."""
+
+    start: I64
+    offset: I64
+    ends: I64
+
+    @classmethod
+    def of(cls, side: Side, n: int) -> Room:
+        """Allocate the memory for n items."""
+        n_travelling = n if side.order is None else len(side.order)
+        sizes = len(side.start), n + 1, n_travelling + 1
+        return cls(*(np.zeros(size, np.int64) for size in sizes))
+
+
+def sized(side: Side, sizes: I64, room: Room) -> Side:
     """Return `side` for items of several rows; sizes: the number of rows of each item."""
-    travelling = sizes if side.order is None else sizes[side.order]
-    ends = np.concatenate([[0], np.cumsum(travelling)])
-    offset = np.concatenate([[0], np.cumsum(sizes)])
-    return Side(side.rank, ends[side.start].astype(np.int64), side.order, offset.astype(np.int64))
+    start, offset, ends = room
+    np.cumsum(sizes, out=offset[1:])
+    if side.order is not None:
+        sizes = np.take(sizes, side.order, out=ends[1:], mode="clip")
+    np.cumsum(sizes, out=ends[1:])
+    np.take(ends, side.start, out=start, mode="clip")
+    return Side(side.rank, start, side.order, offset)
 
 
 def partners(side: Side, n: int) -> I32:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from pylb.errors import DomainError, MPIError
 from pylb.model import checks
 from pylb.model.network import Network, measure_network
 
-TIMES = 10  # a collective step is measured this number of times
+TIMES, TRANSFERS = 10, 2  # how often a collective step and a transfer are measured
 MOST = 1 << 22  # bytes: `price` measures a transfer of at most this size
+T = TypeVar("T")
 _keyval: Any = None  # key of the MPI attribute in which a communicator keeps its Agreement
 
 
@@ -103,15 +104,23 @@ class MPITransport:
         most = min(max(int(np.frombuffer(n, np.int64)[0]) for n in known), MOST)
         if not most or self.size == 1:
             return steps
-        data = np.ones(most, np.uint8)
-        new: list[NDArray[np.uint8]] = []
+        data, *new = self._prepared(
+            lambda: [np.ones(most, np.uint8), *(np.empty(most, np.uint8) for _ in range(TRANSFERS))]
+        )
         to, source = (self.rank + 1) % self.size, (self.rank - 1) % self.size
 
         def transfer() -> None:
-            new.append(np.empty_like(data))
-            self.comm.Sendrecv(data, to, recvbuf=new[-1], source=source)
+            self.comm.Sendrecv(data, to, recvbuf=new.pop(), source=source)
 
-        return steps + self._fastest(2, transfer) * nbytes / most
+        return steps + self._fastest(TRANSFERS, transfer) * nbytes / most
+
+    def _prepared(self, make: Callable[[], T]) -> T:
+        """Return what a function has allocated; all ranks raise MemoryError, or none."""
+        with Attempt(MemoryError) as tried:
+            out = make()
+        if b"" in self.allgather(b"" if tried.error is not None else b"ready"):
+            raise tried.error or MemoryError("another rank has no memory")
+        return out
 
     def _fastest(self, times: int, call: Callable[[], object]) -> float:
         """Make a collective call several times; return the shortest time on this rank."""
@@ -124,14 +133,8 @@ class MPITransport:
 
     def cores(self) -> Cores:
         known = self.allgather(_core.cores())
-        found = None
-        with Attempt(MemoryError) as tried:
-            found = Cores.of(known, self.rank)
         # all ranks keep the answer, or none: otherwise only some would come to the next call
-        if b"" in self.allgather(b"" if found is None else b"found"):
-            raise tried.error or MemoryError("another rank has no memory")
-        assert found is not None
-        return found
+        return self._prepared(lambda: Cores.of(known, self.rank))
 
     def free(self) -> None:
         if self._exchanger is not None:

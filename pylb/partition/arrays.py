@@ -177,7 +177,7 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     to = given.to.astype(np.int64)
     weight = np.ones(len(to)) if given.weight is None else given.weight
     owner = np.searchsorted(dist, to, side="right") - 1
-    there, back, same = ranks.plan(owner).forward(source, to, weight)
+    there, back, same = ranks.plan(lambda: owner).forward(source, to, weight)
     src, dst = np.concatenate([source, back]), np.concatenate([to, there])
     both = np.concatenate([weight, same])
     order = np.lexsort((dst, src))
@@ -198,8 +198,8 @@ def lone_edge(
     source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
     to = given.to.astype(np.int64)
     n = int(dist[-1])
-    there = source * n + to
-    back = ranks.plan(np.searchsorted(dist, to, side="right") - 1).forward(to * n + source)
+    there, other = source * n + to, to * n + source
+    back = ranks.plan(lambda: np.searchsorted(dist, to, side="right") - 1).forward(other)
     alone = np.setdiff1d(there, back)
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
     if found:

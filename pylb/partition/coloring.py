@@ -107,14 +107,12 @@ def color(
     part = dgraph.read(graph, comm, ids, symmetrize, f"color(distance={distance!r})", error)
     library = optional.require("PT-Scotch")  # the arguments are checked first
     # allocated before the call in which ranks wait for each other
-    numbers, found = part.agreement.together(
-        Step.GRAPH, lambda: (part.numbers, np.zeros(len(part.ids), np.int32))
-    )
+    found = part.agreement.together(Step.GRAPH, lambda: np.zeros(len(part.ids), np.int32))
 
     def run() -> float:
         start = time.perf_counter()
         if part.firsts[-1] > 0:
-            graph = part.start, part.to, numbers, part.owner
+            graph = part.start, part.to, part.numbers, part.owner
             library.color(native(part.agreement, comm), *graph, distance, found)
         return time.perf_counter() - start
 

@@ -27,6 +27,7 @@ class LocalGraph(NamedTuple):
     agreement : Agreement
     ids : (n,) int64
         The user's ids of this rank's vertices.
+    numbers : (n,) int32
     firsts : (p + 1,) int64
         Number of the first vertex of each rank; the last entry counts the vertices of all ranks.
     start : (n + 1,) int32
@@ -37,6 +38,7 @@ class LocalGraph(NamedTuple):
 
     agreement: Agreement
     ids: I64
+    numbers: I32
     firsts: I64
     start: I32
     to: I32
@@ -46,11 +48,6 @@ class LocalGraph(NamedTuple):
     def first(self) -> int:
         """The number of this rank's first vertex."""
         return int(self.firsts[self.agreement.transport.rank])
-
-    @property
-    def numbers(self) -> I32:
-        """The numbers of this rank's vertices."""
-        return np.arange(self.first, self.first + len(self.ids), dtype=np.int32)
 
     @property
     def rows(self) -> I64:
@@ -103,7 +100,8 @@ def read(
         counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
         ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
         owner = _owner(firsts, number).astype(np.int32)
-        return LocalGraph(agreement, key, firsts, ends, number.astype(np.int32), owner)
+        numbers = np.arange(firsts[me], firsts[me + 1], dtype=np.int32)
+        return LocalGraph(agreement, key, numbers, firsts, ends, number.astype(np.int32), owner)
 
     return agreement.together(Step.GRAPH, finished)
 
@@ -161,7 +159,7 @@ def _symmetric(
         return mine, end * total + begin, _owner(firsts, end)
 
     mine, reverse, owner = agreement.together(Step.GRAPH, sorted_edges)
-    come = Plan.on(agreement, owner).forward(reverse)
+    come = Plan.on(agreement, lambda: owner).forward(reverse)
     missing = come[:0]
     with Attempt() as tried:
         come.sort()

@@ -134,8 +134,8 @@ class Ranks:
             self.heard = self.gather(mine.same)
             _same(self.heard)
 
-    def plan(self, dest: NDArray[Any]) -> Plan:
-        """Make a plan that sends each item to the rank in `dest`.  Collective."""
+    def plan(self, dest: Callable[[], NDArray[Any]]) -> Plan:
+        """Make a plan that sends each item to the rank that `dest` returns.  Collective."""
         return Plan.on(self.agreement, dest)
 
 

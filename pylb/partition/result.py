@@ -316,9 +316,9 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
     if ranks.size == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
     others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
-    plan = ranks.plan(np.searchsorted(dist, others, side="right") - 1)
-    theirs: I32 = plan.reverse(part[plan.forward(others) - first])
-    return others, theirs
+    plan = ranks.plan(lambda: np.searchsorted(dist, others, side="right") - 1)
+    asked = plan.forward(others)
+    return others, plan.answer(1, lambda: (part[asked - first],))
 
 
 def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:

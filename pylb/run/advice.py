@@ -157,7 +157,7 @@ class Advice:
         form = f"migrate({count(len(values), 'array')}{', offset' * (offset is not None)})"
         self._agreement.agree(Step.OBJECTS, form, tried.error)
         if self._plan is None:
-            self._plan = Plan.on(self._agreement, rank)
+            self._plan = Plan.on(self._agreement, lambda: rank)
         if sizes is None:
             return self._plan.forward(*values)
         sized = self._plan.resize(sizes)

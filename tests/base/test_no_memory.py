@@ -73,6 +73,20 @@ def test_an_allocation_fails_on_one_of_several_ranks(preload, mpiexec, ranks, gr
     if group in NEEDED:
         pytest.importorskip(NEEDED[group], exc_type=ImportError)
     switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": f"pylb/{ON_ONE_RANK[group]}"}
-    code, out, said = launch(mpiexec, ranks, TESTS / "mpi" / "no_malloc_ranks.py", group, **switch)
+    program = TESTS / "mpi" / "no_malloc_ranks.py"
+    code, out, said = launch(mpiexec, ranks, program, group, "1", **switch)
     assert code == 0, said
     assert out.count("done") == ranks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", ["services", "graphs", "parts"])
+def test_an_array_of_numpy_is_too_large_on_one_rank(preload, mpiexec, group):
+    """Each allocation of 8 KiB or more by NumPy fails once; smaller ones hardly ever do."""
+    if group in NEEDED:
+        pytest.importorskip(NEEDED[group], exc_type=ImportError)
+    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": "/numpy/", "NO_MALLOC_LEAST": "8192"}
+    program = TESTS / "mpi" / "no_malloc_ranks.py"
+    code, out, said = launch(mpiexec, 2, program, group, "1000", **switch)
+    assert code == 0, said
+    assert out.count("done") == 2

@@ -2,6 +2,7 @@
  * fail, and counts their allocated blocks that were not freed yet.
  *
  *   NO_MALLOC_IN=text   environment variable: watch the libraries whose path contains this text
+ *   NO_MALLOC_LEAST=n   environment variable: only allocations of n bytes or more can fail
  *   no_malloc_at(n)     let the n-th allocation from now fail (0: the next); -1: none
  *   no_malloc_failed()  return whether that allocation has failed
  *   no_malloc_live()    return the number of blocks that were not freed yet
@@ -59,9 +60,15 @@ static bool watched(const void *caller)
     return atomic_load(&known[at].watched);
 }
 
-static bool refused(void)
+static bool refused(size_t size)
 {
-    if (atomic_load(&fail_at) < 0 || atomic_fetch_sub(&fail_at, 1) != 0) {
+    static _Atomic int64_t least = -1;
+    if (atomic_load(&least) < 0) {
+        const char *text = getenv("NO_MALLOC_LEAST");
+        atomic_store(&least, text == NULL ? 0 : atoll(text));
+    }
+    if (size < (size_t)atomic_load(&least) || atomic_load(&fail_at) < 0 ||
+        atomic_fetch_sub(&fail_at, 1) != 0) {
         return false;
     }
     atomic_store(&failed, 1);
@@ -107,7 +114,7 @@ void *malloc(size_t size)
     if (!watched(__builtin_return_address(0))) {
         return __libc_malloc(size);
     }
-    return refused() ? NULL : remember(__libc_malloc(size));
+    return refused(size) ? NULL : remember(__libc_malloc(size));
 }
 
 void *calloc(size_t n, size_t size)
@@ -115,13 +122,13 @@ void *calloc(size_t n, size_t size)
     if (!watched(__builtin_return_address(0))) {
         return __libc_calloc(n, size);
     }
-    return refused() ? NULL : remember(__libc_calloc(n, size));
+    return refused(n * size) ? NULL : remember(__libc_calloc(n, size));
 }
 
 void *realloc(void *old, size_t size)
 {
     const bool is = watched(__builtin_return_address(0));
-    if (is && refused()) {
+    if (is && refused(size)) {
         return NULL;
     }
     forget(old);
