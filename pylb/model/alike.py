@@ -1,6 +1,6 @@
-"""Collective calls that use mpi4py alone: an error of one rank is raised on all ranks.
+"""Raise an error of one rank on all ranks, in calls that use only the program's communicator.
 
-The rooms below `comm` have its `Agreement` for this.
+The room `comm`, and the rooms that may use it, have an `Agreement` for this.
 """
 
 from __future__ import annotations
