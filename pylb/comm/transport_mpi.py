@@ -108,9 +108,10 @@ class MPITransport:
             lambda: [np.ones(most, np.uint8), *(np.empty(most, np.uint8) for _ in range(TRANSFERS))]
         )
         to, source = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        unused = iter(new)
 
         def transfer() -> None:
-            self.comm.Sendrecv(data, to, recvbuf=new.pop(), source=source)
+            self.comm.Sendrecv(data, to, recvbuf=next(unused), source=source)
 
         return steps + self._fastest(TRANSFERS, transfer) * nbytes / most
 
