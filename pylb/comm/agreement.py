@@ -362,19 +362,19 @@ class Agreement:
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""
-        with Attempt() as tried:
-            if self.transport.rank == 0:
-                action()
-        self.step(kind, iteration, error=tried.error)
+        root = self.transport.rank == 0
+        self.together(kind, lambda: action() if root else None, iteration)
 
     def together(self, kind: Step, action: Callable[[], T], iteration: int = 0) -> T:
         """Call `action` on every rank; if it fails on one, all ranks raise its error.  Collective.
 
         `action` may take collective steps itself.
         """
+        before = self.taken
         with Attempt() as tried:
             out = action()
-        if self.knows(tried.error):
+        # without a step in `action`, an error that is known is an older one, which is being handled
+        if self.taken != before and self.knows(tried.error):
             raise tried.error  # type: ignore[misc]
         self.step(kind, iteration, error=tried.error)
         return out

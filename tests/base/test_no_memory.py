@@ -70,23 +70,21 @@ def test_every_allocation_fails_once(preload, group):
 @pytest.mark.parametrize("group", ON_ONE_RANK)
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_an_allocation_fails_on_one_of_several_ranks(preload, mpiexec, ranks, group):
-    if group in NEEDED:
-        pytest.importorskip(NEEDED[group], exc_type=ImportError)
-    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": f"pylb/{ON_ONE_RANK[group]}"}
-    program = TESTS / "mpi" / "no_malloc_ranks.py"
-    code, out, said = launch(mpiexec, ranks, program, group, "1", **switch)
-    assert code == 0, said
-    assert out.count("done") == ranks
+    fails_on_rank_1(preload, mpiexec, ranks, group, NO_MALLOC_IN=f"pylb/{ON_ONE_RANK[group]}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ["services", "graphs", "parts"])
 def test_an_array_of_numpy_is_too_large_on_one_rank(preload, mpiexec, group):
     """Each allocation of 8 KiB or more by NumPy fails once; smaller ones hardly ever do."""
+    large = {"NO_MALLOC_IN": "/numpy/", "NO_MALLOC_LEAST": "8192"}
+    fails_on_rank_1(preload, mpiexec, 2, group, factor=1000, **large)
+
+
+def fails_on_rank_1(preload, mpiexec, ranks, group, factor=1, **switch):
     if group in NEEDED:
         pytest.importorskip(NEEDED[group], exc_type=ImportError)
-    switch = {"LD_PRELOAD": str(preload), "NO_MALLOC_IN": "/numpy/", "NO_MALLOC_LEAST": "8192"}
-    program = TESTS / "mpi" / "no_malloc_ranks.py"
-    code, out, said = launch(mpiexec, 2, program, group, "1000", **switch)
+    words = TESTS / "mpi" / "no_malloc_ranks.py", group, factor
+    code, out, said = launch(mpiexec, ranks, *words, LD_PRELOAD=str(preload), **switch)
     assert code == 0, said
-    assert out.count("done") == 2
+    assert out.count("done") == ranks

@@ -10,7 +10,7 @@ from each_case import raised
 from mpi4py import MPI
 
 import pylb
-from pylb.errors import PylbError, SerializationError
+from pylb.errors import MissingFileError, PylbError, SerializationError, UnknownStrategyError
 
 N = 29
 OPTIONS = {"strategy": "GreedyLB", "every": 5}
@@ -96,8 +96,24 @@ def a_cut_file(comm):
             raise AssertionError("no error")
 
 
+def an_error_of_one_rank_while_all_handle_another(comm):
+    """The new error has the old one as its context, but only this rank knows the new one."""
+    strategy = "nonsense" if comm.rank == comm.size - 1 else "GreedyLB"
+    with folder(comm) as path:
+        try:
+            pylb.Balancer.restore(comm, path)
+        except MissingFileError:
+            raised(
+                *(UnknownStrategyError, "nonsense"),
+                lambda: pylb.Balancer.restore(comm, path, strategy=strategy),
+            )
+        else:
+            raise AssertionError("no error")
+
+
 if __name__ == "__main__":
     restarts_on_other_numbers_of_ranks(MPI.COMM_WORLD)
     an_object_that_is_not_plain(MPI.COMM_WORLD)
     a_cut_file(MPI.COMM_WORLD)
+    an_error_of_one_rank_while_all_handle_another(MPI.COMM_WORLD)
     print("done")

@@ -84,7 +84,7 @@ def calls_of_services(world):
     def directory():
         table = pylb.Directory(world)
         table.update(keys)
-        assert table.find(backwards).owner[0] == world.rank
+        assert (table.find(backwards).owner == world.rank).all()
 
     def refused():
         pylb.Directory(world).update(keys, too_wide)
