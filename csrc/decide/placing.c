@@ -522,7 +522,7 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
         const double share = speed / (fastest * work);
         out->heaviest = first * share;
         out->next_heaviest = second * share;
-        out->heaviest_key = (double)(s->key == NULL ? which : s->key[which]);
+        out->heaviest_key = (double)plb_key(s, which);
     }
 }
 

@@ -96,8 +96,7 @@ int plb_snapshot_check_placement(const plb_snapshot_t *s, const int32_t *rank, p
     for (int64_t i = 0; i < s->n_objects; i++) {
         PLB_FAIL_IF(!s->migratable[i] && rank[i] != s->rank[i], err, PLB_ERR_VALUE,
                     "placement[%lld] is %d: object %lld may not migrate from rank %d",
-                    (long long)i, rank[i], (long long)(s->key == NULL ? i : s->key[i]),
-                    s->rank[i]);
+                    (long long)i, rank[i], plb_key(s, i), s->rank[i]);
     }
     return PLB_OK;
 }

@@ -63,6 +63,12 @@ static inline double plb_background(const plb_snapshot_t *self, int32_t r)
     return self->background == NULL ? 0.0 : self->background[r];
 }
 
+/** Return the key by which an error message names object i. */
+static inline long long plb_key(const plb_snapshot_t *self, int64_t i)
+{
+    return self->key == NULL ? i : self->key[i];
+}
+
 static inline int plb_may_migrate(const plb_snapshot_t *self, int64_t i)
 {
     return self->migratable == NULL || self->migratable[i];

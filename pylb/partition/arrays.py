@@ -13,7 +13,7 @@ from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model import checks
 from pylb.model.checks import integer as integer
-from pylb.partition.ranks import Numbering, Ranks
+from pylb.partition.ranks import Numbering, Ranks, owners
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]
@@ -176,8 +176,7 @@ def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
     source = first + np.repeat(np.arange(n), np.diff(given.start))
     to = given.to.astype(np.int64)
     weight = np.ones(len(to)) if given.weight is None else given.weight
-    owner = np.searchsorted(dist, to, side="right") - 1
-    there, back, same = ranks.plan(lambda: owner).forward(source, to, weight)
+    there, back, same = ranks.plan(lambda: owners(dist, to)).forward(source, to, weight)
     src, dst = np.concatenate([source, back]), np.concatenate([to, there])
     both = np.concatenate([weight, same])
     order = np.lexsort((dst, src))
@@ -199,7 +198,7 @@ def lone_edge(
     to = given.to.astype(np.int64)
     n = int(dist[-1])
     there, other = source * n + to, to * n + source
-    back = ranks.plan(lambda: np.searchsorted(dist, to, side="right") - 1).forward(other)
+    back = ranks.plan(lambda: owners(dist, to)).forward(other)
     alone = np.setdiff1d(there, back)
     found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
     if found:

@@ -15,6 +15,7 @@ from pylb.comm.plan import Plan
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
+from pylb.partition.ranks import owners
 
 MOST = 2**31 - 1  # largest number of vertices or edges of all ranks: libraries count in 32 bits
 
@@ -99,16 +100,11 @@ def read(
         row, number = np.divmod(edges, max(int(firsts[-1]), 1))
         counted = np.bincount(row - firsts[me], minlength=len(start) - 1)
         ends = np.concatenate([[0], np.cumsum(counted)]).astype(np.int32)
-        owner = _owner(firsts, number).astype(np.int32)
+        owner = owners(firsts, number).astype(np.int32)
         numbers = np.arange(firsts[me], firsts[me + 1], dtype=np.int32)
         return LocalGraph(agreement, key, numbers, firsts, ends, number.astype(np.int32), owner)
 
     return agreement.together(Step.GRAPH, finished)
-
-
-def _owner(firsts: I64, number: I64) -> I64:
-    """Return the rank of each vertex, given by its number."""
-    return np.searchsorted(firsts, number, side="right") - 1
 
 
 def _numbers(agreement: Agreement, firsts: I64, key: I64, names: I64) -> I64:
@@ -156,7 +152,7 @@ def _symmetric(
         mine = np.sort((row * total + number)[row != number])
         mine = mine[np.diff(mine, prepend=-1) != 0]  # np.unique is 20 times slower (NumPy 2.3)
         begin, end = np.divmod(mine, total)
-        return mine, end * total + begin, _owner(firsts, end)
+        return mine, end * total + begin, owners(firsts, end)
 
     mine, reverse, owner = agreement.together(Step.GRAPH, sorted_edges)
     come = Plan.on(agreement, lambda: owner).forward(reverse)

@@ -151,6 +151,11 @@ def _same(everyone: list[dict[str, Any]]) -> None:
             )
 
 
+def owners(dist: I64, number: NDArray[Any]) -> I64:
+    """Return the rank that owns each object or vertex; rank r has those from ``dist[r]`` on."""
+    return np.searchsorted(dist, number, side="right") - 1
+
+
 class Numbering:
     """Find the numbers of objects by id; objects are numbered rank after rank.  Collective.
 

@@ -17,7 +17,7 @@ from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.geometry import Cuts
 from pylb.partition.problem import Problem
 from pylb.partition.quality import Counts, Quality
-from pylb.partition.ranks import Ranks
+from pylb.partition.ranks import Ranks, owners
 
 I64 = NDArray[np.int64]
 
@@ -316,7 +316,7 @@ def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I
     if ranks.size == 1:
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
     others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
-    plan = ranks.plan(lambda: np.searchsorted(dist, others, side="right") - 1)
+    plan = ranks.plan(lambda: owners(dist, others))
     asked = plan.forward(others)
     return others, plan.answer(1, lambda: (part[asked - first],))
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "place/kit/grain.h"
+#include "place/kit/pack.h"
 #include "place/kit/restarts.h"
 #include "place/kit/rounds.h"
 #include "plb.h"
@@ -159,7 +160,7 @@ static void packing_undoes_wrong_choices(void **state)
     const plb_snapshot_t in = limited(6, load, rank, memory, limit);
     plb_problem_t problem;
     assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_int_equal(plb_problem_pack(&problem, out, &err), PLB_OK);
+    assert_int_equal(plb_pack(&problem, out, &err), PLB_OK);
     int64_t used[2] = {0, 0};
     for (int i = 0; i < 6; i++) {
         used[out[i]] += memory[i];
@@ -167,6 +168,56 @@ static void packing_undoes_wrong_choices(void **state)
     assert_int_equal(used[0], 10);
     assert_int_equal(used[1], 10);
     plb_problem_free(&problem);
+}
+
+/* There is no memory to spare.  The present placement keeps the limits, so the search is short: it
+ * succeeds only because it turns back when a rank has some memory left that no object needs. */
+static void packing_turns_back_where_memory_would_be_wasted(void **state)
+{
+    (void)state;
+    enum { N_TIGHT = 18, P_TIGHT = 4 };
+    const double load[N_TIGHT] = {0};
+    const int64_t memory[] = {255, 250, 221, 193, 171, 171, 157, 155, 116,
+                              108, 107, 98,  93,  70,  52,  44,  38,  36};
+    const int64_t limit[] = {888, 114, 615, 718};
+    const int32_t rank[] = {2, 3, 3, 0, 0, 0, 3, 2, 0, 0, 2, 2, 0, 1, 3, 1, 3, 0};
+    int32_t out[N_TIGHT];
+    int64_t used[P_TIGHT] = {0};
+    plb_err_t err;
+    plb_snapshot_t in = limited(N_TIGHT, load, rank, memory, limit);
+    in.n_ranks = P_TIGHT;
+    plb_problem_t problem;
+    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
+    assert_int_equal(plb_pack(&problem, out, &err), PLB_OK);
+    assert_memory_not_equal(out, rank, sizeof rank);
+    for (int i = 0; i < N_TIGHT; i++) {
+        used[out[i]] += memory[i];
+    }
+    assert_memory_equal(used, limit, sizeof limit);
+    plb_problem_free(&problem);
+}
+
+/* By load, then memory, the slowest rank would take 9 s instead of 6 s. */
+static void greedy_with_limits_is_not_slower_than_the_present_placement(void **state)
+{
+    (void)state;
+    const double load[] = {1, 2, 4, 5, 5};
+    const int64_t memory[] = {1, 4, 1, 4, 3}, limit[] = {4, 5, 4};
+    const int32_t rank[] = {0, 1, 1, 2, 0};
+    int32_t out[5];
+    double time[3] = {0};
+    plb_err_t err;
+    const plb_opts_t opts = {0};
+    plb_snapshot_t in = limited(5, load, rank, memory, limit);
+    in.n_ranks = 3;
+    const plb_strategy_t *s = plb_strategy_find("GreedyLB");
+    assert_int_equal(s->run(s, &in, &opts, out, &err), PLB_OK);
+    for (int i = 0; i < 5; i++) {
+        time[out[i]] += load[i];
+    }
+    for (int r = 0; r < 3; r++) {
+        assert_true(time[r] <= 6.0);
+    }
 }
 
 /* Even if the limit is missed, there is nothing to change. */
@@ -287,6 +338,8 @@ int main(void)
         cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
         cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
         cmocka_unit_test(packing_undoes_wrong_choices),
+        cmocka_unit_test(packing_turns_back_where_memory_would_be_wasted),
+        cmocka_unit_test(greedy_with_limits_is_not_slower_than_the_present_placement),
         cmocka_unit_test(a_search_without_movable_objects_changes_nothing),
         cmocka_unit_test(the_light_object_is_found_among_those_with_a_load),
         cmocka_unit_test(gossip_ends_where_nothing_can_move),

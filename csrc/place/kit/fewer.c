@@ -1,4 +1,5 @@
 #include "place/kit/fewer.h"
+#include "place/kit/pack.h"
 
 #include <math.h>
 #include <string.h>
@@ -74,7 +75,7 @@ int plb_has_needless(const plb_problem_t *problem, const int32_t *rank, double m
     uint8_t *gives = NULL;
     PLB_NEW(present, problem->in->n_objects);
     PLB_NEW(gives, problem->in->n_ranks);
-    PLB_TRY(plb_problem_present(problem, present, err));
+    PLB_TRY(plb_pack_present(problem, present, err));
     PLB_TRY(plb_ranks_init(&ranks, problem, present, err));
     plb_ranks_allow(&ranks, max);
     leaving = find_donors(&ranks, gives);
@@ -131,7 +132,7 @@ static int try_refining(const plb_problem_t *problem, refine_fn refine, int64_t 
     int ret = PLB_OK;
     int32_t *other = NULL;
     PLB_NEW(other, problem->in->n_objects);
-    PLB_TRY(plb_problem_present(problem, other, err));
+    PLB_TRY(plb_pack_present(problem, other, err));
     PLB_TRY(refine(problem, (1.0 + 0.5 * NEAR) * *max, most, other, err));
     ret = plb_fewer_take(problem, other, (1.0 + NEAR) * *max, FEWER, rank, max, done, err);
 out:

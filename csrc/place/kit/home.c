@@ -1,4 +1,5 @@
 #include "place/kit/home.h"
+#include "place/kit/pack.h"
 
 #include "base/mem.h"
 #include "place/kit/ranks.h"
@@ -10,7 +11,7 @@ static const double WORTH = 1e-6;
 int plb_home_unless_gained(const plb_problem_t *problem, double before, double after,
                            int32_t *rank, plb_err_t *err)
 {
-    return after < before * (1.0 - WORTH) ? PLB_OK : plb_problem_present(problem, rank, err);
+    return after < before * (1.0 - WORTH) ? PLB_OK : plb_pack_present(problem, rank, err);
 }
 
 static int list_moved(const plb_problem_t *problem, const int32_t *rank, plb_loads_t *out,

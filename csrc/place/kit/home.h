@@ -11,7 +11,7 @@ int plb_home_return(const plb_problem_t *problem, double max, int32_t *rank, plb
  * (relabel.h).  Does nothing unless all ranks are alike (plb_problem_all_alike). */
 int plb_home_relabel(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
-/** Set rank[n_objects] to the present placement (plb_problem_present), unless the slowest rank's
+/** Set rank[n_objects] to the present placement (plb_pack_present), unless the slowest rank's
  * time falls by more than a millionth, from `before` to `after` seconds. */
 int plb_home_unless_gained(const plb_problem_t *problem, double before, double after,
                            int32_t *rank, plb_err_t *err);

@@ -87,6 +87,7 @@ typedef struct side {
     int32_t n_things, n_sets;
     int32_t after; /* the rank's next thing, which is not in thing[] yet; -1: none */
     int32_t thing[MOST];
+    int64_t memory[MOST]; /* bytes of each thing; set only with memory limits */
     set_t set[(1 << MOST) + 1];
 } side_t;
 
@@ -189,18 +190,20 @@ static void list_sets(const pairs_t *self, side_t *side, int32_t most)
     }
     while (side->after >= 0 && side->n_things < most) {
         const thing_t *it = &self->thing[side->after];
+        if (self->ranks->room != NULL) {
+            side->memory[side->n_things] = self->ranks->in->memory[it->object];
+        }
         add_object(side, side->after, it->load, it->home == side->r);
         side->after = self->on.next[side->after];
     }
     side->set[side->n_sets].load = INFINITY;
 }
 
-static int64_t memory_of(const pairs_t *self, const side_t *side, int32_t mask)
+static int64_t memory_of(const side_t *side, int32_t mask)
 {
     int64_t sum = 0;
-    for (int32_t k = 0; k < side->n_things; k++) {
-        const int32_t i = self->thing[side->thing[k]].object;
-        sum += mask >> k & 1 ? self->ranks->in->memory[i] : 0;
+    for (; mask != 0; mask &= mask - 1) {
+        sum += side->memory[__builtin_ctz((unsigned)mask)];
     }
     return sum;
 }
@@ -211,7 +214,7 @@ static bool has_room(const pairs_t *self, const side_t *to, int32_t give, int32_
     if (room == NULL) {
         return true;
     }
-    const int64_t more = memory_of(self, &self->from, give) - memory_of(self, to, back);
+    const int64_t more = memory_of(&self->from, give) - memory_of(to, back);
     return room[to->r] >= more && room[self->from.r] >= -more;
 }
 

@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/scale.h"
+#include "place/kit/pack.h"
 #include "place/kit/refine.h"
 #include "place/kit/relabel.h"
 
@@ -233,7 +234,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     for (int64_t i = 0; i < in->n_objects; i++) {
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
-    int ret = plb_problem_repair(&self->problem, out, err);
+    int ret = plb_pack_repair(&self->problem, out, err);
     PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
     return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, NULL, err) : ret;
 }

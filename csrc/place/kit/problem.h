@@ -52,17 +52,3 @@ bool plb_problem_all_alike(const plb_problem_t *self);
 /** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids in *out
  * are indices among these objects.  Free *out by plb_loads_free. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
-
-/** Place by memory alone; there must be memory limits.  Writes to rank[n_objects] the rank of each
- * object that may migrate.  Each object goes to the first rank where it fits, largest objects
- * first, with backtracking for a bounded number of steps.  If this fails, take the present
- * placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too. */
-int plb_problem_pack(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
-
-/** Repair a placement that exceeds memory limits.  Ranks above their limits give their largest
- * objects to the ranks with the most free memory.  If the objects do not fit there,
- * plb_problem_pack places all objects. */
-int plb_problem_repair(const plb_problem_t *self, int32_t *rank, plb_err_t *err);
-
-/** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
-int plb_problem_present(const plb_problem_t *self, int32_t *rank, plb_err_t *err);

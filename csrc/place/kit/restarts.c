@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "place/kit/bound.h"
 #include "place/kit/home.h"
+#include "place/kit/pack.h"
 #include "place/kit/pairs.h"
 
 enum {
@@ -62,6 +63,15 @@ static int from_greedy(search_t *self, plb_err_t *err)
     return search_from(self, WORTH, err);
 }
 
+static int from_packed(search_t *self, plb_err_t *err)
+{
+    const int ret = plb_pack(self->problem, self->rank, err);
+    if (ret != PLB_OK) {
+        return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
+    }
+    return search_from(self, WORTH, err);
+}
+
 /* Set rank[] to the best placement, and move a few objects of it to random ranks. */
 static void change(search_t *self, plb_rng_t *rng)
 {
@@ -106,7 +116,9 @@ int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, plb_
     if (self.max > WORTH * self.limit) {
         PLB_TRY(from_greedy(&self, err));
     }
-    if (problem->room == NULL && problem->n > 0) {
+    if (problem->room != NULL && self.max > WORTH * self.limit) {
+        PLB_TRY(from_packed(&self, err));
+    } else if (problem->room == NULL && problem->n > 0) {
         PLB_TRY(from_changes(&self, err));
     }
     reached->after = self.max;

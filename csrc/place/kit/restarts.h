@@ -9,7 +9,8 @@
  * ranks exchange objects (pairs.h).  The search starts from
  * - rank[] itself, unless the refinement has already exchanged sets of objects;
  * - GreedyLB's placement, if the limit is still far;
- * - random changes of the best placement, if objects are few and there are no memory limits.
+ * - with memory limits, a placement by memory alone (plb_pack), if the limit is still far;
+ * - without memory limits, random changes of the best placement, if objects are few.
  * The search ends when the limit or the bound of plb_bound_crowd is met. */
 int plb_restarts(const plb_problem_t *problem, double limit, int32_t *rank, plb_refined_t *reached,
                  const plb_opts_t *opts, plb_err_t *err);

@@ -37,6 +37,7 @@
 #include "place/kit/home.h"
 #include "place/kit/journal.h"
 #include "place/kit/offers.h"
+#include "place/kit/pack.h"
 #include "place/kit/refine.h"
 #include "place/kit/restarts.h"
 
@@ -558,7 +559,7 @@ static int place(const plb_problem_t *problem, double above, int32_t *rank, cons
     plb_refined_t found;
     aim.grain = plb_problem_all_alike(problem) ? plb_grain_common(problem) : 0.0;
     PLB_TRY(set_tolerance(problem, &aim, err));
-    PLB_TRY(plb_problem_present(problem, rank, err));
+    PLB_TRY(plb_pack_present(problem, rank, err));
     const bool scarce = aim.few && problem->n < (int64_t)SCARCE * problem->in->n_ranks;
     PLB_TRY((scarce ? refine : fit)(problem, &aim, rank, &found, err));
     const bool missed = found.after > found.limit * (1.0 + CLOSE);

@@ -16,7 +16,9 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "place/kit/pack.h"
 #include "place/kit/problem.h"
+#include "place/kit/ranks.h"
 #include "place/kit/refine.h"
 
 enum {
@@ -278,6 +280,42 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
     return ret;
 }
 
+/* Place by memory alone, then refine by load. */
+static int start_by_memory(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
+{
+    PLB_PASS(plb_pack(problem, rank, err));
+    return plb_refine(problem, PLB_REFINE_OVERLOAD, rank, NULL, err);
+}
+
+static int slowest(const plb_problem_t *problem, int32_t *rank, double *seconds, plb_err_t *err)
+{
+    plb_ranks_t ranks;
+    const int ret = plb_ranks_init(&ranks, problem, rank, err);
+    *seconds = ret == PLB_OK ? plb_ranks_max(&ranks) : 0.0;
+    plb_ranks_free(&ranks);
+    return ret;
+}
+
+/* Memory limits may leave heavy objects no rank but a busy one.  If the result is slower than the
+ * present placement, take that one, refined. */
+static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double after, before;
+    int32_t *present = NULL;
+    PLB_NEW(present, problem->in->n_objects);
+    PLB_TRY(plb_pack_present(problem, present, err));
+    PLB_TRY(slowest(problem, rank, &after, err));
+    PLB_TRY(slowest(problem, present, &before, err));
+    if (after > before) {
+        PLB_TRY(plb_refine(problem, PLB_REFINE_OVERLOAD, present, NULL, err));
+        memcpy(rank, present, (size_t)problem->in->n_objects * sizeof *rank);
+    }
+out:
+    plb_free(present);
+    return ret;
+}
+
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)
 {
@@ -295,10 +333,11 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     } else if (ret == PLB_OK) {
         ret = place_one_by_one(&problem, &loads, out, err);
     }
-    /* no rank had enough memory for an object: place by memory first, then refine by load */
     if (ret == STUCK) {
-        ret = plb_problem_pack(&problem, out, err);
-        PLB_THEN(plb_refine(&problem, PLB_REFINE_OVERLOAD, out, NULL, err));
+        ret = start_by_memory(&problem, out, err);
+    }
+    if (ret == PLB_OK && problem.room != NULL) {
+        ret = compare_with_present(&problem, out, err);
     }
     plb_loads_free(&loads);
     plb_problem_free(&problem);

@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "place/kit/chain.h"
+#include "place/kit/pack.h"
 
 /* BITS: bits of a position on the curve, no more than a double represents exactly */
 enum { DIMS = 3, BITS = 51 };
@@ -122,7 +123,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));
     PLB_TRY(plb_chain_cut(&problem, object, opts->params[0], out, err));
-    ret = plb_problem_repair(&problem, out, err);
+    ret = plb_pack_repair(&problem, out, err);
 out:
     plb_free(object);
     plb_problem_free(&problem);

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "place/kit/apportion.h"
+#include "place/kit/pack.h"
 #include "place/kit/problem.h"
 
 /* No weight is below `unit` / FASTEST. */
@@ -176,7 +177,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     }
     if (ret == PLB_OK && problem.n > 0) {
         hand_over(&quota, out);
-        ret = plb_problem_repair(&problem, out, err);
+        ret = plb_pack_repair(&problem, out, err);
     }
     quota_free(&quota);
     plb_problem_free(&problem);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "place/kit/pack.h"
 #include "place/kit/problem.h"
 
 enum { DIMS = 3 };
@@ -172,7 +173,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     }
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     ret = divide(&problem, out, err);
-    PLB_THEN(plb_problem_repair(&problem, out, err));
+    PLB_THEN(plb_pack_repair(&problem, out, err));
     plb_problem_free(&problem);
     return ret;
 }

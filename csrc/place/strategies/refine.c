@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "place/kit/fewer.h"
 #include "place/kit/home.h"
+#include "place/kit/pack.h"
 #include "place/kit/restarts.h"
 
 /* The threshold is missed by much if the slowest rank takes more than this multiple of it. */
@@ -33,7 +34,7 @@ static int try_swaps(const plb_problem_t *problem, double overload, plb_refined_
     plb_refined_t swapped;
     int32_t *other = NULL;
     PLB_NEW(other, problem->in->n_objects);
-    PLB_TRY(plb_problem_present(problem, other, err));
+    PLB_TRY(plb_pack_present(problem, other, err));
     PLB_TRY(plb_refine_swap(problem, overload, other, &swapped, err));
     if (swapped.after < reached->after) {
         *reached = swapped;
@@ -97,7 +98,7 @@ static int run_any(const plb_snapshot_t *in, plb_refine_fn refiner, const plb_op
     plb_refined_t reached;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
-    PLB_TRY(plb_problem_present(&problem, out, err));
+    PLB_TRY(plb_pack_present(&problem, out, err));
     PLB_TRY(refiner(&problem, opts->params[0], out, &reached, err));
     PLB_TRY(mend(&problem, opts, &reached, out, err));
     PLB_TRY(try_best_fit(&problem, opts, &reached, out, err));

@@ -1,5 +1,6 @@
 /* CommAwareRefineLB and RefineCommLB: objects of overloaded ranks go to the ranks of their
  * communication partners (kit/refine_comm.c). */
+#include "place/kit/pack.h"
 #include "place/kit/refine.h"
 
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
@@ -10,7 +11,7 @@ static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *o
     int ret = PLB_OK;
     plb_problem_t problem = {0};
     PLB_TRY(plb_problem_init(&problem, in, err));
-    PLB_TRY(plb_problem_present(&problem, out, err));
+    PLB_TRY(plb_pack_present(&problem, out, err));
     ret = plb_refine_comm(&problem, opts->params[PARAM_OVERLOAD],
                           opts->params[PARAM_EXCHANGES] != 0.0, cost, out, err);
 out:

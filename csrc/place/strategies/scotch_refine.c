@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "place/kit/pack.h"
 #include "place/kit/parts.h"
 #include "place/kit/refine.h"
 
@@ -69,7 +70,7 @@ static void parts_of(const plb_parts_t *parts, const int32_t *rank, int32_t *par
 static int try_near(const plb_parts_t *parts, double imbalance, int32_t *part, int32_t *rank,
                     plb_err_t *err)
 {
-    PLB_PASS(plb_problem_present(&parts->problem, rank, err));
+    PLB_PASS(plb_pack_present(&parts->problem, rank, err));
     PLB_PASS(plb_refine_comm(&parts->problem, imbalance, true, NULL, rank, err));
     parts_of(parts, rank, part);
     PLB_PASS(plb_partition_improve(&parts->question, 1, part, err));
@@ -127,7 +128,7 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     }
     /* keep the present placement if it is faster and keeps the memory limits */
     if (near.longest > before) {
-        ret = plb_problem_present(&parts.problem, fresh.rank, err);
+        ret = plb_pack_present(&parts.problem, fresh.rank, err);
         if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);
         }

@@ -168,12 +168,11 @@ static int construct(build_t *self, plb_err_t *err)
     }
     PLB_TRY(build(self, limited ? &stay : &order, &order, &stuck, err));
     if (stuck >= 0) {
-        const int64_t key = in->key == NULL ? stuck : in->key[stuck];
         ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE,
                        "no placement found that keeps memory_limit: object %lld, with any "
                        "block that it shares, fits on no rank after the larger objects "
                        "are placed",
-                       (long long)key);
+                       plb_key(in, stuck));
     }
 out:
     plb_loads_free(&order);
