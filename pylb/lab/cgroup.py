@@ -265,7 +265,7 @@ def remove_stale(where: Sequence[Path]) -> list[str]:
 
 
 def _groups(bases: Sequence[Path]) -> list[Path]:
-    return [group for base in bases for group in base.glob("*/")]
+    return [path for base in bases for path in base.glob("*") if path.is_dir()]
 
 
 def _pids(bases: Sequence[Path]) -> set[int]:
