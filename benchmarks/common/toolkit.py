@@ -107,7 +107,7 @@ def launch(ranks: int, *words: Any) -> dict[str, Any]:
     launcher = shlex.split(os.environ.get("PYLB_MPIEXEC", "mpiexec"))
     command = [*launcher, "-n", str(ranks), *map(str, words)]
     env = {**os.environ, "SCOTCH_PTHREAD_NUMBER": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=HERE)
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(command)}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -236,7 +236,7 @@ def _in_turn(
         if not todo:
             break
         still.wait(cores, STILL)
-        found = launch(ranks, sys.executable, __file__, path, ",".join(todo), PARTS)
+        found = launch(ranks, sys.executable, "-m", "common.toolkit", path, ",".join(todo), PARTS)
         for method in todo:
             _keep(mine, method, found[method])
             if program is not None and METHODS[method].library == "Zoltan":

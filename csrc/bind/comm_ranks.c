@@ -11,8 +11,10 @@ typedef struct comm {
     PyObject_HEAD plb_comm_t core;
     plb_step_t step;
     plb_reducer_t reducer;
-    /* size[p], count[2p], owned: bytes of each rank, and scratch memory, for plb_comm_allgather;
-     * allocated in advance, so that no rank fails between the collective calls of a gather */
+    /* head[p], size[p], count[2p], owned: the bytes of each rank, and scratch memory, for
+     * plb_comm_heads and plb_comm_allgather; allocated in advance, so that no rank fails between
+     * the collective calls of a gather */
+    plb_head_t *head;
     int64_t *size;
     int *count;
     Py_buffer *held; /* buffers of the parts that are being sent */
@@ -203,33 +205,39 @@ PLB_PY_METHOD(comm, bcast, "array:O root:i",
     return PLB_PY_NONE(c, c->code);
 }
 
-/* Cut `all` into a list of the bytes of each rank. */
-static PyObject *cut(const char *all, const int64_t *size, int n)
+/* Return a list of the bytes of each rank: `all`, one after the other; NULL: they are in head[].
+ */
+static PyObject *cut(const comm_t *self, const char *all)
 {
     PyObject *out = PyList_New(0);
-    for (int r = 0; r < n; r++) {
-        plb_py_append(&out, PyBytes_FromStringAndSize(all, (Py_ssize_t)size[r]));
-        all += size[r];
+    for (int r = 0; r < self->core.size; r++) {
+        const Py_ssize_t size = (Py_ssize_t)self->size[r];
+        plb_py_append(&out, PyBytes_FromStringAndSize(all ? all : self->head[r].bytes, size));
+        all = all ? all + size : NULL;
     }
     return out;
 }
 
-/* Gather bytes.  If a rank has no memory for them, all ranks fail. */
+/* Gather bytes; *all stays NULL if they are in head[].  If a rank has no memory for them, all
+ * ranks fail. */
 static int gather_bytes(comm_t *self, const Py_buffer *mine, char **all, plb_err_t *err)
 {
-    int64_t total = 0;
-    PLB_PASS(plb_comm_sizes(&self->core, mine->len, self->size, err));
+    int64_t total = 0, most = 0;
+    PLB_PASS(plb_comm_heads(&self->core, mine->buf, mine->len, self->head, err));
     for (int r = 0; r < self->core.size; r++) {
+        self->size[r] = self->head[r].size;
         total += self->size[r];
+        most = self->size[r] > most ? self->size[r] : most;
     }
-    if (total > 0) {
-        *all = plb_malloc((size_t)total, 1);
-        const int ret = *all == NULL
-                            ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld bytes to gather",
-                                       (long long)total)
-                            : PLB_OK;
-        PLB_PASS(plb_agree(self->core.comm, ret, err));
+    if (most <= PLB_HEAD_BYTES) {
+        return PLB_OK;
     }
+    *all = plb_malloc((size_t)total, 1);
+    const int ret =
+        *all == NULL
+            ? PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory: %lld bytes to gather", (long long)total)
+            : PLB_OK;
+    PLB_PASS(plb_agree(self->core.comm, ret, err));
     return plb_comm_allgather(&self->core, mine->buf, self->size, self->count, *all, err);
 }
 
@@ -240,7 +248,7 @@ PLB_PY_METHOD1(comm, allgather, data,
     char *all = NULL;
     PLB_PY_TRY(PyObject_GetBuffer(data, &mine, PyBUF_SIMPLE));
     (void)PLB_PY_UNLOCKED(c, gather_bytes(self, &mine, &all, &c->err));
-    PyObject *out = PLB_PY_OR(c, c->code, cut(all, self->size, self->core.size));
+    PyObject *out = PLB_PY_OR(c, c->code, cut(self, all));
     plb_free(all);
     PyBuffer_Release(&mine);
     return out;
@@ -271,7 +279,7 @@ static int allocate(comm_t *self, MPI_Comm user, plb_err_t *err)
 {
     int n = 0;
     MPI_Comm_size(user, &n);
-    PLB_PASS_NEW(self->size, n);
+    PLB_PASS_NEW_EACH(n, self->head, self->size);
     PLB_PASS_NEW(self->count, 2 * n);
     return PLB_OK;
 }
@@ -301,7 +309,7 @@ static void comm_fini(comm_t *self)
     if (self->reducer.begun == self->reducer.taken) {
         plb_reducer_free(&self->reducer);
     }
-    PLB_FREE(self->size, self->count);
+    PLB_FREE(self->head, self->size, self->count);
     Py_XDECREF(self->received);
     Py_XDECREF(self->into);
 }

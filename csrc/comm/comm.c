@@ -131,6 +131,19 @@ out:
     return ret;
 }
 
+int plb_comm_heads(plb_comm_t *self, const void *mine, int64_t n, plb_head_t *head, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    MPI_Request request;
+    plb_head_t own = {.size = n};
+    const int bytes = (int)sizeof own;
+    memcpy(own.bytes, mine, (size_t)(n < PLB_HEAD_BYTES ? n : PLB_HEAD_BYTES));
+    PLB_MPI(MPI_Iallgather(&own, bytes, MPI_BYTE, head, bytes, MPI_BYTE, self->comm, &request));
+    ret = plb_comm_finish(&request, err);
+out:
+    return ret;
+}
+
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, int *count,
                        void *all, plb_err_t *err)
 {

@@ -57,6 +57,18 @@ int plb_comm_own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *e
 /** Broadcast n <= INT_MAX bytes, n equal on all ranks.  Collective; waits like plb_comm_finish. */
 int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t *err);
 
+/** The bytes of a rank in a gather: their number, and the first of them. */
+enum { PLB_HEAD_BYTES = 56 };
+typedef struct plb_head {
+    int64_t size;
+    char bytes[PLB_HEAD_BYTES];
+} plb_head_t;
+
+/** Set head[p] on all ranks.  This is a whole gather if no rank has more than PLB_HEAD_BYTES.
+ * Collective; waits like plb_comm_finish. */
+int plb_comm_heads(plb_comm_t *self, const void *mine, int64_t n, plb_head_t *head,
+                   plb_err_t *err);
+
 /** Gather bytes of all ranks on all ranks, at most INT_MAX in total.  First call plb_comm_sizes,
  * which sets size[p], the bytes of each rank; then plb_comm_allgather, which writes all bytes to
  * `all`, in order of the ranks; count[2p]: scratch.  Collective; waits like plb_comm_finish. */

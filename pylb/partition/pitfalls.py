@@ -70,11 +70,13 @@ def with_an_end(problem: Problem) -> Problem:
     ranks, coords = problem.ranks, problem.coords
     assert coords is not None
     weight = np.ones((problem.n, 1)) if problem.weight is None else problem.weight
-    box = (coords.min(axis=0).tolist(), coords[:, -1].max()) if problem.n else None
-    known = [(w, *b) for w, b in ranks.gather((float(weight[:, 0].sum()), box)) if b is not None]
-    total = sum(w for w, *_ in known)
-    end = np.min([low for _, low, _ in known], axis=0)
-    high = max(h for *_, h in known)
+    own = np.full(2 + coords.shape[1], np.inf)  # weight, -largest, smallest coordinates
+    own[0] = weight[:, 0].sum()
+    if problem.n:
+        own[1] = -coords[:, -1].max()
+        own[2:] = [x.min() for x in coords.T]  # faster than min(axis=0)
+    every = np.array([np.frombuffer(x) for x in ranks.gather_short(own.tobytes())])
+    total, high, end = every[:, 0].sum(), -every[:, 1].min(), every[:, 2:].min(axis=0)
     end[-1] = high if high > end[-1] else end[-1] + max(1.0, abs(end[-1]))
     dist = problem.dist.copy()
     dist[-1] += 1

@@ -7,7 +7,9 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/zoltan.h"
 
-enum { SMALL = 4096 }; /* objects; below this, a call takes some milliseconds */
+/* Below these numbers of objects, a call takes some 30 ms at most: a thread of its own is not
+ * worth its time, and the copy.  Cuts through points take less than partitions of a graph. */
+enum { FEW = 4096, FEW_POINTS = 1 << 16 };
 
 atomic_int plb_zoltan_left;
 
@@ -97,8 +99,9 @@ static int run(void *data, plb_err_t *err)
 
 static bool aside(const plb_zoltan_t *in)
 {
-    return plb_interruptible() && in->n >= SMALL && plb_zoltan_has_mpi(NULL) == PLB_OK &&
-           plb_may_run_aside(in->comm);
+    const bool points = in->start.data == NULL && in->net_start.data == NULL;
+    return plb_interruptible() && in->n >= (points ? FEW_POINTS : FEW) &&
+           plb_zoltan_has_mpi(NULL) == PLB_OK && plb_may_run_aside(in->comm);
 }
 
 int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
