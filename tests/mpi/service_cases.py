@@ -11,6 +11,7 @@ from each_case import main, raised
 
 import pylb
 from pylb import errors
+from pylb.comm.connect import agreement_of
 
 RECORD = np.dtype([("id", "i8"), ("x", "f4", (3,)), ("when", "M8[s]")])
 
@@ -389,7 +390,17 @@ def memory_of_the_result(comm):
         raised(errors.DomainError, text, lambda v=values: plan.reverse(v, add=True))
 
 
+def gathers(comm):
+    """Up to 56 bytes of each rank are gathered by one call of MPI, more by three."""
+    transport = agreement_of(comm).transport
+    for most in (0, 1, 56, 57, 1000):
+        for sizes in ([most] * comm.size, [most * (r % 2) for r in range(comm.size)]):
+            data = [bytes((r + i) % 256 for i in range(n)) for r, n in enumerate(sizes)]
+            assert transport.allgather(data[comm.rank]) == data
+
+
 CASES = (
+    gathers,
     plans,
     sized,
     objects,

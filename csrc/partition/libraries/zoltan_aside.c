@@ -7,9 +7,9 @@
 #include "partition/libraries/alone.h"
 #include "partition/libraries/zoltan.h"
 
-/* Below these numbers of objects, a call takes some 30 ms at most: a thread of its own is not
+/* Below these numbers of objects, a call takes some 50 ms at most: a thread of its own is not
  * worth its time, and the copy.  Cuts through points take less than partitions of a graph. */
-enum { FEW = 4096, FEW_POINTS = 1 << 16 };
+enum { FEW = 4096, FEW_POINTS = 1 << 15 };
 
 atomic_int plb_zoltan_left;
 

@@ -5,6 +5,10 @@
  * migrate.  With p ranks of the same speed this is Graham's LPT rule: the makespan is at most 4/3
  * - 1/(3p) times the optimum.
  *
+ * With memory limits, an object only goes where it fits.  If an object fits nowhere, the start is
+ * a placement by memory alone; if the result is slower than the present placement, it is that one,
+ * refined.
+ *
  * Ties: of objects with equal loads, the lowest index comes first.  If an object would end at the
  * same time on several ranks: the rank with the least time so far, then the lowest rank. */
 #include <math.h>
