@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 def color(
-    comm: Any, first: int, start: Any, to: Any, owner: Any, distance: int, /
-) -> NDArray[np.int32]: ...
+    comm: Any, start: Any, to: Any, number: Any, owner: Any, distance: int, color: Any, /
+) -> None: ...
 def order(
-    comm: Any, first: int, start: Any, to: Any, owner: Any, total: int, /
-) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, NDArray[np.int32] | None]: ...
+    comm: Any, start: Any, to: Any, perm: Any, room: int, first: Any, parent: Any, /
+) -> int: ...
