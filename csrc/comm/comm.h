@@ -69,9 +69,10 @@ typedef struct plb_head {
 int plb_comm_heads(plb_comm_t *self, const void *mine, int64_t n, plb_head_t *head,
                    plb_err_t *err);
 
-/** Gather bytes of all ranks on all ranks, at most INT_MAX in total.  First call plb_comm_sizes,
- * which sets size[p], the bytes of each rank; then plb_comm_allgather, which writes all bytes to
- * `all`, in order of the ranks; count[2p]: scratch.  Collective; waits like plb_comm_finish. */
+/** Gather bytes of all ranks on all ranks, at most INT_MAX in total.  First call plb_comm_sizes
+ * or plb_comm_heads for size[p], the bytes of each rank; then plb_comm_allgather, which writes all
+ * bytes to `all`, in order of the ranks; count[2p]: scratch.  Collective; waits like
+ * plb_comm_finish. */
 int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err);
 int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, int *count,
                        void *all, plb_err_t *err);

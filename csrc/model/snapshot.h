@@ -63,7 +63,7 @@ static inline double plb_background(const plb_snapshot_t *self, int32_t r)
     return self->background == NULL ? 0.0 : self->background[r];
 }
 
-/** Return the key by which an error message names object i. */
+/** Return the key of object i; without keys, its index. */
 static inline long long plb_key(const plb_snapshot_t *self, int64_t i)
 {
     return self->key == NULL ? i : self->key[i];

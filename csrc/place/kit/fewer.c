@@ -1,11 +1,11 @@
 #include "place/kit/fewer.h"
-#include "place/kit/pack.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "place/kit/offers.h"
+#include "place/kit/pack.h"
 #include "place/kit/refine.h"
 
 /* A refinement replaces rank[] if its slowest rank takes at most 1 + NEAR times as long, and if it

@@ -1,7 +1,7 @@
 #include "place/kit/home.h"
-#include "place/kit/pack.h"
 
 #include "base/mem.h"
+#include "place/kit/pack.h"
 #include "place/kit/ranks.h"
 #include "place/kit/relabel.h"
 

@@ -52,24 +52,27 @@ static int search_from(search_t *self, double factor, plb_err_t *err)
     return ret;
 }
 
-static int from_greedy(search_t *self, plb_err_t *err)
+/* Search from the placement in self->rank, unless it was not found: `found` is the code of the
+ * function that looked for it. */
+static int search_from_new(search_t *self, int found, plb_err_t *err)
 {
-    const int ret = plb_strategy_greedy.run(&plb_strategy_greedy, self->problem->in, self->opts,
-                                            self->rank, err);
-    if (ret != PLB_OK) { /* with memory limits, GreedyLB may find no placement */
-        return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
+    if (found != PLB_OK) { /* the memory limits may allow no placement */
+        return found == PLB_ERR_INFEASIBLE ? PLB_OK : found;
     }
     PLB_PASS(plb_home_relabel(self->problem, self->rank, err));
     return search_from(self, WORTH, err);
 }
 
+static int from_greedy(search_t *self, plb_err_t *err)
+{
+    const int found = plb_strategy_greedy.run(&plb_strategy_greedy, self->problem->in, self->opts,
+                                              self->rank, err);
+    return search_from_new(self, found, err);
+}
+
 static int from_packed(search_t *self, plb_err_t *err)
 {
-    const int ret = plb_pack(self->problem, self->rank, err);
-    if (ret != PLB_OK) {
-        return ret == PLB_ERR_INFEASIBLE ? PLB_OK : ret;
-    }
-    return search_from(self, WORTH, err);
+    return search_from_new(self, plb_pack(self->problem, self->rank, err), err);
 }
 
 /* Set rank[] to the best placement, and move a few objects of it to random ranks. */
