@@ -38,6 +38,7 @@ from pylb.decide.trigger import make
 
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
+    "steady", "steady_noise", "residual", "free",
 )  # fmt: skip
 COSTS = {"cheap": 1.0, "medium": 10.0, "expensive": 100.0}  # cost of an LB step, in iterations
 TRIGGERS = [name for name in pylb.triggers() if name != "periodic"]
@@ -46,7 +47,7 @@ HANDICAPPED = [
     "auto, end unknown", "auto, both unknown", "auto, half the cost", "auto, twice the cost",
     *(f"{t}, cost unknown" for t in NEED_COST),
 ]  # fmt: skip
-LIMITS = {"auto": (1.6, 5.4), "auto, cost unknown": (2.5, 8.0)}  # percent: mean, worst family
+LIMITS = {"auto": (1.5, 5.0), "auto, cost unknown": (2.5, 8.0)}  # percent: mean, worst family
 CONSTANT = ((2.0, 80), (1.5, 80), (2.4, 10))  # max/mean, iterations
 WITHIN = 10  # largest allowed number of iterations before the first LB step if max/mean is 2
 
@@ -82,13 +83,18 @@ class Program:
         self.renews = seed % 2 == 0
         self.parts = {}
         self.known = {}  # parameters of a random process, for the bounds
+        self.left = None  # the part of the imbalance that no LB step removes; None: by strategy
         getattr(self, family)(rng, n, size, np.arange(n))
         white = rng.choice([0.0, 0.01, 0.05])
         noise = np.abs(rng.normal(0, white, n)) if white else np.zeros(n)
         if seed % 4 == 3:  # spikes
             noise += (rng.random(n) < 0.01) * rng.uniform(0.5, 2, n)
-        self.parts["noise"] = self.parts.get("noise", 0.0) + noise
-        self.floor = rng.uniform(0.05, 0.3)
+        if family != "steady":
+            self.parts["noise"] = self.parts.get("noise", 0.0) + noise
+        self.floor = 0.0 if family.startswith("steady") else rng.uniform(0.05, 0.3)
+        self.costs = COSTS
+        if family == "free":
+            self.costs = {name: cost / 1000 for name, cost in COSTS.items()}
 
     def _both(self, curve):
         self.parts["growth" if self.renews else "drift"] = curve
@@ -146,8 +152,26 @@ class Program:
             wave = size / 2 * np.sin(2 * math.pi * k / period + phase)
             self.parts.update(drift=wave, start=wave[0])
 
+    def steady(self, rng, n, size, k):
+        """Draw an imbalance from the first placement that the first LB step removes: no noise."""
+        self.parts.update(drift=np.zeros(n), start=size)
+
+    def steady_noise(self, rng, n, size, k):
+        self.steady(rng, n, size, k)
+        self.parts["noise"] = np.abs(rng.normal(0, 0.05, n))
+
+    def residual(self, rng, n, size, k):
+        """Draw a steady imbalance of which LB steps leave a part, or all of it."""
+        self.left = size * rng.choice([rng.uniform(0.2, 0.8), 1.0])
+        self.parts.update(drift=np.zeros(n), start=size - self.left)
+
+    def free(self, rng, n, size, k):
+        """Draw a program of another family; its LB steps cost nearly nothing."""
+        names = FAMILIES[: FAMILIES.index("residual") + 1]
+        getattr(self, str(rng.choice(names)))(rng, n, size, k)
+
     def imbalance(self, perfect):
-        residual = 0.0 if perfect else self.floor
+        residual = self.left if self.left is not None else 0.0 if perfect else self.floor
         return pylb.Imbalance(1.0, iterations=self.n, residual=residual, **self.parts)
 
 
@@ -175,7 +199,7 @@ def regrets(task):
     program, out = Program(family, seed), {}
     for perfect in (True, False):
         run = program.imbalance(perfect)
-        for name, cost in COSTS.items():
+        for name, cost in program.costs.items():
             best = run.optimum(cost)
             row = {t: run.run(t, cost=cost).regret(best) for t in TRIGGERS}
             blind = {"auto, end unknown": handicapped(cost=cost)}
@@ -418,7 +442,7 @@ def untold_bound(task):
         run = program.imbalance(perfect)
         never = run.run(every=run.iterations + 1, cost=0.0).iteration_time
         begin, rows = np.cumsum(never), []
-        for cost in COSTS.values():
+        for cost in program.costs.values():
             rows.append(begin + cost + time_left(run, cost))
             rows[-1][-1] = begin[-1]
             rows[-1] = 100 * (rows[-1] / run.optimum(cost).time - 1)

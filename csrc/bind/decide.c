@@ -99,16 +99,13 @@ PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=Fa
                        plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
 }
 
-PLB_PY_METHOD(trigger, expect, "end:n cost:d estimated:p=False",
+PLB_PY_METHOD(trigger, expect, "end:n cost:d",
               "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-              "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.\n"
-              "estimated: whether the cost may be far too high or too low.")
+              "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.")
 {
     int64_t end;
     double cost;
-    bool estimated = false;
-    PLB_PY_TRY(plb_py_parse(c, &end, &cost, &estimated));
-    self->core.estimated = estimated;
+    PLB_PY_TRY(plb_py_parse(c, &end, &cost));
     return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
 }
 

@@ -216,7 +216,6 @@ int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double mov
     if (!isnan(cost)) {
         self->foreseen = cost;
         self->moving = moving;
-        self->trigger->estimated = !isnan(moving);
     }
     return PLB_OK;
 }

@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-/* An LB step of unknown cost is tried when the imbalance has cost TRIAL balanced iterations (LB
- * steps usually cost 0.1 to 100), or, in a short run, the fraction SHARE of the run. */
-static const double TRIAL = 6.0, SHARE = 0.03;
+/* An LB step of unknown cost is tried when the imbalance has cost PRICE balanced iterations (LB
+ * steps usually cost 0.001 to 100), or, in a short run, the fraction SHARE of the run. */
+static const double PRICE = 2.0, SHARE = 0.03;
 
 const char *plb_reason_words(plb_reason_t reason)
 {
@@ -137,9 +137,14 @@ double plb_trigger_guess(const plb_trigger_t *self, double most)
     return fmin(most, SHARE * fmax(run, 1.0));
 }
 
+double plb_trigger_price(const plb_trigger_t *self)
+{
+    return plb_trigger_guess(self, PRICE);
+}
+
 bool plb_trigger_trial(const plb_trigger_t *self, double excess, double mean)
 {
-    return isnan(self->cost) && excess > 0.0 && excess >= plb_trigger_guess(self, TRIAL) * mean;
+    return isnan(self->cost) && excess > 0.0 && excess >= plb_trigger_price(self) * mean;
 }
 
 bool plb_trigger_first(const plb_trigger_t *self, const plb_observation_t *o, plb_verdict_t *v)

@@ -114,7 +114,6 @@ struct plb_trigger {
     bool started; /* whether an iteration was observed, or an LB step took place */
     int64_t end;  /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;  /* seconds: expected cost of the next LB step; NAN: unknown */
-    bool estimated; /* no LB step was measured yet: `cost` may be far too high or too low */
     bool misled;    /* the loads jumped just before the last LB step, so it used old estimates:
                        another LB step may remove the imbalance that is left */
     plb_cycle_t cycle;
@@ -165,6 +164,9 @@ int plb_trigger_balanced(plb_trigger_t *self, int64_t iteration, double cost, do
 /** Return the assumed cost of an LB step, in balanced iterations, while it is unknown: `most`, or
  * less in a short run, because trying an LB step must cost only a small share of the run. */
 double plb_trigger_guess(const plb_trigger_t *self, double most);
+
+/** Return what a first LB step of unknown cost may cost, in balanced iterations. */
+double plb_trigger_price(const plb_trigger_t *self);
 
 /** Whether an LB step is due to learn its cost: when `excess`, the seconds lost by imbalance,
  * reaches the assumed cost (ski rental problem).  mean: seconds of a balanced iteration. */

@@ -52,7 +52,7 @@ class Twin:
 
     def trial(self, mean, excess):
         run = math.inf if self.end is None else self.end - self.last - 1
-        return excess >= min(6, 0.03 * run) * mean
+        return excess >= min(2, 0.03 * run) * mean
 
     def observe(self, iteration, high, mean):
         if self.last is None:
@@ -166,7 +166,7 @@ def test_growing_mean_is_not_taken_for_imbalance():
 @pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
 def test_constant_imbalance_that_stays_gets_one_lb_step(promise, cost):
     due = run(make(trigger="metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
-    assert due == [9]  # after 9 iterations the imbalance has cost 9 * 0.7 > 6; one more confirms it
+    assert due == [3]  # after 3 iterations the imbalance has cost 3 * 0.7 > 2; one more confirms it
 
 
 def test_noisy_imbalance_that_stays_gets_few_lb_steps():
@@ -231,7 +231,7 @@ def test_close_to_the_best_fixed_period_in_published_programs(growth, noise):
 def test_a_first_lb_step_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
     grows = make(trigger="metabalancer")
     due = run(grows, lambda i, k: 1 + 0.01 * k, 60, 1e9)
-    assert due == [34]  # the sum 0.01 + ... + 0.35 is more than 6
+    assert due == [19]  # the sum 0.01 + ... + 0.20 is more than 2
     told = make(trigger="metabalancer")
     told.expect(None, 2.0)
     assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # Menon's eq. 3.5

@@ -50,7 +50,7 @@ class Twin:
         return most if self.end is None else min(most, 0.03 * self.end)
 
     def trial(self, excess):
-        return 0 < excess >= self.guess(6) * self.mean[-1]
+        return 0 < excess >= self.guess(2) * self.mean[-1]
 
 
 class NeedsCost(Twin):
@@ -106,7 +106,6 @@ class Auto(Twin):
 
     def __init__(self, end=None, cost=None):
         super().__init__(end, cost)
-        self.estimated = False
         self.rate, self.residual = 0.0, 1.0
         self.young = [], []  # u of all first and second iterations after an LB step
         self.hoped, self.gained = [0.0] * 8, [0.0] * 8
@@ -127,22 +126,36 @@ class Auto(Twin):
 
     def tries(self, left):
         level = self.level[-1] if self.cost is not None else self.settled()
-        theta, steady = self.theta, min(self.level)
+        theta = self.theta
         if self.cycles or level <= 0:
             return False
-        if len(self.level) <= 3 and level * left >= self.times(4) * theta:
+        if len(self.level) <= 3 and level * left >= self.times(2.5) * theta:
             return True
-        mean_u = statistics.fmean(self.u)
-        if self.estimated and mean_u * left >= 2 * theta and self.counted(mean_u) >= theta:
-            return True
-        if self.cost is not None:
-            return False
-        if self.end is not None and steady * left < self.times(2) * theta:
-            return False
-        return self.trial(self.counted(steady))
+        price = self.guess(2) * self.mean[-1] if self.cost is None else theta
+        u = self.steady_loss()
+        return len(self.u) * u >= price and u * left >= 2 * price
 
-    def counted(self, u):
-        return len(self.u) * u * min(u / self.mean[-1], 1.0)
+    def blocks(self):
+        """Return the mean u of each block of eight iterations, without spikes."""
+        u = [min(u, 2 * low) for u, low in zip(self.u, self.level, strict=True)]
+        ends = range(8, len(u) + 1, 8) if len(u) >= 8 else [len(u)]
+        return u, [sum(u[max(end - 8, 0) : end]) / min(end, 8) for end in ends]
+
+    def steady_loss(self):
+        u, blocks = self.blocks()
+        mean = sum(u) / len(u)
+        steady = mean - max(max(blocks) - min(blocks) - 0.4 * mean, 0.0)
+        return steady * min(max((steady / self.mean[-1] - 0.04) / 0.04, 0.0), 1.0)
+
+    def left_by_last_step(self):
+        """Return the imbalance (seconds) that the last LB step seems to have left."""
+        if len(self.u) < 3:
+            return self.level[-1]
+        left = statistics.median(self.u[:3])
+        u, blocks = self.blocks()
+        if len(u) >= 8:
+            left = min([max(left, min(sum(u[:4]), sum(u[4:8])) / 4), *blocks[1:]])
+        return left
 
     def excess(self, u):
         return max(u - (self.residual - 1) * self.mean[-1], 0.0)
@@ -241,9 +254,7 @@ class Auto(Twin):
         n = len(u)
         self.level = [min(u[max(0, i - 2) : i + 1]) for i in range(n)]
         if self.cycles and self.mean[-1] > 0:
-            left = min(u) if n < 3 else statistics.median(u) if n == 3 else max(u[-3:])
-            ratio = 1 + left / self.mean[-1]
-            self.residual = ratio if n <= 3 else min(self.residual, ratio)
+            self.residual = 1 + self.left_by_last_step() / self.mean[-1]
         if not self.cycles:
             doubts = self.cost is None and n >= 3 and self.mean[-1] > 0
             self.residual = 1 + min(self.level) / self.mean[-1] if doubts else 1.0
@@ -294,16 +305,13 @@ def series(rng, kind, n, size):
     st.sampled_from([1e-5, 0.05]),  # not 0, where rounding would decide ties
     st.sampled_from([None, 0.0, 0.3, 5.0, 60.0]),
     st.booleans(),
-    st.booleans(),
 )
-def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, ends, estimated):
+def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, ends):
     rng = random.Random(seed)
     n, mean, residual = 220, 0.5, rng.choice([1.0, 1.2])
     state = series(rng, kind, n, size)
     trigger, twin = make(trigger=name), TWINS[name](n if ends else None, cost)
-    estimated &= cost is not None
-    twin.estimated = estimated
-    trigger.expect(n if ends else None, math.nan if cost is None else cost, estimated)
+    trigger.expect(n if ends else None, math.nan if cost is None else cost)
     fits = 0.0
     for i in range(n):
         high = mean * (residual + abs(state[i] - fits) + abs(rng.gauss(0, noise)))
@@ -344,16 +352,57 @@ def test_auto_gives_up_on_an_imbalance_that_stays(cost):
     assert len(program.run("menon", cost=cost).iterations) > 18
 
 
-def test_auto_checks_an_estimated_cost_that_is_far_too_high():
-    """An imbalance that comes and goes costs 64 s in all; an LB step is said to cost 10 s."""
-    first = {}
-    for estimated in (False, True):
-        trigger = make(trigger="auto")
-        trigger.expect(120, 10.0, estimated)
-        says = [trigger.observe(i, 1.5 - math.cos(i / 4.775) / 2, 1.0) for i in range(120)]
-        first[estimated] = says.index(True) if True in says else None
-    assert first[False] is None or first[False] > first[True]
-    assert first[True] < 60
+def four_ranks(ratio, n, noise, seed, cost, after=1.0):
+    """Let one of four ranks take `ratio` mean loads until the first LB step, and `after` then.
+
+    Return the iterations of the LB steps, and the seconds lost before the first one.
+    """
+    rng = random.Random(seed)
+    trigger, steps, lost = untold("auto", n), [], 0.0
+    for i in range(n):
+        heavy = after if steps else ratio
+        loads = [heavy] + [(4 - heavy) / 3] * 3
+        loads = [max(x * rng.gauss(1, noise), 0.0) for x in loads]
+        high, mean = max(loads), statistics.fmean(loads)
+        lost += (high - mean) * (not steps)
+        if trigger.observe(i, high, mean) and i + 1 < n:
+            trigger.balanced(i, cost, 1.0)
+            steps.append(i)
+    return steps, lost
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("n", [100, 1000])
+@pytest.mark.parametrize("cost", [0.001, 1.0, 10.0])
+def test_auto_tries_when_a_steady_imbalance_has_cost_what_a_trial_may_cost(cost, n, noise):
+    for ratio in (1.2, 1.33, 1.5, 2.0):
+        for seed in range(8):
+            steps, lost = four_ranks(ratio, n, noise, seed, cost)
+            assert steps and (steps[0] == 2 or lost <= 3.3), (ratio, seed, steps, lost)
+
+
+def test_auto_tries_a_small_imbalance_among_noise_before_it_has_cost_much():
+    for seed in range(20):
+        steps, lost = four_ranks(1.1, 1000, 0.05, seed, 1.0)
+        assert steps and lost < 7, (seed, steps, lost)
+        assert len(steps) <= 3
+
+
+@pytest.mark.parametrize("cost", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("p", [2, 4, 64, 1024])
+def test_auto_leaves_alone_what_is_balanced_up_to_noise_of_one_percent(p, cost):
+    rng = random.Random(p)
+    trigger = untold("auto", 1000)
+    for i in range(300 if p > 100 else 1000):
+        loads = [rng.gauss(1, 0.01) for _ in range(p)]
+        assert not trigger.observe(i, max(loads), statistics.fmean(loads))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_auto_believes_in_a_residual_that_a_trial_has_left(noise):
+    for ratio in (1.2, 1.5, 2.0):
+        for seed in range(8):
+            assert len(four_ranks(ratio, 1000, noise, seed, 10.0, after=ratio)[0]) <= 2
 
 
 def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
@@ -500,16 +549,16 @@ def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
 
 
 @pytest.mark.parametrize("end", [1000, None])
-@pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.1)])
+@pytest.mark.parametrize(("size", "most"), [(0.01, 0.0), (0.05, 0.0), (0.2, 0.8)])
 def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
-    """With little noise, auto never tries an LB step; with much noise, in one of ten runs."""
+    """With little noise, auto never tries an LB step; noise of 20 % gets a trial in most runs."""
     tried = []
     for seed in range(100):
         rng = random.Random(seed)
         noise = [abs(rng.gauss(0, size)) for _ in range(1000)]
         run = pylb.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
         tried.append(len(run.iterations))
-    assert max(tried) <= 1
+    assert max(tried) <= (1 if size < 0.1 else 2)
     assert statistics.fmean(tried) <= most
 
 

@@ -169,7 +169,7 @@ class Twin:
         self.end = end
         if not math.isnan(cost):
             self.foreseen = cost, moving
-        self.trigger.expect(end, cost, not math.isnan(self.foreseen[1]))
+        self.trigger.expect(end, cost)
 
     def observe(self, iteration, time, most, mean, least, total, utilization, messages, nbytes):
         if self.pending or self.judging or self.previewing:
@@ -186,7 +186,7 @@ class Twin:
         cost, moving = self.foreseen
         if self.last is None and self.jumps.n > 1 and moving > 0 and most > 0:
             stays = 1 - max(most - mean, 0.0) / most  # fraction of the slowest rank's load
-            self.trigger.expect(self.end, cost - moving * stays, True)
+            self.trigger.expect(self.end, cost - moving * stays)
         asked = self.trigger.observe(iteration, most, mean)
         if self.trigger.considered:
             self.hold("hold", self.trigger.reason)

@@ -31,8 +31,7 @@
  * times the share of earlier imbalances that has persisted.
  *
  * That share comes from LB steps that auto imagines.  u has two parts: e, which an LB step can
- * remove, and what it leaves: the median u of the first three iterations after an LB step, or less
- * if three later iterations in a row were below it.  An LB step at moment t of a cycle would have
+ * remove, and what it leaves (update_residual).  An LB step at moment t of a cycle would have
  * gained e(t + j) - |e(t + j) - e(t)| in iteration t + j: this is e(t) if the imbalance stayed or
  * rose, and less if it went back by itself (noise, periodic programs).  The share is the ratio of
  * this gain to e(t), averaged for horizons of 4, 8, ... iterations; older cycles count less.
@@ -41,18 +40,17 @@
  * must exceed `doubt` * theta.  If the end of the run is not known, as many iterations are
  * expected to follow as have been observed, and at least `ahead`.
  *
- * An imbalance that exists from the first iterations on comes from the initial placement: a first
- * LB step is tried at once if it would save trial * theta.
+ * The first LB step is a trial: only it shows which part of an imbalance an LB step removes, and
+ * what it costs.  It takes place
+ *   - at once, if the imbalance exists from the first iterations on (it comes from the initial
+ *     placement), and its removal would save trial * theta;
+ *   - when a steady imbalance has cost as much as the trial may cost: theta, or, if theta is not
+ *     known, plb_trigger_price.
+ * What is left after a trial is then known to be a residual.
  *
- * If theta is only an estimate, it may be far too high.  So a first LB step, which measures it, is
- * tried when the imbalance has cost theta and, if it goes on, will cost doubt * theta.  A small
- * imbalance may belong to the program, so it counts in proportion to its size.
- *
- * While theta is unknown, it is assumed to be `guess` balanced iterations, or fewer in a short run
- * (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the steady
- * part of the imbalance (the lowest so far, without spikes) counts as one that no LB step can
- * remove.  But when this part has cost the time that plb_trigger_trial allows, a first LB step is
- * tried.  Again a small imbalance counts in proportion to its size.
+ * While theta is unknown, the other rules assume `guess` balanced iterations, or fewer in a short
+ * run (plb_trigger_guess).  Then patience, doubt and trial are multiplied by `unsure`, and the
+ * lowest imbalance so far (without spikes) counts as one that no LB step can remove.
  *
  * The default of `guess`: if the imbalance grows from zero, a first LB step at U instead of theta
  * wastes (sqrt(theta) - sqrt(U))^2.  The mean waste is lowest if sqrt(U) is the mean of
@@ -65,12 +63,16 @@
 #include "decide/trigger.h"
 
 enum { PATIENCE, PAST, CUT, TRUST, DOUBT, TRIAL, GUESS, UNSURE, AHEAD, N_PARAMS };
-enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8 };
+enum { FIRST = 3, TREND = 8, RING = 1024, HORIZONS = 8, SHORTEST = 4, SAMPLES = 8, BLOCK = 8 };
 static const double FADE = 0.8; /* weight of a cycle relative to the next one */
 /* auto rebalances at once if the next iteration alone would repay this many LB steps. */
 static const double AT_ONCE = 2.0;
 /* If the mean load changes by this factor in one iteration, the program is still starting up. */
 static const double JUMP = 3.0;
+/* For a trial, u counts at most SPIKE times the lowest u of three iterations; block means of a
+ * steady imbalance differ by at most VARIES times their mean (noise of 5 % on 4 ranks: 0.3); an
+ * imbalance below NOISE (max/mean - 1) may be noise of 1 %, one above CLEAR is not. */
+static const double SPIKE = 2.0, VARIES = 0.4, NOISE = 0.04, CLEAR = 0.08;
 /* sqrt(2) - 1: growth of the imbalance from the first iteration to the second, relative to the
  * first, if loads change at random. */
 static const double DRIFT = 0.41;
@@ -85,7 +87,11 @@ typedef struct state {
     double mean;         /* mean load in the last iteration */
     double before;       /* mean load in the iteration before the last one */
     double rate;         /* the last result of best_rate */
-    double steady;       /* the smallest `level` since the last LB step */
+    double lowest;       /* the smallest `level` since the last LB step */
+    /* Since the last LB step, without spikes, in seconds: the sum of u; the sum of u in the present
+     * block of BLOCK iterations, and in its first half; the smallest and the largest mean u of a
+     * block. */
+    double lost, block, half, least, most;
     /* seconds, sums over imagined LB steps: hoped: what they would have saved if the imbalance had
      * stayed the same; gained: what they would have saved */
     double hoped[HORIZONS], gained[HORIZONS];
@@ -106,11 +112,6 @@ static void init(plb_trigger_t *self)
 {
     state_t *s = self->state;
     s->residual = 1.0;
-}
-
-static double most3(const double *x)
-{
-    return plb_greater(plb_greater(x[0], x[1]), x[2]);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -136,13 +137,14 @@ static double excess(const state_t *s, double u)
     return plb_greater(u - (s->residual - 1.0) * s->mean, 0.0);
 }
 
-/* Before a first LB step of unknown cost, the steady part of the imbalance counts as residual. */
+/* Before a first LB step of unknown cost, the steady part of the imbalance counts as residual for
+ * all rules but `tries`. */
 static void doubt_steady(const plb_trigger_t *self, int64_t n)
 {
     state_t *s = self->state;
     if (s->lb_steps == 0) {
         const bool doubts = isnan(self->cost) && n >= FIRST && s->mean > 0.0;
-        s->residual = doubts ? 1.0 + s->steady / s->mean : 1.0;
+        s->residual = doubts ? 1.0 + s->lowest / s->mean : 1.0;
     }
 }
 
@@ -155,6 +157,36 @@ static double sum_of(const state_t *s, int64_t n, int64_t k)
 static double rise(const state_t *s, int64_t n, int64_t k)
 {
     return plb_greater(s->level[place(n)] - s->level[place(n - k)], 0.0);
+}
+
+static void add_to_block(state_t *s, int64_t n, double u)
+{
+    s->lost = (n == 1 ? 0.0 : s->lost) + u;
+    s->block = (n % BLOCK == 1 ? 0.0 : s->block) + u;
+    s->half = n % BLOCK == BLOCK / 2 ? s->block : s->half;
+    const double mean = s->block / (double)least(n, BLOCK);
+    if (n <= BLOCK) {
+        s->least = s->most = mean;
+    } else if (n % BLOCK == 0) {
+        s->least = plb_lesser(s->least, mean);
+        s->most = plb_greater(s->most, mean);
+    }
+}
+
+/* Estimate what the last LB step has left: at first from three iterations, then from the lower half
+ * of the first block, because noise may have made these three low; it falls to the mean of a later
+ * block that is lower. */
+static void update_residual(state_t *s, int64_t n, double low)
+{
+    const double base = s->mean * BLOCK;
+    if (n <= FIRST) {
+        s->residual = 1.0 + (n < FIRST ? low : plb_median3(s->first)) / s->mean;
+    } else if (n == BLOCK) {
+        const double half = plb_lesser(s->half, s->block - s->half);
+        s->residual = plb_greater(s->residual, 1.0 + 2.0 * half / base);
+    } else if (n % BLOCK == 0) {
+        s->residual = plb_lesser(s->residual, 1.0 + s->block / base);
+    }
 }
 
 static void record(const plb_trigger_t *self, const plb_observation_t *o)
@@ -178,11 +210,10 @@ static void record(const plb_trigger_t *self, const plb_observation_t *o)
     }
     s->sum[place(n)] = c->U;
     s->level[place(n)] = low;
-    s->steady = n == 1 ? low : plb_lesser(s->steady, low);
+    s->lowest = n == 1 ? low : plb_lesser(s->lowest, low);
+    add_to_block(s, n, plb_lesser(c->u, SPIKE * low));
     if (s->lb_steps > 0 && o->mean > 0.0 && !self->misled) {
-        const double left = n < FIRST ? low : n == FIRST ? plb_median3(s->first) : most3(s->u);
-        s->residual =
-            n <= FIRST ? 1.0 + left / o->mean : plb_lesser(s->residual, 1.0 + left / o->mean);
+        update_residual(s, n, low);
     }
 }
 
@@ -295,35 +326,32 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Seconds that an imbalance of u seconds in each of n iterations has cost; less if u is small. */
-static double counted(const state_t *s, double u, int64_t n)
+/* Seconds per iteration that a steady imbalance has cost.  Less counts if the means of blocks differ
+ * by more than noise explains, or if the imbalance is so small that it may be noise. */
+static double steady_loss(const state_t *s, int64_t n)
 {
-    return (double)n * u * plb_lesser(u / s->mean, 1.0);
+    const double mean = s->lost / (double)n, range = s->most - s->least;
+    const double u = mean - plb_greater(range - VARIES * mean, 0.0);
+    const double weight = (u / s->mean - NOISE) / (CLEAR - NOISE);
+    return u * plb_lesser(plb_greater(weight, 0.0), 1.0);
 }
 
-/* Whether the imbalance has cost so much that the estimate of theta must be checked. */
-static bool checks_estimate(const plb_trigger_t *self, int64_t n, double left)
-{
-    const double u = self->cycle.U / (double)n, theta = cost_of(self);
-    return self->estimated && counted(self->state, u, n) >= theta &&
-           u * left >= self->params[DOUBT] * theta;
-}
-
-/* Whether to try a first LB step, because an imbalance has existed from the start on. */
+/* Whether to try a first LB step: only a trial can tell which part of a steady imbalance an LB step
+ * removes.  The imbalance must have cost as much as the trial may cost (ski rental problem). */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
+    const bool unknown = isnan(self->cost);
     const double theta = cost_of(self);
-    const double level = isnan(self->cost) ? settled(s, n, theta) : s->level[place(n)];
+    const double level = unknown ? settled(s, n, theta) : s->level[place(n)];
     if (s->lb_steps > 0 || !(level > 0.0)) {
         return false;
     }
-    if ((n <= FIRST && level * left >= times(self, TRIAL) * theta) ||
-        checks_estimate(self, n, left)) {
+    if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
         return true;
     }
-    const bool repays = self->end == INT64_MAX || s->steady * left >= times(self, DOUBT) * theta;
-    return repays && plb_trigger_trial(self, counted(s, s->steady, n), s->mean);
+    const double u = steady_loss(s, n), price = unknown ? plb_trigger_price(self) * s->mean : theta;
+    return (double)n * u >= price && u * left >= self->params[DOUBT] * price;
 }
 
 /* Estimate the seconds that an LB step now would save in the next iteration: the expected
@@ -425,7 +453,7 @@ static const plb_param_t params[N_PARAMS] = {
     [TRIAL] = {"trial", "",
                "expected gain that an LB step needs to replace the initial placement at once, as "
                "a multiple of its cost",
-               4, 0, 1e6},
+               2.5, 0, 1e6},
     [GUESS] = {"guess", "iterations",
                "assumed cost of an LB step while it is unknown, in balanced iterations; less in a "
                "short run",
