@@ -65,8 +65,8 @@ install_packages() {
         exit 1
     fi
     echo "setup: $line" >&2
-    "${become[@]}" apt-get update -q >&2
-    "${become[@]}" env DEBIAN_FRONTEND=noninteractive $line -q >&2
+    "${become[@]}" apt-get update -qq >&2
+    "${become[@]}" env DEBIAN_FRONTEND=noninteractive $line -qq -o Dpkg::Use-Pty=0 >&2
 }
 
 # The modules are compiled when they are first imported: most of them never are.

@@ -62,7 +62,7 @@ def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
     assert regions == ["Global"] + 4 * ["iterations"]
 
 
-@pytest.mark.parametrize("command", ["report", "replay", "watch", "optimum"])
+@pytest.mark.parametrize("command", ["report", "replay", "optimum"])
 def test_a_recording_instead_of_a_run_is_named(command, capsys, tmp_path):
     path = tmp_path / "rec"
     shutil.copy(Path(__file__).parents[2] / "notebooks" / "spa.h5", path)
