@@ -5,16 +5,17 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench lint asan fuzz docs notebooks lib install wheel sdist setup clean help
+.PHONY: demo test test-newest ready constraints check bench lint asan fuzz docs notebooks lib install wheel sdist setup clean help
 
 MPI ?= openmpi
-VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))
+# NEWEST=1: the newest Python packages, in an environment of their own.
+VENV := .venv$(if $(filter-out openmpi,$(MPI)),-$(MPI))$(if $(NEWEST),-newest)
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 OUT := out
 DATA := $(or $(PYLB_DATA),$(wildcard ../shared/data))
 SOURCES := setup.py $(shell find csrc -name '*.[ch]') \
-	$(if $(filter-out openmpi,$(MPI)),$(shell find pylb -name '*.py*' -not -path '*/__pycache__/*'))
+	$(if $(filter-out .venv,$(VENV)),$(shell find pylb -name '*.py*' -not -path '*/__pycache__/*'))
 
 ifeq ($(filter $(MPI),openmpi openmpi5 mpich none),)
 $(error MPI is $(MPI): expected openmpi, openmpi5, mpich or none)
@@ -34,15 +35,20 @@ export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 endif
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 # --- set-up: each stamp is made again when what it depends on has changed -----------------------
 $(VENV)/.packages: tools/setup.sh
 	@tools/setup.sh packages $(MPI)
 	@mkdir -p $(VENV) && touch $@
 
-$(VENV)/.installed: $(VENV)/.packages pyproject.toml tools/requirements.py
+LISTS := pyproject.toml tools/requirements.py tools/constraints.txt
+$(VENV)/.installed: $(VENV)/.packages $(LISTS)
 	@tools/setup.sh venv $(MPI) $(VENV)
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.installed
+	@tools/setup.sh pip tests $(VENV)
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
@@ -56,7 +62,7 @@ setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (
 demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances itself
 	@mkdir -p $(OUT)
 	@$(PY) examples/replay_demo.py $(DATA)
-	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --iterations 30 --plot $(OUT)/jacobi2d.png
+	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --blocks 8 --iterations 30 --plot $(OUT)/jacobi2d.png
 
 # The tests run in the environment's own folder, so that they import what was installed there and
 # not the sources beside them.  They start hundreds of Python processes, which start faster if the
@@ -64,24 +70,35 @@ demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances i
 PYTEST := bin/pytest -c ../pyproject.toml --rootdir .. -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
-test: $(VENV)/.built $(VENV)/.optional ## all tests (MPI=openmpi|openmpi5|mpich|none)
+test: ready ## all tests (MPI=openmpi|openmpi5|mpich|none)
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(if $(DATA),PYLB_DATA="$(abspath $(DATA))") \
 		$(PYTEST) ../tests
 
-check: $(VENV)/.built ## the fast tests, to run between edits: less than two minutes
+# pylb is built while packages for the tests are fetched.
+ready: $(VENV)/.installed
+	@$(MAKE) --no-print-directory -j3 $(VENV)/.built $(VENV)/.tests $(VENV)/.optional
+
+test-newest: ## all tests with the newest Python packages, in .venv-newest
+	@rm -f $(VENV)-newest/.installed
+	@$(MAKE) --no-print-directory test NEWEST=1
+
+constraints: ## tools/constraints.txt: the newest versions of today, which all other goals install
+	@tools/setup.sh constraints
+
+check: $(VENV)/.built $(VENV)/.tests ## the fast tests, to run between edits: less than two minutes
 	@$(MAKE) --no-print-directory -s -C tests/c -j2 run
 	@cd $(VENV) && PATH="$$PWD/bin:$$PATH" $(PYTEST) -q -m "not slow" ../tests
 
 # Some tests need a browser or gfortran; without it they are skipped, and say so.
-$(VENV)/.optional: $(VENV)/.built
+$(VENV)/.optional: $(VENV)/.installed
 	@tools/setup.sh packages optional || echo "setup: the tests that need it are left out" >&2
 	@touch $@
 
-bench: $(VENV)/.built ## every benchmark in benchmarks/
+bench: $(VENV)/.built $(VENV)/.tests ## every benchmark in benchmarks/
 	@for file in benchmarks/*.py; do echo "== $$file"; $(PY) "$$file"; done
 
-$(VENV)/.lint: $(VENV)/.built
-	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py lint)
+$(VENV)/.lint: $(VENV)/.built $(VENV)/.tests
+	@tools/setup.sh pip lint $(VENV)
 	@touch $@
 
 # C files that include neither MPI nor Python nor a library: most of the core.
@@ -111,7 +128,7 @@ asan: ## the C tests under sanitizers and valgrind
 	$(MAKE) -C tests/c valgrind
 
 SECONDS ?= 60
-fuzz: $(VENV)/.built ## run each fuzz harness for SECONDS=60, then place random snapshots with a time limit
+fuzz: $(VENV)/.built $(VENV)/.tests ## run each fuzz harness for SECONDS=60, then place random snapshots with a time limit
 	@tools/setup.sh packages fuzz
 	@$(MAKE) --no-print-directory -s -C tests/fuzz/c fuzz SECONDS=$(SECONDS)
 	@$(MAKE) --no-print-directory -s -C tests/fuzz/c clock RUNS=$$((100 * $(SECONDS)))
@@ -132,17 +149,17 @@ wheel: ## manylinux wheels for PYTHONS, with the parts for Open MPI and for MPIC
 sdist: $(VENV)/.installed ## the source distribution, in dist/
 	@$(PY) setup.py -q sdist
 
-$(VENV)/.docs: $(VENV)/.built
-	@$(PY) -m pip install -qq --disable-pip-version-check $$($(PY) tools/requirements.py docs)
+$(VENV)/.docs: $(VENV)/.built $(VENV)/.tests
+	@tools/setup.sh pip docs $(VENV)
 	@touch $@
 
-notebooks: $(VENV)/.built ## run the notebooks, and store small outputs in them
+notebooks: $(VENV)/.built $(VENV)/.tests ## run the notebooks, and store small outputs in them
 	@$(PY) tools/notebooks.py
 
 docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 clean: ## remove the environments, builds, wheels and built documentation
-	rm -rf .venv .venv-openmpi5 .venv-mpich .venv-none build dist $(OUT) docs/_build *.egg-info
+	rm -rf .venv .venv-openmpi5 .venv-mpich .venv-none .venv*-newest build dist $(OUT) docs/_build *.egg-info
 	rm -rf pylb/*.so pylb/lib/libpylb* pylb/lib/pylb.h pylb/lib/pylb.f90
 	find . -name __pycache__ -prune -exec rm -rf {} +

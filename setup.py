@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import numpy
@@ -29,6 +30,7 @@ ROOMS = ["base", "model", "measure", "partition", "place", "place/kit", "place/s
 ROOMS += ["decide", "decide/triggers", "io", "replay", "whatif", "whatif/simulator", "run"]
 MPI_SHELLS = ["comm_lane", "comm_ranks", "partition_settle"]
 BOTH_SHELLS = ["convert", "errors", "measure_stats", "views"]
+CORES = len(os.sched_getaffinity(0))
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
 
 
@@ -241,14 +243,25 @@ def extensions():
 
 
 class WithLibrary(build_ext):
-    """Build the extensions, and the C library into pylb/lib."""
+    """Build the extensions, several files at a time, and the C library into pylb/lib."""
+
+    def build_extensions(self):
+        compile_all = self.compiler.compile
+
+        def compile_each(sources, **how):
+            with ThreadPool(CORES) as pool:
+                made = pool.map(lambda source: compile_all([source], **how), sources)
+                return [object_file for objects in made for object_file in objects]
+
+        self.compiler.compile = compile_each
+        super().build_extensions()
 
     def run(self):
         super().run()
         here = Path() if self.inplace else Path(self.build_lib)
         target, out = here / "pylb" / "lib", Path(self.build_temp, "lib").resolve()
         mpi = mpi_words()
-        words = ["make", "-s", "-C", "csrc/lib", f"-j{self.parallel or 1}", f"OUT={out}"]
+        words = ["make", "-s", "-C", "csrc/lib", f"-j{CORES}", f"OUT={out}"]
         command = [*words, f"MPICC={mpi[0] if mpi else ''}", "FC="]
         say("building the C library")
         if not shutil.which("make") or subprocess.run(command).returncode != 0:

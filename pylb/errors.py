@@ -132,6 +132,14 @@ def by_rank(texts: Iterable[str]) -> str:
     return "; ".join(shown) + ("; ..." if len(ranks) > 4 else "")
 
 
+def differing(texts: Iterable[str]) -> str:
+    """Group ranks like `by_rank`, without the arguments (``name=value, ...``) that all share."""
+    every = [re.split(r", (?=\w+=)", text) for text in texts]
+    shared = set[str]().union(*every).intersection(*every)
+    own = [", ".join(part for part in parts if part not in shared) for parts in every]
+    return by_rank(own if all(own) else map(", ".join, every))
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Return the message for an unknown name, with all known names and the nearest ones."""
     names = list(known)

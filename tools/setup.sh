@@ -3,11 +3,16 @@
 #
 # usage: tools/setup.sh packages openmpi|openmpi5|mpich|none|asan|lint|fuzz|optional
 #        tools/setup.sh venv     openmpi|openmpi5|mpich|none DIR
+#        tools/setup.sh pip      tests|lint|docs DIR
 #        tools/setup.sh build    openmpi|openmpi5|mpich|none DIR
+#        tools/setup.sh constraints
+#
+# Python packages have the versions of tools/constraints.txt; in a folder that ends in -newest, they
+# are the newest ones.  Each step prints how long it took.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-step=$1 mpi=$2 venv=${3:-}
+step=$1 mpi=${2:-} venv=${3:-}
 packages=()
 
 # want TEST PACKAGE...: the packages are needed if the test fails
@@ -60,17 +65,48 @@ install_packages() {
         exit 1
     fi
     echo "setup: $line" >&2
-    "${become[@]}" apt-get update -q >&2
-    "${become[@]}" env DEBIAN_FRONTEND=noninteractive $line -q >&2
+    "${become[@]}" apt-get update -qq >&2
+    "${become[@]}" env DEBIAN_FRONTEND=noninteractive $line -qq -o Dpkg::Use-Pty=0 >&2
+}
+
+# The modules are compiled when they are first imported: most of them never are.
+pip_install() {
+    local lines requirements versions=(--constraint tools/constraints.txt)
+    lines=$(python3 tools/requirements.py "$mpi")
+    mapfile -t requirements <<<"$lines"
+    if [[ $venv == *-newest ]]; then
+        versions=(--upgrade --upgrade-strategy eager)
+    fi
+    echo "setup: installing ${#requirements[@]} Python packages into $venv" >&2
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-warn-conflicts \
+        --no-compile "${versions[@]}" "${requirements[@]}" >&2
 }
 
 make_venv() {
-    local lines requirements
-    lines=$(python3 tools/requirements.py "$mpi")
-    mapfile -t requirements <<<"$lines"
-    echo "setup: installing ${#requirements[@]} Python packages into $venv (some minutes)" >&2
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${requirements[@]}" >&2
+    pip_install
+}
+
+# The tests end at any warning: also at those that Python gives when it compiles a package.
+install_tests() {
+    pip_install
+    "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true # packages have files for tests
+}
+
+# For all versions of Python at once, with markers such as: numpy==2.2.6 ; python_version < '3.11'.
+make_constraints() {
+    local made=out/constraints
+    mkdir -p out
+    [ -x "$made/bin/uv" ] || { python3 -m venv "$made" && "$made/bin/python" -m pip install -qq uv; }
+    {
+        echo "# Python packages for set-up and tests: those of $(date -u +%Y-%m-%d), for Linux and Python 3.10 to"
+        echo "# 3.13.  \`make constraints\` writes this file; \`make test-newest\` does not use it."
+        python3 tools/requirements.py all |
+            "$made/bin/uv" pip compile -q --universal --python-version 3.10 --native-tls \
+                --no-header --no-annotate - |
+            grep -v "sys_platform == '\(win32\|darwin\|emscripten\)'$"
+    } >out/constraints.txt
+    mv out/constraints.txt tools/constraints.txt
 }
 
 # Each environment builds in its own folder, so that object files of different MPIs do not mix.
@@ -81,15 +117,16 @@ build() {
     mkdir -p "$build"
     printf '[build]\nbuild_base = %s\n' "$build" >"$build/setup.cfg"
     export DIST_EXTRA_CONFIG="$build/setup.cfg"
+    unset MAKEFLAGS MFLAGS # setup.py starts a make of its own
     case $mpi in
     openmpi) # editable: the environment to work in; with MPICC, a failed build is an error
-        extra=(-e)
+        [[ $venv == *-newest ]] || extra=(-e)
         export MPICC="${MPICC:-mpicc}"
         ;;
     mpich | openmpi5) export MPICC="$here/$venv/bin/mpicc" ;;
     none) export PYLB_MPI=0 ;;
     esac
-    echo "setup: building pylb in $venv (a minute or two)" >&2
+    echo "setup: building pylb in $venv" >&2
     "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-deps \
         --no-build-isolation --force-reinstall "${extra[@]}" . >&2
 }
@@ -97,5 +134,10 @@ build() {
 case $step in
 packages) install_packages ;;
 venv) make_venv ;;
+pip) if [ "$mpi" = tests ]; then install_tests; else pip_install; fi ;;
 build) build ;;
+constraints) make_constraints ;;
 esac
+if [ "$SECONDS" -gt 0 ]; then
+    echo "setup: $step $mpi took $SECONDS s" >&2
+fi

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         f"{args.objects} objects on {args.ranks} virtual ranks, {args.iterations} iterations; the "
         "hot spot moves"
     )
-    console.show(["", "seconds", "speed-up", "LBs", "migrations"], rows, title=title)
+    console.show(["", "virtual seconds", "speed-up", "LBs", "migrations"], rows, title=title)
     steps = report.history.balancings
     best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
     if best is not None:

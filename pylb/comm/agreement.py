@@ -28,6 +28,7 @@ from pylb.errors import (
     RemoteError,
     StateError,
     by_rank,
+    differing,
     of_rank,
     told,
 )
@@ -462,7 +463,8 @@ class Agreement:
                 f"the trigger answers differently after iteration {iteration}: {answers}; expected "
                 "the same on all ranks, computed only from the values of the cycle"
             )
-        return DomainError(f"arguments differ between ranks: {answers}")
+        arguments = differing(place[2] for place in places)
+        return DomainError(f"arguments differ between ranks: {arguments}")
 
 
 def _in_words(place: Any) -> str:

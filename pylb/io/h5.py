@@ -238,7 +238,13 @@ def read(path: str | os.PathLike[str]) -> RunData:
 
 
 def _record(name: str, file: hdf5.Input) -> RunData:
-    if file.text("format") != FORMAT:
+    form = file.text("format")
+    if form and form.startswith("pylb operations"):
+        raise FormatError(
+            f"{name}: a recording of MPI operations (pylb record), not a run record; to predict "
+            f"from it: pylb whatif {name}"
+        )
+    if form != FORMAT:
         raise FormatError(f"{name}: an HDF5 file, but not a run record of pylb")
     version = file.number("version", 1, MOST_VERSION)
     if version > VERSION:

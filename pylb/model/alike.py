@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pylb.errors import DomainError, by_rank, of_rank, told
+from pylb.errors import DomainError, differing, of_rank, told
 
 T = TypeVar("T")
 
@@ -43,5 +43,5 @@ def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
         if theirs is not None:
             raise of_rank(rank, *theirs)
     if len({given for given, _ in every}) > 1:
-        raise DomainError(f"arguments differ between ranks: {by_rank(w for w, _ in every)}")
+        raise DomainError(f"arguments differ between ranks: {differing(w for w, _ in every)}")
     return out

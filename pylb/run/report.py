@@ -129,6 +129,8 @@ class Report:
         Number of LB steps.
     balancing_cost : float
         Sum of the costs of the LB steps: `balancing_seconds` and the extra time.
+    mode : str
+        "on", "shadow" or "off"; "off (PYLB_MODE)" if this environment variable says so.
     span : int
         Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
 
@@ -159,6 +161,7 @@ class Report:
     would_save: float = math.nan
     balancings: int = 0
     balancing_cost: float = 0.0
+    mode: str = "on"
     span: int = 1
 
     def reductions(self, other: Report) -> Reductions:
@@ -181,6 +184,7 @@ class Report:
             ["ranks", self.n_ranks, ""],
             *([["cores", self.cores, ""]] if self.cores else []),
             ["objects", self.n_objects, ""],
+            *([["mode", self.mode, ""]] if self.mode != "on" else []),
             ["strategy", self.strategy, ""],
             ["trigger", self.trigger, ""],
             ["iterations", self.iterations, ""],

@@ -146,6 +146,7 @@ class RunResults:
             iterations=state.done,
             strategy=given.name + given.said_by("strategy"),
             trigger=given.trigger.name + given.said_by("trigger"),
+            mode=state.options.mode + given.said_by("mode"),
             seconds=state.records.seconds,
             iteration_seconds=sums["time"],
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,

@@ -2,11 +2,13 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,7 +50,7 @@ def test_demo_says_what_rebalancing_saved(capsys, tmp_path):
     assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 20
     assert "<main" in (tmp_path / "run.html").read_text()
     shown = printed(capsys, *words)
-    assert "not balanced" in shown
+    assert re.search(r"virtual seconds .*\n.*\nnot balanced ", shown)
     # The best strategy depends on the time that the strategies took.
     assert re.search(r"The LB step that saved the most time:\nAfter iteration \d+ ", shown)
 
@@ -58,6 +60,14 @@ def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
     assert (tmp_path / "run.html").stat().st_size > 10_000
     regions = [line.split()[0] for line in shown.splitlines()[2:7]]
     assert regions == ["Global"] + 4 * ["iterations"]
+
+
+@pytest.mark.parametrize("command", ["report", "replay", "optimum"])
+def test_a_recording_instead_of_a_run_is_named(command, capsys, tmp_path):
+    path = tmp_path / "rec"
+    shutil.copy(Path(__file__).parents[2] / "notebooks" / "spa.h5", path)
+    assert cli.main([command, str(path)]) != 0
+    assert f"pylb whatif {path}" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_report_json_is_talps_and_the_rest_goes_into_files(folder, capsys, tmp_path):

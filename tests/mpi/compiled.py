@@ -42,7 +42,8 @@ def installed(folder, **variables):
     needs("make", "cc")
     words = [f"{name}={value}" for name, value in variables.items()]
     make = ["make", "-s", "-C", str(ROOT / "csrc" / "lib"), "-j2", f"OUT={folder / 'objects'}"]
-    run([*make, "install", f"PREFIX={folder / 'prefix'}", *words])
+    said = run([*make, "install", f"PREFIX={folder / 'prefix'}", *words])
+    assert f"installed: {folder / 'prefix' / 'include' / 'pylb.h'}, " in said
     return folder / "prefix"
 
 

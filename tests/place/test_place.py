@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import twin_place as twins
 from chance import examples
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -29,7 +29,7 @@ LIMITED = examples(60)
 
 LOADS = st.one_of(
     st.integers(0, 5).map(float),
-    st.floats(0, 100, allow_subnormal=False),
+    st.just(0.0) | st.floats(1e-99, 100),
     st.sampled_from([0.0, 1.0, 1.0 + 2**-52, 1e-9]),
 )
 
@@ -51,6 +51,8 @@ def snapshots(draw, memory=False, most=40, ranks=6):
         some["memory_limit"] = draw(arrays(np.int64, p, elements=st.integers(0, 30)))
     load = draw(arrays(np.float64, n, elements=LOADS))
     rank = draw(arrays(np.int32, n, elements=st.integers(0, p - 1)))
+    if memory and draw(st.booleans()):  # limits that the present placement just keeps
+        some["memory_limit"] = np.bincount(rank, some["memory"], p) + some["memory_limit"] // 4
     return pylb.Snapshot(load, rank, n_ranks=p, **some)
 
 
@@ -82,7 +84,7 @@ def test_greedy_agrees_with_the_twin(s):
 
 @SETTINGS
 @given(snapshots(memory=True))
-def test_greedy_with_limits_agrees_with_the_twin_until_it_is_stuck(s):
+def test_greedy_with_limits_agrees_with_the_twin(s):
     expected = twins.greedy(s)
     try:
         plan = pylb.place(s, "GreedyLB")
@@ -90,8 +92,7 @@ def test_greedy_with_limits_agrees_with_the_twin_until_it_is_stuck(s):
         assert expected is None
         return
     keeps_its_word(s, plan)
-    if expected is not None:
-        assert plan.rank.tolist() == expected
+    assert plan.rank.tolist() == expected
 
 
 @SETTINGS
@@ -265,8 +266,17 @@ def test_refine_swap_agrees_with_the_twin(s, overload):
     assert plan.after.max <= plan.before.max
 
 
+# Only the search from a placement by memory alone finds the 144 s at the end of this one.
+FROM_PACKED = pylb.Snapshot(
+    [0, 0, 0, 1, 0, 1, 1, 1, 47, 80, 0, 1, 1, 1, 1, 17, 3, 5, 38],
+    [0, 0, 1, 0, *[1] * 15], speed=[1.0, 0.5], background=[0.0, 34.0],
+    memory=[2, *[1] * 7, 4, *[1] * 10], memory_limit=[14, 19],
+)  # fmt: skip
+
+
 @LIMITED
 @given(snapshots(memory=True))
+@example(FROM_PACKED)
 def test_refine_swap_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
     plan = pylb.place(s, "RefineSwapLB")
@@ -419,7 +429,6 @@ def test_bestfit_agrees_with_the_twin(s, tolerance):
 @given(snapshots(memory=True))
 def test_bestfit_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
-    assume(twins.greedy(s) is not None)
     plan = pylb.place(s, "BestFitLB")
     assert plan.rank.tolist() == twins.BestFit(s).place()
     keeps_its_word(s, plan)
@@ -432,7 +441,7 @@ def test_bestfit_is_never_worse_than_greedy_nor_than_before(s):
     assert plan.after.max <= plan.before.max
     q = twins.Plain(s)
     bound = twins.bound(q, q.sums(q.rank)) if q.n else 0.0
-    bound = max(bound, twins.Restarts(q, None, twins.BestFit(s).alike(), False).crowd())
+    bound = max(bound, twins.Restarts(q, [], twins.BestFit(s).alike(), False).crowd())
     assert plan.after.max <= max(greedy.after.max * (1 + 1e-4), bound * 1.0032)
     if plan.after.max == plan.before.max:
         assert plan.migrations == 0

@@ -568,7 +568,8 @@ def test_different_arguments():
 
     for why in raised(lambda comm: drifting(comm, every=2 + comm.rank)):
         assert type(why) is DomainError
-        assert "arguments differ between ranks" in str(why)
+        said = "; ".join(f"rank {r}: trigger_params={{'every': {2 + r}.0}}" for r in range(3))
+        assert f"arguments differ between ranks: {said}\n" in f"{why}\n"
     for why in raised(lambda comm: drifting(comm, steps=2 + comm.rank)):
         assert type(why) in (DomainError, RemoteError)
 

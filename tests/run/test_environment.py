@@ -1,5 +1,7 @@
 """Variables of the environment that override what a program says."""
 
+import re
+
 import pytest
 
 import pylb
@@ -52,11 +54,17 @@ def test_they_override_and_say_so(program, monkeypatch, tmp_path):
 @pytest.mark.parametrize("program", [balancer, advisor])
 def test_the_mode(program, monkeypatch):
     monkeypatch.setenv("PYLB_MODE", "off")
-    assert not program(every=1).history
+    off = program(every=1)
+    assert not off.history
+    assert off.report().mode == "off (PYLB_MODE)"
+    assert re.search(r"mode +off \(PYLB_MODE\)\n", str(off.report()))
     monkeypatch.setenv("PYLB_MODE", "shadow")
-    program(every=1)
+    assert program(every=1).report().mode == "shadow (PYLB_MODE)"
     monkeypatch.delenv("PYLB_MODE")
-    assert program(every=1).history
+    on = program(every=1)
+    assert on.history
+    assert not re.search(r"^mode", str(on.report()), re.M)
+    assert re.search(r"mode +off\n", str(program(every=1, mode="off").report()))
 
 
 def test_without_variables_nothing_is_printed():

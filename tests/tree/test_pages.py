@@ -1,6 +1,7 @@
 """What the pages say can be followed: commands parse, Python compiles, links lead somewhere."""
 
 import ast
+import builtins
 import hashlib
 import json
 import re
@@ -33,6 +34,23 @@ def commands(text):
 
 def name_of(path):
     return path.relative_to(ROOT).as_posix()
+
+
+def unbound(code):
+    """Return the names that a block of Python uses without having made or imported them."""
+    nodes = list(ast.walk(ast.parse(code)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    made = {node.id for node in names if not isinstance(node.ctx, ast.Load)} | {*dir(builtins)}
+    made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    made |= {node.asname or node.name.split(".")[0] for node in nodes if isinstance(node, ast.alias)}
+    return {node.id for node in names} - made
+
+
+def test_each_program_of_the_readme_stands_alone():
+    programs = blocks(ROOT / "README.md", "python")
+    assert len(programs) == 3
+    assert [unbound(code) for code in programs] == [set()] * 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -169,8 +169,8 @@ class Pairs:
 
 
 class Restarts:
-    """The search from other placements, if exchanges alone do not meet the limit. placed:
-    GreedyLB's placement with renumbered ranks, or None. alike: whether all ranks are equal.
+    """The search from other placements, if exchanges alone do not meet the limit. placed: those of
+    GreedyLB and, with memory limits, by memory alone. alike: whether all ranks are equal.
     """
 
     def __init__(self, q, placed, alike, limited):
@@ -182,8 +182,9 @@ class Restarts:
             self.search_from(list(rank), limit)
         if not self.is_done(limit):
             limit = max(limit, self.crowd())
-        if self.most > 1.005 * limit and self.placed is not None:
-            self.search_from(list(self.placed), limit, 1.005)
+        for placed in self.placed:
+            if self.most > 1.005 * limit:
+                self.search_from(list(placed), limit, 1.005)
         if not self.limited and any(self.q.movable):
             self.search_from_changes(limit)
         return self.best, self.most

@@ -53,14 +53,83 @@ class Plain:
         return any(min(self.room(rank)) >= 0 for rank in itertools.product(*free))
 
 
+def by_memory(q):
+    """Return the objects that may migrate, the largest memory first."""
+    return sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.memory[i], i))
+
+
+def packed(q):
+    """Place by memory alone: each object, the largest first, on the first rank where it fits.
+
+    If there is none, the object before it goes to its next rank.  If that takes too many steps,
+    return the present placement; if it exceeds a limit, None.
+    """
+    order, out = by_memory(q), list(q.rank)
+    room = q.room(q.rank, [not m for m in q.movable])
+    kept = min(q.room(q.rank)) >= 0
+    spare = sum(room) - sum(q.memory[i] for i in order)
+    least = min((q.memory[i] for i in order if q.memory[i]), default=math.inf)
+    at, last, failed = 0, None, False
+    for _ in range(len(order) + (1 << (12 if kept else 20))):
+        if at == len(order):
+            break
+        i, to = order[at], None
+        if not failed or sum(x for x in room if x < least) <= spare:
+            others = range(q.p) if last is None else range(last + 1, q.p)
+            fits = (r for r in others if last is None or room[r] != room[last])
+            to = next((r for r in fits if room[r] >= q.memory[i]), None)
+            failed = failed or to is None
+        if to is not None:
+            out[i], last = to, None
+            room[to] -= q.memory[i]
+            at += 1
+        elif at:
+            at -= 1
+            last = out[order[at]]
+            room[last] += q.memory[order[at]]
+        else:
+            break
+    present = list(q.rank) if kept else None
+    return out if at == len(order) else present
+
+
+def repaired(q):
+    """Return the present placement; ranks above their limit give away their largest objects."""
+    rank, room = list(q.rank), q.room(q.rank)
+    given = []
+    for i in by_memory(q):
+        if room[rank[i]] < 0:
+            room[rank[i]] += q.memory[i]
+            given.append(i)
+    for i in given:
+        r = min(range(q.p), key=lambda r: (-room[r], r))
+        if room[r] < q.memory[i]:
+            return packed(q)
+        rank[i] = r
+        room[r] -= q.memory[i]
+    return rank
+
+
 def greedy(s):
+    """Place like GreedyLB: by time, else by memory; never slower than the present placement."""
+    q = Plain(s)
+    if min(q.room(q.rank, [not m for m in q.movable])) < 0:
+        return None
+    out = in_time(s)
+    if out is None and (start := packed(q)):
+        out = refine(s, start=start)[0]
+    if out is None or s.memory is None or s.memory_limit is None:
+        return out
+    present = repaired(q)
+    return out if longest(q, out) <= longest(q, present) else refine(s, start=present)[0]
+
+
+def in_time(s):
     """Place the heaviest first, where it ends earliest; None if an object fits nowhere."""
     q = Plain(s)
     fixed = [not m for m in q.movable]
     time = [b + x / v for b, x, v in zip(q.background, q.sums(q.rank, fixed), q.speed, strict=True)]
     room = q.room(q.rank, fixed)
-    if min(room) < 0:
-        return None
     out = list(q.rank)
     for i in sorted((i for i in range(q.n) if q.movable[i]), key=lambda i: (-q.load[i], i)):
         fits = [r for r in range(q.p) if room[r] >= q.memory[i]]
@@ -95,15 +164,17 @@ def bound(q, loads, grain=0.0):
     return max(average, max(floors), best)
 
 
-def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf")):
+def refine(s, overload=1.003, swaps=False, least=0.0, moves=float("inf"), start=None):
     """Place like RefineLB: overloaded ranks give objects to ranks with room, within the limits.
 
     A rank that takes at most `least` seconds is not overloaded.  Give up after more than `moves`
-    moves.  Return the placement, the seconds of the slowest rank, the limit, whether pairs of
-    ranks have exchanged sets, and whether the limit was raised.
+    moves.  Begin with the placement `start`; default: the present one.  Return the placement, the
+    seconds of the slowest rank, the limit, whether pairs of ranks have exchanged sets, and whether
+    the limit was raised.
     """
     q = Plain(s)
-    rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
+    rank = list(start or q.rank)
+    loads, room = q.sums(rank), q.room(rank)
     limit = max(threshold(q, overload, loads), bound(q, loads), least)
     raised = False
 
@@ -444,9 +515,9 @@ class BestFit:
         return refine(self.s, 0.0, least=self.limit())
 
     def restarts(self, rank, most, limit, exchanged):
-        placed = greedy(self.s)
-        placed = placed and self.relabel(placed)
         limited = self.s.memory is not None and self.s.memory_limit is not None
+        placed = [greedy(self.s), packed(self.q) if limited else None]
+        placed = [self.relabel(one) for one in placed if one]
         found = Restarts(self.q, placed, self.alike(), limited)
         return found.search(rank, most, limit, exchanged)
 
