@@ -11,7 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Contribution, OpenLoop, Stats, Step
-from pylb.comm.program_end import ABORT_AFTER
+from pylb.comm.program_end import abort_after
 from pylb.errors import RemoteError, StateError
 from pylb.run.advice import Advice
 from pylb.run.advising_mode import AdvisingMode, AdvisorState, Measured
@@ -77,10 +77,10 @@ class LaggedSteps(OpenLoop):
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this or another rank, and raise it.
 
-        If this rank has an error, it waits at most `ABORT_AFTER` seconds for the other ranks: they
+        If this rank has an error, it waits at most `abort_after` seconds for the other ranks: they
         never arrive here if they wait for messages of this rank.
         """
-        if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
+        if not self._core.leave(None, -1.0 if error is None else abort_after()):
             assert error is not None
             self.left = True
             raise error

@@ -484,9 +484,34 @@ def test_an_error_within_a_block_closes_it():
     lb = pylb.Advisor()
     with pytest.raises(ZeroDivisionError), lb.timed():
         raise ZeroDivisionError
+    with pytest.raises(DomainError, match="the step has no seconds"):
+        lb.advise()
     with lb.timed():
         pass
     lb.advise()
+
+
+def test_a_block_that_raises_does_not_count():
+    """Neither as work nor as a redistribution; for `RowPartition.timed` see test_rows.py."""
+
+    def fails(comm, block):
+        with pytest.raises(ZeroDivisionError), block:
+            comm.elapse(5.0)
+            raise ZeroDivisionError
+
+    def main(comm):
+        lb = pylb.Advisor(comm, every=1)
+        for _ in lb.iterate(4):
+            fails(comm, lb.timed())
+            with lb.timed():
+                comm.elapse(1.0)
+            if lb.advise():
+                fails(comm, lb.rebalancing())
+        return lb.iterations.max.tolist(), lb.n_balancings
+
+    for loads, n in pylb.VirtualCluster(2, clock="none").run(main):
+        assert loads == [1.0] * 4
+        assert n == 0
 
 
 def test_seconds_are_timed_or_given():
@@ -772,3 +797,10 @@ def test_edges_are_checked_at_an_lb_step_too():
     for why in raised(program):
         assert type(why) is DomainError
         assert "expected bytes and messages from 0 to 1e18" in str(why)
+
+
+@pytest.mark.parametrize("messages", [0.4, 1.5, 1e-9])
+def test_a_fraction_of_a_message_is_refused(messages):
+    lb, keys = pylb.Advisor(), np.arange(2)
+    with pytest.raises(DomainError, match=rf"messages\[1\] is {messages:g}: expected the whole"):
+        lb.advise(loads=np.ones(2), keys=keys, edges=(keys, keys[::-1], [8, 8], [1.0, messages]))
