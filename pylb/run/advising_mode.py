@@ -169,7 +169,9 @@ class AdvisingMode(MeasuringMode):
         was_off = state.decider.core.ledger[0]
         looks = bool(state.places) and state.features is None
         given = state.decider.settings
-        ask = same_answer(state.agreement, given, now, lambda: self.core.observe(stats, now, looks, elapsed))
+        ask = same_answer(
+            state.agreement, given, now, lambda: self.core.observe(stats, now, looks, elapsed)
+        )
         if ask == PREVIEW:
             ask = self.core.previewed(state.step().preview(), now)
         self._report_switching(was_off)

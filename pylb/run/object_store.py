@@ -137,7 +137,8 @@ class NewObjects:
             given[name] = np.full(n, default, dtype)
             known = [key for key in some if key in place]
             given[name][[place[key] for key in known]] = [some[key] for key in known]
-        return Items(self.keys, list(self._values.values()), Properties(n, given), np.zeros((rows, n)))
+        values = list(self._values.values())
+        return Items(self.keys, values, Properties(n, given), np.zeros((rows, n)))
 
 
 class Store:
