@@ -38,13 +38,14 @@ def note(text: object, by: str = "pylb") -> None:
 def scaled(x: float, units: Sequence[tuple[float, str]], digits: int = 3) -> str:
     """Format `x` with `digits` digits in the largest of the units (size, name) that gives >= 1."""
     least = 1 - 0.51 * 10.0**-digits  # 999.9 ms is shown as "1 s"
-    size, unit = next((u for u in units if abs(x) >= least * u[0]), units[-1])
+    # not below: nan has the largest unit
+    size, unit = next((u for u in units if not abs(x) < least * u[0]), units[-1])
     return f"{x / size:.{digits}g} {unit}"
 
 
 def seconds(x: float) -> str:
     """Format seconds, e.g. '12.3 ms'; less than `NOTHING` is 0."""
-    return scaled(x, DURATIONS) if abs(x) >= NOTHING else "0 s"
+    return "0 s" if abs(x) < NOTHING else scaled(x, DURATIONS)
 
 
 def percent(fraction: float) -> str:

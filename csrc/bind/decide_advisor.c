@@ -49,20 +49,23 @@ static int record_of(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
     return 0;
 }
 
-PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p",
+PLB_PY_METHOD(advisor, observe, "record:O now:l may_preview:p seconds:d",
               "Observe a step.  record: its merged statistics; now: number of the step that has\n"
-              "just ended (with a lag, later).  Returns NOTHING, PREVIEW or BALANCE of ASKS.")
+              "just ended (with a lag, later); seconds: its length on this rank.  Returns\n"
+              "NOTHING, PREVIEW or BALANCE of ASKS.")
 {
     PyObject *tuple;
     int64_t now;
     bool may_preview;
+    double seconds;
     plb_stats_t all;
     plb_iteration_t it;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PY_TRY(plb_py_parse(c, &tuple, &now, &may_preview));
+    PLB_PY_TRY(plb_py_parse(c, &tuple, &now, &may_preview, &seconds));
     PLB_PY_TRY(record_of(c, tuple, &all));
     const plb_advisor_outcome_t outcome = {all.cost_max, all.n_rebalanced};
     plb_advisor_iteration(&all, &it);
+    plb_wait_check_observe(&self->core.waiting, &all, seconds);
     return PLB_PY_OR(
         c, plb_advisor_observe(&self->core, &it, &outcome, now, may_preview, &ask, &c->err),
         PyLong_FromLong(ask));
@@ -110,7 +113,11 @@ static PyMethodDef advisor_methods[] =
 
 #define ADVISOR(X)                                                                                \
     X(advisor, n_ignored, PyLong_FromLongLong(self->core.n_ignored),                              \
-      "Number of advised LB steps that no rank carried out.")
+      "Number of advised LB steps that no rank carried out.")                                     \
+    X(advisor, waits,                                                                             \
+      self->core.waiting.noticed ? PyUnicode_FromString(plb_wait_check_words)                     \
+                                 : Py_NewRef(Py_None),                                            \
+      "What to tell the user if the loads contain waiting for other ranks; None: they do not.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
 
 PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",

@@ -3,16 +3,13 @@
 
 typedef struct keys {
     PyObject_HEAD plb_keys_t core;
-    PyArrayObject *array; /* the array with the keys, owned; NULL: they are added one by one */
+    PyArrayObject *array; /* the array with the keys, owned */
 } keys_t;
 
 static int keys_init(keys_t *self, plb_py_call_t *c)
 {
-    PyObject *keys = Py_None;
+    PyObject *keys;
     PLB_PY_PASS(plb_py_parse(c, &keys));
-    if (keys == Py_None) {
-        return plb_py_check(c, plb_keys_init(&self->core, 1, &c->err));
-    }
     PLB_PY_REFUSE_IF(!PyArray_Check(keys), PyExc_TypeError, "keys: expected an array");
     const int64_t n = PyArray_SIZE((PyArrayObject *)keys);
     const int64_t *key = plb_py_in_place(keys, "keys", NPY_INT64, n);
@@ -25,18 +22,6 @@ static void keys_fini(keys_t *self)
 {
     plb_keys_free(&self->core);
     Py_XDECREF(self->array);
-}
-
-PLB_PY_METHOD1(keys, add, key, "Add a key.  Returns whether it is new.")
-{
-    const long long wanted = PyLong_AsLongLong(key);
-    const int64_t before = self->core.n;
-    int32_t number;
-    PLB_PY_TRY(PyErr_Occurred());
-    PLB_PY_RAISE_IF(self->array != NULL, PyExc_ValueError,
-                    "add(): the keys were given as an array, which cannot grow");
-    return PLB_PY_OR(c, plb_keys_add(&self->core, wanted, &number, &c->err),
-                     PyBool_FromLong(self->core.n > before));
 }
 
 PLB_PY_METHOD1(keys, find, key, "Return the index of a key, or -1.")
@@ -69,19 +54,12 @@ static Py_ssize_t keys_length(PyObject *object)
     return (Py_ssize_t)((keys_t *)object)->core.n;
 }
 
-static PyMethodDef keys_methods[] = PLB_PY_METHODS(keys, add, find, places);
+static PyMethodDef keys_methods[] = PLB_PY_METHODS(keys, find, places);
 
-#define KEYS(X)                                                                                   \
-    X(keys, array,                                                                                \
-      self->array != NULL ? Py_NewRef((PyObject *)self->array)                                    \
-                          : plb_py_copy(self->core.key, self->core.n, NPY_INT64),                 \
-      "The keys, (n,) int64; a copy if they were added one by one.")
-PLB_PY_PROPERTIES(keys, KEYS)
-
-PLB_PY_TYPE(keys, "pylb._core.Keys", "keys:O=None",
+PLB_PY_TYPE(keys, "pylb._core.Keys", "keys:O",
             "Distinct keys, each of which has an index 0 ... n-1.  keys: a contiguous array of\n"
-            "int64 that must not change; None: the keys are added one by one.",
-            {Py_tp_getset, keys_getset}, {Py_sq_length, keys_length}, )
+            "int64 that must not change.",
+            {Py_sq_length, keys_length}, )
 
 const plb_keys_t *plb_py_keys(PyObject *object)
 {

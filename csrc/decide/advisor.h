@@ -16,6 +16,7 @@
 
 #include "decide/decider.h"
 #include "measure/stats.h"
+#include "measure/wait_check.h"
 
 enum { PLB_ADVISOR_SPAN = 4 }; /* max/mean is averaged over at most this many iterations */
 
@@ -36,6 +37,7 @@ typedef struct plb_advisor {
     double recent[PLB_ADVISOR_SPAN]
                  [2];  /* ring buffer: largest and mean load of the last iterations, seconds */
     int64_t n_ignored; /* advised LB steps that no rank carried out */
+    plb_wait_check_t waiting; /* whether loads contain waiting; the caller observes the steps */
 } plb_advisor_t;
 
 /** If `places` is false, the only strategy of `decider` must be plb_own_strategy. */

@@ -243,15 +243,22 @@ static plb_receipt_t blank(void)
 }
 
 /* A strategy is expected to leave the max/mean that it predicted last.  If it has never run, the
- * trigger's estimate (verdict.residual) is used, or 1 if there is none. */
+ * trigger's estimate (verdict.residual) is used, or 1 if there is none.  Its gain is not more than
+ * the imbalance that the trigger expects to persist (verdict.level), except in a trial, which does
+ * not rely on that; at once, it is the gain of the next iteration. */
 static void estimate_alternatives(const plb_decider_t *self, const plb_verdict_t *v,
                                   plb_alternative_t *out)
 {
     for (int32_t i = 0; i < self->opt.n; i++) {
         double left = isnan(self->left[i]) ? v->residual : self->left[i];
         left = isnan(left) ? 1.0 : left;
-        out[i] = (plb_alternative_t){fmax(self->seen.max - left * self->seen.mean, 0.0),
-                                     plb_ledger_theta(&self->ledger, i)};
+        double gain = fmax(self->seen.max - left * self->seen.mean, 0.0);
+        if (v->reason == PLB_REASON_AT_ONCE) {
+            gain = v->level;
+        } else if (v->reason != PLB_REASON_FIRST) {
+            gain = fmin(gain, v->level); /* ignores NAN */
+        }
+        out[i] = (plb_alternative_t){gain, plb_ledger_theta(&self->ledger, i)};
     }
 }
 

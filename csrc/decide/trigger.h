@@ -30,7 +30,7 @@ typedef struct plb_observation {
     X(SUSPECT, "the imbalance is above the threshold, but it may be a spike")                     \
     X(CHEAP, "not yet worth it: an iteration's imbalance costs less than the average cost per "   \
              "iteration at the best period")                                                      \
-    X(GAIN, "the remaining iterations would not repay an LB step")                                \
+    X(GAIN, "the remaining iterations may be too few to repay an LB step")                        \
     X(EVERY, "the given number of iterations is over")                                            \
     X(PERIOD, "the ideal period is over")                                                         \
     X(FIRST, "no LB step was tried yet, and the imbalance has cost enough to try one")            \

@@ -151,12 +151,24 @@ static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
                               cost > 0.0 ? cost : NAN, NAN, err);
 }
 
+/* Say once, on rank 0, that waiting is counted as work. */
+static void say_waiting(plb_lib_advisor_t *self)
+{
+    plb_wait_check_t *waiting = &self->core.waiting;
+    const bool before = waiting->noticed;
+    plb_wait_check_observe(waiting, &self->steps.all, self->steps.all.time_max);
+    if (waiting->noticed && !before && self->ranks->rank == 0) {
+        fprintf(stderr, "pylb: %s\n", plb_wait_check_words);
+    }
+}
+
 static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
 {
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
     *ask = PLB_ASK_NOTHING;
     plb_advisor_iteration(all, &it);
+    say_waiting(self);
     keep_row(self, &it, plb_exact_value(&all->idle_sum) / (double)all->n_ranks);
     PLB_PASS(foresee(self, err));
     if (self->settings.off) {

@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     common.check_targets(args.run, args.html, args.chrome)
     common.check_output("--html", args.html, (".html",))
+    is_page = args.html is not None or not (args.csv or args.chrome or args.otf2 or args.json)
+    page.check_used(is_page, **{"--names": args.names, "--coords": args.coords})
     found: Any = _replayed(args) if args.strategy else _recorded(args)
     title = args.title or Path(args.run).resolve().name
     shown = course.of(found, title=title, names=_names(args.names), coords=_coords(args.coords))
@@ -62,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         written.append(timeline.write(shown, args.chrome))
     if args.otf2 is not None:
         written.append(otf2.write(shown, args.otf2))
-    if args.html is not None or not (written or args.json):
+    if is_page:
         written.append(page.write(shown, args.html or f"{Path(args.run).resolve().stem}.html"))
     for path in written:
         console.note(f"wrote {path}")

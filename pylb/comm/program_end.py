@@ -21,24 +21,22 @@ from pylb.errors import DomainError, MPIError, PylbError
 
 _agreements: list[ExitingAgreement] = []
 _process = 0
+_patience = 10.0  # seconds: `abort_after` when `watch` was called
 _guarded = False
 MOST_NAMED = 20  # largest number of lost objects that an error names
 FINALIZE = 5.0  # seconds that MPI_Finalize itself may take on a busy machine
 
 
-def _seconds(name: str, default: float) -> float:
-    """Read an environment variable; raises DomainError."""
-    text = os.environ.get(name) or str(default)
+def abort_after() -> float:
+    """Return ``PYLB_ABORT_AFTER``, a number of seconds, see `leave`; raises DomainError."""
+    text = os.environ.get("PYLB_ABORT_AFTER") or "10"
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= 1e9:
-        raise DomainError(f"{name} is {text!r}: expected seconds, 0 ... 1e9")
+        raise DomainError(f"PYLB_ABORT_AFTER is {text!r}: expected seconds, 0 ... 1e9")
     return value
-
-
-ABORT_AFTER = _seconds("PYLB_ABORT_AFTER", 10.0)  # see `leave`
 
 
 class ExitingAgreement(Agreement):
@@ -73,7 +71,7 @@ class ExitingAgreement(Agreement):
     def tell(self, error: Exception) -> None:
         """Tell the other ranks an error of this rank, in the step to which they come next.
 
-        Waits for them at most `ABORT_AFTER` seconds: they may be waiting for a message of the
+        Waits for them at most `abort_after` seconds: they may be waiting for a message of the
         program.  Does nothing if the last step has raised this error, or one that caused it.
         """
         t = self.transport
@@ -82,7 +80,7 @@ class ExitingAgreement(Agreement):
         if self.running is not None:
             self.running.give_up(True)
         t.begin(Contribution(Step.SYNC, 0, 0, True), self.messages_about(error))
-        limit = time.monotonic() + ABORT_AFTER
+        limit = time.monotonic() + _patience
         while t.wait(1e-3) is None and time.monotonic() < limit:
             if self.running is not None:
                 self.running.serve(1e-3)
@@ -157,8 +155,9 @@ def watch() -> None:
     """Call `leave` when this program ends.
 
     Call `watch` before a communicator is made: errors in that call leave other ranks waiting, too.
+    Raises DomainError if `abort_after` does.
     """
-    global _process
+    global _process, _patience
     if _process:
         return
     _process = os.getpid()
@@ -170,6 +169,7 @@ def watch() -> None:
 
     sys.excepthook = hook
     atexit.register(leave, None)
+    _patience = abort_after()  # last: after this error, the other ranks are told, too
 
 
 def watch_job() -> None:
@@ -184,7 +184,7 @@ def watch_job() -> None:
 def leave(error: BaseException | None) -> None:
     """Join the steps of the other ranks for the last time, on all communicators.
 
-    After an error, wait at most `ABORT_AFTER` seconds for the other ranks; then abort all ranks.
+    After an error, wait at most `abort_after` seconds for the other ranks; then abort all ranks.
     """
     from mpi4py import MPI
 
@@ -199,7 +199,7 @@ def leave(error: BaseException | None) -> None:
     except Exception as why:  # a call of MPI has failed: no more steps are possible
         _abort(f"{type(error or why).__name__}: {error or why}")
     # After an error of MPI itself, wait less: other ranks may be in a call of MPI that cannot end.
-    patience = min(ABORT_AFTER, 2.0) if isinstance(error, MPIError) else ABORT_AFTER
+    patience = min(_patience, 2.0) if isinstance(error, MPIError) else _patience
     limit = time.monotonic() + patience
     shown = ""  # this message is printed once, not for each communicator
     while waiting:
@@ -234,7 +234,7 @@ def _guard(error: BaseException | None) -> None:
         return
     # After an error, this function is called a second time at the end of the interpreter.
     _guarded = error is not None
-    patience = ABORT_AFTER + FINALIZE
+    patience = _patience + FINALIZE
     after = f"pylb: rank {world.rank} has ended its program"
     waits = f"for {patience:g} s it has waited in MPI_Finalize for the other ranks"
     if error is None:

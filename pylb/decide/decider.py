@@ -256,4 +256,4 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
 
 def why_switched_off(paid: float, saved: float, until: int) -> str:
     spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
-    return f"{spent}; they are switched off until iteration {until}"
+    return f"{spent}; they are switched off until iteration {until} at the latest"

@@ -78,11 +78,25 @@ def _is_known(figures: dict[str, float], name: str) -> bool:
 
 
 def _expected(r: Any) -> str:
+    expected = _of_trigger(r) or _of_strategies(r)
+    were = "was" if r.left == 1 else "were"
+    left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} {were} left"
+    return f"{expected}{left}." if expected else ""
+
+
+def _of_trigger(r: Any) -> str:
+    """Say with which gain and cost the trigger has decided against an LB step, if it says so."""
+    if r.balanced or not _is_known(r.figures, "level"):
+        return ""
+    return _alternative("An LB step", r.figures["level"], r.figures.get("cost", math.nan))
+
+
+def _of_strategies(r: Any) -> str:
     others = [a for a in r.alternatives if a.strategy and a.strategy != r.strategy]
     # Strategies that were not tried yet share one estimate, and one phrase.
     tried = [a for a in others if len(others) == 1 or not math.isnan(a.cost)]
     taken = [a for a in r.alternatives if a.strategy and a.strategy == r.strategy]
-    phrases = [_alternative(a) for a in taken + tried]
+    phrases = [_alternative(a.strategy, a.gain, a.cost) for a in taken + tried]
     untried = len(others) - len(tried)
     if untried:
         gain = max(a.gain for a in others if a not in tried)
@@ -91,20 +105,16 @@ def _expected(r: Any) -> str:
         if untried > 1:
             some = f"{untried} other strategies, not tried yet, were"
         phrases.append(f"{some} expected to save {most}")
-    if not phrases:
-        return ""
-    were = "was" if r.left == 1 else "were"
-    left = "" if math.isinf(r.left) else f"; {count(r.left, 'iteration')} {were} left"
-    return f"{'; '.join(phrases)}{left}."
+    return "; ".join(phrases)
 
 
-def _alternative(a: Any) -> str:
-    cost = "at a cost not known yet" if math.isnan(a.cost) else f"at a cost of {seconds(a.cost)}"
-    name = "A redistribution" if a.strategy == OWN else a.strategy
-    if not a.gain > 0:
+def _alternative(strategy: str, gain: float, theta: float) -> str:
+    cost = "at a cost not known yet" if math.isnan(theta) else f"at a cost of {seconds(theta)}"
+    name = "A redistribution" if strategy == OWN else strategy
+    if not gain > 0:
         return f"{name} was expected to save nothing, {cost}"
-    back = "" if math.isnan(a.cost) else f", repaid in {count(math.ceil(a.repaid_in), 'iteration')}"
-    return f"{name} was expected to save {seconds(a.gain)} per iteration {cost}{back}"
+    back = "" if math.isnan(theta) else f", repaid in {count(math.ceil(theta / gain), 'iteration')}"
+    return f"{name} was expected to save {seconds(gain)} per iteration {cost}{back}"
 
 
 def _choice(r: Any) -> str:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from pylb.console import clip, scaled
 from pylb.errors import DomainError
 
+# a number, perhaps with an exponent of ten (YAML and Python write 0.00005 as 5e-05), and a unit
+NUMBER = re.compile(r"\s*(\d{1,30}(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)\s*([A-Za-z/]*)\s*")
 SHORT = reprlib.Repr()
 SHORT.maxlevel, SHORT.maxstring = 2, 60
 
@@ -37,7 +39,7 @@ RATE = Quantity("bandwidth", {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}, "100
 def quantity(kind: Quantity, name: str, value: Any) -> float:
     """Convert `value` to the unit of size 1: ``quantity(TIME, "at", "5 ms")`` is 0.005."""
     words = str(value) if isinstance(value, str | float | int) else ""
-    found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d+)?)\s*([A-Za-z/]*)\s*", words)
+    found = NUMBER.fullmatch(words)
     unit = found[2] if found else None
     size = 1.0 if unit == "" and kind.bare else kind.units.get(unit or "")
     if found is None or size is None:

@@ -131,6 +131,7 @@ class AdvisingMode(MeasuringMode):
         super().__init__(state)
         self._core: _core.Advisor | None = None
         self._ignored = 0  # number of advised LB steps that no rank carried out
+        self._said = False  # whether the user was told that waiting is counted as work
 
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
@@ -156,8 +157,10 @@ class AdvisingMode(MeasuringMode):
         assert self._core is not None
         return self._core
 
-    def advise(self, stats: Stats, now: int) -> bool:
+    def advise(self, stats: Stats, now: int, elapsed: float) -> bool:
         """Observe the statistics of a step; return whether an LB step is due after step `now`.
+
+        elapsed: length of that step on this rank, in seconds.
 
         Collective if the decider asks for the load database (`PREVIEW`), or if the trigger is a
         user's function.
@@ -166,11 +169,17 @@ class AdvisingMode(MeasuringMode):
         was_off = state.decider.core.ledger[0]
         looks = bool(state.places) and state.features is None
         given = state.decider.settings
-        ask = same_answer(state.agreement, given, now, lambda: self.core.observe(stats, now, looks))
+        ask = same_answer(
+            state.agreement, given, now, lambda: self.core.observe(stats, now, looks, elapsed)
+        )
         if ask == PREVIEW:
             ask = self.core.previewed(state.step().preview(), now)
         self._report_switching(was_off)
         self._say_ignored()
+        if self.core.waits and not self._said:
+            self._said = True
+            if state.objects.rank == 0:
+                log.warning("pylb: %s", self.core.waits)
         return bool(ask == BALANCE)
 
     def _say_ignored(self) -> None:

@@ -230,8 +230,8 @@ class Advisor(RunResults):
     def timed(self) -> AbstractContextManager[None]:
         """Time this rank's work: ``with lb.timed(): ...``; the blocks of a step are added up.
 
-        Do not include waiting for other ranks, e.g. the halo exchange.  Raises StateError within
-        another block of `timed` or `rebalancing`.
+        Do not include waiting for other ranks, e.g. the halo exchange.  A block that raises an
+        error does not count.  Raises StateError within another block of `timed` or `rebalancing`.
         """
         return self._watch.work
 
@@ -280,7 +280,8 @@ class Advisor(RunResults):
         fixed : (n,) array_like of bool, optional
             True: the cell stays on this rank.
         edges : (source keys, target keys, bytes[, messages]), optional
-            Arrays (m,): what the cells of this rank send to any cells in a step.  Needs `keys`.
+            Arrays (m,): what the cells of this rank send to any cells in a step, by default one
+            message for each edge; the numbers of messages are whole.  Needs `keys`.
         coords : (n, 1 ... 3) array_like of float, optional
             Position of each cell.
         step : int, optional
@@ -337,7 +338,8 @@ class Advisor(RunResults):
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
-        The time of the block is the cost of the LB step.  Raises StateError if `advise` has not
+        The time of the block is the cost of the LB step; a block that raises an error does not
+        count: then the advice was not followed.  Raises StateError if `advise` has not
         just advised to rebalance, or within another block of `timed` or `rebalancing`.
         """
         self._check_advised("rebalancing()")

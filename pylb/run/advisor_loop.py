@@ -11,7 +11,7 @@ import numpy as np
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Contribution, OpenLoop, Stats, Step
-from pylb.comm.program_end import ABORT_AFTER
+from pylb.comm.program_end import abort_after
 from pylb.errors import RemoteError, StateError
 from pylb.run.advice import Advice
 from pylb.run.advising_mode import AdvisingMode, AdvisorState, Measured
@@ -77,10 +77,10 @@ class LaggedSteps(OpenLoop):
     def _fail(self, mine: Contribution, words: str, error: Exception | None) -> None:
         """Leave after an error of this or another rank, and raise it.
 
-        If this rank has an error, it waits at most `ABORT_AFTER` seconds for the other ranks: they
+        If this rank has an error, it waits at most `abort_after` seconds for the other ranks: they
         never arrive here if they wait for messages of this rank.
         """
-        if not self._core.leave(None, -1.0 if error is None else ABORT_AFTER):
+        if not self._core.leave(None, -1.0 if error is None else abort_after()):
             assert error is not None
             self.left = True
             raise error
@@ -126,6 +126,7 @@ class AdvisorLoop:
         self._left = False  # whether the program has left the previous loop early, without a lag
         self._steps: LaggedSteps | None = None  # with a lag: the steps under way
         self._last = 0.0  # clock time at the end of the previous step
+        self._elapsed = 0.0  # seconds of the most recent step on this rank
         self._expected = 0  # number of the step that `iterate` has yielded most recently
 
     # ---- for reports -----------------------------------------------------------------------------
@@ -234,6 +235,7 @@ class AdvisorLoop:
         if not self._open:
             self._begin(mine, error)
         words = "" if mine is None else mine.words
+        self._elapsed = self._watch.elapsed()
         sample = _sample(mine, number, state.options.facts.background)
         stats: Stats | None
         if lag := int(state.options.lag):
@@ -295,11 +297,12 @@ class AdvisorLoop:
     def _enter(self, stats: Stats) -> bool:
         """Record the statistics of a step; return whether an LB step is due.  May be collective."""
         state = self._state
+        elapsed = stats.time_max or self._elapsed  # the latter if seconds are told, not timed
         stats = _complete(stats)._replace(iteration=state.done)
         state.cells.n_objects = stats.n_objects
         state.records.add(stats)
         if isinstance(self._mode, AdvisingMode):
-            return self._mode.advise(stats, self.step - 1)
+            return self._mode.advise(stats, self.step - 1, elapsed)
         if not state.options.lag:
             self._mode.observe(stats, is_last=False)
         return False

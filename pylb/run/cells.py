@@ -82,6 +82,12 @@ def edges_of(edges: Any) -> I64:
         messages = _array("edges: messages", edges[3], np.float64, shape)
     if not all(np.all((x >= 0) & (x <= 1e18)) for x in (sent, messages)):
         raise DomainError("edges: expected bytes and messages from 0 to 1e18")
+    broken = np.flatnonzero(messages != np.rint(messages))
+    if len(broken):
+        raise DomainError(
+            f"edges: messages[{broken[0]}] is {messages.flat[broken[0]]:g}: expected the whole "
+            "number of messages that the cell sends in the step"
+        )
     whole = [np.rint(x).astype(np.int64) for x in (sent, messages)]
     return np.stack([src, dst, *whole, np.zeros_like(src)], axis=1)
 

@@ -112,8 +112,7 @@ class LocalObjects:
         """Remove an object of this rank, and return it."""
         self.stale = self.in_loop
         if key in self.new:
-            value, self.new = self.new.value(key), self.new.without(key)
-            return value
+            return self.new.remove(key)
         self._gone.add(key)
         return self.store.values[self.store.place(key)]
 
@@ -136,7 +135,7 @@ class LocalObjects:
         places, new, nothing = self.store.places, NewObjects(self.rank), set[int]()
         # If Ctrl-C comes after `set` and before the assignments, the next call begins again: then
         # objects in `self.new` are here already.
-        here = places.places(np.union1d(gone, self.new.keys.array))
+        here = places.places(np.union1d(gone, self.new.keys))
         items = self.new.items(self.store.rows)
         self.store.set(*self.store.changed(here[here >= 0], [items]))
         self.new, self._gone, self._unregistered, self._lost = new, nothing, unregistered, lost
@@ -157,11 +156,11 @@ class LocalObjects:
     def _pending(self) -> tuple[I64, I64, I64]:
         """Return the keys to remove here, to announce as added, and to announce as removed."""
         if not self._gone:
-            return NO_KEYS, np.concatenate([self._unregistered, self.new.keys.array]), self._lost
+            return NO_KEYS, np.concatenate([self._unregistered, self.new.keys]), self._lost
         gone = np.array(sorted(self._gone), np.int64)
         known = ~np.isin(gone, self._unregistered)
         stay = self._unregistered[~np.isin(self._unregistered, gone)]
-        born = np.concatenate([stay, self.new.keys.array])
+        born = np.concatenate([stay, self.new.keys])
         return gone, born, np.concatenate([self._lost, gone[known]])
 
     def learn(self, iteration: int) -> None:
@@ -181,7 +180,7 @@ class LocalObjects:
 
     def ranks_of(self, keys: I64) -> I32:
         """Return the ranks of objects, which may be anywhere.  Collective."""
-        new = np.isin(keys, self.new.keys.array)
+        new = np.isin(keys, self.new.keys)
         here = new | (self.store.places.places(keys) >= 0)
         self.addresses.ask(keys[~(new | (here & np.isin(keys, self._unregistered)))])
         return np.where(here, np.int32(self.rank), self.addresses.find(keys))

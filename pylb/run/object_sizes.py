@@ -44,6 +44,8 @@ class SizeEstimator:
         number = np.fromiter(map(id, map(type, store.values)), np.int64, len(store))[unknown]
         for kind in every:
             mine = unknown[number == id(kind)]
+            if not len(mine):
+                continue
             if kind not in self._of_type:
                 self._sample(kind, mine[:: -(-len(mine) // SAMPLE)], store, nbytes)
             total, n = self._of_type[kind]

@@ -94,55 +94,51 @@ class LeavingObjects(NamedTuple):
 
 
 class NewObjects:
-    """Objects that were added one by one, and are not in the store yet."""
+    """Objects that were added one by one, and are not in the store yet, in the order of adding."""
 
     def __init__(self, rank: int) -> None:
-        self.rank, self.keys = rank, _core.Keys()
-        self._values: list[Any] = []
-        self._given: dict[str, dict[int, Any]] = {}  # name -> index -> value (not the default)
+        self.rank = rank
+        self._values: dict[int, Any] = {}  # by key
+        self._given: dict[str, dict[int, Any]] = {}  # name -> key -> value (not the default)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self._values)
 
     def __contains__(self, key: int) -> bool:
-        return self.keys.find(key) >= 0
+        return key in self._values
+
+    @property
+    def keys(self) -> I64:
+        """The keys, (n,) int64; a copy."""
+        return np.fromiter(self._values, np.int64, len(self))
 
     def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
         """Add an object with a new key.  given: the properties that differ from the default."""
-        n = len(self.keys)
-        self._values[n:] = [value]  # replaces the value of an earlier call that Ctrl-C has ended
         for some in self._given.values():
-            some.pop(n, None)
-        for name, one in given.items():
-            self._given.setdefault(name, {})[n] = one
-        self.keys.add(key)  # last: from now on, the object is here
+            some.pop(key, None)  # of an earlier call that Ctrl-C has ended
+        self.update(key, given)
+        self._values[key] = value  # last: from now on, the object is here
 
     def update(self, key: int, given: dict[str, Any]) -> None:
         for name, one in given.items():
-            self._given.setdefault(name, {})[self.keys.find(key)] = one
+            self._given.setdefault(name, {})[key] = one
 
-    def without(self, key: int) -> NewObjects:
-        """Return a copy without one of the objects."""
-        out = NewObjects(self.rank)
-        for i, (one, value) in enumerate(zip(self.keys.array.tolist(), self._values, strict=False)):
-            if one != key:
-                given = {name: some[i] for name, some in self._given.items() if i in some}
-                out.add(one, value, given)
-        return out
-
-    def value(self, key: int) -> Any:
-        return self._values[self.keys.find(key)]
+    def remove(self, key: int) -> Any:
+        """Remove an object, and return it."""
+        return self._values.pop(key)  # `add` and `items` leave out its properties
 
     def items(self, rows: int) -> Items:
         """Return all new objects, with estimates of zero; rows: number of rows of estimates."""
         n = len(self)
         given: dict[str, NDArray[Any]] = {"home": np.full(n, self.rank, np.int32)}
+        place = {key: i for i, key in enumerate(self._values)} if self._given else {}
         for name, some in self._given.items():
             dtype, default = PROPERTIES[name]
             given[name] = np.full(n, default, dtype)
-            whole = [i for i in some if i < n]
-            given[name][whole] = [some[i] for i in whole]
-        return Items(self.keys.array, self._values[:n], Properties(n, given), np.zeros((rows, n)))
+            known = [key for key in some if key in place]
+            given[name][[place[key] for key in known]] = [some[key] for key in known]
+        values = list(self._values.values())
+        return Items(self.keys, values, Properties(n, given), np.zeros((rows, n)))
 
 
 class Store:

@@ -30,7 +30,9 @@ from pylb.run.rank_facts import Answers
 log = logging.getLogger("pylb")
 # A disk is full, a file would be too large, or another run is recorded in the file.
 STOPS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBUSY)
-KEEP = 64 << 20  # largest number of bytes of loads that a rank keeps in memory
+# Largest number of bytes of loads that a rank keeps in memory; a file is extended when all ranks
+# together keep more.
+KEEP = 64 << 20
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
 LATEST = 1.0  # a running program extends its file after iterations of more than this many seconds
 EVERY = 64  # a running program also extends its file after each multiple of so many iterations
@@ -62,10 +64,13 @@ Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iteratio
 
 
 class LoadHistory:
-    """The loads of this rank's objects, kept until `gather` sends and deletes them."""
+    """The loads of this rank's objects, kept until `gather` sends and deletes them.
 
-    def __init__(self, agreement: Agreement, objects: RecordedObjects) -> None:
-        self._agreement, self._objects = agreement, objects
+    bounded: whether at most `KEEP` bytes are kept; otherwise the caller gathers when `is_due`.
+    """
+
+    def __init__(self, agreement: Agreement, objects: RecordedObjects, bounded: bool) -> None:
+        self._agreement, self._objects, self._bounded = agreement, objects, bounded
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects whose loads are kept
@@ -73,7 +78,8 @@ class LoadHistory:
         self._more: dict[str, Any] = {}  # `RecordedObjects.more` after the last iteration
         self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
         self._first = self._rows_from = 0  # first iteration of `_loads`, and of `_rows`
-        self._kept = 0
+        self._kept = 0  # bytes on this rank
+        self._of_all = 0  # bytes on all ranks, without messages; the same on every rank
         self._changed = False  # whether objects came or went since the last iteration
         # Whether no more loads are kept: `KEEP` is reached, or `Records.stop` was called.
         self.full = False
@@ -108,11 +114,16 @@ class LoadHistory:
             self._more = self._objects.more
             self._loads.append(seconds.copy())
             self._count_kept(seconds.nbytes)
+            self._of_all += 8 * self._objects.n_objects
 
     def _count_kept(self, nbytes: int) -> None:
         self._kept += BESIDE + nbytes
-        if self._kept > KEEP:
-            self.full = True
+        self.full |= self._bounded and self._kept > KEEP
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the ranks together keep so much that they should `gather` it."""
+        return self._of_all > KEEP
 
     def figures(self, rows: Sequence[Sequence[float]]) -> None:
         """On rank 0, keep the metrics of iterations whose loads are kept."""
@@ -143,6 +154,8 @@ class LoadHistory:
         load = np.array(loads).reshape(len(loads), len(facts))
         edges, passes = self._objects.edges(), self._objects.passes
         more = {name: array.copy() for name, array in more.items()}
+        if self._parts:  # the first part counts for nothing: each `gather` has one
+            self._of_all += 8 * 5 * self._objects.n_objects
         self._parts.append(KeptLoads(self._first, facts, load, edges, passes, more, starts))
         self._first += len(load)
         self._count_kept(sum(x.nbytes for x in (facts, edges, *more.values())))
@@ -157,7 +170,7 @@ class LoadHistory:
         whole = gather_objects(self._agreement, Step.RECORD, iteration, self._parts)
         rows = np.array(self._rows, np.float64).reshape(-1, len(Row._fields))
         if forget:
-            self._parts, self._kept = [], 0
+            self._parts, self._kept, self._of_all = [], 0, 0
             self._rows_from, self._rows = self._rows_from + len(rows), []
         return _stretches(whole), rows
 
@@ -307,10 +320,10 @@ class Records:
         self.figures = IterationLog()  # metrics of each iteration, the same on every rank
         self.rank_loads = IterationLog(1)  # load of this rank in each iteration, (n, 1)
         self.loops: list[Loop] = []
-        self.loads = LoadHistory(agreement, objects)  # for `save` and `report`
+        in_memory = isinstance(options.record, bool)  # else a file is extended during the run
+        self.loads = LoadHistory(agreement, objects, in_memory)  # for `save` and `report`
         # All histories of loads; shadow mode adds another one.
         self.keepers = [] if options.record is False else [self.loads]
-        in_memory = isinstance(options.record, bool)  # else a file is extended during the run
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0  # time in the loops on this rank
         self.core_waits = CoreWaits()
@@ -380,7 +393,7 @@ class Records:
     @property
     def is_due(self) -> bool:
         """Whether it is time to extend the file."""
-        return self.done % EVERY == 0 or self._unwritten > LATEST
+        return self.done % EVERY == 0 or self._unwritten > LATEST or self.loads.is_due
 
     def tell_ranks(self) -> None:
         """Send the given properties of each rank to rank 0.  Collective if there are any."""

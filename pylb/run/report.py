@@ -133,6 +133,8 @@ class Report:
         "on", "shadow" or "off"; "off (PYLB_MODE)" if this environment variable says so.
     span : int
         Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
+    title : str
+        The heading of the printed report.
 
     Examples
     --------
@@ -163,6 +165,7 @@ class Report:
     balancing_cost: float = 0.0
     mode: str = "on"
     span: int = 1
+    title: str = "Run"
 
     def reductions(self, other: Report) -> Reductions:
         """Return by how many percent idle times are below those of another run (Dasgupta eq. 5)."""
@@ -203,7 +206,7 @@ class Report:
         ]
         if would:
             rows.append(["LB steps would have saved", self.would_save, "s"])
-        console.show(["", "", ""], rows, title="Run", file=out)
+        console.show(["", "", ""], rows, title=self.title, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
             kept += " (of utilization: the lowest)"

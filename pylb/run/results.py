@@ -126,12 +126,15 @@ class RunResults:
             as an interactive page (``.html``) that needs no network.  Another suffix is a
             DomainError.
         title : str, optional
-            Title of the page.  Default: the file's name.
+            Title of the report.  Default: "Run"; of a page: the file's name.
         names : mapping from int to str, optional
             Names of objects, by key, for the page; those of rank 0 are used.
         coords : mapping from int to 1 ... 3 floats, optional
-            Coordinates of objects, by key, for the page; those of rank 0 are used.
+            Coordinates of objects, by key, for the page; those of rank 0 are used.  DomainError if
+            `names` or `coords` are given, and `path` is not that of a page.
         """
+        is_page = path is not None and check_suffix(path) == ".html"
+        page.check_used(is_page, names=names, coords=coords)
         if path is not None and not self._loop.running:
             self._loop.settle()
         state, mode, it = self._state, self._mode, self.iterations
@@ -161,11 +164,12 @@ class RunResults:
             **state.records.core_waits.figures(),
             would_save=mode.would_save - cost,
             span=state.records.figures.span,
+            title="Run" if title is None else title,
         )
         if path is None:
             return report
         write: Callable[[], object] = functools.partial(report.write, path)
-        if check_suffix(path) == ".html":
+        if is_page:
             course = self._course(title or Path(named(path)).stem, names)
             if course is not None:
                 write = functools.partial(page.write, replace(course, coords=coords), path)

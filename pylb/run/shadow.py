@@ -44,7 +44,8 @@ class ShadowMode(MeasuringMode):
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state)
-        self._loads = LoadHistory(state.agreement, state.objects)  # loads not sent to rank 0 yet
+        # Loads not sent to rank 0 yet; with a lag, the ranks can send them only between two loops.
+        self._loads = LoadHistory(state.agreement, state.objects, bounded=state.options.lag > 0)
         state.records.keepers.append(self._loads)
         # The results for the user, the same on all ranks: metrics and receipts of the replay.
         self._figures, self._history = IterationLog(), History()
@@ -109,7 +110,7 @@ class ShadowMode(MeasuringMode):
         return _core.Replay(**{**DEFAULTS, **own, "n_ranks": n_ranks, "model": model})
 
     def observe(self, stats: Any, is_last: bool) -> None:
-        if self._state.done % EVERY == 0 and not is_last:
+        if (self._state.done % EVERY == 0 or self._loads.is_due) and not is_last:
             self.catch_up(is_over=False)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:

@@ -9,6 +9,8 @@ from pylb.errors import StateError
 class Block:
     """Timed blocks of the program, ``with block: ...``; their times are added up.
 
+    A block that raises an error does not count.
+
     Attributes
     ----------
     clock : str
@@ -29,9 +31,10 @@ class Block:
         self._watch.open = self._name
         self._began = _core.load_clock(self.clock)
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         now = _core.load_clock(self.clock)
-        self.add(max(now - self._began, 0.0))  # the clock may have been set back
+        if kind is None:
+            self.add(max(now - self._began, 0.0))  # the clock may have been set back
         self._watch.open = ""
 
     def add(self, seconds: float) -> None:

@@ -84,12 +84,13 @@ def talp(course: Course) -> dict[str, Any]:
     """Return the regions in the JSON format of TALP (DLB 3.5), with times in nanoseconds.
 
     Data that pylb does not measure are absent: version of DLB, instructions, cycles, MPI calls.
-    Metrics that TALP does not have are under ``pylb``.
+    What TALP does not have, e.g. the title of the run, is under ``pylb``.
     """
     return {
         "producer": f"pylb {__version__}",
         "resources": {"numCpus": course.n_ranks, "numMpiRanks": course.n_ranks},
         "Application": {r.name: _of_talp(r, course.n_ranks) for r in regions(course)},
+        "pylb": {"title": course.title},
     }
 
 

@@ -19,6 +19,7 @@ from pylb import files
 from pylb._version import __version__
 from pylb.console import clip, script_json, seconds, size
 from pylb.decide.receipts import Receipt
+from pylb.errors import DomainError
 from pylb.show import aggregate, efficiency
 from pylb.show.course import Course, Migrations
 from pylb.show.objects import ObjectPicture
@@ -50,6 +51,13 @@ which is blocked here.</noscript></main>
 </body>
 </html>
 """
+
+
+def check_used(is_page: bool, **given: Any) -> None:
+    """Raise DomainError if arguments that only a page uses are given, and there is no page."""
+    for name, value in given.items():
+        if value is not None and not is_page:
+            raise DomainError(f"{name} without a page: expected a path that ends in .html")
 
 
 def write(course: Course, path: str | os.PathLike[str]) -> Path:

@@ -33,7 +33,7 @@ def report(
         ``.html``: one interactive page, which needs no network.  ``.json``: efficiencies of the
         whole run, and of the iterations between LB steps, in the format of TALP.
     title : str, optional
-        Title of the page.  Default: the file's name, or the kind of run.
+        Title of the page, or of the run.  Default: the file's name, or the kind of run.
     names : mapping from int to str, optional
         Names of objects by key.  Any text is safe, because it is shown as text.
     coords : mapping from int to 1 ... 3 floats, optional
@@ -50,7 +50,8 @@ def report(
     Raises
     ------
     DomainError
-        The suffix is unknown, or `run` is not a run, or has no complete iteration.
+        The suffix is unknown, or `run` is not a run, or has no complete iteration; `names` or
+        `coords` are given for a file that is no page.
 
     Examples
     --------
@@ -62,6 +63,7 @@ def report(
     out = Path(files.named(path))
     if out.suffix not in SUFFIXES:
         raise DomainError(f"path is {str(out)!r}: expected a suffix {' or '.join(SUFFIXES)}")
+    page.check_used(out.suffix == ".html", names=names, coords=coords)
     shown = course.of(run, title=title, names=names, coords=coords, stem=stem)
     if out.suffix == ".html":
         return page.write(shown, out)

@@ -134,8 +134,11 @@ class _Answer(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        _, token, *name = asked.path.split("/")
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:  # an address that cannot be parsed, e.g. "//["
+            asked = urlsplit("")
+        token, *name = asked.path.removeprefix("/").split("/")
         host = self.headers.get("Host", "").rpartition(":")[0]
         known = secrets.compare_digest(token.encode(), self.server.token.encode())
         if not known or host not in HOSTS or name not in ([""], ["run.json"]):

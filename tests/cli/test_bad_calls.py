@@ -100,6 +100,8 @@ LINES = {
     "report run.h5 --html run.h5": "overwrite",
     "report run.h5 --otf2 run.h5": "folder is 'run.h5'",
     "report run.h5 --chrome nowhere/c.json": "nowhere",
+    "report run.h5 --json --names names.json": "--names without a page",
+    "report run.h5 --csv tables --coords coords.json": "--coords without a page",
     "convert run.h5 run.h5": "overwrite",
     "convert run.h5": "TARGET",
     "compare run.h5 run.h5 run.h5": "unexpected",

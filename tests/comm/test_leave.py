@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from launch import launch
 
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.slow
@@ -56,15 +57,16 @@ def test_an_end_without_exception_says_who_waits(mpiexec, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf"])
-def test_a_time_limit_that_is_no_number_is_refused(text):
-    done = subprocess.run(
-        [sys.executable, "-c", "import pylb.comm.program_end"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYLB_ABORT_AFTER": text},
-    )
-    assert done.returncode == 1
-    assert f"DomainError: PYLB_ABORT_AFTER is '{text}': expected seconds" in done.stderr
+def test_a_time_limit_that_is_no_number_is_refused(mpiexec, text):
+    """When ranks meet, not at import: a program of one rank does not need it."""
+    env = {**os.environ, "PYLB_ABORT_AFTER": text}
+    alone = "import pylb.comm.program_end; lb = pylb.Balancer(); lb.add(0, 1); list(lb.iterate(1))"
+    done = subprocess.run([sys.executable, "-c", alone], capture_output=True, text=True, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    program = "from mpi4py import MPI; import pylb; pylb.Balancer(MPI.COMM_WORLD)"
+    code, _, said = launch(mpiexec, 2, "-c", program, PYLB_ABORT_AFTER=text)
+    assert code != 0
+    assert f"DomainError: PYLB_ABORT_AFTER is '{text}': expected seconds" in said
 
 
 @pytest.mark.parametrize(

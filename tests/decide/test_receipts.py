@@ -2,9 +2,13 @@
 
 import dataclasses
 import math
+import re
 
+import chance
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pylb
 from pylb import _core
@@ -123,6 +127,56 @@ def test_lb_steps_that_do_not_pay_are_switched_off():
     assert "switched off until iteration" in off[0].reason
     assert "asked for an LB step, but none was made" in off[0].explain()
     assert d.core.ledger[0]
+
+
+@st.composite
+def programs(draw):
+    """Loads (m, n) that stay, grow, jump or move, and the ranks of the objects."""
+    p, m = draw(st.integers(2, 5)), draw(st.integers(5, 200))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = int(rng.integers(p, 30))
+    i, k = np.arange(m)[:, None], np.arange(n)
+    factor = {
+        "stays": np.ones((m, n)),
+        "grows": 1 + 0.05 * i * (k < n / 3),
+        "noise": 1 + rng.random((m, n)) * rng.choice([0.05, 1.0]),
+        "jumps": 1 + 7.0 * ((i % 20 < 10) & (k < 3)),
+        "moves": 1 + 5.0 * (np.abs(k - (i / 2) % n) < 2),
+    }[draw(st.sampled_from(["stays", "grows", "noise", "jumps", "moves"]))]
+    loads = 1e-3 * rng.exponential(1.0, n) * factor
+    rank = np.sort(rng.integers(0, p, n))
+    return pylb.Trace.from_snapshots(
+        [pylb.Snapshot(row, rank, n_ranks=p, key=k) for row in loads]
+    )
+
+
+@chance.examples(200)
+@given(
+    trace=programs(),
+    strategy=st.sampled_from(["auto", "GreedyLB", "RefineLB"]),
+    trigger=st.sampled_from([name for name in pylb.triggers() if name != "periodic"]),
+    cost=st.sampled_from([0.0, 1e-4, 1e-3, 1e-2, 0.1]),
+)
+def test_a_receipt_does_not_contradict_itself(trace, strategy, trigger, cost):
+    history = trace.replay(strategy, trigger=trigger, cost=cost, give_up=True).decisions
+    steps = [r.iteration for r in history if r.balanced]
+    for r in history:
+        said = r.explain()
+        repaid = re.findall(r"repaid in (\d+) iterations?", said)
+        left = re.search(r"; (\d+) iterations? (?:was|were) left", said)
+        if "too few to repay" in r.reason and any(s < r.iteration for s in steps):
+            assert left is not None
+            assert all(int(n) > int(left[1]) for n in repaid)
+            if r.figures["level"] > 0:
+                assert repaid
+        off = re.search(r"until iteration (\d+)( at the latest)?", r.reason)
+        if off is not None:
+            early = [s for s in steps if r.iteration < s < int(off[1])]
+            assert not early or off[2]
+            assert r.until < int(off[1])
+        if not r.balanced:
+            assert r.iteration <= r.until
+            assert not [s for s in steps if r.iteration <= s <= r.until]
 
 
 def test_lb_steps_are_switched_on_again_when_they_pay():

@@ -13,6 +13,7 @@ import pytest
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.io.run_record import FIGURES, Loop, Stretch
+from pylb.run.records import RecordWriter
 
 h5py = pytest.importorskip("h5py")
 from pylb.io import hdf5  # noqa: E402
@@ -317,6 +318,60 @@ def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
     run(tmp_path / "run.h5")
     assert "has only the first 11 of 40 iterations" in caplog.text
     assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 11
+
+
+@pytest.mark.parametrize("objects", ["stay", "change", "migrate"])
+@pytest.mark.parametrize("of", ["Balancer", "Advisor"])
+def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, of, objects):
+    """A recording in a file does not stop when memory for the loads is short: it writes earlier."""
+    monkeypatch.setattr("pylb.run.records.KEEP", 8 * 100 * 5)  # five iterations of 100 objects
+    monkeypatch.setattr("pylb.run.records.EVERY", 10**6)
+    monkeypatch.setattr("pylb.run.records.LATEST", 1e9)
+    path, written = tmp_path / "run.h5", []
+    monkeypatch.setattr(
+        "pylb.run.records.RecordWriter._extend",
+        lambda self, *kept, extend=RecordWriter._extend: (
+            written.append(kept[0].done),
+            extend(self, *kept),
+        ),
+    )
+    every = 3 if objects == "migrate" else 10**6
+
+    def balancer(comm):
+        lb = pylb.Balancer(comm, every=every, record=path, strategy=lambda s: (s.rank + 1) % 2)
+        for key in range(comm.rank, 100, 2):
+            lb.add(key, [])
+        for it in lb.iterate(40):
+            if objects == "change":
+                lb.add(100 + 2 * it + comm.rank, [])
+        return lb.report()
+
+    def advisor(comm):
+        lb = pylb.Advisor(comm, every=every, record=path, strategy=lambda s: (s.rank + 1) % 2)
+        ids = np.arange(50) + 50 * comm.rank
+        for _ in lb.iterate(40):
+            if objects == "change":
+                ids = ids + 100
+            if plan := lb.advise(loads=np.ones(len(ids)), keys=ids):
+                ids = plan.migrate(ids)
+        return lb.report()
+
+    pylb.VirtualCluster(2, clock="none").run(balancer if of == "Balancer" else advisor)
+    record = pylb.RunRecord.read(path)
+    assert record.n_iterations == 40
+    assert [s.iterations for s in record.stretches if s.iterations]
+    assert sum(s.iterations for s in record.stretches) == 40
+    # the first call is that at the start of the loop; an Advisor learns the number of cells late
+    assert max(np.diff([*written, 40])) <= 7
+
+
+def test_shadow_mode_replays_all_iterations_however_many_objects(monkeypatch):
+    monkeypatch.setattr("pylb.run.records.KEEP", 8 * 100 * 5)
+    lb = pylb.Balancer(mode="shadow", every=7, record=False)
+    for key in range(100):
+        lb.add(key, [])
+    list(lb.iterate(40))
+    assert len(lb.shadow.time) == 40
 
 
 def test_receipts_are_lines_of_json(tmp_path):

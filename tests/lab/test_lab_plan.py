@@ -3,6 +3,8 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.lab import (
@@ -38,6 +40,19 @@ def load(tmp_path, text):
 )
 def test_quantities(kind, text, value):
     assert units.quantity(kind, "x", text) == pytest.approx(value)
+
+
+@given(
+    value=st.floats(1e-90, 1e20) | st.integers(0, 10**20),
+    unit=st.sampled_from([*units.TIME.units, ""]),
+    how=st.sampled_from(["{}", "{:e}", "{:E}"]),
+)
+def test_every_number_that_yaml_reads_is_a_quantity(value, unit, how):
+    yaml = pytest.importorskip("yaml")
+    text = f"{how.format(value)}{unit}"
+    expected = pytest.approx(float(how.format(value)) * units.TIME.units.get(unit, 1.0), rel=1e-12)
+    assert units.quantity(units.TIME, "latency", text) == expected
+    assert units.quantity(units.TIME, "latency", yaml.safe_load(text)) == expected
 
 
 @pytest.mark.parametrize("text", ["", "W", "-3 W", "3 w", "3 kg", "1..2 W", True, None, [3], "inf"])

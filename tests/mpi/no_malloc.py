@@ -125,7 +125,7 @@ def models():
     rng = np.random.default_rng(2)
     some = pylb.SpeedModels([([100, 200], [50.0, 40.0]), ([100], [25.0])])
     yield "speed models", lambda: some.split(1000)
-    yield "keys", lambda: [_core.Keys().add(k) for k in range(40)]
+    yield "keys", lambda: _core.Keys(np.arange(40))
     yield "learner", lambda: learning(rng)
     yield "selector", lambda: [pylb.Selector(1e-6, 1e-9) for _ in range(3)]
 

@@ -1,7 +1,7 @@
 """Distributed strategies on virtual ranks; tests/mpi/cases.py compares with real ranks."""
 
+import contextlib
 import dataclasses
-import os
 import resource
 
 import numpy as np
@@ -241,8 +241,8 @@ def test_unequal_speeds_and_background(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_neither_threads_nor_a_second_call_change_the_placement(name):
-    n, p = 100_000, 600  # the agents run on all cores
+def test_a_second_call_does_not_change_the_placement(name):
+    n, p = 20_000, 300
     rng = np.random.default_rng(5)
     s = pylb.Snapshot(
         rng.lognormal(0.0, 1.0, n),
@@ -253,23 +253,40 @@ def test_neither_threads_nor_a_second_call_change_the_placement(name):
     )
     first = pylb.place(s, name, seed=3)
     assert np.array_equal(first.rank, pylb.place(s, name, seed=3).rank)
-    cores = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {min(cores)})
-        assert np.array_equal(first.rank, pylb.place(s, name, seed=3).rank)
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
-def test_short_rounds_start_no_threads():
-    """A thread that starts or ends switches contexts; a search of many rounds would do so often."""
-    load = 1.0 + np.random.default_rng(0).integers(0, 5, 600)
-    s = pylb.Snapshot(load, in_blocks(600, 400), n_ranks=400)
-    rounds = pylb.traffic(s, "GossipLB").rounds
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("n", "p"), [(600, 400), (100_000, 600)])
+def test_rounds_wait_for_no_thread(name, n, p):
+    """A search has hundreds of rounds, and on a busy machine each wait may take milliseconds."""
+    load = 1.0 + np.random.default_rng(0).integers(0, 5, n)
+    s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
+    rounds = pylb.traffic(s, name).rounds
     before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
-    pylb.place(s, "GossipLB")
+    pylb.place(s, name)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before < rounds / 4
-    assert rounds > 80
+
+
+@pytest.mark.parametrize("name", ["GossipLB", "HierarchicalLB"])
+@given(seed=st.integers(0, 2**32 - 1), p=st.integers(1, 40))
+def test_the_number_of_rounds_is_bounded(name, seed, p):
+    """Whatever limits there are: two searches of `iterations`, each of gossip, offers, answers."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 200))
+    load = rng.exponential(1.0, n) ** rng.integers(0, 6) * 10.0 ** rng.integers(-300, 20)
+    memory = rng.integers(1, 50, n)
+    s = pylb.Snapshot(
+        load,
+        rng.integers(0, rng.integers(1, p + 1), n),
+        n_ranks=p,
+        speed=10.0 ** rng.integers(-3, 4, p),
+        background=rng.exponential(1.0, p) * rng.integers(0, 2),
+        node=rng.integers(0, 4, p),
+        memory=memory,
+        memory_limit=rng.integers(0, 2 * memory.sum() // p + 60, p),
+    )
+    with contextlib.suppress(InfeasibleError):
+        assert pylb.traffic(s, name).rounds <= 2 * (100 + 1) * (3 + 2)
 
 
 def test_the_seed_matters():

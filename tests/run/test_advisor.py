@@ -484,9 +484,34 @@ def test_an_error_within_a_block_closes_it():
     lb = pylb.Advisor()
     with pytest.raises(ZeroDivisionError), lb.timed():
         raise ZeroDivisionError
+    with pytest.raises(DomainError, match="the step has no seconds"):
+        lb.advise()
     with lb.timed():
         pass
     lb.advise()
+
+
+def test_a_block_that_raises_does_not_count():
+    """Neither as work nor as a redistribution; for `RowPartition.timed` see test_rows.py."""
+
+    def fails(comm, block):
+        with pytest.raises(ZeroDivisionError), block:
+            comm.elapse(5.0)
+            raise ZeroDivisionError
+
+    def main(comm):
+        lb = pylb.Advisor(comm, every=1)
+        for _ in lb.iterate(4):
+            fails(comm, lb.timed())
+            with lb.timed():
+                comm.elapse(1.0)
+            if lb.advise():
+                fails(comm, lb.rebalancing())
+        return lb.iterations.max.tolist(), lb.n_balancings
+
+    for loads, n in pylb.VirtualCluster(2, clock="none").run(main):
+        assert loads == [1.0] * 4
+        assert n == 0
 
 
 def test_seconds_are_timed_or_given():
@@ -773,3 +798,108 @@ def test_edges_are_checked_at_an_lb_step_too():
     for why in raised(program):
         assert type(why) is DomainError
         assert "expected bytes and messages from 0 to 1e18" in str(why)
+
+
+@pytest.mark.parametrize("messages", [0.4, 1.5, 1e-9])
+def test_a_fraction_of_a_message_is_refused(messages):
+    lb, keys = pylb.Advisor(), np.arange(2)
+    with pytest.raises(DomainError, match=rf"messages\[1\] is {messages:g}: expected the whole"):
+        lb.advise(loads=np.ones(2), keys=keys, edges=(keys, keys[::-1], [8, 8], [1.0, messages]))
+
+
+# ---- waiting counted as work -------------------------------------------------------------------
+
+
+def told(caplog, program, ranks):
+    """Run a program with an Advisor; return what rank 0 was told about waiting.
+
+    program: a generator of (seconds of work of a rank, seconds of its step) for a rank's number
+    and a random generator that is the same on all ranks, and one of its own.
+    """
+
+    def main(comm):
+        lb = pylb.Advisor(comm)
+        alike, own = (np.random.default_rng([seed, 1]) for seed in (0, 1 + comm.rank))
+        for it in lb.iterate(100):
+            work, step = program(comm.rank, it, alike, own)
+            with lb.timed():
+                comm.elapse(work)
+            comm.elapse(step - work)
+            if lb.advise():
+                with lb.rebalancing():
+                    comm.elapse(1e-3)
+
+    caplog.clear()
+    with caplog.at_level("WARNING", "pylb"):
+        pylb.VirtualCluster(ranks, clock="none").run(main)
+    return [m for m in caplog.messages if "calls MPI" in m]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize(("noise", "skew"), [(0.01, 1e-4), (0.1, 5e-3), (0.5, 5e-3)])
+def test_waiting_that_is_counted_as_work_is_noticed(caplog, ranks, noise, skew):
+    """The timed part ends with the slowest rank, up to a small `skew`."""
+
+    def program(rank, it, alike, own):
+        step = 1.3 * (1 + noise * alike.random())
+        return step * (1 - skew * own.random()), step
+
+    said = told(caplog, program, ranks)
+    assert len(said) == 1  # once, on one rank
+    assert "all ranks report nearly the same seconds" in said[0]
+    assert "time only the computation" in said[0]
+
+
+BALANCED = {
+    "work varies on each rank": lambda rank, it, alike, own: [1 + 1e-3 * own.random()] * 2,
+    "work varies, with communication": lambda rank, it, alike, own: (1 + 0.01 * own.random(), 1.1),
+    "work grows alike": lambda rank, it, alike, own: [1 + 0.05 * it + 1e-3 * own.random()] * 2,
+    "work alternates": lambda rank, it, alike, own: [1 + it % 2 + 1e-3 * own.random()] * 2,
+    "every tenth step is longer": lambda rank, it, alike, own: [
+        1 + (it % 10 == 0) + 1e-3 * own.random()
+    ]
+    * 2,
+    "work varies alike, much shorter than the step": lambda rank, it, alike, own: (
+        1 + alike.random(),
+        2.5,
+    ),
+    "one rank is slower": lambda rank, it, alike, own: [1 + 0.1 * (rank == 0) + alike.random()] * 2,
+    "always the same": lambda rank, it, alike, own: (1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+@pytest.mark.parametrize("program", BALANCED.values(), ids=BALANCED)
+def test_a_balanced_program_is_not_taken_for_one_that_waits(caplog, program, ranks):
+    assert told(caplog, program, ranks) == []
+
+
+def test_one_rank_does_not_wait(caplog):
+    assert told(caplog, lambda rank, it, alike, own: [1 + alike.random()] * 2, 1) == []
+
+
+def test_seconds_that_are_no_elapsed_time_are_not_compared_with_it(caplog):
+    def main(comm):
+        lb = pylb.Advisor(comm)
+        rng = np.random.default_rng(0)
+        for _ in lb.iterate(100):
+            comm.elapse(0.1)
+            lb.advise(seconds=1 + rng.random())
+
+    with caplog.at_level("WARNING", "pylb"):
+        pylb.VirtualCluster(2, clock="none").run(main)
+    assert not [m for m in caplog.messages if "calls MPI" in m]
+
+
+def test_told_seconds_that_contain_waiting_are_noticed(caplog):
+    def main(comm):
+        lb = pylb.Advisor(comm)
+        rng = np.random.default_rng(0)
+        for _ in lb.iterate(100):
+            seconds = 1 + rng.random()
+            comm.elapse(seconds)
+            lb.advise(seconds=seconds)
+
+    with caplog.at_level("WARNING", "pylb"):
+        pylb.VirtualCluster(2, clock="none").run(main)
+    assert len([m for m in caplog.messages if "calls MPI" in m]) == 1

@@ -180,12 +180,13 @@ def test_a_loop_that_was_interrupted_at_its_end_is_over(monkeypatch):
 def test_an_interrupted_addition_can_be_repeated():
     new = NewObjects(0)
     new.add(1, "one", {})
-    new._values.append("two")  # an addition that was interrupted
+    new.update(2, {"nbytes": 7, "memory": 8})  # an addition that was interrupted
     new.add(2, "two", {"nbytes": 5})
-    new._values.append("three")
-    new._given["nbytes"][2] = 7
+    new.update(3, {"nbytes": 7})
+    new.update(4, {"nbytes": 7})
     new.add(4, "four", {})
     items = new.items(1)
     assert items.keys.tolist() == [1, 2, 4]
     assert items.values == ["one", "two", "four"]
     assert items.properties["nbytes"].tolist() == [0, 5, 0]
+    assert items.properties["memory"].tolist() == [-1, -1, -1]

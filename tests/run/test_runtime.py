@@ -631,6 +631,49 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     assert lb._objects.store.properties["nbytes"][store.place(5000)] > 0
 
 
+VALUES = {"list": lambda: [1], "tuple": lambda: (2,), "array": lambda: np.zeros(3)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    loops=st.lists(
+        st.lists(st.tuples(st.sampled_from(sorted(VALUES)), st.sampled_from([0, 100])), max_size=3),
+        max_size=5,
+    )
+)
+def test_every_object_gets_a_size_whatever_comes_when(loops):
+    """Objects of new and known types come, with and without a size."""
+    lb, sizes = pylb.Balancer(trigger="auto", load=lambda key, block: 1.0), []
+    for new in loops:
+        for kind, nbytes in new:
+            lb.add(len(sizes), VALUES[kind](), nbytes=nbytes)
+            sizes.append(nbytes)
+        list(lb.iterate(1))
+        given = lb._objects.store.properties["nbytes"]
+        assert (given > 0).all()
+        assert all(n in (0, got) for n, got in zip(sizes, given.tolist(), strict=True))
+
+
+def test_removing_an_object_takes_the_same_time_however_many_there_are():
+    def seconds(n, in_store):
+        lb = pylb.Balancer()
+        for key in range(n):
+            lb.add(key, [], memory=key)
+        if in_store:
+            list(lb.iterate(1))
+        began = time.perf_counter()
+        for key in range(n):
+            lb.remove(key)
+        spent = time.perf_counter() - began
+        list(lb.iterate(1))
+        assert lb.report().n_objects == 0
+        return spent
+
+    for in_store in (False, True):
+        few, many = (min(seconds(n, in_store) for _ in range(3)) for n in (1000, 16_000))
+        assert many < 100 * few  # 16 is ideal; 256 if each removal looked at all objects
+
+
 def test_an_object_that_cannot_be_packed_costs_nothing_yet():
     lb = pylb.Balancer(trigger="auto", load=lambda key, block: 1.0)
     lb.add(1, lambda: None)

@@ -2,17 +2,29 @@
 
 import itertools
 import math
+import socket
+import threading
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError
 from pylb.show import aggregate, course, layout, objects, served
+
+
+@pytest.fixture(scope="module")
+def server_of_nothing(tmp_path_factory):
+    with served.Server(tmp_path_factory.mktemp("served") / "run.h5") as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +190,22 @@ def test_receipts_that_are_missing_while_a_file_is_written_are_waited_for(tmp_pa
         (tmp_path / "run.h5").write_bytes(bytes(size))
         said.append(file.news("")["said"])
     assert said == ["64", "64", "192", "192", "10"]  # the last file is a new run
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(target=st.text(st.characters(min_codepoint=33, max_codepoint=255), min_size=1))
+@example(target="run.json")
+@example(target="//[")
+@example(target="*")
+@example(target="http://[::1/")
+def test_every_request_gets_an_answer(target, server_of_nothing, capfd):
+    """Whatever follows GET, e.g. a target without "/": status 4xx, and no traceback."""
+    with socket.create_connection(("127.0.0.1", server_of_nothing.server_port), 10) as s:
+        request = f"GET {target} HTTP/1.0\r\nHost: localhost:1\r\n\r\n"
+        s.sendall(request.encode("latin-1"))
+        answer = b"".join(iter(lambda: s.recv(4096), b""))
+    assert answer.split()[1] in (b"400", b"404")
+    assert capfd.readouterr().err == ""
 
 
 def test_a_port_in_use_is_named(tmp_path):

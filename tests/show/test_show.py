@@ -292,8 +292,29 @@ def test_a_report_of_a_file_is_a_page_or_efficiencies(folder, tmp_path):
     assert data_of(out.read_text("ascii"))["title"] == "run.h5"
     found = json.loads(pylb.report(folder / "run.h5", tmp_path / "run.json").read_text())
     assert set(found["Application"]["Global"]) >= {"parallelEfficiency", "mpiLoadBalance"}
+    assert found["pylb"]["title"] == "run.h5"
+    pylb.report(folder / "run.h5", tmp_path / "run.json", title="Monday")
+    assert json.loads((tmp_path / "run.json").read_text())["pylb"]["title"] == "Monday"
+    for given in ({"names": {0: "first"}}, {"coords": {0: (0.0,)}}):
+        with pytest.raises(DomainError, match=f"{next(iter(given))} without a page: expected"):
+            pylb.report(folder / "run.h5", tmp_path / "run.json", **given)
     with pytest.raises(DomainError, match=r"expected a suffix \.html or \.json"):
         pylb.report(folder / "run.h5", tmp_path / "run.csv")
+
+
+def test_every_argument_of_lb_report_is_heeded_or_refused(tmp_path):
+    lb = pylb.Balancer()
+    lb.add(0, None)
+    list(lb.iterate(2))
+    assert str(lb.report()).splitlines()[0] == "Run"
+    assert str(lb.report(title="Monday")).splitlines()[0] == "Monday"
+    for suffix in ("txt", "json", "html"):
+        lb.report(tmp_path / f"run.{suffix}", title="Monday")
+        assert "Monday" in (tmp_path / f"run.{suffix}").read_text()
+    for path in (None, tmp_path / "run.txt", tmp_path / "run.json"):
+        for given in ({"names": {0: "first"}}, {"coords": {0: (0.0,)}}):
+            with pytest.raises(DomainError, match=f"{next(iter(given))} without a page: expected"):
+                lb.report(path, **given)
 
 
 def test_lb_report_writes_a_page_also_of_a_balancer_without_a_record(tmp_path):
@@ -508,6 +529,8 @@ def test_what_is_not_known_is_absent(trace, tmp_path):
 def test_numbers_are_said_as_they_are_read():
     assert [console.seconds(x) for x in (0.9999, 3.47e-18, 9.999e-4)] == ["1 s", "0 s", "1 ms"]
     assert console.size(999_900) == "1 MB"
+    assert [console.seconds(x) for x in (math.nan, math.inf)] == ["nan s", "inf s"]
+    assert [console.size(x) for x in (math.nan, math.inf)] == ["nan bytes", "inf GB"]
 
 
 def test_plain_values():

@@ -399,8 +399,13 @@ class Twin:
             left = self.left[name]
             if math.isnan(left):  # imbalance that LB steps could not remove so far
                 left = figures["residual"]
-            gain = most - (1.0 if math.isnan(left) else left) * mean
-            alternatives.append((max(gain, 0.0), self.ledger.theta(i)))
+            gain = max(most - (1.0 if math.isnan(left) else left) * mean, 0.0)
+            level, says = figures["level"], state["reason"]
+            if says == "the next iteration alone would repay an LB step twice":
+                gain = level
+            elif not says.startswith("no LB step was tried yet") and not math.isnan(level):
+                gain = min(gain, level)
+            alternatives.append((gain, self.ledger.theta(i)))
         unknown = ("realised", "realised_idle_mean", "realised_idle_max", "seconds_migration")
         unknown += ("seconds_warm_up", "seconds", "gain", "paid", "saved", "found", *FIGURES)
         counts = dict.fromkeys(("migrations", "bytes", "iterations", "off_until"), 0)

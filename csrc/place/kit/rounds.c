@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "base/parallel.h"
 #include "place/kit/problem.h"
 
 /* ---- a snapshot split by rank --------------------------------------------------------------- */
@@ -181,26 +180,14 @@ out:
 
 /* ---- the driver ----------------------------------------------------------------------------- */
 
-enum {
-    /* A second thread saves time in rounds of this many ranks, and of this many objects and notes.
-     * In smaller rounds, starting a thread takes longer than the work, above all on a busy
-     * machine, and a search has hundreds of rounds. */
-    MANY = 256,
-    MUCH = 100000,
-    MOST_THREADS = 64,
-};
-
 typedef struct driver {
     int32_t p;
-    int64_t n_objects;
     plb_agent_t **agent; /* [p] agent of each rank */
     plb_note_t *inbox; /* notes to all ranks: those to rank r are start[r] ... start[r + 1] - 1 */
     int64_t *start;    /* [p + 2] where the notes to each rank begin */
     int64_t room;
     plb_tally_t all;
     int32_t *last; /* [p] the rank that most recently wrote to each rank in this round */
-    int ret[MOST_THREADS];
-    plb_err_t err[MOST_THREADS];
 } driver_t;
 
 static void driver_free(driver_t *self)
@@ -216,7 +203,6 @@ static int driver_init(driver_t *self, const plb_agent_type_t *type, const share
 {
     int ret = PLB_OK;
     self->p = in->n_ranks;
-    self->n_objects = in->n_objects;
     PLB_NEW0(self->agent, self->p);
     PLB_NEW0(self->start, self->p + 2);
     PLB_NEW(self->last, self->p);
@@ -231,35 +217,18 @@ out:
     return ret;
 }
 
-/* Do a round of the agents of some consecutive ranks: part `part` of `n_parts`. */
-static void run_part(void *arg, int part, int n_parts)
-{
-    driver_t *self = arg;
-    const int32_t begin = (int32_t)((int64_t)self->p * part / n_parts);
-    const int32_t end = (int32_t)((int64_t)self->p * (part + 1) / n_parts);
-    self->ret[part] = PLB_OK;
-    for (int32_t r = begin; r < end && self->ret[part] == PLB_OK; r++) {
-        const int64_t n_notes = self->start[r + 1] - self->start[r];
-        self->ret[part] = plb_agent_round(self->agent[r], self->inbox + self->start[r], n_notes,
-                                          &self->all, &self->err[part]);
-        self->ret[part] = self->ret[part] == PLB_OK ? plb_interrupted(1 << 10) : self->ret[part];
-    }
-}
-
+/* All agents run in the caller's thread: a search has hundreds of rounds, and on a busy machine
+ * threads would be waited for in each of them. */
 static int run_round(driver_t *self, plb_err_t *err)
 {
-    const bool few = self->p < MANY || self->n_objects + self->start[self->p] < MUCH;
-    const int parts = few ? 1 : plb_cores();
-    plb_parallel(parts, run_part, self);
-    for (int k = 0; k < parts; k++) {
-        if (self->ret[k] != PLB_OK) { /* the error of the lowest rank is reported */
-            if (err != NULL) {
-                *err = self->err[k];
-            }
-            return self->ret[k];
-        }
+    int ret = PLB_OK;
+    for (int32_t r = 0; r < self->p && ret == PLB_OK; r++) {
+        const int64_t n_notes = self->start[r + 1] - self->start[r];
+        ret = plb_agent_round(self->agent[r], self->inbox + self->start[r], n_notes, &self->all,
+                              err);
+        PLB_THEN(plb_interrupted(1 << 10));
     }
-    return PLB_OK;
+    return ret;
 }
 
 static void merge_tallies(driver_t *self)

@@ -11,7 +11,7 @@ typedef struct plb_traffic {
 } plb_traffic_t;
 
 /** Run the agents until the placement is known, and write the placement to out[n_objects].
- * `traffic` may be NULL.  The number of threads does not affect the result. */
+ * `traffic` may be NULL. */
 int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
                    int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
 
