@@ -3,8 +3,7 @@
 #include "bind/rooms.h"
 
 typedef struct replay {
-    PyObject ob_base;
-    plb_replay_t core;
+    PLB_PY_HEAD plb_replay_t core;
     PyObject *decider;          /* owned, or None */
     plb_measured_step_t *steps; /* owned */
 } replay_t;
