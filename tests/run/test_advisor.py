@@ -827,7 +827,9 @@ def test_loads_may_be_very_small(ranks, load):
     def main(comm, strategy):
         lb = pylb.Advisor(comm, every=2, strategy=strategy, network=(0.0, 0.0))
         for _ in range(6):
-            lb.advise(loads=np.full(8, load * (1 + comm.rank)), keys=np.arange(8) + 8 * comm.rank)
+            keys = np.arange(8) + 8 * comm.rank
+            loads, coords = np.full(8, load * (1 + comm.rank)), np.stack([keys] * 3, axis=1)
+            lb.advise(loads=loads, keys=keys, coords=coords, edges=(keys, keys[::-1], np.ones(8)))
         return lb.report().iterations
 
     for strategy in ("auto", *pylb.strategies()):
