@@ -22,6 +22,13 @@ typedef struct plb_wait {
     void *arg;
 } plb_wait_t;
 
+/* What is said if a rank waits for the other ranks for longer than PLB_WAIT_PATIENCE_NS. */
+static const int64_t PLB_WAIT_PATIENCE_NS = 10000000000;
+typedef struct plb_patience {
+    void (*say)(void *arg); /* NULL: nothing is said */
+    void *arg;
+} plb_patience_t;
+
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
 
 /** Wait a little between two tests of a condition.  Returns PLB_OK, or the code of `tick`. */

@@ -148,7 +148,7 @@ static PyMethodDef methods[] = PLB_PY_METHODS(fn, route, rows_to, gather, scatte
 /* ---- a rank's part of a directory ----------------------------------------------------------- */
 
 typedef struct table {
-    PyObject_HEAD plb_table_t core;
+    PLB_PY_HEAD plb_table_t core;
     PyArrayObject *staged; /* the ids given to stage() and not committed yet, or NULL */
     int64_t *slot;
 } table_t;
@@ -201,7 +201,6 @@ PLB_PY_METHOD1(
     if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
         return plb_py_no_memory();
     }
-    /* set before the GIL is released: other threads then cannot use the table */
     self->staged = (PyArrayObject *)Py_NewRef((PyObject *)a);
     const int ret = PLB_PY_UNLOCKED(
         c, plb_table_stage(&self->core, PyArray_DATA(a), n, self->slot, twice, &c->err));

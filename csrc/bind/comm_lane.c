@@ -9,12 +9,12 @@
 #include "comm/transfer.h"
 
 typedef struct exchanger {
-    PyObject_HEAD plb_comm_t core;
+    PLB_PY_HEAD plb_comm_t core;
 } exchanger_t;
 
 /* An exchange in one direction of a plan (pylb.comm.plan), for rows of one dtype and shape. */
 typedef struct lane {
-    PyObject_HEAD plb_transfer_t core;
+    PLB_PY_HEAD plb_transfer_t core;
     PyObject *exchanger;
     plb_py_held_t held; /* the arrays that say what is sent and received */
     plb_side_t out, in;
@@ -152,6 +152,14 @@ static PyObject *lane_end(lane_t *self)
     return out;
 }
 
+static int pack_and_begin(lane_t *self, const char *from, plb_err_t *err)
+{
+    if (self->go.index != NULL) {
+        plb_py_order_gather(&self->go, from, self->row_bytes, self->packed);
+    }
+    return plb_transfer_begin(&self->core, &self->out, &self->in, self->row_bytes, self->tag, err);
+}
+
 /* Return 0: started; 1: begin() must return False; -1: there is an exception. */
 static int lane_start(lane_t *self, plb_py_call_t *c)
 {
@@ -170,29 +178,26 @@ static int lane_start(lane_t *self, plb_py_call_t *c)
     char *from = PyArray_BYTES((PyArrayObject *)send);
     self->out.data = self->go.index ? self->packed : from;
     self->in.data = self->come.index ? self->came : PyArray_BYTES((PyArrayObject *)self->receive);
-    int ret;
-    Py_BEGIN_ALLOW_THREADS;
-    if (self->go.index != NULL) {
-        plb_py_order_gather(&self->go, from, self->row_bytes, self->packed);
-    }
-    ret = plb_transfer_begin(&self->core, &self->out, &self->in, self->row_bytes, self->tag,
-                             &c->err);
-    Py_END_ALLOW_THREADS;
+    const int ret = PLB_PY_UNLOCKED(c, pack_and_begin(self, from, &c->err));
     if (ret != PLB_OK && self->core.n == 0) { /* no message is under way */
         Py_DECREF(lane_end(self));
     }
     return plb_py_check(c, ret);
 }
 
-static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
+static int wait_and_unpack(lane_t *self, PyThreadState **state, plb_err_t *err)
 {
-    PyThreadState *state = PyEval_SaveThread();
-    const int ret = plb_transfer_wait(&self->core, plb_py_tick, &state, &c->err);
-    if (ret == PLB_OK && self->come.index != NULL) {
+    PLB_PASS(plb_transfer_wait(&self->core, plb_py_tick, state, err));
+    if (self->come.index != NULL) {
         plb_py_order_scatter(&self->come, self->came, self->row_bytes,
                              PyArray_BYTES((PyArrayObject *)self->receive));
     }
-    PyEval_RestoreThread(state);
+    return PLB_OK;
+}
+
+static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
+{
+    const int ret = PLB_PY_UNLOCKED(c, wait_and_unpack(self, &c->state, &c->err));
     /* a signal has ended only the wait: MPI still uses the arrays */
     if (ret == PLB_ERR_INTERRUPTED) {
         return plb_py_raise(ret, &c->err);

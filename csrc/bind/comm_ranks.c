@@ -8,7 +8,7 @@
 #include "comm/step.h"
 
 typedef struct comm {
-    PyObject_HEAD plb_comm_t core;
+    PLB_PY_HEAD plb_comm_t core;
     plb_step_t step;
     plb_reducer_t reducer;
     /* head[p], size[p], count[2p], owned: the bytes of each rank, and scratch memory, for
@@ -22,7 +22,7 @@ typedef struct comm {
     PyObject *received; /* list of (source, [parts]) that the step under way has received */
     PyObject *into;     /* argument of begin(), owned: a dict from a source to a list of arrays
                            for its parts; NULL: none */
-    PyThreadState *state;
+    plb_py_call_t *call; /* the call that waits */
 } comm_t;
 
 /* Return the array of `into` for this part, a new reference; NULL: there is none that fits. */
@@ -62,9 +62,9 @@ static int take_locked(comm_t *self, plb_parcel_t *p)
 static int take(void *arg, plb_parcel_t *parcel, plb_err_t *err)
 {
     comm_t *self = arg;
-    PyEval_RestoreThread(self->state);
+    PyEval_RestoreThread(self->call->state);
     const int failed = take_locked(self, parcel);
-    self->state = PyEval_SaveThread();
+    self->call->state = PyEval_SaveThread();
     return failed ? PLB_FAIL(err, PLB_ERR_CALLBACK, "no memory for a parcel") : PLB_OK;
 }
 
@@ -153,10 +153,9 @@ static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
         PLB_PY_RAISE(PLB_ERR_STATE, "no collective step is under way");
         return NULL;
     }
-    self->state = PyEval_SaveThread();
-    const int ret =
-        plb_step_wait(&self->step, timeout_ns, plb_py_tick, &self->state, &done, &c->err);
-    PyEval_RestoreThread(self->state);
+    self->call = c;
+    const int ret = PLB_PY_UNLOCKED(
+        c, plb_step_wait(&self->step, timeout_ns, plb_py_tick, &c->state, &done, &c->err));
     if (ret != PLB_OK || !done) {
         return PLB_PY_NONE(c, ret);
     }

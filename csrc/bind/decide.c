@@ -3,8 +3,7 @@
 #include "bind/rooms.h"
 
 typedef struct trigger {
-    PyObject ob_base;
-    plb_trigger_t core;
+    PLB_PY_HEAD plb_trigger_t core;
 } trigger_t;
 
 /* Observe an iteration by calling a Python callable, which is the state of the trigger. */

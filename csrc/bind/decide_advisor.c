@@ -5,8 +5,7 @@
 #include "decide/steps.h"
 
 typedef struct advisor {
-    PyObject ob_base;
-    plb_advisor_t core;
+    PLB_PY_HEAD plb_advisor_t core;
     PyObject *decider; /* owned: `core` borrows it */
 } advisor_t;
 
@@ -126,11 +125,9 @@ PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",
             {Py_tp_getset, advisor_getset}, )
 
 typedef struct steps {
-    PyObject ob_base;
-    plb_steps_t core;
+    PLB_PY_HEAD plb_steps_t core;
     plb_reduction_t alone; /* reductions of a single rank, used if there is only one rank */
     PyObject *reduction;   /* the capsule with the reductions of all ranks, or None */
-    bool busy;             /* true: a thread waits without the GIL */
 } steps_t;
 
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
@@ -189,8 +186,7 @@ static PyObject *taken(steps_t *self, plb_py_call_t *c, take_fn take)
     bool have = false;
     double seconds;
     PLB_PY_TRY(plb_py_parse(c, &seconds));
-    PLB_PY_ALONE(c, self->busy, "waits for this step",
-                 take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err));
+    PLB_PY_RUN(c, take(&self->core, nanoseconds(seconds), plb_py_tick, &c->state, &have, &c->err));
     return have ? plb_py_stats(&self->core.all) : Py_NewRef(Py_None);
 }
 
@@ -222,8 +218,7 @@ PLB_PY_METHOD(steps, leave, "sample:O seconds:d",
     plb_stats_t *last = sample == Py_None ? NULL : &mine;
     PLB_PY_TRY(last != NULL && plb_py_sample(sample, self->core.net->rank, last) != 0);
     mine.n_ended = 1;
-    PLB_PY_ALONE(c, self->busy, "waits for this step",
-                 plb_steps_leave(&self->core, last, nanoseconds(seconds), plb_py_tick, &c->state,
+    PLB_PY_RUN(c, plb_steps_leave(&self->core, last, nanoseconds(seconds), plb_py_tick, &c->state,
                                  &done, &c->err));
     return PyBool_FromLong(done);
 }

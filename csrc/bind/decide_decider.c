@@ -3,10 +3,8 @@
 #include "bind/rooms.h"
 
 typedef struct decider {
-    PyObject ob_base;
-    plb_decider_t core;
+    PLB_PY_HEAD plb_decider_t core;
     PyObject *trigger, *candidates; /* owned, because `core` borrows their contents */
-    bool busy;                      /* true: a thread uses the decider without the GIL */
 } decider_t;
 
 /* ---- libraries; each is loaded when a strategy that needs it first runs ---- */
@@ -227,8 +225,7 @@ PLB_PY_METHOD(
     PLB_PY_TRY(plb_py_parse(c, &db.here, &n, &db.work, &n, &placing, &n_placing, &speed, &p, &rank,
                             &n, &db.drift, &n));
     PLB_PY_TRY(check_keys(&db));
-    PLB_PY_ALONE(c, self->busy, "places with this decider",
-                 plb_decider_place(&self->core, &db, rank, speed, placing, &c->err));
+    PLB_PY_RUN(c, plb_decider_place(&self->core, &db, rank, speed, placing, &c->err));
     Py_RETURN_NONE;
 }
 
@@ -244,8 +241,7 @@ PLB_PY_METHOD(
     PLB_PY_TRY(read_snapshot(c, &db, &n));
     PLB_PY_TRY(plb_py_parse(c, &db.here, &n, &db.work, &n));
     PLB_PY_TRY(check_keys(&db));
-    PLB_PY_ALONE(c, self->busy, "places with this decider",
-                 plb_decider_preview(&self->core, &db, &gain, &c->err));
+    PLB_PY_RUN(c, plb_decider_preview(&self->core, &db, &gain, &c->err));
     return PyFloat_FromDouble(gain);
 }
 
@@ -261,8 +257,7 @@ PLB_PY_METHOD(
     double *speed;
     int64_t n = -1, p = self->core.opt.n_ranks;
     PLB_PY_TRY(plb_py_parse(c, &key, &n, &rank, &n, &here, &n, &work, &n, &speed, &p));
-    PLB_PY_ALONE(c, self->busy, "places with this decider",
-                 plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
+    PLB_PY_RUN(c, plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
     Py_RETURN_NONE;
 }
 

@@ -3,8 +3,7 @@
 #include "bind/rooms.h"
 
 typedef struct selector {
-    PyObject ob_base;
-    plb_selector_t core;
+    PLB_PY_HEAD plb_selector_t core;
 } selector_t;
 
 static int selector_init(selector_t *self, plb_py_call_t *c)

@@ -3,7 +3,7 @@
 #include "bind/rooms.h"
 
 typedef struct scan {
-    PyObject_HEAD Py_buffer text; /* buffer of the object with the text, e.g. mmap or bytes */
+    PLB_PY_HEAD Py_buffer text; /* buffer of the object with the text, e.g. mmap or bytes */
     plb_vt_scan_t core;
 } scan_t;
 
@@ -128,7 +128,7 @@ PLB_PY_FN(vt_merge, "scans:L source:i8",
 }
 
 typedef struct plan {
-    PyObject_HEAD plb_vt_plan_t core;
+    PLB_PY_HEAD plb_vt_plan_t core;
     const plb_vt_scan_t **files;
     PyObject *list; /* the list of scans, which must exist as long as the plan */
 } plan_t;

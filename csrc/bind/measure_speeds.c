@@ -50,9 +50,7 @@ PLB_PY_FN(drum_benchmark, "seconds:d",
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, speeds_fit, drum_power, drum_benchmark);
 
 typedef struct learner {
-    PyObject ob_base;
-    plb_learner_t core;
-    bool busy; /* true: a thread uses the learner without the GIL */
+    PLB_PY_HEAD plb_learner_t core;
 } learner_t;
 
 static int learner_init(learner_t *self, plb_py_call_t *c)
@@ -77,8 +75,7 @@ PLB_PY_METHOD(learner, observe, "key:i8 rank:i4 seconds:f8 work:f8?",
     const double *seconds, *work;
     int64_t n = -1;
     PLB_PY_TRY(plb_py_parse(c, &key, &n, &rank, &n, &seconds, &n, &work, &n));
-    PLB_PY_ALONE(c, self->busy, "observes with this learner",
-                 plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
+    PLB_PY_RUN(c, plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
     Py_RETURN_NONE;
 }
 
@@ -131,8 +128,7 @@ PLB_PY_TYPE(learner, "pylb._core.SpeedLearner", "n_ranks:i",
             "Learns speeds of ranks from successive placements.", {Py_tp_getset, learner_getset}, )
 
 typedef struct repeats {
-    PyObject ob_base;
-    plb_repeats_t core;
+    PLB_PY_HEAD plb_repeats_t core;
 } repeats_t;
 
 static int repeats_init(repeats_t *self, plb_py_call_t *c)

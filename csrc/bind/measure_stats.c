@@ -27,7 +27,7 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     double idle, time, cost, background;
     bool failed;
     plb_stats_init(out);
-    plb_py_begin(&c);
+    (void)plb_py_begin(&c, NULL, NULL);
     const int bad =
         plb_py_items(&c, sample,
                      "kind:l iteration:l arguments:l failed:p n_objects:l loads:f8 idle:d "

@@ -17,10 +17,9 @@ static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 }
 
 typedef struct agent {
-    PyObject_HEAD plb_py_held_t held; /* the arrays that the agent reads */
+    PLB_PY_HEAD plb_py_held_t held; /* the arrays that the agent reads */
     plb_share_t share;
     plb_agent_t *core;
-    bool at_work; /* true: a thread is in a round, without the GIL */
 } agent_t;
 
 static int agent_init(agent_t *self, plb_py_call_t *c)
@@ -144,14 +143,12 @@ PLB_PY_METHOD(
     int64_t n;
     PLB_PY_TRY(plb_py_parse(c, &received, &total));
     PLB_PY_TRY(plb_py_fill(c, tally, total, &all));
-    PLB_PY_RAISE_IF(self->at_work || self->core->done, PyExc_RuntimeError,
-                    self->at_work ? "a round is under way" : "there are no more rounds");
+    PLB_PY_RAISE_IF(self->core->done, PyExc_RuntimeError, "there are no more rounds");
     plb_note_t *notes = read_notes(c, received, &n);
     PLB_PY_GET(notes);
-    self->at_work = true;
-    (void)PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err));
-    self->at_work = false;
-    PyObject *sends = PLB_PY_OR(c, c->code, written(c, self->core));
+    PyObject *sends = PLB_PY_OR(
+        c, PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err)),
+        written(c, self->core));
     return sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL;
 }
 

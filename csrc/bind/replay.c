@@ -3,8 +3,7 @@
 #include "bind/rooms.h"
 
 typedef struct replay {
-    PyObject ob_base;
-    plb_replay_t core;
+    PLB_PY_HEAD plb_replay_t core;
     PyObject *decider;          /* owned, or None */
     plb_measured_step_t *steps; /* owned */
 } replay_t;
@@ -119,10 +118,10 @@ PLB_PY_METHOD(
 static PyObject *take_times(plb_replay_t *core)
 {
     PyObject *flat = plb_py_take(core->times, core->n * core->opt.n_ranks, NPY_FLOAT64);
+    core->times = NULL; /* plb_py_take has freed them if it has failed */
     if (flat == NULL || flat == Py_None) {
         return flat;
     }
-    core->times = NULL;
     npy_intp shape[2] = {core->n, core->opt.n_ranks};
     PyArray_Dims dims = {shape, 2};
     PyObject *out = PyArray_Newshape((PyArrayObject *)flat, &dims, NPY_CORDER);

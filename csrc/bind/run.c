@@ -8,7 +8,7 @@
 enum { N_ANSWERS = PLB_ATSYNC_FAILED + 1 };
 
 typedef struct atsync {
-    PyObject_HEAD plb_atsync_t core;
+    PLB_PY_HEAD plb_atsync_t core;
     plb_reduction_t alone;       /* reductions of a single rank, without MPI */
     PyObject *reduction;         /* the capsule with the reductions of all ranks, or None */
     PyObject *trigger, *decider; /* owned; `decider` is None if there is none */
@@ -19,7 +19,6 @@ typedef struct atsync {
     int64_t *slot; /* slot of each object in `core`; a rank that runs as a whole has slot[0] */
     bool idle;     /* true: since `wait` began, no object has ended or begun an iteration */
     plb_wait_t wait;
-    PyThreadState *state;
 } atsync_t;
 
 static int64_t now_ns(void)
@@ -184,19 +183,17 @@ static bool waits(const atsync_t *self, plb_atsync_answer_t answer)
 }
 
 static int wait_for_answer(atsync_t *self, int64_t slot, plb_atsync_answer_t *answer,
-                           plb_err_t *err)
+                           PyThreadState **state, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_wait_t wait;
     int64_t now;
-    self->state = PyEval_SaveThread();
-    plb_wait_begin(&wait, plb_py_tick, &self->state);
+    plb_wait_begin(&wait, plb_py_tick, state);
     do {
         ret = plb_wait_pause(&wait);
         now = now_ns();
     } while (ret == PLB_OK && (ret = progress_and_ask(self, slot, now, answer, err)) == PLB_OK &&
              waits(self, *answer));
-    PyEval_RestoreThread(self->state);
     self->core.waited += 1e-9 * (double)(now - wait.start);
     return ret;
 }
@@ -228,7 +225,7 @@ PLB_PY_METHOD0(
     }
     PLB_THEN(progress_and_ask(self, slot, now, &answer, &c->err));
     if (ret == PLB_OK && waits(self, answer)) {
-        ret = wait_for_answer(self, slot, &answer, &c->err);
+        ret = PLB_PY_UNLOCKED(c, wait_for_answer(self, slot, &answer, &c->state, &c->err));
     }
     return answer_or_raise(self, ret, answer, &c->err);
 }
@@ -252,8 +249,9 @@ PyDoc_STRVAR(
 static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
 {
     atsync_t *self = (atsync_t *)object;
-    plb_err_t err = {0, ""};
+    plb_py_call_t call, *c = &call;
     plb_atsync_answer_t answer = PLB_ATSYNC_PAUSE;
+    PLB_PY_TRY(plb_py_begin(c, object, "reached"));
     PLB_PY_TRY(check_bound(self, true));
     PLB_PY_RAISE_IF(n_args < 1 || n_args > 2, PyExc_TypeError,
                     "expected a key and a load, not %zd arguments", n_args);
@@ -267,15 +265,15 @@ static PyObject *atsync_reached(PyObject *object, PyObject *const *args, Py_ssiz
         double *seconds = (double *)PyArray_DATA(self->seconds) + i;
         plb_py_recorder_cut(self->recorder);
         *seconds = given ? load : *seconds;
-        ret = plb_atsync_reached(&self->core, slot, seconds, 1, now, &err);
+        ret = plb_atsync_reached(&self->core, slot, seconds, 1, now, &c->err);
         if (ret == PLB_OK) {
             end_pass(self, i);
         }
         self->idle = false;
     }
-    PLB_THEN(progress_and_ask(self, slot, now, &answer, &err));
+    PLB_THEN(progress_and_ask(self, slot, now, &answer, &c->err));
     self->idle = self->idle && answer != PLB_ATSYNC_GO;
-    return answer_or_raise(self, ret, answer, &err);
+    return answer_or_raise(self, ret, answer, &c->err);
 }
 
 PLB_PY_METHOD0(

@@ -2,7 +2,7 @@
 #include "bind/rooms.h"
 
 typedef struct keys {
-    PyObject_HEAD plb_keys_t core;
+    PLB_PY_HEAD plb_keys_t core;
     PyArrayObject *array; /* the array with the keys, owned */
 } keys_t;
 

@@ -11,7 +11,7 @@ typedef struct pile {
 } pile_t;
 
 typedef struct mail {
-    PyObject_HEAD PyObject *keys; /* keys of the objects here (pylb._core.Keys), or NULL */
+    PLB_PY_HEAD PyObject *keys; /* keys of the objects here (pylb._core.Keys), or NULL */
     PyObject *freeze, *thaw;
     PyTypeObject *frozen;
     pile_t out;       /* letters sent in this iteration */

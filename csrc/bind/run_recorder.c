@@ -5,7 +5,7 @@
 struct loop;
 
 typedef struct recorder {
-    PyObject_HEAD plb_clock_t clock;
+    PLB_PY_HEAD plb_clock_t clock;
     PyArrayObject *keys;    /* [n] int64 */
     PyObject *values;       /* list of the objects */
     PyArrayObject *seconds; /* [n] float64, seconds in this iteration so far */

@@ -5,12 +5,27 @@
 
 #include <stdarg.h>
 
-void plb_py_begin(plb_py_call_t *c)
+/* Say that the object of this call is in another call. */
+static int refuse(const plb_py_call_t *c)
 {
+    const char *type = strrchr(Py_TYPE(c->self)->tp_name, '.') + 1;
+    const bool nested = c->self->thread == PyThread_get_thread_ident();
+    PLB_PY_RAISE(PLB_ERR_STATE, "%s.%s() %s %s.%s(): expected one call at a time", type, c->name,
+                 nested ? "within" : "while another thread is in", type, c->self->within);
+    return -1;
+}
+
+int plb_py_begin(plb_py_call_t *c, PyObject *self, const char *name)
+{
+    c->self = (plb_py_object_t *)self;
+    c->name = name;
     c->held.n = 0;
     c->n_memory = 0;
     c->code = PLB_OK;
     c->err.text[0] = '\0';
+    const bool busy = self != NULL && c->self->within != NULL &&
+                      c->self->thread != PyThread_get_thread_ident();
+    return busy ? refuse(c) : 0;
 }
 
 PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer)
@@ -539,16 +554,29 @@ int plb_py_check(plb_py_call_t *c, int code)
     return code == PLB_OK ? 0 : -1;
 }
 
-void plb_py_unlock(plb_py_call_t *c)
+bool plb_py_unlock(plb_py_call_t *c)
 {
+    if (c->self != NULL) {
+        if (c->self->within != NULL) {
+            refuse(c);
+            c->code = PLB_ERR_STATE;
+            return false;
+        }
+        c->self->within = c->name;
+        c->self->thread = PyThread_get_thread_ident();
+    }
     c->state = PyEval_SaveThread();
     c->outer = plb_interrupt_set((plb_interrupt_t){.check = plb_py_tick, .arg = &c->state});
+    return true;
 }
 
 void plb_py_lock(plb_py_call_t *c)
 {
     plb_interrupt_set(c->outer);
     PyEval_RestoreThread(c->state);
+    if (c->self != NULL) {
+        c->self->within = NULL;
+    }
 }
 
 /* Key of the list of plb_py_stop_when in a thread's dictionary. */
@@ -579,15 +607,6 @@ int plb_py_tick(void *arg)
     const int stop = plb_py_check_signals();
     *state = PyEval_SaveThread();
     return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
-}
-
-bool plb_py_enter(bool *busy, const char *who)
-{
-    if (*busy) {
-        PyErr_Format(PyExc_RuntimeError, "another thread %s", who);
-        return false;
-    }
-    return *busy = true;
 }
 
 void plb_py_drop(void *const *reference, size_t n)

@@ -53,7 +53,17 @@ typedef struct plb_py_source {
     PyObject *object;
 } plb_py_source_t;
 
+/* The head of a bound type's struct, instead of PyObject_HEAD. */
+#define PLB_PY_HEAD                                                                               \
+    PyObject_HEAD const char *within; /* the method that runs without the GIL; NULL: none */      \
+    unsigned long thread;             /* the thread that runs it */
+typedef struct plb_py_object {
+    PLB_PY_HEAD
+} plb_py_object_t;
+
 typedef struct plb_py_call {
+    plb_py_object_t *self; /* the object whose method is called; NULL: a function */
+    const char *name;      /* of the method */
     const char *spec; /* the arguments that were not read yet */
     plb_py_source_t source;
     plb_py_held_t held;
@@ -66,7 +76,10 @@ typedef struct plb_py_call {
     plb_err_t err;
 } plb_py_call_t;
 
-void plb_py_begin(plb_py_call_t *c);
+/** Begin a call of the method `name` of `self`; NULL: of a function or constructor.  Fails while
+ * another thread is in a method of `self` without the GIL.  If it fails, plb_py_end is not called.
+ */
+int plb_py_begin(plb_py_call_t *c, PyObject *self, const char *name);
 PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer);
 void plb_py_release(plb_py_held_t *held);
 
@@ -107,12 +120,15 @@ int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int typ
 PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int ndim);
 
 /** Call the C core without the GIL; the value is its code, from which plb_py_fail makes an
- * exception.  PLB_PY_ASIDE is for a call that cannot fail. */
-#define PLB_PY_UNLOCKED(c, call) (plb_py_unlock(c), (c)->code = (call), plb_py_lock(c), (c)->code)
-#define PLB_PY_ASIDE(c, call) (plb_py_unlock(c), (call), plb_py_lock(c))
+ * exception.  PLB_PY_ASIDE is for a call that cannot fail and calls no function of Python. */
+#define PLB_PY_UNLOCKED(c, call)                                                                  \
+    (plb_py_unlock(c) ? ((c)->code = (call), plb_py_lock(c)) : (void)0, (c)->code)
+#define PLB_PY_ASIDE(c, call) ((void)plb_py_unlock(c), (call), plb_py_lock(c))
 
-/** Release the GIL, and let Ctrl-C end long loops in C; plb_py_lock takes the GIL again. */
-void plb_py_unlock(plb_py_call_t *c);
+/** Release the GIL, and let Ctrl-C end long loops in C; plb_py_lock takes the GIL again.  In a
+ * method: false, with an exception and its code, if the object is in such a call already (of this
+ * thread, which is in a function of the user that the core has called). */
+bool plb_py_unlock(plb_py_call_t *c);
 void plb_py_lock(plb_py_call_t *c);
 
 /** Check for signals while the GIL is released: PLB_OK, or PLB_ERR_INTERRUPTED with an exception.
@@ -148,8 +164,6 @@ PyObject *plb_py_no_memory(void);
  *     GET                  a pointer must not be NULL
  *     RUN                  a call of the core, made without the GIL; it is not made if an
  *                          exception is pending, e.g. because there is no output array
- *     ALONE                like RUN, for a call that only one thread at a time may make; a second
- *                          thread gets an exception that says what the first one does
  *     RAISE_IF, REFUSE_IF  fails if `wrong` is true: sets an exception with a message
  *
  * PASS and REFUSE_IF are for functions that return a number, the others for functions that return
@@ -171,13 +185,6 @@ PyObject *plb_py_no_memory(void);
         if (PyErr_Occurred() || PLB_PY_UNLOCKED(c, call)) {                                       \
             return plb_py_fail(c);                                                                \
         }                                                                                         \
-    } while (0)
-#define PLB_PY_ALONE(c, busy, who, call)                                                          \
-    do {                                                                                          \
-        PLB_PY_TRY(PyErr_Occurred() || !plb_py_enter(&(busy), who));                              \
-        (void)PLB_PY_UNLOCKED(c, call);                                                           \
-        (busy) = false;                                                                           \
-        PLB_PY_TRY(plb_py_check(c, (c)->code));                                                   \
     } while (0)
 #define PLB_PY_RAISE_IF(wrong, ...)                                                               \
     do {                                                                                          \
@@ -281,18 +288,18 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
  *     PLB_PY_METHOD1, PLB_PY_METHOD0         methods like FN1 and FN0: self first
  * The first line of help() is made from name and spec. */
 #define PLB_PY_UNUSED __attribute__((unused))
-#define PLB_PY_PLAIN(prefix, name, how, parameters, arguments, text)                              \
+#define PLB_PY_PLAIN(prefix, name, how, owner, parameters, arguments, text)                       \
     PyDoc_STRVAR(prefix##_##name##_doc, text);                                                    \
     enum { prefix##_##name##_how = (how) };                                                       \
     static PyObject *prefix##_##name##_in parameters;                                             \
     static PyObject *prefix##_##name(PyObject *object PLB_PY_UNUSED, PyObject *one PLB_PY_UNUSED) \
     {                                                                                             \
         plb_py_call_t call, *c = &call;                                                           \
-        plb_py_begin(c);                                                                          \
+        PLB_PY_TRY(plb_py_begin(c, owner, #name));                                                \
         return plb_py_end(c, prefix##_##name##_in arguments);                                     \
     }                                                                                             \
     static PyObject *prefix##_##name##_in parameters
-#define PLB_PY_FULL(prefix, name, parameters, arguments, what, text)                              \
+#define PLB_PY_FULL(prefix, name, owner, parameters, arguments, what, text)                       \
     PyDoc_STRVAR(prefix##_##name##_doc, what "\0" text);                                          \
     enum { prefix##_##name##_how = METH_FASTCALL | METH_KEYWORDS };                               \
     static PyObject *prefix##_##name##_in parameters;                                             \
@@ -300,29 +307,30 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
                                      Py_ssize_t n_args, PyObject *keywords)                       \
     {                                                                                             \
         plb_py_call_t call, *c = &call;                                                           \
-        plb_py_begin(c);                                                                          \
+        PLB_PY_TRY(plb_py_begin(c, owner, #name));                                                \
         c->spec = (what);                                                                         \
         c->source = (plb_py_source_t){.args = args, .n_args = n_args, .keywords = keywords};      \
         return plb_py_end(c, prefix##_##name##_in arguments);                                     \
     }                                                                                             \
     static PyObject *prefix##_##name##_in parameters
 
-#define PLB_PY_FN(name, spec, text) PLB_PY_FULL(fn, name, (plb_py_call_t * c), (c), spec, text)
+#define PLB_PY_FN(name, spec, text) \
+    PLB_PY_FULL(fn, name, NULL, (plb_py_call_t * c), (c), spec, text)
 #define PLB_PY_FN1(name, arg, text)                                                               \
-    PLB_PY_PLAIN(fn, name, METH_O, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED), (one, c),   \
+    PLB_PY_PLAIN(fn, name, METH_O, NULL, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED), (one, c),   \
                  #name "($module, " #arg ", /)\n--\n\n" text)
 #define PLB_PY_FN0(name, text)                                                                    \
-    PLB_PY_PLAIN(fn, name, METH_NOARGS, (plb_py_call_t * c PLB_PY_UNUSED), (c),                   \
+    PLB_PY_PLAIN(fn, name, METH_NOARGS, NULL, (plb_py_call_t * c PLB_PY_UNUSED), (c),                   \
                  #name "($module, /)\n--\n\n" text)
 #define PLB_PY_METHOD(type, name, spec, text)                                                     \
-    PLB_PY_FULL(type, name, (type##_t * self, plb_py_call_t * c), ((type##_t *)object, c), spec,  \
+    PLB_PY_FULL(type, name, object, (type##_t * self, plb_py_call_t * c), ((type##_t *)object, c), spec,  \
                 text)
 #define PLB_PY_METHOD1(type, name, arg, text)                                                     \
-    PLB_PY_PLAIN(type, name, METH_O,                                                              \
+    PLB_PY_PLAIN(type, name, METH_O, object,                                                              \
                  (type##_t * self, PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED),              \
                  ((type##_t *)object, one, c), #name "($self, " #arg ", /)\n--\n\n" text)
 #define PLB_PY_METHOD0(type, name, text)                                                          \
-    PLB_PY_PLAIN(type, name, METH_NOARGS, (type##_t * self, plb_py_call_t * c PLB_PY_UNUSED),     \
+    PLB_PY_PLAIN(type, name, METH_NOARGS, object, (type##_t * self, plb_py_call_t * c PLB_PY_UNUSED),     \
                  ((type##_t *)object, c), #name "($self, /)\n--\n\n" text)
 #define PLB_PY_ENTRY(prefix, name)                                                                \
     {                                                                                             \
@@ -380,7 +388,7 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     static PyObject *type##_new(PyTypeObject *of, PyObject *args, PyObject *kwargs)               \
     {                                                                                             \
         plb_py_call_t call, *c = &call;                                                           \
-        plb_py_begin(c);                                                                          \
+        PLB_PY_TRY(plb_py_begin(c, NULL, NULL));                                                  \
         c->spec = (what);                                                                         \
         c->source = (plb_py_source_t){.args = &PyTuple_GET_ITEM(args, 0),                         \
                                       .n_args = PyTuple_GET_SIZE(args),                           \
@@ -412,9 +420,6 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
 
 /** Whether `object` is of the PLB_PY_TYPE `type` of the same file.  (It has no subclasses.) */
 #define PLB_PY_IS(type, object) (Py_TYPE(object)->tp_dealloc == type##_dealloc)
-
-/** Set *busy, and return true; if another thread has set it, return false with an exception. */
-bool plb_py_enter(bool *busy, const char *who);
 
 /** Drop references, which may be NULL: PLB_PY_DROP(self->a, self->b).  PLB_PY_VISIT: visit
  * references, and the type of `object`, for the garbage collector. */

@@ -3,7 +3,7 @@
 #include "bind/rooms.h"
 
 typedef struct simulation {
-    PyObject_HEAD plb_whatif_t *it;
+    PLB_PY_HEAD plb_whatif_t *it;
     PyObject *kept; /* dict from a rank to its arrays of operations and times: keeps these alive */
     int32_t n_ranks;
 } simulation_t;

@@ -98,7 +98,8 @@ PLB_PY_FN(
     const int size = read_comm(comm, &q);
     PLB_PY_TRY(size < 0);
     if (read_question(c, size, &q, &keep) != 0 || (part = plb_py_new(c, NPY_INT32, q.n)) == NULL) {
-        PLB_PY_UNLOCKED(c, plb_zoltan_refuse(q.comm, &c->err)); /* the other ranks fail, too */
+        /* the other ranks fail, too */
+        (void)PLB_PY_UNLOCKED(c, plb_zoltan_refuse(q.comm, &c->err));
         return NULL;
     }
     plb_zoltan_kept_t **kept_at = keep ? &kept : NULL;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/wait.h"
+#include "base/clock.h"
 #include "measure/stats.h"
 
 int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line)
@@ -29,7 +29,7 @@ static void merge(void *in, void *inout, int *n, MPI_Datatype *type)
 int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err)
 {
     int ret = PLB_OK;
-    *self = (plb_comm_t){MPI_COMM_NULL, 0, 0, MPI_DATATYPE_NULL, MPI_OP_NULL};
+    *self = (plb_comm_t){MPI_COMM_NULL, 0, 0, MPI_DATATYPE_NULL, MPI_OP_NULL, NULL};
     PLB_MPI(MPI_Comm_dup(user, &self->comm));
     PLB_MPI(MPI_Comm_set_errhandler(self->comm, MPI_ERRORS_RETURN));
     PLB_MPI(MPI_Comm_rank(self->comm, &self->rank));
@@ -57,9 +57,10 @@ void plb_comm_free(plb_comm_t *self)
     }
 }
 
-int plb_comm_finish(MPI_Request *request, plb_err_t *err)
+int plb_comm_finish(MPI_Request *request, const plb_patience_t *patience, plb_err_t *err)
 {
     int ret = PLB_OK, done = 0;
+    bool patient = patience != NULL && patience->say != NULL;
     plb_wait_t wait;
     plb_wait_begin(&wait, NULL, NULL);
     for (;;) {
@@ -74,6 +75,10 @@ int plb_comm_finish(MPI_Request *request, plb_err_t *err)
             break;
         }
         plb_wait_pause(&wait);
+        if (patient && plb_clock_ns(PLB_CLOCK_WALL) - wait.start > PLB_WAIT_PATIENCE_NS) {
+            patience->say(patience->arg);
+            patient = false;
+        }
     }
     return ret;
 }
@@ -96,13 +101,18 @@ int plb_comm_own_first(int64_t mine, const plb_err_t *own, int ret, plb_err_t *e
 
 int plb_agree(MPI_Comm comm, int mine, plb_err_t *err)
 {
+    return plb_agree_patiently(comm, mine, NULL, err);
+}
+
+int plb_agree_patiently(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err)
+{
     int ret = PLB_OK;
     int own[2] = {mine, 0}, lowest[2]; /* error code and rank, as in MPI_2INT */
     MPI_Request request;
     const plb_err_t said = *err;
     PLB_MPI(MPI_Comm_rank(comm, &own[1]));
     PLB_MPI(MPI_Iallreduce(own, lowest, 1, MPI_2INT, MPI_MINLOC, comm, &request));
-    PLB_TRY(plb_comm_finish(&request, err));
+    PLB_TRY(plb_comm_finish(&request, patience, err));
     if (mine == PLB_OK && lowest[0] != PLB_OK) {
         ret = plb_comm_raise_for(lowest[0], lowest[1], err);
     }
@@ -117,7 +127,7 @@ int plb_comm_bcast(plb_comm_t *self, void *data, int64_t n, int root, plb_err_t 
     PLB_FAIL_IF(n > INT_MAX, err, PLB_ERR_RANGE, "%lld bytes to broadcast: expected at most %d",
                 (long long)n, INT_MAX);
     PLB_MPI(MPI_Ibcast(data, (int)n, MPI_BYTE, root, self->comm, &request));
-    ret = plb_comm_finish(&request, err);
+    ret = plb_comm_finish(&request, self->patience, err);
 out:
     return ret;
 }
@@ -127,7 +137,7 @@ int plb_comm_sizes(plb_comm_t *self, int64_t mine, int64_t *size, plb_err_t *err
     int ret = PLB_OK;
     MPI_Request request;
     PLB_MPI(MPI_Iallgather(&mine, 1, MPI_INT64_T, size, 1, MPI_INT64_T, self->comm, &request));
-    ret = plb_comm_finish(&request, err);
+    ret = plb_comm_finish(&request, self->patience, err);
 out:
     return ret;
 }
@@ -140,7 +150,7 @@ int plb_comm_heads(plb_comm_t *self, const void *mine, int64_t n, plb_head_t *he
     const int bytes = (int)sizeof own;
     memcpy(own.bytes, mine, (size_t)(n < PLB_HEAD_BYTES ? n : PLB_HEAD_BYTES));
     PLB_MPI(MPI_Iallgather(&own, bytes, MPI_BYTE, head, bytes, MPI_BYTE, self->comm, &request));
-    ret = plb_comm_finish(&request, err);
+    ret = plb_comm_finish(&request, self->patience, err);
 out:
     return ret;
 }
@@ -160,7 +170,7 @@ int plb_comm_allgather(plb_comm_t *self, const void *mine, const int64_t *size, 
     }
     PLB_MPI(MPI_Iallgatherv(mine, count[self->rank], MPI_BYTE, all, count, start, MPI_BYTE,
                             self->comm, &request));
-    ret = plb_comm_finish(&request, err);
+    ret = plb_comm_finish(&request, self->patience, err);
 out:
     return ret;
 }

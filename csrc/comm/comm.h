@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/wait.h"
 
 /* Message tags; odd and even steps differ, because a rank can be one step ahead of another. */
 enum plb_tag {
@@ -18,6 +19,7 @@ typedef struct plb_comm {
     int rank, size;
     MPI_Datatype record; /* MPI's type for a plb_stats_t */
     MPI_Op merge;        /* merges two records (plb_stats_merge) */
+    const plb_patience_t *patience; /* borrowed: what to do in a long wait; NULL: nothing */
 } plb_comm_t;
 
 int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line);
@@ -40,11 +42,12 @@ int plb_comm_init(plb_comm_t *self, MPI_Comm user, plb_err_t *err);
 void plb_comm_free(plb_comm_t *self);
 
 /** Wait for a request, and let other ranks use the processor meanwhile (base/wait.h). */
-int plb_comm_finish(MPI_Request *request, plb_err_t *err);
+int plb_comm_finish(MPI_Request *request, const plb_patience_t *patience, plb_err_t *err);
 
 /** If a rank has an error, return one on all ranks: `mine` if it is an error, else the lowest code
  * of all, with a message that names the failed rank.  Collective; waits like plb_comm_finish. */
 int plb_agree(MPI_Comm comm, int mine, plb_err_t *err);
+int plb_agree_patiently(MPI_Comm comm, int mine, const plb_patience_t *patience, plb_err_t *err);
 
 /** Return `code`, the error of another rank, with a message that names `rank`.  PLB_ERR_STATE
  * means that `rank` has left (transport.h). */

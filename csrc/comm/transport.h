@@ -3,12 +3,14 @@
  * that waits in a call lets other ranks use the processor core (base/wait.h). */
 #pragma once
 
+#include "base/wait.h"
 #include "measure/reduction.h"
 
 typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
+    plb_patience_t patience; /* what to do if a call waits long; the caller may set it */
     const int64_t *sizes; /* [size] bytes of each rank; valid after a gather until the next call */
 
     /** Allocate memory for `depth` reductions of records at a time.  If one rank fails, all do. */
@@ -24,7 +26,8 @@ struct plb_transport {
     int (*agree)(plb_transport_t *self, int ret, plb_err_t *err);
 
     /** Announce that this rank makes no more calls except `free`; ranks that wait for it in a
-     * gather or an exchange get an error.  Does not wait. */
+     * gather or an exchange get an error, and all their later calls of these two do.  Does not
+     * wait. */
     int (*leave)(plb_transport_t *self, plb_err_t *err);
 
     /** Broadcast n bytes from rank 0; n is the same on all ranks. */

@@ -16,13 +16,14 @@ typedef struct by_mpi {
     int64_t *size;      /* [p] owned: face.sizes */
     int *count, *start; /* [p] owned: bytes of each rank in a gather, and where they begin */
     bool leaves;        /* whether this rank has called `leave`, or knows of a rank that has */
+    int gone;           /* the lowest rank that has left, while this one has not; -1: none */
     int64_t *farewell;  /* [1 + p] owned: buffers of `leave`, to send and to receive */
     MPI_Request leaving;
 } by_mpi_t;
 
 static int agree(plb_transport_t *face, int ret, plb_err_t *err)
 {
-    return plb_agree(((by_mpi_t *)face)->comm.comm, ret, err);
+    return plb_agree_patiently(((by_mpi_t *)face)->comm.comm, ret, &face->patience, err);
 }
 
 static int reserve(plb_transport_t *face, int depth, plb_err_t *err)
@@ -48,14 +49,23 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
 }
 
 /* Send `mine` to all ranks: the size of a gather, 0 before an exchange, or a negative error code.
- * If one rank has failed, all fail. */
+ * If one rank has failed, all fail.  If one has left, it no longer takes part: all fail at once. */
 static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
     const plb_err_t own = *err;
-    int ret = plb_comm_sizes(&self->comm, mine, self->size, err);
-    for (int r = 0; ret == PLB_OK && r < self->face.size; r++) {
-        self->leaves = self->leaves || self->size[r] == PLB_ERR_STATE;
-        ret = self->size[r] < 0 ? plb_comm_raise_for((int)self->size[r], r, err) : PLB_OK;
+    int ret = PLB_OK, failed = -1;
+    if (self->gone < 0) {
+        ret = plb_comm_sizes(&self->comm, mine, self->size, err);
+        for (int r = self->face.size - 1; ret == PLB_OK && r >= 0; r--) {
+            failed = self->size[r] < 0 ? r : failed;
+            self->gone = self->size[r] == PLB_ERR_STATE ? r : self->gone;
+        }
+        self->leaves = self->leaves || self->gone >= 0;
+    }
+    if (ret == PLB_OK && self->gone >= 0) {
+        ret = plb_comm_raise_for(PLB_ERR_STATE, self->gone, err);
+    } else if (ret == PLB_OK && failed >= 0) {
+        ret = plb_comm_raise_for((int)self->size[failed], failed, err);
     }
     return plb_comm_own_first(mine, &own, ret, err);
 }
@@ -78,7 +88,7 @@ static int gather(plb_transport_t *face, const void *mine, int64_t n, char **all
     PLB_TRY(agree(face, ret, err));
     PLB_MPI(MPI_Igatherv(mine, (int)n, MPI_BYTE, *all, self->count, self->start, MPI_BYTE, 0,
                          self->comm.comm, &request));
-    ret = plb_comm_finish(&request, err);
+    ret = plb_comm_finish(&request, &face->patience, err);
 out:
     return ret;
 }
@@ -90,6 +100,7 @@ static int leave(plb_transport_t *face, plb_err_t *err)
 {
     int ret = PLB_OK;
     by_mpi_t *self = (by_mpi_t *)face;
+    self->gone = -1; /* ranks that all leave can make more calls together */
     if (!self->leaves) {
         self->leaves = true;
         self->farewell[0] = PLB_ERR_STATE;
@@ -187,7 +198,7 @@ static void free_mpi(plb_transport_t *face)
     plb_err_t unheard;
     by_mpi_t *self = (by_mpi_t *)face;
     if (leave(face, &unheard) == PLB_OK) {
-        (void)plb_comm_finish(&self->leaving, &unheard);
+        (void)plb_comm_finish(&self->leaving, &face->patience, &unheard);
     }
     plb_reducer_free(&self->reducer);
     if (self->reducer.stats != MPI_COMM_NULL) {
@@ -213,11 +224,12 @@ out:
     return ret;
 }
 
-int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
+int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t *patience,
+                      plb_err_t *err)
 {
     by_mpi_t *self = NULL;
     *out = NULL;
-    int ret = plb_agree(user, allocate(&self, user, err), err);
+    int ret = plb_agree_patiently(user, allocate(&self, user, err), patience, err);
     if (ret != PLB_OK) {
         goto out;
     }
@@ -230,6 +242,7 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
                                    .exchange = exchange,
                                    .free = free_mpi};
     self->leaving = MPI_REQUEST_NULL;
+    self->gone = -1;
     self->items.comm = MPI_COMM_NULL;
     ret = plb_comm_init(&self->comm, user, err);
     PLB_THEN(plb_comm_init(&self->items, user, err));
@@ -237,6 +250,7 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err)
         plb_comm_free(&self->comm);
         goto out;
     }
+    self->comm.patience = &self->face.patience;
     plb_reducer_init(&self->reducer, &self->comm);
     self->face.rank = self->comm.rank;
     self->face.size = self->comm.size;

@@ -5,5 +5,7 @@
 
 #include "comm/transport.h"
 
-/** Make the transport for MPI; the caller frees it by (*out)->free.  Both calls are collective. */
-int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, plb_err_t *err);
+/** Make the transport for MPI; the caller frees it by (*out)->free.  Both calls are collective.
+ * patience: what to do if another rank is late in this call. */
+int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t *patience,
+                      plb_err_t *err);

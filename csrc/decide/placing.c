@@ -519,9 +519,9 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
         first = fmax(first, load);
     }
     if (first > 0.0) {
-        const double share = speed / (fastest * work);
-        out->heaviest = first * share;
-        out->next_heaviest = second * share;
+        const double alike = speed / fastest; /* `work` may be so small that 1 / work is inf */
+        out->heaviest = first / work * alike;
+        out->next_heaviest = second / work * alike;
         out->heaviest_key = (double)plb_key(s, which);
     }
 }

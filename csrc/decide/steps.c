@@ -14,7 +14,7 @@ int plb_steps_init(plb_steps_t *self, const plb_reduction_t *net, int32_t lag, p
 
 static bool is_broken(const plb_steps_t *self, const plb_stats_t *all)
 {
-    return all->flags & PLB_STATS_MIXED || all->failed_rank != INT64_MAX ||
+    return all->flags & PLB_STATS_MIXED || (all->failed_rank != INT64_MAX && self->lag > 0) ||
            (all->n_ended > 0 && all->n_ended < self->net->size);
 }
 

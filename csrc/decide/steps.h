@@ -5,7 +5,10 @@
  * before.  So it waits only for ranks that are more than `lag` steps behind, and all ranks get the
  * same record at the same step.  A rank that leaves contributes a final record, which says so
  * (n_ended).  If only some ranks leave, the others learn this from the merged record.  Every rank
- * then completes the reductions that have begun, so that no rank waits forever. */
+ * then completes the reductions that have begun, so that no rank waits forever.
+ *
+ * A rank that has failed contributes a record that says so (failed_rank).  Without a lag all ranks
+ * learn it in the same step, and can go on; with a lag, it ends the steps. */
 #pragma once
 
 #include "base/wait.h"
@@ -40,8 +43,8 @@ int64_t plb_steps_under_way(const plb_steps_t *self);
 /** Whether a record must be taken before the next contribution. */
 bool plb_steps_is_due(const plb_steps_t *self);
 
-/** Whether a record has ended the steps: ranks are in different steps, a rank has failed, or some
- * ranks (not all) have left. */
+/** Whether a record has ended the steps: ranks are in different steps, a rank has failed (with a
+ * lag), or some ranks (not all) have left. */
 bool plb_steps_broken(const plb_steps_t *self);
 
 /** Leave.  Contribute `mine` (NULL: nothing) as the final record, unless the steps are broken.

@@ -16,6 +16,7 @@ int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *
     plb_lib_advisor_t *self = NULL;
     PLB_NEW0(self, 1);
     self->ranks = ranks;
+    ranks->patience = (plb_patience_t){plb_lib_say_late, self};
     self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
     PLB_TRY(plb_settings_init(&self->settings, err));
     PLB_TRY(plb_handle_open(PLB_HANDLE_ADVISOR, self, &handle, err));

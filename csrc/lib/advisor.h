@@ -37,6 +37,7 @@ typedef struct plb_lib_advisor {
     double work;      /* seconds of this rank's work */
     int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
+    int64_t now;      /* ns: when the present step ended, during the call that ends it */
     int64_t moving;   /* ns: when the redistribution began; 0: none is under way */
     int64_t moved_ns; /* ns: measured time of the redistributions in this step */
     double cost;      /* seconds of these redistributions, measured or passed by the program */
@@ -100,6 +101,9 @@ void plb_lib_end_moving(void *arg);
 /** Begin this rank's last reduction, which says that it makes no more steps.  Does nothing if it
  * has begun already; does not wait. */
 int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err);
+
+/** Print that this rank has waited ten seconds for the other ranks; `arg` is the advisor. */
+void plb_lib_say_late(void *arg);
 
 /** Begin to leave, then complete all reductions, even after an error.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);

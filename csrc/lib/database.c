@@ -20,9 +20,10 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
     PLB_FAIL_IF(cells == NULL || cells->size != sizeof *cells, err, PLB_ERR_VALUE,
                 "cells is %s: expected a struct that pylb_cells_init() prepared",
                 cells == NULL ? "NULL" : "of another size");
-    PLB_FAIL_IF(cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0, err, PLB_ERR_VALUE,
-                "n and n_edges of the cells are %lld and %lld: expected 0 ... 2^31 - 1, and 0 or "
-                "more",
+    PLB_FAIL_IF(cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0 ||
+                    cells->n_edges > INT32_MAX,
+                err, PLB_ERR_VALUE,
+                "n and n_edges of the cells are %lld and %lld: expected 0 ... 2^31 - 1",
                 (long long)cells->n, (long long)cells->n_edges);
     PLB_FAIL_IF(cells->n > 0 && cells->load == NULL, err, PLB_ERR_VALUE,
                 "load of the cells is NULL: expected %lld values", (long long)cells->n);
@@ -331,7 +332,6 @@ static int place(const question_t *self, database_t *db, int p, double *speed, r
                  plb_err_t *err)
 {
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
-    PLB_PASS(plb_snapshot_check(&all.snapshot, err));
     PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &reply->placing, err));
     for (int64_t k = 0; k < db->n; k++) {
         if (db->placed[k] != db->rank[k]) {
@@ -348,7 +348,6 @@ static int preview(const question_t *self, database_t *db, int p, double *speed,
     const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
-    PLB_PASS(plb_snapshot_check(&all.snapshot, err));
     return plb_decider_preview(self->decider, &all, &reply->seconds, err);
 }
 
@@ -382,6 +381,8 @@ static int answer(plb_transport_t *ranks, const question_t *question, const char
     const int p = ranks->size;
     database_t db = {0};
     PLB_TRY(join(&db, wire, size, p, err));
+    const plb_snapshot_t all = snapshot_of(&db, p);
+    PLB_TRY(plb_snapshot_check(&all, err));
     PLB_NEW0(*tail, 16 * (int64_t)p + 4 * db.n);
     double *speed = (double *)(void *)(*tail + 8 * (int64_t)p);
     int32_t *rank = (int32_t *)(void *)(*tail + 16 * (int64_t)p);

@@ -1,4 +1,6 @@
 /* libpylb_mpi: advisors of several ranks. */
+#include <stdio.h>
+
 #include "comm/comm.h"
 #include "comm/transport_mpi.h"
 #include "lib/advisor.h"
@@ -72,14 +74,23 @@ static int check_comm(MPI_Comm comm, plb_err_t *err)
                : PLB_OK;
 }
 
+static void say_late(void *comm)
+{
+    int rank = -1;
+    MPI_Comm_rank(*(MPI_Comm *)comm, &rank);
+    fprintf(stderr, "pylb: rank %d has waited 10 s for the other ranks to create an advisor\n",
+            rank);
+}
+
 int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
 {
+    const plb_patience_t patience = {say_late, &comm};
     plb_err_t *err = plb_lib_error();
     plb_transport_t *ranks;
     PLB_FAIL_IF(lb == NULL, err, PLB_ERR_VALUE, "lb is NULL");
     *lb = NULL;
     PLB_PASS(check_comm(comm, err));
-    PLB_PASS(plb_transport_mpi(&ranks, comm, err));
+    PLB_PASS(plb_transport_mpi(&ranks, comm, &patience, err));
     pylb_advisor *mine = NULL;
     int ret = plb_lib_advisor_open(ranks, &mine, err);
     PLB_THEN(watch((plb_handle_t *)mine, err));

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/point.h"
 
-/* 2^53: doubles represent all whole numbers up to this one */
-static const double MOST = 9007199254740992.0;
+/* 2^53 - 1: a text with a larger number may have been rounded */
+static const double MOST = 9007199254740991.0;
 
 static int read_number(const char *option, const char *text, double *out, plb_err_t *err)
 {
@@ -25,7 +25,8 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
     double number;
     PLB_PASS(read_number(option, text, &number, err));
     PLB_FAIL_IF(!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number,
-                err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... 2^53", option,
+                err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... 2^53 - 1",
+                option,
                 text, (long long)least);
     *out = (int64_t)number;
     return PLB_OK;

@@ -132,7 +132,7 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *                  the time that the rank waited for a core because other processes used it
  *                  (Linux); "wall", elapsed time; "cpu", processor time; "none", nothing: the
  *                  program passes all seconds by pylb_work, loads of cells and pylb_rebalanced
- *      seed        seed of strategies that draw random numbers; default 0
+ *      seed        seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
  *      record      path of a run record (".json"), written when the advisor is closed
  *      strategy.X, trigger.X   a parameter X, checked when the first step ends
  *
@@ -164,9 +164,12 @@ PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 
 /** End a step.  *rebalance is 1 if the program has to redistribute its data now, else 0; the same
  * on all ranks.  Collective: it begins one nonblocking reduction, and waits for the result of the
- * step `lag` steps before, by default of this step.  PYLB_ERR_STATE: the ranks are in different
- * steps or have different options, or a rank has closed its advisor or failed; then there are no
- * more steps, and the advisor can only be closed. */
+ * step `lag` steps before, by default of this step.  If the arguments of a rank are
+ * invalid, or it called pylb_start without pylb_stop, all ranks get an error (PYLB_ERR_VALUE on the
+ * other ranks); then the step has not ended, and all ranks can repeat the call.  PYLB_ERR_STATE: the ranks are in different
+ * steps or have different options, a rank has closed its advisor, or, with `lag`, a rank has
+ * failed; then there are no more steps, and the advisor can only be closed.  After any other
+ * error, the step has ended. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
 /* Call these before and after the advised redistribution: the time between is its cost.  Local. */
@@ -205,9 +208,10 @@ typedef struct pylb_plan pylb_plan;
 /** End a step, and get where each cell goes.  *plan is NULL after an error, and if nothing has to
  * move; otherwise it belongs to the advisor and is valid until the next step.  The load of this
  * rank is the sum of its cells' loads.  Collective.  End either all steps by this function, or all
- * by pylb_advise. PYLB_ERR_VALUE: a load, or their sum, is not in 0 ... 1e30.  PYLB_ERR_KEY: two
- * cells have the same key, or an edge has a key that no cell has (checked only when rank 0 gathers
- * the cells). If a rank has an error, all ranks get one. */
+ * by pylb_advise.  If a rank has an error, all ranks get one; see pylb_advise.  PYLB_ERR_VALUE: a
+ * load, or their sum, is not in 0 ... 1e30.  Only when rank 0 gathers the cells, e.g. for an LB
+ * step, are all arrays checked, after the end of the step; then PYLB_ERR_KEY: two cells have the
+ * same key, or an edge has a key that no cell has. */
 PYLB_CALL int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan);
 
 /* The next three calls are local.  They return NULL or 0 if plan is NULL or of an earlier step. */
@@ -347,7 +351,7 @@ PYLB_API const char *pylb_trigger_help(int i);
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy for this process under a new name, which is copied.  Do not call this while
+/** Register a strategy for this process under a new name in UTF-8, which is copied.  Do not call this while
  * other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 

@@ -118,11 +118,37 @@ static void add(own_t *self)
     }
 }
 
+/* Whether a text is UTF-8 (RFC 3629, section 4): a run record is, and contains the name. */
+static bool is_utf8(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c != '\0';) {
+        const int more = *c < 0x80   ? 0
+                         : *c < 0xc2 ? -1
+                         : *c < 0xe0 ? 1
+                         : *c < 0xf0 ? 2
+                         : *c < 0xf5 ? 3
+                                     : -1;
+        const unsigned char least = *c == 0xe0 ? 0xa0 : *c == 0xf0 ? 0x90 : 0x80;
+        const unsigned char most = *c == 0xed ? 0x9f : *c == 0xf4 ? 0x8f : 0xbf;
+        if (more < 0 || (more > 0 && (c[1] < least || c[1] > most))) {
+            return false;
+        }
+        for (int i = 2; i <= more; i++) {
+            if (c[i] < 0x80 || c[i] > 0xbf) {
+                return false;
+            }
+        }
+        c += more + 1;
+    }
+    return true;
+}
+
 static int check_name(const char *name, bool is_null, bool is_known, plb_err_t *err)
 {
     PLB_FAIL_IF(name == NULL || *name == '\0' || is_null, err, PLB_ERR_VALUE,
                 "the name is empty, or the name or the function is NULL: expected a name and a "
                 "function");
+    PLB_FAIL_IF(!is_utf8(name), err, PLB_ERR_VALUE, "the name is no UTF-8: expected UTF-8 text");
     return is_known ? PLB_FAIL(err, PLB_ERR_KEY, "\"%.100s\" is registered already", name)
                     : PLB_OK;
 }

@@ -9,9 +9,6 @@
 #include "lib/advisor.h"
 #include "lib/database.h"
 
-/* A rank that waits longer than this prints a line. */
-static const int64_t PATIENCE_NS = 10000000000;
-
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 
 static bool was_exported(const plb_lib_advisor_t *self, int64_t key)
@@ -33,18 +30,18 @@ static bool has_keys(const pylb_cells *cells)
     return cells->key != NULL || cells->n == 0;
 }
 
-/* Check by the cells' keys whether this rank has carried out the plan: see pylb_rebalanced.  A
+/* Return whether this rank has carried out the plan, by the cells' keys: see pylb_rebalanced.  A
  * rank that had nothing to send does not know it. */
-static void check_exports(plb_lib_advisor_t *self, const pylb_cells *cells)
+static bool has_exported(const plb_lib_advisor_t *self, const pylb_cells *cells)
 {
-    if (self->exported != NULL && has_keys(cells)) {
-        int64_t here = 0;
-        for (int64_t i = 0; i < cells->n; i++) {
-            here += was_exported(self, cells->key[i]);
-        }
-        self->rebalanced = self->n_exported > 0 && 2 * here <= self->n_exported;
+    int64_t here = 0;
+    if (self->exported == NULL || cells == NULL || !has_keys(cells)) {
+        return self->rebalanced;
     }
-    forget_exports(self);
+    for (int64_t i = 0; i < cells->n; i++) {
+        here += was_exported(self, cells->key[i]);
+    }
+    return self->n_exported > 0 && 2 * here <= self->n_exported;
 }
 
 static int by_value(const void *a, const void *b)
@@ -75,32 +72,49 @@ static int remember_exports(plb_lib_advisor_t *self, const pylb_cells *cells, co
 static int end(plb_lib_advisor_t *self, plb_err_t *err)
 {
     self->over = true;
+    plb_plan_free(&self->plan);
     return self->ranks->leave(self->ranks, err);
 }
 
+/* What was measured in a step belongs to it once all ranks have ended it. */
 static void forget_step(plb_lib_advisor_t *self)
 {
+    self->step++;
+    self->mark = self->now;
     self->work = self->cost = 0.0;
     self->moved_ns = 0;
     self->rebalanced = false;
 }
 
-static int sample_of(plb_lib_advisor_t *self, int64_t n_cells, plb_stats_t *out, plb_err_t *err)
+/* Make this rank's record of the step, whose load is `work` seconds.  Changes only self->now, and
+ * the row of this step. */
+static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb_err_t *err)
 {
-    const int64_t now = plb_lib_measures_nothing(self) ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
-    const int64_t ns = now - self->mark - self->moved_ns;
+    const pylb_cells *cells = self->cells;
+    self->now = plb_lib_measures_nothing(self) ? 0 : plb_clock_real_ns(PLB_CLOCK_WALL);
+    const int64_t ns = self->now - self->mark - self->moved_ns;
     const plb_advisor_sample_t sample = {
         .iteration = self->step,
-        .n_cells = n_cells,
-        .seconds = self->work,
+        .n_cells = cells == NULL ? 0 : cells->n,
+        .seconds = work,
         .time = plb_lib_measures_nothing(self) || ns < 0 ? 0.0 : 1e-9 * (double)ns,
         .cost = self->cost,
-        .rebalanced = self->rebalanced,
+        .rebalanced = has_exported(self, cells),
     };
-    self->mark = now;
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
     out->arguments = self->fingerprint;
+    if (self->settings.record != NULL) {
+        PLB_PASS_GROW(self->row, self->room, self->step + 1);
+        self->row[self->step] = (plb_step_row_t){.load = work};
+    }
     return PLB_OK;
+}
+
+void plb_lib_say_late(void *arg)
+{
+    const plb_lib_advisor_t *self = arg;
+    fprintf(stderr, "pylb: rank %d has waited 10 s for the other ranks in step %lld\n",
+            self->ranks->rank, (long long)self->step);
 }
 
 static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
@@ -117,6 +131,29 @@ static int why_broken(const plb_lib_advisor_t *self, plb_err_t *err)
                     (long long)self->step, (long long)all->iteration);
 }
 
+/* Complete the reductions under way. */
+static int complete(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    bool done;
+    PLB_PASS(plb_steps_leave(&self->steps, NULL, PLB_WAIT_PATIENCE_NS, NULL, NULL, &done, err));
+    if (!done) {
+        plb_lib_say_late(self);
+        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+    }
+    return PLB_OK;
+}
+
+/* End the steps of this rank, and complete the reductions under way.  Return `failed`, if it is an
+ * error of this rank, else the error that ended the steps. */
+static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    const plb_err_t own = *err;
+    PLB_PASS(end(self, err));
+    PLB_PASS(complete(self, err));
+    *err = own;
+    return failed != PLB_OK ? failed : why_broken(self, err);
+}
+
 static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double idle)
 {
     if (self->settings.record != NULL) {
@@ -124,16 +161,6 @@ static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double 
         *row = (plb_step_row_t){it->time,        it->max, it->mean, idle,
                                 it->utilization, it->min, row->load};
     }
-}
-
-/* Keep the load of this rank in this step until the statistics of all ranks are known. */
-static int keep_load(plb_lib_advisor_t *self, double load, plb_err_t *err)
-{
-    if (self->settings.record != NULL) {
-        PLB_PASS_GROW(self->row, self->room, self->step + 1);
-        self->row[self->step] = (plb_step_row_t){.load = load};
-    }
-    return PLB_OK;
 }
 
 /* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor.  If
@@ -231,71 +258,50 @@ static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
                                                            : GO_ON,
                                  err);
     if (said != PLB_OK) {
-        bool done;
         *err = ret != PLB_OK ? own : *err;
-        ret = ret != PLB_OK ? ret : said;
-        const plb_err_t why = *err;
-        PLB_PASS(end(self, err));
-        PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
-        *err = why;
+        ret = end_steps(self, ret != PLB_OK ? ret : said, err);
     }
     return ret;
 }
 
 static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
 {
-    PLB_PASS(plb_steps_take(&self->steps, PATIENCE_NS, NULL, NULL, have, err));
+    PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, have, err));
     if (!*have && plb_steps_is_due(&self->steps)) {
-        fprintf(stderr, "pylb: rank %d has waited 10 s for the other ranks in step %lld\n",
-                self->ranks->rank, (long long)self->step);
+        plb_lib_say_late(self);
         PLB_PASS(plb_steps_take(&self->steps, -1, NULL, NULL, have, err));
     }
     return PLB_OK;
 }
 
-/* End the steps of this rank, and complete the reductions under way.  Return `failed`, if it is an
- * error of this rank, else the error that ended the steps. */
-static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
-{
-    const plb_err_t own = *err;
-    bool done;
-    PLB_PASS(end(self, err));
-    PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
-    *err = own;
-    return failed != PLB_OK ? failed : why_broken(self, err);
-}
-
-/* Tell the other ranks that this rank has an error, so that all ranks end their steps. */
-static int tell_failure(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+/* Reduce the records of all ranks.  failed: PLB_OK, or an error of this rank in this step; then
+ * all ranks get an error, and the step has not ended.  With a lag, the steps are over instead,
+ * because the other ranks are already in later ones. */
+static int exchange(plb_lib_advisor_t *self, double work, int failed, bool *have, plb_err_t *err)
 {
     plb_stats_t mine;
+    failed = failed == PLB_OK ? sample_of(self, work, &mine, err) : failed;
     const plb_err_t own = *err;
-    plb_stats_init(&mine);
-    mine.iteration = self->step;
-    mine.failed_rank = self->ranks->rank;
-    mine.arguments = self->fingerprint;
-    PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
-    *err = own;
-    return end_steps(self, failed, err);
-}
-
-static int exchange(plb_lib_advisor_t *self, int64_t n_cells, int failed, plb_ask_t *ask,
-                    plb_err_t *err)
-{
-    plb_stats_t mine;
-    bool have = false;
-    if (failed == PLB_OK) {
-        failed = sample_of(self, n_cells, &mine, err);
-    }
     if (failed != PLB_OK) {
-        return tell_failure(self, failed, err);
+        plb_stats_init(&mine);
+        mine.iteration = self->step;
+        mine.failed_rank = self->ranks->rank;
+        mine.arguments = self->fingerprint;
+        mine.n_ended = self->over;
     }
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
-    PLB_PASS(wait_for_record(self, &have, err));
-    if (plb_steps_broken(&self->steps)) {
-        return end_steps(self, PLB_OK, err);
+    if (failed == PLB_OK || self->steps.lag == 0) { /* with a lag, end_steps waits */
+        PLB_PASS(wait_for_record(self, have, err));
     }
-    return have ? observe(self, ask, err) : PLB_OK;
+    *err = own;
+    const bool fatal = self->over || self->steps.lag > 0;
+    if (plb_steps_broken(&self->steps) || (failed != PLB_OK && fatal)) {
+        return end_steps(self, failed, err);
+    }
+    PLB_FAIL_IF(failed == PLB_OK && *have && self->steps.all.failed_rank != INT64_MAX, err,
+                PLB_ERR_VALUE, "rank %lld failed in step %lld: expected no error on any rank",
+                (long long)self->steps.all.failed_rank, (long long)self->step);
+    return failed;
 }
 
 static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
@@ -308,50 +314,6 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
                 "%s is still open: expected %s before the step ends",
                 self->started != 0 ? "pylb_start" : "pylb_rebalance_begin",
                 self->started != 0 ? "pylb_stop" : "pylb_rebalance_end");
-    return PLB_OK;
-}
-
-/* End a step, without making a plan.  failed: PLB_OK, or an error in this rank's arguments. */
-static int step(plb_lib_advisor_t *self, int64_t n_cells, bool with_cells, int failed,
-                plb_ask_t *ask, plb_err_t *err)
-{
-    *ask = PLB_ASK_NOTHING;
-    PLB_FAIL_IF(self->over, err, PLB_ERR_STATE,
-                "there are no more steps: a rank has failed or left, or "
-                "the ranks were in different steps");
-    if (failed == PLB_OK) {
-        failed = check_step(self, with_cells, err);
-    }
-    if (!self->begun) {
-        const int begun = plb_lib_advisor_begin(self, with_cells, err);
-        failed = failed == PLB_OK ? begun : failed;
-        if (self->steps.net == NULL) {
-            const plb_err_t own = *err;
-            PLB_PASS(end(self, err));
-            *err = own;
-            return failed;
-        }
-        if (self->ranks->rank == 0 && *self->crowd.words != '\0') {
-            fprintf(stderr, "pylb: %s and wait for one another\n", self->crowd.words);
-        }
-    }
-    if (failed == PLB_OK) {
-        failed = keep_load(self, self->work, err);
-    }
-    const int ret = exchange(self, n_cells, failed, ask, err);
-    self->step++;
-    return ret;
-}
-
-int pylb_advise(pylb_advisor *lb, int *rebalance)
-{
-    PLB_LIB_BEGIN(self, err, lb);
-    plb_ask_t ask;
-    const int failed =
-        rebalance == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "rebalance is NULL") : PLB_OK;
-    PLB_PASS(step(self, 0, false, failed, &ask, err));
-    *rebalance = ask == PLB_ASK_BALANCE;
-    forget_step(self);
     return PLB_OK;
 }
 
@@ -391,6 +353,60 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
     return ret;
 }
 
+/* ---- the calls that end a step -------------------------------------------------------------- */
+
+/* End a step, and make the plan if one is due.  self->cells: the cells of this rank; work: its
+ * seconds; failed: PLB_OK, or an error in its arguments.  If this fails before all ranks have
+ * ended the step, nothing has changed. */
+static int step(plb_lib_advisor_t *self, double work, bool with_cells, int failed, plb_ask_t *ask,
+                plb_err_t *err)
+{
+    bool have = false;
+    *ask = PLB_ASK_NOTHING;
+    PLB_FAIL_IF(self->over, err, PLB_ERR_STATE,
+                "there are no more steps: a rank has failed or left, or "
+                "the ranks were in different steps");
+    if (failed == PLB_OK) {
+        failed = check_step(self, with_cells, err);
+    }
+    if (!self->begun) {
+        const plb_err_t own = *err;
+        const int begun = plb_lib_advisor_begin(self, with_cells, err);
+        self->over = begun != PLB_OK;
+        if (self->steps.net == NULL) {
+            const plb_err_t why = *err;
+            PLB_PASS(end(self, err));
+            *err = why;
+            return begun;
+        }
+        *err = begun == PLB_OK ? own : *err;
+        failed = begun == PLB_OK ? failed : begun;
+        if (self->ranks->rank == 0 && *self->crowd.words != '\0') {
+            fprintf(stderr, "pylb: %s and wait for one another\n", self->crowd.words);
+        }
+    }
+    PLB_PASS(exchange(self, work, failed, &have, err));
+    forget_exports(self);
+    plb_plan_free(&self->plan);
+    int ret = have ? observe(self, ask, err) : PLB_OK;
+    if (ret == PLB_OK && *ask == PLB_ASK_BALANCE && with_cells) {
+        ret = make_plan(self, self->cells, err);
+    }
+    forget_step(self);
+    return ret;
+}
+
+int pylb_advise(pylb_advisor *lb, int *rebalance)
+{
+    PLB_LIB_BEGIN(self, err, lb);
+    plb_ask_t ask;
+    const int failed =
+        rebalance == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "rebalance is NULL") : PLB_OK;
+    PLB_PASS(step(self, self->work, false, failed, &ask, err));
+    *rebalance = ask == PLB_ASK_BALANCE;
+    return PLB_OK;
+}
+
 int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)
 {
     if (plan != NULL) {
@@ -399,25 +415,15 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     PLB_LIB_BEGIN(self, err, lb);
     plb_ask_t ask;
     double sum = 0.0;
-    plb_plan_free(&self->plan);
     int ret = plan == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL") : PLB_OK;
     PLB_THEN(plb_cells_check(cells, err));
     PLB_THEN(plb_advisor_load(cells->load, cells->n, &sum, err));
-    if (ret == PLB_OK) {
-        self->work = sum;
-        check_exports(self, cells);
-    }
-    self->cells = cells;
-    ret = step(self, ret == PLB_OK ? cells->n : 0, true, ret, &ask, err);
+    self->cells = ret == PLB_OK ? cells : NULL;
+    ret = step(self, sum, true, ret, &ask, err);
     self->cells = NULL;
-    PLB_PASS(ret);
-    if (ask == PLB_ASK_BALANCE) {
-        ret = make_plan(self, cells, err);
-    }
     if (ret == PLB_OK) {
         *plan = self->plan.ranks == NULL ? NULL : &self->plan;
     }
-    forget_step(self);
     return ret;
 }
 
@@ -441,7 +447,7 @@ int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err)
 /* Take the next record, although it is not due. */
 static int next_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
 {
-    PLB_PASS(plb_steps_next(&self->steps, PATIENCE_NS, NULL, NULL, have, err));
+    PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, have, err));
     if (!*have && plb_steps_under_way(&self->steps) > 0) {
         fprintf(stderr,
                 "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
@@ -455,7 +461,7 @@ static int next_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_ask_t ask;
-    bool have = true, done;
+    bool have = true;
     int ret = PLB_OK;
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
@@ -466,6 +472,6 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
             plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }
     }
-    PLB_PASS(plb_steps_leave(&self->steps, NULL, -1, NULL, NULL, &done, err));
+    PLB_PASS(complete(self, err));
     return ret == PLB_OK && plb_steps_broken(&self->steps) ? why_broken(self, err) : ret;
 }

@@ -34,17 +34,19 @@ int pylb_stop(pylb_advisor *lb)
     return PLB_OK;
 }
 
-static int check_seconds(double seconds, plb_err_t *err)
+static int check_seconds(double seconds, double before, plb_err_t *err)
 {
-    return seconds >= 0.0 && seconds <= 1e30
+    return seconds >= 0.0 && before + seconds <= 1e30
                ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "seconds is %g: expected 0 ... 1e30", seconds);
+               : PLB_FAIL(err, PLB_ERR_VALUE,
+                          "seconds is %g: expected 0 ... 1e30, also with the %g of this step so far",
+                          seconds, before);
 }
 
 int pylb_work(pylb_advisor *lb, double seconds)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    PLB_PASS(check_seconds(seconds, err));
+    PLB_PASS(check_seconds(seconds, self->work, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->work += seconds;
     return PLB_OK;
@@ -104,7 +106,7 @@ int pylb_rebalance_end(pylb_advisor *lb)
 int pylb_rebalanced(pylb_advisor *lb, double seconds)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    PLB_PASS(check_seconds(seconds, err));
+    PLB_PASS(check_seconds(seconds, self->cost, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->rebalanced = true;
     self->cost += seconds;

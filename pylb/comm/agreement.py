@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import threading
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
@@ -237,6 +238,7 @@ class Agreement:
         self.known_network: Network | None = None
         self._cores: Cores | None = None
         self.plans = 0
+        self._turn = threading.Lock()  # held during a step: a second thread cannot take one
 
     @property
     def last_step_in_words(self) -> str:
@@ -314,6 +316,12 @@ class Agreement:
         alike: True: a rank that has failed raises the same message as the other ranks.  False: it
         raises `error`.
         """
+        if not self._turn.acquire(blocking=False):
+            first, second = (Step(k).words.format(i) for k, i in (self.last_step[:2], sample[:2]))
+            raise StateError(
+                f"two threads make collective calls at the same time: one is {first}, the other is "
+                f"{second}; expected one call at a time"
+            )
         self.taken += 1
         try:
             return self._take(sample, sends, error, words, alike, into)
@@ -321,6 +329,8 @@ class Agreement:
             # to keep `why` would keep the program's arrays alive
             why.__dict__[KNOWN] = id(self), self.taken
             raise
+        finally:
+            self._turn.release()
 
     def _take(
         self,

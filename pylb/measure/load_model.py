@@ -30,15 +30,17 @@ class LoadModel:
     def __init__(self, k: int) -> None:
         self.sums: F64 = np.zeros((k, k + 1))
 
-    def observe(self, features: F64, seconds: float) -> None:
-        """Add a step of this rank.
+    def observe(self, features: F64, seconds: float) -> LoadModel:
+        """Return the model with one more step of this rank; this model does not change.
 
         features: (n, k), the features of each cell, zero or more; seconds: time of the rank.
         """
         total = features.sum(axis=0)
-        self.sums *= KEEPS
-        self.sums[:, :-1] += np.outer(total, total)
-        self.sums[:, -1] += total * seconds
+        out = LoadModel(len(self.sums))
+        out.sums = KEEPS * self.sums
+        out.sums[:, :-1] += np.outer(total, total)
+        out.sums[:, -1] += total * seconds
+        return out
 
     @staticmethod
     def coefficients(sums: F64) -> F64:

@@ -44,6 +44,7 @@ class Measured(NamedTuple):
     changed: bool  # whether keys (without keys: the number of cells) differ from the previous step
     sent: CellMessages  # what the cells sent when `edges` were last examined
     features: F64 | None  # (n, k), if `advise` was given features or weights instead of loads
+    model: LoadModel | None  # the state's model with this step, if there are features
     time: float  # seconds of the step; 0: it was not timed
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step

@@ -52,6 +52,7 @@ class AdvisorInput:
                 "more than one of loads, weights and features is given: expected only one of them"
             )
         form, words = _form(is_given, arrays)
+        model: LoadModel | None = None
         self._state.check(places=any(is_given))
         time = watch.elapsed() if watch.work.used else 0.0
         if not any(is_given):
@@ -76,7 +77,12 @@ class AdvisorInput:
                 form + (features.shape[1] << 16),
                 f"{words} of {features.shape[1]} columns",
             )
-            cells = self._by_model(features, self._seconds(seconds), arrays)
+            spent = self._seconds(seconds)
+            model, k = self._state.model, features.shape[1]
+            if model is None or len(model.sums) != k:
+                model = LoadModel(k)
+            model = model.observe(features, spent)
+            cells = cells_of(_shares(model, features, spent), spent, **arrays)
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
         if changed:  # edges are checked only then, because the check is slow
@@ -88,6 +94,7 @@ class AdvisorInput:
             changed,
             sent,
             features,
+            model,
             time,
             watch.move.seconds,
             advice is not None and self._rebalanced(advice, cells),
@@ -106,21 +113,6 @@ class AdvisorInput:
                 f"seconds is {seconds!r}, but the step was timed: expected only one of the two"
             )
         return checks.seconds("seconds", seconds)
-
-    def _by_model(self, features: F64, seconds: float, arrays: Any) -> Cells:
-        """Make cells whose loads add up to the rank's seconds.
-
-        The loads are proportional to the predictions of a model, which is fitted to all steps of
-        this rank so far.
-        """
-        model = self._state.model
-        if model is None or len(model.sums) != features.shape[1]:
-            model = self._state.model = LoadModel(features.shape[1])
-        model.observe(features, seconds)
-        share = features @ LoadModel.coefficients(model.sums)
-        total = share.sum()
-        loads = share * (seconds / total) if total > 0 else share
-        return cells_of(loads, seconds, **arrays)
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
         """Say whether this rank followed the advice and timed the redistribution.
@@ -141,6 +133,13 @@ class AdvisorInput:
             log.warning("pylb: rank %d: the plan of step %d %s", advice.here, advice.step, what)
             self._said = True
         return False
+
+
+def _shares(model: LoadModel, features: F64, seconds: float) -> F64:
+    """Divide the rank's seconds between its cells, in proportion to what the model predicts."""
+    share = features @ LoadModel.coefficients(model.sums)
+    total = share.sum()
+    return share / total * seconds if total > 0 else share
 
 
 def _form(is_given: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:

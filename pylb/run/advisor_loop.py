@@ -292,7 +292,7 @@ class AdvisorLoop:
         if cut:
             state.records.cut()
         state.cells.accept(mine.cells, mine.changed, mine.sent)
-        state.features = mine.features
+        state.features, state.model = mine.features, mine.model or state.model
 
     def _enter(self, stats: Stats) -> bool:
         """Record the statistics of a step; return whether an LB step is due.  May be collective."""

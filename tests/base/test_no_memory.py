@@ -66,6 +66,14 @@ def test_every_allocation_fails_once(preload, group):
     assert "0 blocks were lost" in done.stdout
 
 
+def test_no_memory_for_the_objects_of_answers():
+    pytest.importorskip("_testcapi")
+    words = [sys.executable, str(TESTS / "mpi" / "no_memory_for_answers.py")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("done\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ON_ONE_RANK)
 @pytest.mark.parametrize("ranks", [2, 3])

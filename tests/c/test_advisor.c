@@ -314,12 +314,15 @@ static void turn(program_t *p, int rank, ending_t ending, int64_t when)
         if (have && plb_steps_broken(&p->steps)) {
             p->knew = true;
             leave(p, NULL);
+        } else if (have && p->steps.all.failed_rank != INT64_MAX) { /* repeat the step */
+            p->knew = true;
+            p->step--;
         } else if (have) {
             assert_true(p->steps.all.load_max == RANKS);
         }
         return;
     }
-    const bool odd = rank == 1 && p->step == when;
+    const bool odd = rank == 1 && p->step == when && !p->knew;
     if (p->step == N_STEPS || (odd && ending == LEAVES)) {
         plb_stats_t last = contribution(rank, p->step, false);
         last.n_ended = 1;
@@ -330,7 +333,7 @@ static void turn(program_t *p, int rank, ending_t ending, int64_t when)
     const plb_stats_t mine = contribution(rank, says, odd && ending == FAILS);
     OK(plb_steps_begin(&p->steps, &mine, &err));
     p->step++;
-    if (odd && ending == FAILS) {
+    if (odd && ending == FAILS && p->steps.lag > 0) {
         leave(p, NULL);
     }
 }
@@ -351,6 +354,7 @@ static void run(int lag, ending_t ending, int64_t when, unsigned seed)
                                         .test_stats = test_stats};
         OK(plb_steps_init(&p[r].steps, &net.face[r], lag, &err));
     }
+    const bool again = ending == FAILS && lag == 0; /* then the step is repeated */
     int left = RANKS;
     for (int turns = 0; left > 0; turns++) {
         seed = seed * 1103515245u + 12345u;
@@ -364,9 +368,9 @@ static void run(int lag, ending_t ending, int64_t when, unsigned seed)
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(plb_steps_under_way(&p[r].steps), 0);
         assert_int_equal(net.begun[r], net.begun[0]);
-        assert_int_equal(plb_steps_broken(&p[r].steps), ending != FINE);
+        assert_int_equal(plb_steps_broken(&p[r].steps), ending != FINE && !again);
         if (r != 1 && ending != FINE && when + lag < N_STEPS) {
-            assert_true(p[r].knew && p[r].step == when + lag + 1);
+            assert_true(p[r].knew && p[r].step == (again ? N_STEPS : when + lag + 1));
         }
     }
 }

@@ -1,10 +1,12 @@
 /* Programs with a mistake: one rank calls, answers or passes something else than the others.  Each
  * rank prints the error that it gets.
  *   faults CASE [LAG [RECORD]] */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pylb.h"
 
@@ -63,6 +65,19 @@ static int with_offsets(pylb_plan *plan, int rank, int n, const double *from, do
                                                                to, new_offset));
 }
 
+/* Rank 1 has no array, and the last rank closes its advisor instead: both migrations fail. */
+static int after_leaving(pylb_plan *plan, int rank, const double *from, double *to)
+{
+    int n_ranks;
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    if (rank == n_ranks - 1) {
+        printf("rank %d: - leaves\n", rank);
+        return PYLB_ERR_STATE;
+    }
+    say(rank, pylb_plan_migrate(plan, rank == 1 ? NULL : from, sizeof *from, to));
+    return say(rank, pylb_plan_migrate(plan, from, sizeof *from, to));
+}
+
 /* Rank 1 has no array, or far too many bytes. */
 static int without_array(pylb_plan *plan, int rank, const double *from, double *to,
                          const char *what)
@@ -79,7 +94,8 @@ static int has_offsets(const char *what)
 
 static int moves(const char *what)
 {
-    return has_offsets(what) || strcmp(what, "array") == 0 || strcmp(what, "huge") == 0;
+    return has_offsets(what) || strcmp(what, "array") == 0 || strcmp(what, "huge") == 0 ||
+           strcmp(what, "left") == 0;
 }
 
 /* Cells that migrate with wrong arguments. */
@@ -100,6 +116,7 @@ static int with_plan(pylb_advisor *lb, int rank, const char *what)
     }
     const int code = say(rank, pylb_advise_cells(lb, &cells, &plan));
     return code != PYLB_OK || plan == NULL ? code
+           : strcmp(what, "left") == 0     ? after_leaving(plan, rank, load, to)
            : has_offsets(what)             ? with_offsets(plan, rank, CELLS, load, to, what)
                                            : without_array(plan, rank, load, to, what);
 }
@@ -135,6 +152,51 @@ static int run(const char *what, pylb_advisor *lb, int rank)
         }
     }
     return PYLB_OK;
+}
+
+/* In each step, one rank after the other has an invalid argument or state; each failure is an
+ * error on all ranks and changes nothing, so the step can be repeated. */
+static void repeat(pylb_advisor *lb, int rank, int n_ranks, int with_cells)
+{
+    const double work = 1.0 + rank, bad = strtod("nan", NULL);
+    const int64_t key = rank;
+    pylb_cells cells;
+    pylb_plan *plan;
+    int rebalance, failed = 0, code;
+    pylb_cells_init(&cells);
+    cells.n = 1;
+    cells.key = &key;
+    for (int i = 0; i < STEPS; i++) {
+        code = pylb_work(lb, work);
+        for (int r = 0; r < n_ranks && i % 3 == 0; r++) {
+            cells.load = rank == r ? &bad : &work;
+            const int opened = rank == r && !with_cells && pylb_start(lb) == PYLB_OK;
+            code = with_cells ? pylb_advise_cells(lb, &cells, &plan) : pylb_advise(lb, &rebalance);
+            failed += code != PYLB_OK;
+            code = opened ? pylb_stop(lb) : PYLB_OK;
+        }
+        cells.load = &work;
+        code = code != PYLB_OK ? code
+               : with_cells    ? pylb_advise_cells(lb, &cells, &plan)
+                               : pylb_advise(lb, &rebalance);
+        if (say(rank, code)) {
+            return;
+        }
+    }
+    printf("rank %d: %d calls failed\n", rank, failed);
+}
+
+/* Rank 1 is late, or ends a step of another advisor than the others. */
+static void wait_in(const char *what, pylb_advisor *lb, int rank)
+{
+    pylb_advisor *other = NULL;
+    if (strcmp(what, "late create") != 0 || rank != 1) {
+        say(rank, pylb_advisor_create_mpi(MPI_COMM_WORLD, &other));
+    }
+    if (strncmp(what, "late", 4) == 0 && rank == 1) {
+        sleep(600);
+    }
+    advise(strcmp(what, "other") == 0 && rank == 1 ? other : lb, rank, 1.0);
 }
 
 /* Two advisors.  Rank 1 ends without closing them, between a step of one and a step of the other.
@@ -190,11 +252,20 @@ int main(int argc, char **argv)
         say(rank, pylb_trigger_register("odd", odd_trigger, &odd));
         say(rank, pylb_advisor_set(lb, "trigger", "odd"));
     }
-    if (strcmp(what, "recorded") == 0) {
+    if (strncmp(what, "repeat", 6) == 0) {
+        say(rank, pylb_advisor_set(lb, "clock", "none"));
+    }
+    if (argc > 3) {
         say(rank, pylb_advisor_set(lb, "record", argv[3]));
     }
     if (strcmp(what, "two") == 0) {
         two(lb, rank);
+    } else if (strncmp(what, "repeat", 6) == 0) {
+        int n_ranks;
+        MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+        repeat(lb, rank, n_ranks, strcmp(what, "repeat cells") == 0);
+    } else if (strncmp(what, "late ", 5) == 0 || strcmp(what, "other") == 0) {
+        wait_in(what, lb, rank);
     } else if (strcmp(what, "order") == 0) {
         close_in_order(lb, rank);
     } else {

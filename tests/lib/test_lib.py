@@ -234,6 +234,7 @@ def faults(mpi_program, mpiexec, ranks, *words, **env):
         ("closes", "closed their advisor before step 0"),
         ("lags", "different options"),
         ("array", "from is NULL"),
+        ("left", "has left"),
         ("huge", "bytes: expected fewer than 2^63 bytes"),
         ("offsets", "items to itself, but receives"),
         ("falling", "offset[2] is 0: expected 1 or more"),
@@ -255,6 +256,41 @@ def test_one_rank_is_at_fault_and_all_end(mpi_program, mpiexec, ranks, lag, case
     assert any(words in row for row in said), said
     told = {int(row.split()[1].strip(":")) for row in said if re.match(r"rank \d+: -", row)}
     assert told == set(range(ranks)), said
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("case", ["repeat", "repeat cells"])
+def test_a_call_that_fails_changes_nothing(mpi_program, mpiexec, tmp_path, ranks, case):
+    path = tmp_path / "run.json"
+    said = faults(mpi_program, mpiexec, ranks, case, "0", str(path))
+    failed = 4 * ranks  # in each of steps 0, 3, 6 and 9, one rank after the other is at fault
+    assert [row for row in said if "calls failed" in row] == [
+        f"rank {r}: {failed} calls failed" for r in range(ranks)
+    ], said
+    assert json.loads(path.read_text())["loads"] == [[1.0 + r] * 10 for r in range(ranks)]
+
+
+def test_ranks_that_wait_for_another_rank_say_so(mpi_program, mpiexec):
+    """In the first step, in another step of another advisor, and when an advisor is made."""
+    lines = {
+        "late step": (r"rank 0 has waited 10 s for the other ranks in step 0",),
+        "late create": (r"rank 0 has waited 10 s for the other ranks to create an advisor",),
+        "other": tuple(rf"rank {r} has waited 10 s for the other ranks in step 0" for r in (0, 1)),
+    }
+    jobs = {}
+    for case in lines:
+        words = [*mpiexec, "-n", "2", str(mpi_program("faults")), case]
+        jobs[case] = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+    for case, job in jobs.items():
+        missing = set(lines[case])
+        with job:
+            while missing and (row := job.stderr.readline().decode()):
+                missing -= {line for line in missing if line in row}
+            job.terminate()  # the ranks would wait forever
+            job.communicate()
+        assert not missing, case
 
 
 LOOPS = {"every": ["every", "2"], "lag": ["every", "2", "lag", "2"], "auto": []}  # options

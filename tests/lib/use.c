@@ -276,6 +276,45 @@ static void steps(void)
     EXPECT(plan == NULL);
 }
 
+/* Names that are no UTF-8, numbers that would be rounded, sums of bytes that overflow, and loads
+ * whose reciprocal is infinite. */
+static void limits(void)
+{
+    static const char *const wrong[] = {"\xff",         "a\xc3",        "\xc0\xaf",  "\xed\xa0\x80",
+                                        "\xf4\x90\x80\x80", "\xe0\x80\x80", "\x80"};
+    pylb_advisor *lb = NULL;
+    pylb_cells cells;
+    pylb_plan *plan = NULL;
+    double load[2] = {1e-310, 5e-324};
+    int64_t bytes[2] = {INT64_MAX, INT64_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        FAILS(PYLB_ERR_VALUE, "UTF-8", pylb_trigger_register(wrong[i], when, NULL));
+        FAILS(PYLB_ERR_VALUE, "UTF-8", pylb_strategy_register(wrong[i], to_last, NULL));
+    }
+    EXPECT(pylb_trigger_register("w\xc3\xa4hrend \xe2\x82\xac \xf0\x9f\x98\x80", when, NULL) ==
+           PYLB_OK);
+    EXPECT(pylb_advisor_create(&lb) == PYLB_OK);
+    FAILS(PYLB_ERR_VALUE, "2^53 - 1", pylb_advisor_set(lb, "seed", "9007199254740993"));
+    FAILS(PYLB_ERR_VALUE, "2^53 - 1", pylb_advisor_set(lb, "steps", "9007199254740992"));
+    EXPECT(pylb_advisor_set(lb, "seed", "9007199254740991") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "clock", "none") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "trigger.every", "2") == PYLB_OK);
+    EXPECT(pylb_advisor_set(lb, "trigger", "periodic") == PYLB_OK);
+    pylb_cells_init(&cells);
+    cells.n = 2;
+    cells.load = load;
+    cells.bytes = bytes;
+    FAILS(PYLB_ERR_VALUE, "2^63 or more", pylb_advise_cells(lb, &cells, &plan));
+    cells.n_edges = INT64_MAX;
+    FAILS(PYLB_ERR_VALUE, "2^31 - 1", pylb_advise_cells(lb, &cells, &plan));
+    cells.n_edges = 0;
+    cells.bytes = NULL;
+    for (int i = 0; i < 5; i++) {
+        EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK);
+    }
+    EXPECT(pylb_advisor_close(&lb) == PYLB_OK);
+}
+
 /* Records that are under way at the end are observed in `close`. */
 static void an_own_trigger_that_is_off(void)
 {
@@ -300,6 +339,7 @@ int main(void)
     options_end_with_the_first_measurement();
     environment();
     steps();
+    limits();
     an_own_trigger_that_is_off();
     EXPECT(strcmp(pylb_version(), PYLB_VERSION) == 0);
     EXPECT(strcmp(pylb_error_name(PYLB_ERR_STATE), pylb_error_name(PYLB_ERR_KEY)) != 0);

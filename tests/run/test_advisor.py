@@ -1,5 +1,6 @@
 """The advisor of a code that owns its data, on one rank and on virtual ranks."""
 
+import contextlib
 import json
 import logging
 import math
@@ -903,3 +904,67 @@ def test_told_seconds_that_contain_waiting_are_noticed(caplog):
     with caplog.at_level("WARNING", "pylb"):
         pylb.VirtualCluster(2, clock="none").run(main)
     assert len([m for m in caplog.messages if "calls MPI" in m]) == 1
+
+
+WRONG = {
+    "seconds": -1.0,
+    "features": [[-1.0, 1.0]],
+    "loads": [[1.0], [2.0]],
+    "weights": ["x"],
+    "keys": [0.5],
+    "nbytes": [1, 2, 3],
+    "memory": ["x"],
+    "fixed": [2.5],
+    "coords": [1.0],
+    "edges": ([99], [99], [1.0]),
+    "step": -1,
+}
+
+
+def with_failures(comm, way, fails):
+    """Run six steps; return what the advisor has learned and recorded.
+
+    fails: before each step is ended, each argument is wrong on one rank, then on the other.
+    """
+    lb = pylb.Advisor(comm, every=2, strategy="GreedyLB")
+    for step in range(6):
+        rng = np.random.default_rng([step, comm.rank])
+        mine = {"keys": np.arange(4) + 4 * comm.rank}
+        mine[way] = rng.random((4, 2) if way == "features" else 4)
+        mine.update({} if way == "loads" else {"seconds": 1.0 + step})
+        for name, wrong in WRONG.items() if fails else ():
+            for rank in range(comm.size):
+                given = {**mine, **({name: wrong} if comm.rank == rank else {})}
+                with pytest.raises(pylb.errors.PylbError):
+                    lb.advise(**given)
+        lb.advise(**mine)
+    sums = None if lb._state.model is None else lb._state.model.sums.tolist()
+    return sums, lb.rank_loads().tolist(), lb.n_balancings, [r.iteration for r in lb.history]
+
+
+@pytest.mark.parametrize("way", ["loads", "weights", "features"])
+def test_a_step_that_failed_by_an_argument_is_counted_once(way):
+    plain, failing = (
+        pylb.VirtualCluster(2, clock="none").run(with_failures, way, fails)
+        for fails in (False, True)
+    )
+    assert failing == plain
+    assert len(plain[0][1]) == 6
+
+
+@pytest.mark.parametrize("load", [5e-324, 1e-310, 1e-300])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_loads_may_be_very_small(ranks, load):
+    def main(comm, strategy):
+        lb = pylb.Advisor(comm, every=2, strategy=strategy, network=(0.0, 0.0))
+        for _ in range(6):
+            keys = np.arange(8) + 8 * comm.rank
+            loads, coords = np.full(8, load * (1 + comm.rank)), np.stack([keys] * 3, axis=1)
+            lb.advise(loads=loads, keys=keys, coords=coords, edges=(keys, keys[::-1], np.ones(8)))
+        return lb.report().iterations
+
+    for strategy in ("auto", *pylb.strategies()):
+        if strategy == "auto" or not pylb.strategies()[strategy].distributed:
+            with contextlib.suppress(pylb.errors.MissingPartError):
+                found = pylb.VirtualCluster(ranks, clock="none").run(main, strategy)
+                assert found == [6] * ranks

@@ -1,8 +1,10 @@
 """Functions of the user, e.g. strategies and objects that are pickled, call the balancer itself."""
 
 import signal
+import threading
 
 import pytest
+from launch import HERE, launch
 
 import pylb
 from pylb.errors import SerializationError, StateError
@@ -183,3 +185,34 @@ def test_an_interrupt_in_a_property_of_a_message_is_not_lost():
 
     with pytest.raises(KeyboardInterrupt):
         send()
+
+
+def test_a_second_thread_while_the_core_calls_a_strategy():
+    """In the core, the first thread has released the GIL; the object belongs to it."""
+    said = []
+
+    def call():
+        with pytest.raises(StateError) as why:
+            lb._state.decider.core.abandon()
+        said.append(str(why.value))
+
+    def strategy(snapshot):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+        return snapshot.rank
+
+    lb = pylb.Balancer(strategy=strategy, every=1)
+    lb.add(0, "an object")
+    run(lb)
+    one = "Decider.abandon() while another thread is in Decider.place(): expected one call at a time"
+    assert said == [one] * len(said)
+    assert said
+
+
+@pytest.mark.parametrize("lag", ["0", "2"])
+def test_a_second_thread_in_a_collective_call(mpiexec, lag):
+    pytest.importorskip("mpi4py")
+    code, out, said = launch(mpiexec, 2, HERE / "two_threads.py", lag)
+    assert code == 0, said
+    assert out.split() == ["done", "done"]

@@ -1,0 +1,77 @@
+"""The core has computed arrays, but Python has no memory for the objects that shall own them.
+
+Every allocation of Python in such a call fails once; then the call must raise MemoryError, and free
+each array once.
+"""
+
+import math
+import tempfile
+from functools import partial
+from unittest import mock
+
+import _testcapi
+import numpy as np
+
+import pylb
+from pylb import _core
+from pylb.replay import replayed
+
+N = 50_000  # the C library notices a double free of arrays that are so large
+
+
+def captured(name, call):
+    """Return the call of the core's function `name` that `call` makes."""
+    with mock.patch.object(_core, name, side_effect=getattr(_core, name)) as watched:
+        call()
+    return partial(getattr(_core, name), *watched.call_args.args, **watched.call_args.kwargs)
+
+
+def replay():
+    trace = pylb.replay.hotspot(N // 4, 4, 4)
+    given = {**replayed.DEFAULTS, "as_recorded": True, "keep_times": True}
+    core = _core.Replay(**given, n_ranks=trace.n_ranks)
+    core.loop(0, trace.n_phases, math.nan)
+    core.feed(trace)
+    return core.take
+
+
+def functions():
+    """Return calls of functions of the core that return arrays which the core has allocated."""
+    folder, trace = tempfile.mkdtemp(), pylb.replay.hotspot(2, N, 3)
+    trace.write(folder)
+    models = pylb.SpeedModels([(range(1, N), np.linspace(9.0, 8.0, N - 1)), ([1], [2.0])])
+    part = np.arange(N) % 7
+    return {
+        "route": partial(_core.route, part[::-1].astype(np.int32), 7),
+        "moves": captured(
+            "moves", lambda: pylb.partition(parts=7, method="keep", old=part).exports
+        ),
+        "fpm_update": captured("fpm_update", lambda: models.update([N, 2], [1.0, 1.0])),
+        "trace_optimum": captured("trace_optimum", lambda: trace.optimum(cost=1e-3)),
+        "vt_merge": captured("vt_merge", lambda: pylb.Trace.read(folder)),
+    }
+
+
+def without_memory(name, prepare):
+    """Let each allocation of Python fail once in the call that `prepare` returns."""
+    failed = n = passed = 0
+    while passed < 30:  # Python survives the failure of some allocations
+        call, why = prepare(), None
+        _testcapi.set_nomemory(n, n + 1)
+        try:
+            call()
+        except MemoryError as error:
+            _testcapi.remove_mem_hooks()
+            why = error
+        _testcapi.remove_mem_hooks()
+        failed += why is not None
+        passed = 0 if why is not None else passed + 1
+        n += 1
+    assert failed, name
+    print(name, failed)
+
+
+without_memory("Replay.take", replay)
+for name, call in functions().items():
+    without_memory(name, lambda call=call: call)
+print("done")
