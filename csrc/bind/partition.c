@@ -25,8 +25,8 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
     return 0;
 }
 
-/* Get the part of each vertex from the library (NULL: the parts are in part[] already), then
- * improve the parts by V-cycles, unless `cycles` is negative. */
+/* Get the part of each vertex from the library (NULL: the parts are in part[] already), improve the
+ * parts by V-cycles, unless `cycles` is negative, and repair them. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   int32_t *part, plb_err_t *err)
 {
@@ -40,9 +40,9 @@ static int answer(const plb_partitioner_t *library, const plb_question_t *q, int
     }
     if (ret == PLB_OK && cycles >= 0) {
         ret = plb_partition_improve(q, cycles, part, err);
-        ret = ret == PLB_OK ? plb_partition_keep_shares(q, part, err) : ret;
     }
-    return ret;
+    return ret == PLB_OK && (cycles >= 0 || library == NULL) ? plb_partition_repair(q, part, err)
+                                                             : ret;
 }
 
 PLB_PY_FN(
@@ -52,7 +52,7 @@ PLB_PY_FN(
     "edge_weight:i4@?=None net_start:i4@+?=None pin:i4@?=None net_weight:i4@?=None "
     "coords:f8@?=None fixed:i4@?=None old:i4@?=None old_cost:i4@?=None part:i4@?=None",
     "Return the part of each vertex.  The parts come from an installed library; or, if\n"
-    "library is None, from `part`.  `cycles` V-cycles then refine them; -1: not refined.\n"
+    "library is None, from `part`.  `cycles` V-cycles then refine them; -1: only repaired.\n"
     "csrc/partition/question.h explains the arguments.  Arrays of int32 (share and coords:\n"
     "float64) are not copied; options is [name, value, ...].  The GIL is released.")
 {

@@ -105,7 +105,7 @@ static int run_and_measure(question_t *self, plb_err_t *err)
 {
     const int32_t p = self->snapshot.n_ranks;
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    int ret = self->strategy.run(&self->strategy, &self->snapshot, &self->opts, self->rank, err);
+    int ret = plb_strategy_place(&self->strategy, &self->snapshot, &self->opts, self->rank, err);
     self->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     ret = ret == PLB_OK ? plb_snapshot_compare(&self->snapshot, self->rank, &self->change, err)
                         : ret;

@@ -198,7 +198,7 @@ static int run(const plb_decider_t *self, int32_t which, const double *params,
     const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
     PLB_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    ret = c->strategy.run(&c->strategy, s, &own, a->rank, err);
+    ret = plb_strategy_place(&c->strategy, s, &own, a->rank, err);
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     PLB_THEN(measure(self, s, a, err));
 out:
@@ -600,7 +600,7 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
         params[i] = strategy->params[i].fallback;
     }
     const plb_opts_t own = {.params = params};
-    if ((ret = strategy->run(strategy, s, &own, rank, err)) == PLB_OK) {
+    if ((ret = plb_strategy_place(strategy, s, &own, rank, err)) == PLB_OK) {
         plb_snapshot_rank_times(s, NULL, before);
         plb_snapshot_rank_times(s, rank, after);
         *gain = longest(before, s->n_ranks) - longest(after, s->n_ranks);

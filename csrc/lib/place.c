@@ -17,7 +17,7 @@ static int place(const plb_snapshot_t *in, const plb_strategy_t *with, const cha
     PLB_TRY(plb_option_defaults(with->params, with->n_params, &value, err));
     PLB_TRY(plb_option_params(with->params, with->n_params, with->name, params, value, err));
     const plb_opts_t opts = {.params = value, .seed = seed};
-    PLB_TRY(with->run(with, in, &opts, rank, err));
+    PLB_TRY(plb_strategy_place(with, in, &opts, rank, err));
     ret = plb_snapshot_check_placement(in, rank, err);
 out:
     plb_free(value);

@@ -22,7 +22,7 @@ static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32
     for (int32_t v = n; v < hg.n_vertices; v++) {
         all[v] = v - n;
     }
-    const plb_limits_t limits = {in->n_parts, limit};
+    const plb_limits_t limits = {.n_parts = in->n_parts, .limit = limit};
     PLB_TRY(plb_partition_limits(in, &hg, limit, err));
     PLB_TRY(fresh ? plb_hypergraph_partition(&hg, &limits, &rng, all, &after, err)
                   : plb_hypergraph_refine(&hg, &limits, &rng, all, &after, err));

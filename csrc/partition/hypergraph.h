@@ -53,7 +53,9 @@ int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *par
 
 typedef struct plb_limits {
     int32_t n_parts;
-    const int64_t *limit; /* [n_parts] largest allowed weight */
+    const int64_t *limit; /* [n_parts * n_weights] largest allowed weights of each part */
+    int32_t n_weights;
+    const int32_t *weight; /* [n_vertices * n_weights]; NULL: the hypergraph's own, one a vertex */
 } plb_limits_t;
 
 /** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Before the searches,
@@ -61,6 +63,11 @@ typedef struct plb_limits {
  * connectivity - 1 (*after: the final one) increases only if the limits require it. */
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
+
+/** Only move vertices out of parts that are above their limits, those with the smallest loss first,
+ * until all parts keep their limits or no part has room for them. */
+int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
+                           plb_err_t *err);
 
 /** Make two parts: part 0 grows from vertex `start` until its weight reaches `target`; part 1 has
  * the other vertices.  Fixed vertices are in their parts. */

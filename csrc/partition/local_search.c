@@ -6,6 +6,8 @@
  * state; its moves up to the best state are kept.  A vertex moves at most once per round.  A net
  * lists only the parts that it touches: its memory does not grow with the number of parts. */
 
+#include <math.h>
+
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/hypergraph.h"
@@ -111,10 +113,12 @@ typedef struct move {
 
 typedef struct search {
     const plb_hypergraph_t *hg;
-    const int64_t *limit;
-    int32_t k;
+    int32_t k, d;          /* numbers of parts, and of weights of each vertex */
+    const int32_t *weight; /* [n_vertices * d] */
+    const int64_t *limit;  /* [k * d] */
+    int64_t *load;         /* [k * d] */
+    double *scale;         /* [d] compares excesses of different weights; 1 if there is only one */
     int32_t *part;
-    int64_t *load;
     int64_t *words; /* the nets one after the other, each with room for all parts it can touch */
     uint32_t *net_word;    /* [n_nets] first word of each net */
     uint32_t *vertex_word; /* as the hypergraph's net[], with first words instead of nets */
@@ -177,6 +181,31 @@ static int32_t remove_pin(net_t *net, int32_t part)
     return left;
 }
 
+/* Say whether part p can take vertex v within its limits. */
+static inline bool takes(const search_t *s, int32_t p, int32_t v)
+{
+    if (s->d == 1) {
+        return s->load[p] + s->weight[v] <= s->limit[p];
+    }
+    for (int32_t c = 0; c < s->d; c++) {
+        if (s->load[p * s->d + c] + s->weight[v * s->d + c] > s->limit[p * s->d + c]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Return the largest excess of part p over its limits. */
+static double excess(const search_t *s, int32_t p)
+{
+    double most = -INFINITY;
+    for (int32_t c = 0; c < s->d; c++) {
+        const int64_t over = s->load[p * s->d + c] - s->limit[p * s->d + c];
+        most = fmax(most, (double)over * s->scale[c]);
+    }
+    return most;
+}
+
 /* Return the gain of the best move of v; *to: its target; -1: no adjacent part can take v.  Ties:
  * the part with the lowest load, then the lowest number. */
 static int64_t best_move(search_t *s, int32_t v, int32_t *to)
@@ -210,11 +239,12 @@ static int64_t best_move(search_t *s, int32_t v, int32_t *to)
         const int32_t p = s->touched[i];
         const int64_t gain = freed + s->conn[p] - all;
         s->conn[p] = 0;
-        if (s->load[p] + hg->weight[v] > s->limit[p]) {
+        if (!takes(s, p, v)) {
             continue;
         }
-        if (gain > best || (gain == best && (s->load[p] < s->load[*to] ||
-                                             (s->load[p] == s->load[*to] && p < *to)))) {
+        const int64_t load = s->load[p * s->d];
+        if (gain > best || (gain == best && (load < s->load[*to * s->d] ||
+                                             (load == s->load[*to * s->d] && p < *to)))) {
             best = gain;
             *to = p;
         }
@@ -275,8 +305,10 @@ static inline void transfer(search_t *s, int32_t v, int32_t to, bool wakes)
             wake_pins(s, net->id, from);
         }
     }
-    s->load[from] -= hg->weight[v];
-    s->load[to] += hg->weight[v];
+    for (int32_t c = 0; c < s->d; c++) {
+        s->load[from * s->d + c] -= s->weight[v * s->d + c];
+        s->load[to * s->d + c] += s->weight[v * s->d + c];
+    }
 }
 
 static void move(search_t *s, int32_t v, int32_t to)
@@ -425,67 +457,91 @@ static void grow(search_t *s, int32_t start, int64_t target)
 
 /* ---- balance -------------------------------------------------------------------------------- */
 
-/* Return the gain of the best move of v to an adjacent part, or, if none can take v, a very low
- * gain, and try the part `roomiest`.  *to: the target; -1: there is none. */
+/* A vertex that no adjacent part can take leaves a part later than all others. */
+static const int64_t LAST = -((int64_t)1 << 40);
+
+/* Return the gain of the best move of v to an adjacent part; if none can take v, LAST, and try the
+ * part `roomiest`.  *to: the target; -1: there is none. */
 static int64_t escape(search_t *s, int32_t v, int32_t roomiest, int32_t *to)
 {
     const int64_t gain = best_move(s, v, to);
     if (*to >= 0) {
         return gain;
     }
-    if (s->load[roomiest] + s->hg->weight[v] <= s->limit[roomiest]) {
+    if (takes(s, roomiest, v)) {
         *to = roomiest;
     }
-    return -((int64_t)1 << 40);
+    return LAST;
 }
 
 static int32_t find_roomiest(const search_t *s)
 {
     int32_t best = 0;
     for (int32_t p = 1; p < s->k; p++) {
-        best = s->limit[p] - s->load[p] > s->limit[best] - s->load[best] ? p : best;
+        best = excess(s, p) < excess(s, best) ? p : best;
     }
     return best;
 }
 
-/* Move vertices out of part p, smallest loss first, until p keeps its limit. */
+/* Say whether v, if it leaves part p, lowers a weight that exceeds its limit. */
+static bool relieves(const search_t *s, int32_t p, int32_t v)
+{
+    bool helps = false;
+    for (int32_t c = 0; c < s->d; c++) {
+        helps = helps ||
+                (s->weight[v * s->d + c] > 0 && s->load[p * s->d + c] > s->limit[p * s->d + c]);
+    }
+    return helps;
+}
+
+/* Move vertices out of part p, smallest loss first, until p keeps its limits. */
 static void relieve(search_t *s, int32_t p)
 {
     const plb_hypergraph_t *hg = s->hg;
-    int32_t to;
+    int32_t to, roomiest = find_roomiest(s);
     next_round(s);
     for (int32_t v = 0; v < hg->n_vertices && !plb_interrupted(s->part[v] == p ? s->k : 1); v++) {
-        if (s->part[v] == p && hg->weight[v] > 0 && !(hg->fixed != NULL && hg->fixed[v] >= 0)) {
-            set_key(&s->queue, v, escape(s, v, find_roomiest(s), &to));
+        if (s->part[v] == p && relieves(s, p, v) && !(hg->fixed != NULL && hg->fixed[v] >= 0)) {
+            set_key(&s->queue, v, escape(s, v, roomiest, &to));
         }
     }
-    while (s->queue.n > 0 && s->load[p] > s->limit[p] && !plb_interrupted(32 + s->k)) {
+    while (s->queue.n > 0 && excess(s, p) > 0.0 && !plb_interrupted(32 + s->k)) {
         const int32_t v = s->queue.heap[0];
-        const int64_t gain = escape(s, v, find_roomiest(s), &to);
+        const int64_t gain = escape(s, v, roomiest, &to);
         if (to >= 0 && gain < s->queue.key[v]) {
             set_key(&s->queue, v, gain);
             continue;
         }
         drop(&s->queue, v);
-        if (to < 0) {
+        if (to < 0 || !relieves(s, p, v)) {
             continue;
         }
         move(s, v, to);
+        roomiest = find_roomiest(s);
         for (int32_t i = 0; i < s->n_woken; i++) {
             const int32_t u = s->woken[i];
             if (s->queue.at[u] >= 0) {
-                set_key(&s->queue, u, escape(s, u, find_roomiest(s), &to));
+                set_key(&s->queue, u, escape(s, u, roomiest, &to));
             }
         }
     }
     clear_queue(s);
 }
 
+static void relieve_all(search_t *s)
+{
+    for (int32_t p = 0; p < s->k; p++) {
+        if (excess(s, p) > 0.0) {
+            relieve(s, p);
+        }
+    }
+}
+
 /* ---- the call ------------------------------------------------------------------------------- */
 
 static void search_free(search_t *s)
 {
-    PLB_FREE(s->load, s->words, s->net_word, s->vertex_word, s->queue.key, s->queue.heap,
+    PLB_FREE(s->load, s->scale, s->words, s->net_word, s->vertex_word, s->queue.key, s->queue.heap,
              s->queue.at, s->conn, s->touched, s->seen, s->woken, s->moves);
 }
 
@@ -518,12 +574,39 @@ out:
     return ret;
 }
 
-static int search_init(search_t *s, plb_err_t *err)
+/* Sum the loads of the parts. */
+static int loads_init(search_t *s, plb_err_t *err)
+{
+    const int64_t cells = (int64_t)s->k * s->d;
+    PLB_PASS_NEW0(s->load, cells);
+    PLB_PASS_NEW0(s->scale, s->d);
+    for (int32_t v = 0; v < s->hg->n_vertices; v++) {
+        for (int32_t c = 0; c < s->d; c++) {
+            s->load[s->part[v] * s->d + c] += s->weight[v * s->d + c];
+        }
+    }
+    for (int64_t i = 0; i < cells; i++) {
+        s->scale[i % s->d] += (double)s->load[i];
+    }
+    for (int32_t c = 0; c < s->d; c++) {
+        s->scale[c] = s->d > 1 && s->scale[c] > 0.0 ? 1.0 / s->scale[c] : 1.0;
+    }
+    return PLB_OK;
+}
+
+static int search_init(search_t *s, const plb_hypergraph_t *hg, const plb_limits_t *limits,
+                       int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const plb_hypergraph_t *hg = s->hg;
     const int32_t n = hg->n_vertices;
-    PLB_NEW0(s->load, s->k);
+    const bool several = limits->weight != NULL;
+    *s = (search_t){.hg = hg,
+                    .k = limits->n_parts,
+                    .d = several ? limits->n_weights : 1,
+                    .weight = several ? limits->weight : hg->weight,
+                    .limit = limits->limit,
+                    .part = part};
+    PLB_TRY(loads_init(s, err));
     PLB_TRY(nets_init(s, err));
     PLB_NEW_EACH(n, s->queue.key, s->queue.heap, s->queue.at);
     PLB_NEW0(s->conn, s->k);
@@ -534,7 +617,6 @@ static int search_init(search_t *s, plb_err_t *err)
     for (int32_t v = 0; v < n; v++) {
         PLB_TRY(plb_interrupted(2 * plb_nets_of(hg, v)));
         s->queue.at[v] = -1;
-        s->load[s->part[v]] += hg->weight[v];
         for (int32_t j = hg->vertex_start[v]; j < hg->vertex_start[v + 1]; j++) {
             add_pin(net_at(s, s->vertex_word[j]), s->part[v]);
         }
@@ -546,19 +628,15 @@ out:
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err)
 {
-    search_t s = {
-        .hg = self, .limit = limits->limit, .k = limits->n_parts, .part = part, .rng = rng};
+    search_t s;
     int32_t *seed = NULL;
-    int ret = search_init(&s, err);
+    int ret = search_init(&s, self, limits, part, err);
     if (ret != PLB_OK) {
         goto out;
     }
     PLB_NEW(seed, self->n_vertices);
-    for (int32_t p = 0; p < s.k; p++) {
-        if (s.load[p] > s.limit[p]) {
-            relieve(&s, p);
-        }
-    }
+    s.rng = rng;
+    relieve_all(&s);
     for (int round = 0; round < MAX_ROUNDS && search_round(&s, seed) > 0; round++) {
     }
     PLB_TRY(plb_interrupted(0)); /* an interrupt ends the searches early */
@@ -572,15 +650,29 @@ out:
     return ret;
 }
 
+int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
+                           plb_err_t *err)
+{
+    search_t s;
+    int ret = search_init(&s, self, limits, part, err);
+    if (ret == PLB_OK) {
+        relieve_all(&s);
+        ret = plb_interrupted(0);
+    }
+    search_free(&s);
+    return ret;
+}
+
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err)
 {
     const int64_t limit[2] = {INT64_MAX / 2, INT64_MAX / 2};
-    search_t s = {.hg = self, .limit = limit, .k = 2, .part = part};
+    const plb_limits_t none = {.n_parts = 2, .limit = limit};
+    search_t s;
     for (int32_t v = 0; v < self->n_vertices; v++) {
         part[v] = self->fixed != NULL && self->fixed[v] == 0 ? 0 : 1;
     }
-    int ret = search_init(&s, err);
+    int ret = search_init(&s, self, &none, part, err);
     if (ret == PLB_OK) {
         grow(&s, start, target);
         ret = plb_interrupted(0);

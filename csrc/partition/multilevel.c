@@ -181,7 +181,7 @@ static int uncoarsen(const levels_t *self, const plb_limits_t *limits, plb_rng_t
     int64_t *loose = NULL;
     int32_t *from = coarse, *to = part;
     PLB_NEW(loose, limits->n_parts);
-    const plb_limits_t here = {limits->n_parts, loose};
+    const plb_limits_t here = {.n_parts = limits->n_parts, .limit = loose};
     for (int i = self->n - 1; ret == PLB_OK && i >= 0; i--) {
         loosen(&self->hg[i], limits, i == 0, loose);
         ret = plb_hypergraph_refine(&self->hg[i], &here, rng, from, after, err);
@@ -273,7 +273,7 @@ static int bisect_coarsest(const plb_hypergraph_t *hg, const plb_limits_t *limit
     int ret = PLB_OK;
     int32_t *trial = NULL;
     int64_t best = INT64_MAX, after, loose[2];
-    const plb_limits_t here = {2, loose};
+    const plb_limits_t here = {.n_parts = 2, .limit = loose};
     loosen(hg, limits, false, loose);
     PLB_NEW(trial, hg->n_vertices);
     for (int i = 0; i < TRIES; i++) {
@@ -304,7 +304,7 @@ static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_
     const int64_t rest = total_weight(hg) - target;
     const int64_t limit[2] = {(int64_t)(slack * (double)target) + 1,
                               (int64_t)(slack * (double)rest) + 1};
-    const plb_limits_t limits = {2, limit};
+    const plb_limits_t limits = {.n_parts = 2, .limit = limit};
     if (hg->n_vertices == 0) {
         return ret;
     }

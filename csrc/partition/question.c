@@ -274,72 +274,6 @@ static int check_answer(const plb_partitioner_t *with, const plb_question_t *in,
     return PLB_OK;
 }
 
-/* The vertex of part r that may move and has the smallest first weight (ties: the lowest number);
- * -1: there is none. */
-static int32_t lightest(const plb_question_t *in, const int32_t *part, int32_t r)
-{
-    int32_t best = -1;
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        if (part[v] != r || (in->fixed != NULL && in->fixed[v] >= 0)) {
-            continue;
-        }
-        if (best < 0 || (in->weight != NULL && in->weight[(int64_t)v * in->n_weights] <
-                                                   in->weight[(int64_t)best * in->n_weights])) {
-            best = v;
-        }
-    }
-    return best;
-}
-
-static int32_t fullest(const int32_t *count, int32_t k)
-{
-    int32_t best = 0;
-    for (int32_t r = 1; r < k; r++) {
-        best = count[r] > count[best] ? r : best;
-    }
-    return best;
-}
-
-/* Unfixed vertices move from parts without a share to the part with the largest share. */
-static void leave_no_share(const plb_question_t *in, int32_t *part)
-{
-    int32_t largest = 0;
-    for (int32_t r = 1; r < in->n_parts; r++) {
-        largest = in->share[r] > in->share[largest] ? r : largest;
-    }
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
-        part[v] = fixed || in->share[part[v]] > 0.0 ? part[v] : largest;
-    }
-}
-
-int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int32_t *count = NULL, *free_ones = NULL;
-    if (in->share != NULL) {
-        leave_no_share(in, part);
-    }
-    PLB_NEW0_EACH(in->n_parts, count, free_ones);
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        count[part[v]]++;
-        free_ones[part[v]] += in->fixed == NULL || in->fixed[v] < 0;
-    }
-    for (int32_t r = 0; r < in->n_parts; r++) {
-        const bool stays = count[r] > 0 || (in->share != NULL && in->share[r] == 0.0);
-        const int32_t from = stays ? -1 : fullest(free_ones, in->n_parts);
-        if (from >= 0 && free_ones[from] > 0 && count[from] > 1) {
-            part[lightest(in, part, from)] = r;
-            count[from]--;
-            free_ones[from]--;
-            count[r] = 1; /* so part r does not lose its only vertex */
-        }
-    }
-out:
-    PLB_FREE(count, free_ones);
-    return ret;
-}
-
 /* ---- without a library ---------------------------------------------------------------------- */
 
 static void count_vertices(const plb_question_t *in, const double *total, double *out)
@@ -416,7 +350,9 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
     int ret = is_connected_at_all(in) ? plb_partition_aside(with, &plain, part, err)
                                       : by_order(&plain, part, err);
     PLB_THEN(check_answer(with, in, part, err));
-    return ret == PLB_OK ? plb_partition_keep_shares(in, part, err) : ret;
+    /* regions of points stay as the library has cut them */
+    const bool cuts = in->n_dims > 0 && in->start == NULL && in->net_start == NULL;
+    return ret != PLB_OK || cuts ? ret : plb_partition_repair(&plain, part, err);
 }
 
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,

@@ -83,14 +83,17 @@ int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 /** Let a library answer the question.  Cases that libraries handle badly are solved here: parts
  * without a share, fewer vertices than parts, weights that are all zero, no connections.  The
  * answer is checked: parts are in range, and fixed vertices in their parts.  Then
- * plb_partition_keep_shares fills empty parts.  PLB_ERR_VALUE or PLB_ERR_RANGE: a value is wrong,
+ * plb_partition_repair follows.  PLB_ERR_VALUE or PLB_ERR_RANGE: a value is wrong,
  * or the library does not take a part of the question; PLB_ERR_LIBRARY: it has failed. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err);
 
-/** Vertices that are not fixed leave parts without a share.  Then each empty part with a share
- * gets one vertex, if possible, from the part with the most vertices that are not fixed. */
-int plb_partition_keep_shares(const plb_question_t *in, int32_t *part, plb_err_t *err);
+/** Repair a partition of a checked question.  Vertices that are not fixed leave parts without a
+ * share.  If a part weighs more than `imbalance` times its share, vertices leave it, those with the
+ * least loss of the objective first, until the tolerance holds; if such moves do not suffice, the
+ * heaviest vertices are packed again.  Then each empty part with a share gets a vertex, if
+ * possible. */
+int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err);
 
 /** Improve a partition of a checked question: bring it within its limits, refine it, then do
  * `cycles` V-cycles.  The objective: connectivity - 1 of nets, the cut of edges, and the cost of

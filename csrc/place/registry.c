@@ -1,6 +1,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "model/cost.h"
 #include "place/strategy.h"
 
 #define ADDRESS(name) &plb_strategy_##name,
@@ -14,4 +16,102 @@ const plb_strategy_t *plb_strategy_find(const char *name)
         }
     }
     return NULL;
+}
+
+/* ---- never slower than the present placement ------------------------------------------------ */
+
+enum { ALPHA, BETA, N_COSTS };
+static const double ROUNDING = 1e-12; /* relative error of sums of loads */
+
+/* Return the network of the strategy's parameters alpha and beta; *counts: whether it has them. */
+static plb_network_t network_of(const plb_strategy_t *self, const plb_opts_t *opts, bool *counts)
+{
+    double cost[N_COSTS] = {0.0, 0.0};
+    *counts = false;
+    for (int i = 0; i < self->n_params; i++) {
+        const char *name = self->params[i].name;
+        if (strcmp(name, "alpha") == 0 || strcmp(name, "beta") == 0) {
+            cost[*name == 'b' ? BETA : ALPHA] = opts->params[i];
+            *counts = true;
+        }
+    }
+    return (plb_network_t){cost[ALPHA], cost[BETA]};
+}
+
+static void add_remote(void *arg, int32_t src, int32_t dst, double bytes, double messages)
+{
+    double *sum = arg;
+    sum[0] += src == dst ? 0.0 : messages;
+    sum[1] += src == dst ? 0.0 : bytes;
+}
+
+/* Say whether fewer messages or bytes go from rank to rank than in the present placement. */
+static bool sends_less(const plb_snapshot_t *in, const int32_t *rank, int64_t *mark)
+{
+    double before[2] = {0.0, 0.0}, after[2] = {0.0, 0.0};
+    plb_each_edge(in, in->rank, add_remote, before);
+    plb_each_multicast(in, in->rank, mark, add_remote, before);
+    plb_each_edge(in, rank, add_remote, after);
+    plb_each_multicast(in, rank, mark, add_remote, after);
+    return after[0] < before[0] * (1.0 - ROUNDING) || after[1] < before[1] * (1.0 - ROUNDING);
+}
+
+static bool keeps_memory(const plb_snapshot_t *in, int64_t *left)
+{
+    bool kept = true;
+    if (in->memory_limit == NULL || in->memory == NULL) {
+        return true;
+    }
+    memcpy(left, in->memory_limit, (size_t)in->n_ranks * sizeof *left);
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        left[in->rank[i]] -= in->memory[i];
+    }
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        kept = kept && left[r] >= 0;
+    }
+    return kept;
+}
+
+static double longest(const double *time, int32_t p)
+{
+    double most = time[0];
+    for (int32_t r = 1; r < p; r++) {
+        most = time[r] > most ? time[r] : most;
+    }
+    return most;
+}
+
+/* Replace a placement by the present one if that takes less time and keeps the memory limits.  A
+ * strategy that reads messages, but not their cost, may trade time for fewer messages. */
+static int keep_if_slower(const plb_strategy_t *self, const plb_snapshot_t *in,
+                          const plb_opts_t *opts, int32_t *rank, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    bool counts;
+    const plb_network_t network = network_of(self, opts, &counts);
+    double *before = NULL, *after = NULL;
+    int64_t *scratch = NULL;
+    PLB_NEW_EACH(in->n_ranks, before, after, scratch);
+    PLB_TRY(plb_phase_times(in, NULL, network, before, err));
+    PLB_TRY(plb_phase_times(in, rank, network, after, err));
+    const double limit = longest(before, in->n_ranks) * (1.0 + ROUNDING);
+    const bool slower = longest(after, in->n_ranks) > limit && keeps_memory(in, scratch);
+    const bool trades = (self->looks_at & PLB_LOOKS_COMM) && !counts;
+    if (slower && !(trades && sends_less(in, rank, scratch))) {
+        memcpy(rank, in->rank, (size_t)in->n_objects * sizeof *rank);
+    }
+out:
+    PLB_FREE(before, after, scratch);
+    return ret;
+}
+
+int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
+                       const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    PLB_PASS(self->run(self, in, opts, out, err));
+    /* a program's own function and PowerAwareLB, which reads no loads, decide themselves; agents compare the two placements themselves, and
+     * so does VectorLB, the only strategy for several loads or for shared blocks */
+    const bool own = self->user != NULL || self->agent != NULL || self->for_equal_objects ||
+                     in->n_components > 1 || (in->block != NULL && in->memory_limit != NULL);
+    return own ? PLB_OK : keep_if_slower(self, in, opts, out, err);
 }

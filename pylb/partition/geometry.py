@@ -59,6 +59,10 @@ class Cuts:
     def points(self, points: ArrayLike) -> I32:
         """Return the part in whose region each point lies (Zoltan_LB_Point_Assign for many points).
 
+        An object gets its own part, unless other objects have the coordinate of the cut beside it,
+        too: balance can need a cut between objects on the same line or plane, or at the same point,
+        and `points` then assigns them all to the same side.
+
         Parameters
         ----------
         points : (n, n_dims) array of float

@@ -60,8 +60,9 @@ METHODS = {
     "mtkahypar": Method("mtkahypar", "nets", fixes=True, repartitions=False),
     "pylb": Method("pylb", "nets", fixes=True),
     "hypergraph": Method("", "nets", fixes=True, over="zoltan"),
-    "rcb": _zoltan("coords", "RCB", several=True),
-    "rib": _zoltan("coords", "RIB"),
+    # cuts half-way between points: Zoltan's default, through a point, gives `points` another part
+    "rcb": _zoltan("coords", "RCB", ("AVERAGE_CUTS", "1"), several=True),
+    "rib": _zoltan("coords", "RIB", ("AVERAGE_CUTS", "1")),
     "hsfc": _zoltan("coords", "HSFC"),
     "reftree": Method("pylb", "tree"),
     "keep": Method("pylb", "", several=True),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pylb.partition.arrays import F64
 
 I64 = NDArray[np.int64]
+KEPT = 1 + 1e-6  # rounding errors of sums that keep the tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,14 @@ class Quality:
         with its neighbours is a net.
     cut_nets : float or None
         Weight of the nets that touch several parts.
+    tolerance : float
+        The largest allowed imbalance, as in the argument `imbalance` of `pylb.partition`.
+    missed : float
+        By which fraction the largest `imbalance` exceeds the tolerance; 0 if it keeps it.
+    possible : bool or None
+        Whether the tolerance can be kept.  True: this partition does.  False: no partition can,
+        because of the heaviest object, of fixed objects, or of the number of equal objects.  None:
+        not known.
 
     Examples
     --------
@@ -63,6 +72,9 @@ class Quality:
     cut: float | None = None
     connectivity: float | None = None
     cut_nets: float | None = None
+    tolerance: float = 1.03
+    missed: float = 0.0
+    possible: bool | None = True
 
     def table(self) -> list[list[Any]]:
         """Return rows with name, sum, minimum, mean and maximum over the parts."""
@@ -91,6 +103,9 @@ class Quality:
         for name, *values in self.table():
             lines.append(f"{name:12}" + "".join(f"{x:12.6g}" for x in values))
         lines.append("max over share: " + ", ".join(f"{x:.4g}" for x in self.imbalance))
+        if self.missed:
+            why = "a better partition may exist" if self.possible is None else "no partition keeps it"
+            lines.append(f"tolerance {self.tolerance:g}: missed by {self.missed:.2%}; {why}")
         for name in ("cut", "connectivity", "cut_nets"):
             value = getattr(self, name)
             if value is not None:
@@ -114,6 +129,9 @@ class Counts(NamedTuple):
     nets : (2,) float64 or None
         Sum over the nets of connectivity - 1, and number of cut nets, both weighted.
     shares : (k,) float64 or None
+    tolerance : float
+    least : float
+        No partition has a lower imbalance; 0 if nothing is known.
     """
 
     objects: F64
@@ -121,6 +139,8 @@ class Counts(NamedTuple):
     cut: list[NDArray[Any]] | None
     nets: F64 | None
     shares: F64 | None
+    tolerance: float
+    least: float
 
     def quality(self) -> Quality:
         """Return all metrics of the partition."""
@@ -131,7 +151,11 @@ class Counts(NamedTuple):
             "weights": weights[0].copy() if len(weights) == 1 else np.array(weights).T.copy(),
             "imbalance": np.array([_highest_ratio(w, shares) for w in weights]),
             "object_imbalance": _highest_ratio(self.objects, shares),
+            "tolerance": self.tolerance,
         }
+        if (most := float(out["imbalance"].max())) > self.tolerance * KEPT:
+            possible = None if self.least <= self.tolerance * KEPT else False
+            out |= {"missed": most / self.tolerance - 1, "possible": possible}
         if self.cut is not None:
             out |= _graph_figures(*self.cut)
         if self.nets is not None:
@@ -153,6 +177,38 @@ def _graph_figures(
         "connectivity": float(volume[0]),
         "cut_nets": float(boundary.sum()),
     }
+
+
+def least_imbalance(
+    total: float, n: int, heaviest: float, lightest: float, fixed: F64, shares: F64
+) -> float:
+    """Return a lower bound of the imbalance of any partition, for one weight.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the weights of all objects; above 0.
+    n : int
+        Number of objects with a weight above 0.
+    heaviest, lightest : float
+        The largest weight, and the smallest above 0.
+    fixed : (k,) array
+        Weight of the fixed objects of each part.
+    shares : (k,) array
+        The parts' shares; their sum is 1.
+    """
+    if (fixed[shares == 0] > 0).any():
+        return np.inf
+    used = shares > 0
+    low = max(1.0, heaviest / total / shares.max(), float((fixed[used] / shares[used]).max() / total))
+    if heaviest == lightest:  # equal objects: only whole numbers of them fit
+        high = n + 1 / shares.max()
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            few = np.floor(middle * shares * n * KEPT).sum() < n
+            low, high = (middle, high) if few else (low, middle)
+        low = high
+    return low
 
 
 def _highest_ratio(load: F64, shares: F64) -> float:

@@ -16,7 +16,7 @@ from pylb.optional import require
 from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.geometry import Cuts
 from pylb.partition.problem import Problem
-from pylb.partition.quality import Counts, Quality
+from pylb.partition.quality import KEPT, Counts, Quality, least_imbalance
 from pylb.partition.ranks import Ranks, owners
 
 I64 = NDArray[np.int64]
@@ -288,8 +288,9 @@ def count(problem: Problem, part: I32, sums: F64) -> Counts:
     """Count cuts and volume on all ranks; sums: `Settled.sums`.  Collective."""
     k = problem.parts
     objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
+    of_tolerance = (problem.shares, problem.imbalance, _least(problem, weights or [objects]))
     if problem.graph is None and problem.nets is None:
-        return Counts(objects, weights, None, None, problem.shares)
+        return Counts(objects, weights, None, None, *of_tolerance)
     own: list[Any] = []
     neighbours = None
     if problem.graph is not None:
@@ -306,8 +307,30 @@ def count(problem: Problem, part: I32, sums: F64) -> Counts:
         weights,
         None if neighbours is None else [*own[:4], neighbours],
         None if problem.nets is None else own[-1],
-        problem.shares,
+        *of_tolerance,
     )
+
+
+def _least(problem: Problem, loads: list[F64]) -> float:
+    """Return a lower bound of the imbalance if the tolerance is missed; otherwise 0.  Collective."""
+    k, ranks = problem.parts, problem.ranks
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
+    least = 0.0
+    for c, load in enumerate(loads):
+        total = float(load.sum())
+        if not (load > problem.imbalance * KEPT * total * shares).any():
+            continue
+        weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, c]
+        some = weight[weight > 0]
+        here = problem.fixed >= 0 if problem.fixed is not None else np.zeros(problem.n, bool)
+        where = np.zeros(0, np.int64) if problem.fixed is None else problem.fixed[here]
+        fixed = np.bincount(where, weight[here], k)
+        ends = ranks.gather((some.max(initial=0.0), some.min(initial=np.inf), len(some)))
+        heaviest, lightest, n = (f(x) for f, x in zip((max, min, sum), zip(*ends, strict=True), strict=True))
+        least = max(
+            least, least_imbalance(total, n, heaviest, lightest, ranks.sum(fixed), shares)
+        )
+    return least
 
 
 def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:

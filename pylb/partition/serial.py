@@ -26,38 +26,71 @@ from pylb.threads import stoppable
 
 # what is joined from all ranks; each is an array, `Rows` or None
 JOINED = ("weight", "fixed", "old", "sizes", "graph", "nets")
+LARGE = 2**24  # objects, neighbours and pins
 
 
 def ask(problem: Problem, name: str, how: Method, approach: str, starts: int, cycles: int) -> I32:
     """Return the new part of each object of this rank.  Collective."""
-    ranks = problem.ranks
     if how.library not in ("", "pylb"):
         libraries.load(how.library)
-    if ranks.size == 1:
-        return _answer(problem, name, how, approach, starts, cycles)
-    pieces = gather_objects(
-        ranks.agreement, Step.PARTITION, 0, [getattr(problem, name) for name in JOINED]
+    return _on_first_rank(
+        problem, None, lambda whole, _: _answer(whole, name, how, approach, starts, cycles)
     )
 
-    def call() -> I32 | None:
+
+def repair(problem: Problem, how: Method, approach: str, part: I32) -> I32:
+    """Make the parts of a parallel method keep the tolerance; none with a share is empty.
+
+    If something is to be repaired, the first rank does it: it gathers all objects.  More than
+    `LARGE` entries are not gathered for the tolerance alone.  Collective.
+    """
+    ranks, k = problem.ranks, problem.parts
+    sums = ranks.sum(_core.part_sums(part, k, problem.weight, problem.n_weights)).reshape(-1, k)
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
+    loads = sums[1:] if problem.n_weights else sums[:1]
+    over = (loads > problem.imbalance * (1 + 1e-9) * loads.sum(axis=1, keepdims=True) * shares).any()
+    wrong = ((sums[0] == 0) != (shares == 0)).any()
+    entries = problem.n_all + sum(
+        int(ranks.sum(np.array([len(rows.to)]))[0])
+        for rows in (problem.graph, problem.nets)
+        if rows is not None
+    )
+    if not wrong and not (over and entries <= LARGE):
+        return part
+    return _on_first_rank(
+        problem, part, lambda whole, old: _Question(whole, how, approach).ask(None, part=old)
+    )
+
+
+def _on_first_rank(
+    problem: Problem, part: I32 | None, call: Callable[[Problem, I32 | None], I32]
+) -> I32:
+    """Call a function of all objects, and of their parts, on the first rank.  Collective."""
+    ranks = problem.ranks
+    if ranks.size == 1:
+        return call(problem, part)
+    pieces = gather_objects(
+        ranks.agreement, Step.PARTITION, 0, [part, *(getattr(problem, name) for name in JOINED)]
+    )
+
+    def ask_first() -> I32 | None:
         if ranks.rank:
             return None
-        whole = _joined(problem, list(pieces.values()))
-        return _answer(whole, name, how, approach, starts, cycles)
+        parts, *rest = zip(*pieces.values(), strict=True)
+        return call(_joined(problem, rest), _concatenated(parts))
 
-    part = ranks.together(call)
+    found = ranks.together(ask_first)
 
     def parts() -> dict[int, I32]:
-        return {} if part is None else dict(enumerate(np.split(part, problem.dist[1:-1])))
+        return {} if found is None else dict(enumerate(np.split(found, problem.dist[1:-1])))
 
     mine: I32 = exchange_objects(ranks.agreement, Step.PARTITION, 0, parts).values[0]
     return mine
 
 
-def _joined(problem: Problem, pieces: list[Any]) -> Problem:
-    """Return the problem of all ranks' objects; pieces: the values in `JOINED` of each rank."""
-    columns = dict(zip(JOINED, zip(*pieces, strict=True), strict=True))
-    joined: dict[str, Any] = {name: _concatenated(column) for name, column in columns.items()}
+def _joined(problem: Problem, columns: list[tuple[Any, ...]]) -> Problem:
+    """Return the problem of all ranks' objects; columns: all ranks' values for each of `JOINED`."""
+    joined: dict[str, Any] = dict(zip(JOINED, map(_concatenated, columns), strict=True))
     n = problem.n_all
     return replace(problem, ranks=Ranks(), n=n, dist=np.array([0, n]), ids=None, **joined)
 

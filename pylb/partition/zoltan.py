@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from pylb.errors import DomainError, PartitionerError, PartitionerWarning, warn
 from pylb.optional import require
-from pylb.partition import libraries, pitfalls
+from pylb.partition import libraries, pitfalls, serial
 from pylb.partition.arrays import F64, I32, MOST, closed
 from pylb.partition.libraries import Method
 from pylb.partition.problem import Problem
@@ -62,10 +63,19 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
     )
     _tell(name, messages)
     part = part if parts.same else parts.label[part]
-    if how.fixes:
-        part = _leave_no_share(problem, _fixed(problem, name, part))
-        part = _fill_empty(problem, part, parts)
+    if how.takes in ("graph", "nets"):
+        part = serial.repair(_asked(problem, approach), how, approach, _fixed(problem, name, part))
     return part, None if cuts is None else (cuts, None if parts.same else parts.label)
+
+
+def _asked(problem: Problem, approach: str) -> Problem:
+    """Return the problem with what Zoltan was told by its own parameters or by default."""
+    old = problem.old if approach == "partition" else present(problem)
+    try:
+        tolerance = max(float(problem.params.get("IMBALANCE_TOL", problem.imbalance)), 1.0 + 1e-6)
+    except ValueError:
+        tolerance = problem.imbalance
+    return replace(problem, old=old, imbalance=tolerance, params={})
 
 
 def spare(ranks: Ranks) -> int:
@@ -240,48 +250,3 @@ def _fixed(problem: Problem, name: str, part: I32) -> I32:
         return part
 
     return problem.ranks.together(check)
-
-
-def _leave_no_share(problem: Problem, part: I32) -> I32:
-    """Move unfixed objects from parts without a share to the part with the largest share.
-
-    Zoltan knows parts without a share if objects are fixed there.
-    """
-    fixed, shares = problem.fixed, problem.shares
-    if fixed is None or shares is None:
-        return part
-    return np.where((fixed < 0) & (shares[part] == 0), np.int32(shares.argmax()), part)
-
-
-def _fill_empty(problem: Problem, part: I32, parts: _Parts) -> I32:
-    """Give each empty part an object of the part with the most objects that are not fixed."""
-    ranks, k = problem.ranks, problem.parts
-    count = ranks.sum(np.bincount(part, minlength=k))
-    empty = [int(r) for r in parts.label if count[r] == 0]
-    if not empty:
-        return part
-    free = part if problem.fixed is None else part[problem.fixed < 0]
-    # Number of objects that may move, for each rank and part.
-    loose = np.array(ranks.gather(np.bincount(free, minlength=k)))
-    part = part.copy()
-    for r in empty:
-        total = np.where(count > 1, loose.sum(axis=0), 0)
-        donor = int(total.argmax())
-        if total[donor] == 0:
-            break
-        giver = int(loose[:, donor].argmax())
-        loose[giver, donor] -= 1
-        count[donor] -= 1
-        count[r] = 1
-        if giver == ranks.rank:
-            mine = part == donor
-            if problem.fixed is not None:
-                mine &= problem.fixed < 0
-            part[_lightest(problem, np.flatnonzero(mine))] = r
-    return part
-
-
-def _lightest(problem: Problem, which: NDArray[Any]) -> int:
-    if problem.weight is None:
-        return int(which[-1])
-    return int(which[problem.weight[which, 0].argmin()])

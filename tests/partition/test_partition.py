@@ -553,3 +553,71 @@ def test_points_too_far_away_are_refused(method, value):
         pylb.partition(coords=xy, parts=3, method=method)
     near = np.where(np.abs(xy) <= 1, xy, 0.0) * 1e150
     assert sorted(set(pylb.partition(coords=near, parts=3, method=method).part)) == [0, 1, 2]
+
+
+def complete(n):
+    return sp.csr_array(np.ones((n, n)) - np.eye(n))
+
+
+def largest(part, k, weight=None):
+    return np.bincount(part, weight, k).max()
+
+
+@pytest.mark.filterwarnings("ignore::pylb.errors.PartitionerWarning")  # Zoltan: long nets
+@pytest.mark.parametrize("parts", [1, 7, 17, 35, 40])
+@pytest.mark.parametrize("method", GRAPHS)
+def test_equal_objects_are_divided_as_evenly_as_possible(method, parts):
+    for graph in (complete(35), sp.csr_array((35, 35))):
+        out = pylb.partition(graph, parts, method=method, starts=2)
+        assert largest(out.part, parts) == -(-35 // parts)
+        even = out.max_over_mean <= 1.03
+        assert out.evaluation.possible is (True if even else False)
+        assert out.evaluation.missed == pytest.approx(max(0, out.max_over_mean / 1.03 - 1))
+
+
+@pytest.mark.parametrize("method", GRAPHS)
+def test_the_tolerance_holds_with_shares_and_objects_without_weight(method):
+    rng = np.random.default_rng(5)
+    A = stencil(20, 20)
+    weight = np.where(np.arange(400) % 4 == 0, 3.0, 0.0)
+    for shares in ([1, 2, 3, 4], [1, 1, 1, 7]):
+        out = pylb.partition(A, 4, method=method, weight=weight, shares=shares, imbalance=1.05)
+        assert out.max_over_mean <= 1.05
+    for _ in range(4):  # moves of single objects do not suffice for these
+        weight = rng.lognormal(0, 1.6, 400)
+        weight = np.minimum(weight, weight.sum() / 8)
+        out = pylb.partition(A, 6, method=method, weight=weight, starts=2)
+        assert out.max_over_mean <= 1.03 * (1 + 1e-6) and out.evaluation.missed == 0.0
+
+
+def test_several_weights_keep_a_large_tolerance():
+    odd = np.arange(900) % 2
+    for second in (odd, np.random.default_rng(0).random(900), np.arange(900) < 450):
+        weight = np.stack([np.ones(900), second], 1)
+        out = pylb.partition(stencil(30, 30), 2, method="metis", weight=weight, imbalance=1.7)
+        assert (out.evaluation.imbalance <= 1.7 * (1 + 1e-6)).all()
+
+
+def test_the_evaluation_says_whether_the_tolerance_was_possible():
+    A = stencil(5, 8)
+    heavy = np.where(np.arange(40) == 3, 100.0, 1.0)
+    out = pylb.partition(A, 4, method="pylb", weight=heavy).evaluation
+    assert out.possible is False and out.missed == pytest.approx(400 / 139 / 1.03 - 1)
+    assert "no partition keeps it" in str(out)
+    fixed = np.where(np.arange(40) < 30, 0, -1)
+    out = pylb.partition(A, 4, method="pylb", fixed=fixed).evaluation
+    assert out.possible is False and out.missed == pytest.approx(3 / 1.03 - 1)
+    uneven = np.r_[np.ones(39), 2.0]
+    out = pylb.partition(A, 4, method="keep", weight=uneven, old=np.zeros(40, int)).evaluation
+    assert out.possible is None and "a better partition may exist" in str(out)
+
+
+@pytest.mark.parametrize("method", POINTS)
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_points_gives_every_object_its_own_part(method, dims):
+    rng = np.random.default_rng(dims)
+    line = np.repeat(rng.permutation(1000)[:, None].astype(float), dims, 1)
+    for xyz in (rng.random((1000, dims)), line, rng.random((37, dims)) * [1, 1e-12, 1e-6][:dims]):
+        for parts, weight in itertools.product((7, 8), (None, rng.random(len(xyz)))):
+            out = pylb.partition(coords=xyz, parts=parts, method=method, weight=weight)
+            assert np.array_equal(out.points(xyz), out.part)

@@ -175,3 +175,18 @@ def test_positions_are_for_all_objects_or_for_none():
     bare.add(1, 0)
     with pytest.raises(DomainError, match="coords are missing: RCBLB needs the position"):
         list(bare.iterate(2))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("factor", [1.05, 2.0])
+@pytest.mark.parametrize("p", [16, 64])
+def test_boxes_without_load_do_not_keep_the_loaded_ones_together(name, factor, p):
+    coords = np.array(list(itertools.product(range(16), range(12), range(8))), float)
+    n = len(coords)
+    load = np.where((coords[:, 0] >= 4) & (coords[:, 0] < 9), 2.0, 0.0)
+    limit = np.full(p, int(factor * 100 * n / p))
+    s = pylb.Snapshot(load, np.arange(n) * p // n, coords=coords, n_ranks=p)
+    s = dataclasses.replace(s, memory=np.full(n, 100), memory_limit=limit)
+    out = pylb.place(s, name)
+    assert (np.bincount(out.rank, minlength=p) * 100 <= limit).all()
+    assert out.after.max <= load.sum() / p + 2.0  # at most one box above the mean

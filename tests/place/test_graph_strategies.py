@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import dataclasses
+
 import numpy as np
 import pytest
 import twin_place as twins
@@ -309,6 +311,7 @@ def tables(monkeypatch):
 def test_table_2_1(tables, two_away):
     """In Menon 2012, a multicast reaches 5.5 and 7 ranks (ZoltanLB), 8.5 and 10.15 (MetisLB)."""
     s = tables.leanmd(two_away)
+    s = dataclasses.replace(s, rank=np.zeros_like(s.rank))  # else MetisLB keeps the present blocks
     assert np.all(np.diff(s.multicast_start) == (45 if two_away else 27))
     plans = {name: pylb.place(s, name) for name in ("MetisLB", "ZoltanLB")}
     ranks = {name: tables.reached(s, plan.rank) for name, plan in plans.items()}

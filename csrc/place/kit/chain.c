@@ -192,19 +192,22 @@ static void cut(chain_t *self, double time, int32_t *out)
 }
 
 int plb_chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
-                  int32_t *out, plb_err_t *err)
+                  bool keep_memory, int32_t *out, plb_err_t *err)
 {
     chain_t chain = {.problem = problem, .object = object, .n = problem->n};
     int ret = chain_init(&chain, err);
     if (ret == PLB_OK) {
         const double average = average_time(problem, chain.sum[chain.n]);
-        double best = best_time(&chain, average);
-        if (isinf(best)) { /* ignore the memory limits: the caller repairs the placement */
+        if (!keep_memory) {
             PLB_FREE(chain.bytes);
             chain.bytes = NULL;
-            best = best_time(&chain, average);
         }
-        cut(&chain, fmax(best, overload * average), out);
+        const double best = best_time(&chain, average);
+        if (!isinf(best)) {
+            cut(&chain, fmax(best, overload * average), out);
+        } else {
+            ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE, "no cuts keep memory_limit");
+        }
     }
     chain_free(&chain);
     return ret;

@@ -8,6 +8,6 @@
 /** Place the objects that may migrate, object[problem->n], in the order of the row, and write
  * their ranks to out[n_objects].  No rank takes longer than the longer of two times: `overload` x
  * the average (the time if all ranks ended together); the slowest rank's time with the best cuts.
- * If no cuts keep the memory limits, the caller must repair the placement (plb_pack_repair). */
+ * keep_memory: the cuts keep the memory limits; PLB_ERR_INFEASIBLE if none do. */
 int plb_chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
-                  int32_t *out, plb_err_t *err);
+                  bool keep_memory, int32_t *out, plb_err_t *err);

@@ -239,20 +239,40 @@ out:
     return ret;
 }
 
-/* Copy objects of ranks above their limits to the front of order[], until the other objects keep
- * the limits; return the number of copies.  Before the call, order[] has the largest first. */
-static int64_t evict(const plb_problem_t *problem, const int32_t *rank, int64_t *room,
-                     plb_item_t *order)
+/* Keep in order[] only *n objects of ranks above their limits, such that the other objects keep
+ * the limits.  Those with the least load for their memory leave first: they change the times least.
+ * Before and after, order[] has the largest memory first. */
+static int evict(const plb_problem_t *problem, const int32_t *rank, int64_t *room,
+                 plb_item_t *order, int64_t *n, plb_err_t *err)
 {
-    int64_t out = 0;
+    int ret = PLB_OK;
+    plb_loads_t by_density = {0};
+    double *density = NULL;
+    bool *leaves = NULL;
+    PLB_NEW(density, problem->n);
+    PLB_NEW0(leaves, problem->n);
     for (int64_t k = 0; k < problem->n; k++) {
-        const int32_t i = order[k].id;
-        if (room[rank[i]] < 0) {
+        const int64_t bytes = problem->in->memory[order[k].id];
+        density[k] = problem->in->load[order[k].id] / (bytes > 0 ? (double)bytes : 1.0);
+    }
+    PLB_TRY(plb_loads_sorted(&by_density, density, problem->n, PLB_ASCENDING, err));
+    for (int64_t k = 0; k < problem->n; k++) {
+        const int32_t at = by_density.item[k].id, i = order[at].id;
+        if (room[rank[i]] < 0 && problem->in->memory[i] > 0) {
             room[rank[i]] += problem->in->memory[i];
-            order[out++] = order[k];
+            leaves[at] = true;
         }
     }
-    return out;
+    *n = 0;
+    for (int64_t k = 0; k < problem->n; k++) {
+        if (leaves[k]) {
+            order[(*n)++] = order[k];
+        }
+    }
+out:
+    plb_loads_free(&by_density);
+    PLB_FREE(density, leaves);
+    return ret;
 }
 
 /* Place each object on the rank with the most free memory; return false if one does not fit. */
@@ -279,7 +299,7 @@ int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
 {
     int ret = PLB_OK;
     bool kept;
-    int64_t n, *room = NULL;
+    int64_t n = 0, *room = NULL;
     plb_loads_t order = {0};
     plb_heap_t heap = {0};
     if (problem->room == NULL) {
@@ -291,7 +311,7 @@ int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
     }
     PLB_NEW(heap.item, problem->in->n_ranks);
     PLB_TRY(by_memory(problem, &order, err));
-    n = evict(problem, rank, room, order.item);
+    PLB_TRY(evict(problem, rank, room, order.item, &n, err));
     if (!settle(problem, order.item, n, room, &heap, rank)) {
         PLB_TRY(stay(problem, rank, &kept, err));
         ret = kept ? PLB_OK : plb_pack(problem, rank, err);

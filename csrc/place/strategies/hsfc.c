@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "place/kit/chain.h"
 #include "place/kit/pack.h"
+#include "place/kit/ranks.h"
 
 /* BITS: bits of a position on the curve, no more than a double represents exactly */
 enum { DIMS = 3, BITS = 51 };
@@ -109,6 +110,44 @@ out:
     return ret;
 }
 
+static int slowest(const plb_problem_t *problem, int32_t *rank, double *time, plb_err_t *err)
+{
+    plb_ranks_t ranks;
+    const int ret = plb_ranks_init(&ranks, problem, rank, err);
+    *time = ret == PLB_OK ? plb_ranks_max(&ranks) : 0.0;
+    plb_ranks_free(&ranks);
+    return ret;
+}
+
+/* Make cuts by load keep the memory limits.  There are two ways: the ranks above their limits give
+ * away their objects with the least load; or the curve is cut again, such that each part keeps its
+ * limit.  The second is bad where few of the objects have nearly all the load: ranks that have
+ * only objects without load then are full.  Take the way that ends earlier. */
+static int keep_memory(const plb_problem_t *problem, const int32_t *object, double overload,
+                       int32_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t n = problem->in->n_objects;
+    int32_t *other = NULL;
+    double with_cuts = 0.0, with_repair = 0.0;
+    PLB_NEW(other, n);
+    memcpy(other, out, (size_t)n * sizeof *other);
+    PLB_TRY(plb_pack_repair(problem, out, err));
+    ret = plb_chain_cut(problem, object, overload, true, other, err);
+    if (ret == PLB_ERR_INFEASIBLE) {
+        ret = PLB_OK;
+        goto out;
+    }
+    PLB_THEN(slowest(problem, other, &with_cuts, err));
+    PLB_THEN(slowest(problem, out, &with_repair, err));
+    if (ret == PLB_OK && with_cuts <= with_repair) {
+        memcpy(out, other, (size_t)n * sizeof *out);
+    }
+out:
+    plb_free(other);
+    return ret;
+}
+
 static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err)
 {
@@ -122,8 +161,9 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     PLB_NEW(object, problem.n);
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));
-    PLB_TRY(plb_chain_cut(&problem, object, opts->params[0], out, err));
-    ret = plb_pack_repair(&problem, out, err);
+    PLB_TRY(plb_chain_cut(&problem, object, opts->params[0], false, out, err));
+    ret = problem.room == NULL ? PLB_OK
+                               : keep_memory(&problem, object, opts->params[0], out, err);
 out:
     plb_free(object);
     plb_problem_free(&problem);
