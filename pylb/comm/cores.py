@@ -23,17 +23,28 @@ class Cores(NamedTuple):
         E.g. "4 ranks share 2 cores" if the ranks wait for one another, else empty.
     capped : bool
         Whether a quota limits this rank and no other.  The quota then acts like a slow processor.
+    group, cores : tuple
+        For each rank: the lowest rank of those that share cores with it, and their number of cores.
     """
 
     n_ranks: int = 0
     n_cores: float = 0.0
     words: str = ""
     capped: bool = False
+    group: tuple[int, ...] = ()
+    cores: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, known: list[bytes], rank: int) -> Cores:
         """Evaluate the results of ``_core.cores()`` of all ranks, in order of rank."""
-        return cls(*_core.crowd(b"".join(known), rank))
+        whole = b"".join(known)
+        group, cores = _core.core_groups(whole)
+        return cls(*_core.crowd(whole, rank), tuple(group.tolist()), tuple(cores.tolist()))
+
+    @property
+    def shared(self) -> bool:
+        """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
+        return any(self.group.count(g) > self.cores[g] for g in set(self.group))
 
     def clock(self, name: str) -> str:
         """Return the clock that measures loads if the user has asked for the clock `name`.

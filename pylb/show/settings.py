@@ -115,6 +115,8 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
         memory_limit=None,
         measured=None,
         figures=None,
+        core_group=None,
+        group_cores=None,
         recorded=None,
         _run=None,
         _phases=None,
