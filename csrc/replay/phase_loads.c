@@ -225,7 +225,7 @@ void plb_phases_run(plb_phases_t *self)
 double plb_phases_time(const plb_phases_t *self)
 {
     const double *measured = figures_of(self);
-    if (measured == NULL || measured[PLB_FIGURE_TIME] < measured[PLB_FIGURE_MAX]) {
+    if (measured == NULL || measured[PLB_FIGURE_TIME] <= measured[PLB_FIGURE_MAX]) {
         return self->span;
     }
     const double more = self->all_as_recorded ? 0.0 : self->span - self->recorded_span;

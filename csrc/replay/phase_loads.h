@@ -10,7 +10,7 @@ void plb_phases_run(plb_phases_t *self);
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
 
 /** Return the seconds of the phase: the measured time, plus the difference between self->span and
- * self->recorded_span.  If no time was measured, or less than the largest load (the loads are then
+ * self->recorded_span.  If no time was measured, or no more than the largest load (loads are then
  * no measured seconds): self->span. */
 double plb_phases_time(const plb_phases_t *self);
 

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import NamedTuple
 
 from pylb import _core
+
+TICKS = os.sysconf("SC_CLK_TCK")
+MATTERS = 0.1  # cores; a smaller use of the cores by other programs is not counted
+
+
+def _busy_ticks() -> int:
+    """Return the clock ticks for which the cores of this process did not idle; see proc(5)."""
+    own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    try:
+        with open("/proc/stat") as file:
+            lines = [line.split() for line in file if line.startswith("cpu")]
+        ticks = [[int(word) for word in words[1:9]] for words in lines if words[0] in own]
+        return sum(sum(row) - row[3] - row[4] for row in ticks)  # idle, and waiting for a disk
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class Used(NamedTuple):
+    """How much the cores of a rank were used, in seconds: by all, by this rank, and elapsed."""
+
+    busy: float
+    own: float
+    elapsed: float
+
+    @classmethod
+    def now(cls) -> Used:
+        return cls(_busy_ticks() / TICKS, time.process_time(), _core.clock())
+
 
 
 class Cores(NamedTuple):
@@ -45,6 +75,20 @@ class Cores(NamedTuple):
     def shared(self) -> bool:
         """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
         return any(self.group.count(g) > self.cores[g] for g in set(self.group))
+
+    def others(self, used: list[Used]) -> float:
+        """Return how many cores other programs used, if ranks had to wait for these; else 0.
+
+        used: an entry for each rank.  Of all groups of ranks, the one with the largest use counts.
+        """
+        most = 0.0
+        for g in set(self.group):
+            ranks = [r for r, of in enumerate(self.group) if of == g]
+            busy, own, elapsed = used[g].busy, sum(used[r].own for r in ranks), used[g].elapsed
+            others = (busy - own) / elapsed if elapsed > 0 else 0.0
+            if others > MATTERS and len(ranks) + others > self.cores[g]:
+                most = max(most, others)
+        return most
 
     def clock(self, name: str) -> str:
         """Return the clock that measures loads if the user has asked for the clock `name`.

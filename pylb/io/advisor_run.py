@@ -37,7 +37,8 @@ def read(path: str | os.PathLike[str]) -> RunData:
 
 def _rest(record: dict[str, Any]) -> dict[str, Any]:
     cores = {"cores": record["cores"]} if "cores" in record else {}
-    return {"advisor": True, **cores}
+    sharing = {"sharing": record["sharing"]} if "sharing" in record else {}
+    return {"advisor": True, "keyed": False, **cores, **sharing}
 
 
 def _run(name: str, record: dict[str, Any]) -> RunData:

@@ -50,9 +50,9 @@ class MeasuringMode:
         return decider.core.n_balancings + len(decider.before)
 
     @property
-    def would_save(self) -> float:
-        """In shadow mode: seconds that LB steps would save if they cost nothing; else nan."""
-        return math.nan
+    def saved(self) -> float:
+        """Seconds that LB steps have saved (in shadow mode: would save), without their own time."""
+        return self._state.records.saved.total
 
     def shadow_figures(self) -> IterationLog:
         """In shadow mode: the metrics that the iterations would have had with LB steps."""

@@ -315,7 +315,7 @@ class Records:
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0  # time in the loops on this rank
         self.core_waits = CoreWaits()
-        self.saved = Saved(agreement)
+        self.saved = Saved(agreement, self.core_waits)
         self._facts = options.facts
         self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
         self.restored = False  # whether the run goes on from a checkpoint
@@ -357,6 +357,8 @@ class Records:
         if self.saved.cores.shared:
             _, _, _, _, group, cores = self.saved.cores
             out["sharing"] = {"group": group, "cores": cores, "waits": self.saved.waits}
+        if self.saved.others:
+            out["others"] = self.saved.others
         return out if self.saved.keyed else {**out, "keyed": False}
 
     def restore(self, rows: F64, span: int, done: int) -> None:

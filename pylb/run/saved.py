@@ -21,6 +21,7 @@ from pylb.comm.cores import Cores
 from pylb.comm.parcel import gather_objects
 from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32
+from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog
 
 EVERY = 256  # rank 0 gets the sums at the latest after so many iterations
@@ -42,11 +43,14 @@ class Saved:
         share of the loads from before the first LB step.
     cores : Cores
         The ranks that share cores; none if the loads are not measured times.
+    others : float
+        Number of cores that other programs used, if ranks had to wait for these; else 0.
     """
 
-    def __init__(self, agreement: Agreement) -> None:
+    def __init__(self, agreement: Agreement, core_waits: CoreWaits) -> None:
         self._agreement, self._me = agreement, agreement.transport.rank
-        self.total, self.log = 0.0, IterationLog(1)
+        self._core_waits = core_waits
+        self.total, self.others, self.log = 0.0, 0.0, IterationLog(1)
         self.waits, self.keyed, self.cores = False, True, Cores()
         self._begun = False  # whether an LB step has taken place: before it, nothing can be saved
         self._recent: list[float] = []  # loads of this rank in the last iterations before that
@@ -102,10 +106,22 @@ class Saved:
             return
         parts, self._parts = [(ranks, np.array(rows)) for ranks, rows in self._parts], []
         mine = parts, self._recent, speed
-        whole = gather_objects(self._agreement, Step.WORTH, done - 1, mine)
-        new = np.array([self._evaluate(list(whole.values()), learned, done) if whole else 0.0])
-        self.total += float(np.frombuffer(self._agreement.transport.allgather(new)[0])[0])
+        used = self._core_waits.used()
+        whole = gather_objects(self._agreement, Step.WORTH, done - 1, (mine, used))
+        new = np.zeros(2)
+        if whole:
+            new[0] = self._evaluate([part for part, _ in whole.values()], learned, done)
+            new[1] = self._core_waits.cores.others([used for _, used in whole.values()])
+        new = np.frombuffer(self._agreement.transport.allgather(new)[0])
+        self.total, self.others = self.total + float(new[0]), float(new[1])
         self._until = done
+
+    def by_iteration(self, done: int) -> F64 | None:
+        """On rank 0, return `log` with an entry for each of `done` iterations; None: not known."""
+        if math.isnan(self.total):
+            return None
+        known = np.repeat(self.log.table()[:, 0], self.log.span)[:done]
+        return np.append(known, np.zeros(done - len(known)))
 
     def _evaluate(self, whole: list[Any], learned: Sequence[float], done: int) -> float:
         k, p = done - self._until, len(whole)

@@ -71,7 +71,7 @@ class ShadowMode(MeasuringMode):
         return len(self._history.balancings) + self._history.dropped.balancings
 
     @property
-    def would_save(self) -> float:
+    def saved(self) -> float:
         would = Iterations.of(self._figures)
         return self._measured - float((would.time * would.span).sum())
 
