@@ -76,6 +76,12 @@ class Cores(NamedTuple):
         """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
         return any(self.group.count(g) > self.cores[g] for g in set(self.group))
 
+    @property
+    def share(self) -> float:
+        """Number of cores per rank if all ranks share them, at most 1; else 1."""
+        p = len(self.group)
+        return min(self.n_cores / p, 1.0) if p and self.n_ranks == p else 1.0
+
     def others(self, used: list[Used]) -> float:
         """Return how many cores other programs used, if ranks had to wait for these; else 0.
 

@@ -148,7 +148,9 @@ class AdvisingMode(MeasuringMode):
 
     def _started(self, n: int) -> None:
         if self._core is None:
-            self._core = _core.Advisor(self._state.decider.core, bool(self._state.places))
+            state, saved = self._state, self._state.records.saved
+            share = saved.cores.share if saved.waits else 1.0
+            self._core = _core.Advisor(state.decider.core, bool(state.places), share)
 
     @property
     def core(self) -> _core.Advisor:
