@@ -30,7 +30,7 @@ from common.mpi import ask_mpi
 from pylb.console import show
 
 PROGRAMS = ("blocks", "rows", "seconds", "particles")
-ITERATIONS = 200
+ITERATIONS = int(os.environ.get("ITERATIONS", "200"))  # see --iterations
 
 
 # ---- the programs, under mpiexec ---------------------------------------------------------------
@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument("--run", choices=PROGRAMS, help=argparse.SUPPRESS)
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     parser.add_argument("--ranks", nargs="+", type=int, default=[2, 4, 8])
+    parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--busy", action="store_true", help="two endless loops beside the runs")
     parser.add_argument("--json", metavar="FILE", default="out/saved.json")
@@ -185,6 +186,7 @@ def main() -> None:
     if args.run:
         return main_of(args.run)
     ask_mpi()
+    os.environ["ITERATIONS"] = str(args.iterations)
     loop = [sys.executable, "-c", "while True: pass"]
     beside = [subprocess.Popen(loop) for _ in range(2 * args.busy)]
     try:
@@ -193,7 +195,9 @@ def main() -> None:
         for process in beside:
             process.kill()
     columns = ("program", "ranks", "off", "on", "saved", "said", "error", "lb_steps", "others")
-    table = [[f"{x:.3g}" if isinstance(x, float) else x for x in map(f.get, columns)] for f in found]
+    table = [
+        [f"{x:.3g}" if isinstance(x, float) else x for x in map(row.get, columns)] for row in found
+    ]
     show(list(columns), table, title="seconds that LB steps have saved")
     save(args.json, found)
     return None

@@ -220,7 +220,7 @@ PLB_PY_FN(fpm_split, "start:i8+ rows:f8 speed:f8 ... n:l",
     return Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
 }
 
-/* Read the arguments (group, cores, x); *k: number of rows of x, each with a number for each rank. */
+/* Read the arguments (group, cores, x).  *k: number of rows of x, with an entry for each rank. */
 static int read_sharing(plb_py_call_t *c, plb_sharing_t *sharing, const double **x, int64_t *p,
                         int64_t *k)
 {

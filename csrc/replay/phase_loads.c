@@ -204,7 +204,8 @@ void plb_phases_run(plb_phases_t *self)
                             ((t->figures != NULL || self->sharing.member != NULL) &&
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,
                                                      (size_t)self->n * sizeof *self->rank) == 0));
-    if (!self->all_as_recorded && (self->sharing.member != NULL || (costs && t->figures != NULL))) {
+    const bool other = costs && t->figures != NULL;
+    if (!self->all_as_recorded && (self->sharing.member != NULL || other)) {
         self->recorded_span = span_as_recorded(self, first);
     } else if (t->figures != NULL) {
         self->recorded_span = figures_of(self)[PLB_FIGURE_MAX];

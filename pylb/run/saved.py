@@ -142,7 +142,8 @@ class Saved:
         if not self.keyed:
             n = min(len(recent) for _, recent, _ in whole)
             before = np.array([recent[len(recent) - n :] for _, recent, _ in whole]).T
-            was = as_before(before * fractions(before, sharing if self.waits else None), now * worked)
+            before *= fractions(before, sharing if self.waits else None)
+            was = as_before(before, now * worked)
         gain = spans(was, sharing) - spans(now * worked, sharing)
         self.log.extend(np.zeros((self._until - len(self.log), 1)).tolist())
         self.log.extend(gain[:, None].tolist())
