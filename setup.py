@@ -27,7 +27,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOMS = ["base", "model", "measure", "partition", "place", "place/kit", "place/strategies"]
-ROOMS += ["decide", "decide/triggers", "io", "replay", "whatif", "whatif/simulator", "run"]
+ROOMS += ["decide", "decide/triggers", "replay", "whatif", "whatif/simulator", "run"]
 MPI_SHELLS = ["comm_lane", "comm_ranks", "partition_settle"]
 BOTH_SHELLS = ["convert", "errors", "measure_stats", "views"]
 CORES = len(os.sched_getaffinity(0))

@@ -36,7 +36,6 @@
 #include "decide/select.h"
 #include "decide/steps.h"
 #include "decide/trigger.h"
-#include "io/vt_write.h"
 #include "measure/drum.h"
 #include "measure/estimate.h"
 #include "measure/evaluate.h"

@@ -138,7 +138,7 @@ class Owners:
     def keys(self) -> _I64: ...
 
 # partition
-PACKAGES: Final[dict[str, Any]]
+MTKAHYPAR: Final[Any]
 def install(partitioner: Any, /) -> None: ...
 def partition(
     library: str | None, vertices: int, parts: int, *, n_weights: int = 1, n_dims: int = 0,
@@ -445,24 +445,3 @@ class Simulation:
     def run(self) -> int: ...
     def times(self) -> _F64: ...
     def memory(self) -> int: ...
-
-# io
-VT_ENTITY_TYPES: Final[tuple[str, ...]]
-VT_COMM_TYPES: Final[tuple[str, ...]]
-VT_USER: Final[tuple[str, ...]]
-
-@final
-class vt_scan:
-    def __new__(cls, text: Any, name: str) -> vt_scan: ...
-
-def vt_head(scan: vt_scan, /) -> tuple[bytes | None, list[int]]: ...
-def vt_merge(scans: list[vt_scan], source: ArrayLike, /) -> dict[str, Any]: ...
-
-@final
-class vt_plan:
-    def __new__(
-        cls, scans: list[vt_scan], n_entities: int, source: ArrayLike, task_entity: ArrayLike,
-        comm_src: ArrayLike, comm_dst: ArrayLike, rank: ArrayLike
-    ) -> vt_plan: ...
-
-def vt_write(plan: vt_plan, rank: int, /) -> bytes: ...

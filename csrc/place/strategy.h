@@ -67,7 +67,6 @@ struct plb_strategy {
     X(metis)                                                                                      \
     X(scotch)                                                                                     \
     X(scotch_refine)                                                                              \
-    X(kaminpar)                                                                                   \
     X(zoltan)                                                                                     \
     X(mtkahypar)                                                                                  \
     X(hypergraph)                                                                                 \

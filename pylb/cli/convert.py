@@ -12,22 +12,20 @@ from pylb.errors import DomainError
 from pylb.io import h5, hdf5
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
-from pylb.show import course, otf2, tables, timeline
+from pylb.show import course, tables, timeline
 
-HELP = "convert a run: pylb's HDF5, vt's LBDatafile JSON, Chrome trace, OTF2, CSV"
+HELP = "convert a run: pylb's HDF5, vt's LBDatafile JSON, Chrome trace, CSV"
 EXAMPLES = """\
   pylb convert run/ run.h5                   (vt's files into a run record)
   pylb convert run.h5 vt/ --to vt            (for LBAF and vt-tv; --compress: with Brotli)
   pylb convert run.h5 run.json               (a Chrome trace, for ui.perfetto.dev)
-  pylb convert run.h5 trace/ --to otf2       (for Vampir and otf2-print)
   pylb convert run.h5 tables/ --to csv
 
 Without --to, the suffix of TARGET decides (.h5, .hdf5: run record; .json: Chrome trace).  Only a
 run record keeps complete receipts.
 """
 
-FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace"}
-FORMATS |= {"otf2": "OTF2 archive", "csv": "tables"}
+FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace", "csv": "tables"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,4 +74,4 @@ def _write(
     shown = course.of(found, title=Path(args.run).resolve().name)
     if kind == "csv":
         return tables.write(shown, target)
-    return [(otf2 if kind == "otf2" else timeline).write(shown, target)]
+    return [timeline.write(shown, target)]

@@ -10,7 +10,7 @@ from pylb import console, files
 from pylb.cli import common
 from pylb.cli.own import Functions, add_import
 from pylb.errors import DomainError
-from pylb.show import course, efficiency, otf2, page, tables, timeline
+from pylb.show import course, efficiency, page, tables, timeline
 
 HELP = "show a recorded run: an interactive page, efficiencies, tables, a timeline"
 EXAMPLES = """\
@@ -38,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="write the page (if nothing else is written: RUN.html)")
     add("--csv", metavar="FOLDER", help="write tables of comma-separated values")
     add("--chrome", metavar="FILE", help="write a Chrome trace, for Perfetto")
-    add("--otf2", metavar="FOLDER", help="write an OTF2 archive, for Vampir and otf2-print")
     common.add_json(parser, "print the efficiencies in the JSON format of TALP")
     add("--title", help="title of the page (default: the file's name)")
     names = 'names of the objects, a JSON file: {"KEY": "name", ...}'
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     common.check_targets(args.run, args.html, args.chrome)
     common.check_output("--html", args.html, (".html",))
-    is_page = args.html is not None or not (args.csv or args.chrome or args.otf2 or args.json)
+    is_page = args.html is not None or not (args.csv or args.chrome or args.json)
     page.check_used(is_page, **{"--names": args.names, "--coords": args.coords})
     found: Any = _replayed(args) if args.strategy else _recorded(args)
     title = args.title or Path(args.run).resolve().name
@@ -62,8 +61,6 @@ def run(args: argparse.Namespace) -> int:
     written = [] if args.csv is None else tables.write(shown, args.csv)
     if args.chrome is not None:
         written.append(timeline.write(shown, args.chrome))
-    if args.otf2 is not None:
-        written.append(otf2.write(shown, args.otf2))
     if is_page:
         written.append(page.write(shown, args.html or f"{Path(args.run).resolve().stem}.html"))
     for path in written:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.io import vt
 from pylb.io.run_record import RunFacts
@@ -45,9 +44,11 @@ class Phases:
         Numbers of the phases as recorded, increasing.
     entity_key : (n,) int64
         The ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
-        2**63 on they appear as negative numbers.  Two entities have the same key only if the record
-        gives them the same number, one as ``id`` and one as ``seq_id``, or with different types; or
-        if the program removed an object and added another one with its key.
+        2**63 on they appear as negative numbers.  In vt, objects of the same number differ if their
+        homes differ, or if only one may migrate.  If a run has such objects, all its keys are
+        ``number * 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two
+        entities have the same key only if the program removed an object and added another one with
+        its key.
     entity_migratable : (n,) bool
         Whether the object may migrate, at least in some phases.
     entity_home : (n,) int32
@@ -163,7 +164,7 @@ class Phases:
     _phases: I64 | None = None
     _repeats: NDArray[np.uint8] | None = None  # (m,), `repeats` in csrc/replay/trace.h
 
-    COMM_TYPES: ClassVar[tuple[str, ...]] = _core.VT_COMM_TYPES
+    COMM_TYPES: ClassVar[tuple[str, ...]] = vt.COMM_TYPES
 
     @property
     def n_phases(self) -> int:

@@ -1,4 +1,4 @@
-"""Read and write LBDatafiles of vt: find the files of a run, and let the C core read their text.
+"""Read and write LBDatafiles of vt: find the files of a run, and their text.
 
 There is one file per rank, ``<stem>.<rank>.json``; it is plain JSON or compressed by Brotli.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import mmap
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,33 +22,53 @@ from pylb.errors import (
     FormatError,
     MissingFileError,
     MissingPartError,
-    StateError,
     nearest,
     warn,
 )
 from pylb.files import decoded, descriptor, kind_of, named, writing
-from pylb.model.snapshot import I32, I64
+from pylb.model.snapshot import I64
 from pylb.optional import PARTS, missing_part
 from pylb.threads import stoppable
 
+ENTITY_TYPES = ("object", "node", "shared_id", "other")  # "other" stands for every other text
+COMM_TYPES = (
+    "SendRecv",
+    "Broadcast",
+    "NodeToCollection",
+    "NodeToCollectionBcast",
+    "CollectionToNode",
+    "CollectionToNodeBcast",
+    "ReadOnlyShared",
+    "WriteShared",
+    "other",
+)
+# Numbers in a task's user_defined that vt and its analysis tool LBAF know.
+USER = (
+    "shared_id",
+    "shared_bytes",
+    "task_working_bytes",
+    "task_footprint_bytes",
+    "task_serialized_bytes",
+    "rank_working_bytes",
+    "home_rank",
+)
 FILE_NAME = re.compile(r"(.+)\.(0|[1-9][0-9]*)\.json")
 # The unpacked size of a file of b bytes is limited to MOST_UNPACKED + MOST_RATIO * b bytes.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 1000
 PIECE = 1 << 22  # bytes that are packed, unpacked or written between two checks for Ctrl-C
-MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
 
 
 class Run(NamedTuple):
     """The contents of the files of a run."""
 
-    texts: list[Any]  # the text of each rank's file, mapped or decompressed; `scans` refer to it
-    scans: list[Any]  # the C core's index of each text
+    paths: list[Path]  # the file of each rank
+    texts: list[Any]  # its text, mapped or decompressed
     phase_id: I64  # (m,) ids of the phases as recorded
     # (m,) For each phase, the index (in the files) of the phase that has its data: an earlier phase
     # if the record says that the phase is identical to the previous phase.
     source: I64
     skipped: list[int]  # ids of the phases that the run did not record
-    arrays: dict[str, Any]  # the arrays of the C core, see csrc/io/vt_merge.h
+    arrays: dict[str, Any]  # tasks, communications and objects: see `vt_run.joined`
 
 
 def stems(folder: str | os.PathLike[str]) -> dict[str, dict[int, Path]]:
@@ -120,24 +139,10 @@ def _complete(stem: str, ranks: dict[int, Path]) -> list[Path]:
 # ---- text -----------------------------------------------------------------------------------
 
 
-def scan(path: Path) -> tuple[Any, Any]:
-    """Return the text of one file, mapped or decompressed, and the C core's index of it."""
-    name = os.fsencode(path).decode(errors="replace")
+def unpacked(path: Path) -> Any:
+    """Return the text of one file, mapped or decompressed."""
     text = _mapped(path)
-    if not _looks_like_json(text):
-        text = _decompressed(path, text)
-        return text, _core.vt_scan(text, name)
-    try:
-        return text, _core.vt_scan(text, name)
-    except FormatError:
-        # A Brotli stream can begin like JSON; then the error of the JSON reader would mislead.
-        try:
-            text = _decompressed(path, text)
-        except (FormatError, MissingPartError):
-            text = None
-        if text is None:
-            raise
-        return text, _core.vt_scan(text, name)
+    return text if _looks_like_json(text) else decompressed(path, text)
 
 
 def _mapped(path: Path) -> Any:
@@ -152,7 +157,7 @@ def _looks_like_json(text: Any) -> bool:
     return head[:1] == b"{" and head[1:2] in b' \t\r\n"}'
 
 
-def _decompressed(path: Path, text: Any) -> bytes:
+def decompressed(path: Path, text: Any) -> bytes:
     try:
         import brotli
     except ImportError:
@@ -175,25 +180,9 @@ def _decompressed(path: Path, text: Any) -> bytes:
     )
 
 
-# ---- a run ----------------------------------------------------------------------------------
-
-
-def read(paths: list[Path], threads: int | None = None) -> Run:
-    """Read the files of one run, `threads` at a time (default: one per core, at most 8)."""
-    texts, scans = map(list, zip(*_map(scan, paths, threads), strict=True))
-    heads = [_phases(str(path), *_core.vt_head(s)) for path, s in zip(paths, scans, strict=True)]
-    arrays = _core.vt_merge(scans, heads[0][1])
-    for path, head in zip(paths, heads, strict=True):
-        if head != heads[0]:
-            raise FormatError(
-                f"ranks disagree on phases: metadata.phases of {path} and of {paths[0]} differ"
-            )
-    ids, source, skipped = heads[0]
-    phase_id, where = np.array([ids, source], np.int64)
-    return Run(texts, scans, phase_id, where, skipped, arrays)
-
-
-def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
+def mapped(
+    call: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None
+) -> list[Any]:
     if threads is None:
         threads = min(8, len(os.sched_getaffinity(0)))
     if min(threads, len(items)) == 1:
@@ -202,83 +191,7 @@ def _map(call: Callable[[Any], Any], items: Sequence[Any], threads: int | None =
         return list(pool.map(call, items))
 
 
-def _phases(name: str, metadata: bytes | None, ids: list[int]) -> tuple[list[int], ...]:
-    """Return the ids of all phases, the `Run.source` of each, and the ids of skipped phases."""
-    skipped: list[int] = []
-    same: list[int] = []
-    try:
-        phases = json.loads(metadata or b"{}").get("phases") or {}
-        skipped = _ids(phases.get("skipped"))
-        same = _ids(phases.get("identical_to_previous"))
-    except (AttributeError, TypeError, ValueError) as why:
-        raise FormatError(
-            f"{name}: metadata.phases: expected skipped and identical_to_previous, each with a "
-            f"list and a range of phase ids; {why}"
-        ) from None
-    index = {phase: i for i, phase in enumerate(ids)}
-    order = sorted({*ids, *same})
-    source: list[int] = []
-    for phase in order:
-        if phase not in index and not source:
-            raise FormatError(
-                f"{name}: metadata.phases: phase {phase} is identical to the one before, but the "
-                f"file has no phase before it"
-            )
-        source.append(index.get(phase, source[-1] if source else 0))
-    return order, source, skipped
-
-
-def _ids(entry: Any) -> list[int]:
-    """Return the ids in {"list": [3, ...], "range": [[first, last], ...]}, sorted, each once."""
-    entry = entry or {}
-    spans = [(i, i) for i in entry.get("list") or []]
-    spans += [(first, last) for first, last in entry.get("range") or []]
-    if not all(type(x) is int and 0 <= x < 2**63 for span in spans for x in span):
-        raise TypeError("an id is not an integer from 0 to 2**63 - 1")
-    if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
-        raise ValueError(f"more than {MOST_PHASES} phases")
-    return sorted(set(_expand(spans)))
-
-
-def _expand(spans: Iterable[tuple[int, int]]) -> Iterable[int]:
-    return itertools.chain.from_iterable(range(first, last + 1) for first, last in spans)
-
-
 # ---- writing --------------------------------------------------------------------------------
-
-
-def texts(run: Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
-    """Return ``text(r)``, a function that returns the text of rank r's file with these phases.
-
-    rank: the placement, a rank for each task of these phases.
-
-    Raises
-    ------
-    DomainError
-        The record has phases that are copies of earlier phases; but not all phases are written, or
-        the placement of a copy differs from that of its original.
-    StateError
-        A file has changed since it was read.
-    """
-    for text in run.texts:
-        if isinstance(text, mmap.mmap) and text.size() != len(text):
-            raise StateError("a file of the run has a different size than when it was read")
-    source = run.source[phases]
-    if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
-        raise DomainError(
-            "the record has phases that are copies of earlier ones: expected all of its phases"
-        )
-    comms = rows(run.arrays["comm_ptr"], phases)[1]
-    plan = _core.vt_plan(
-        run.scans,
-        len(run.arrays["entity_key"]),
-        source,
-        task_entity,
-        run.arrays["comm_src"][comms],
-        run.arrays["comm_dst"][comms],
-        rank,
-    )
-    return lambda r: _core.vt_write(plan, r)
 
 
 def write(
@@ -309,7 +222,7 @@ def write(
                 file.write(packed[begin : begin + PIECE])
                 _core.check_signals()
 
-    _map(one, range(n_ranks))
+    mapped(one, range(n_ranks))
     return paths
 
 

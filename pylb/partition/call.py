@@ -90,15 +90,14 @@ def partition(
     method : str
         Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
         "cyclic", "random" (both ignore weights and shares above 0); "metis", "scotch", "ptscotch",
-        "parmetis" (if Zoltan was built with it);
-        the packages "kaminpar" (graphs) and "mtkahypar" (nets), on one thread;
+        "parmetis" (if Zoltan was built with it); the package "mtkahypar" (nets), on one thread;
         pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
         "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
         V-cycle, refine the two best until they have had `cycles` V-cycles, and return the best.
         Zoltan makes the partitions, or pylb if Zoltan is missing.  But Mt-KaHyPar makes the first
         partition if it is installed and the approach is "partition".
         On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
-        "kaminpar", "mtkahypar" and "pylb" run on the first rank.
+        "mtkahypar" and "pylb" run on the first rank.
         Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
         With `machine`, also a sequence of names, one for each level, beginning with the nodes.
     machine : pylb.Machine, pylb.model.Tree, str or path, optional
@@ -111,7 +110,7 @@ def partition(
         the communication plus the sizes of the objects that leave their part.  "refine": only
         improve `old`.  Points are always divided from scratch.  The new parts are numbered so that
         most objects stay (with ``REMAP=0``, Zoltan's numbers are kept).  Default: "repartition" if
-        `old` is given, otherwise "partition".  "metis", "kaminpar" and "mtkahypar" only divide from
+        `old` is given, otherwise "partition".  "metis" and "mtkahypar" only divide from
         scratch: with `old`, they need ``approach="partition"``.
     old : (n,) array of int, optional
         Present part of each object; -1: a new object, which counts as an object of the first part

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pylb import _core
 from pylb.optional import PARTS, require
 
-NAMES = ("METIS", "Scotch", "Zoltan", *_core.PACKAGES)
+NAMES = ("METIS", "Scotch", "Zoltan", "mtkahypar")
 
 
 class Method(NamedTuple):
@@ -56,7 +56,6 @@ METHODS = {
     "parmetis": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "PARMETIS"), several=True),
     "graph": _zoltan("graph", "GRAPH", ("GRAPH_PACKAGE", "PHG"), fixes=True),
     "zoltan": _zoltan("nets", "HYPERGRAPH", ("HYPERGRAPH_PACKAGE", "PHG"), fixes=True),
-    "kaminpar": Method("kaminpar", "graph", repartitions=False),
     "mtkahypar": Method("mtkahypar", "nets", fixes=True, repartitions=False),
     "pylb": Method("pylb", "nets", fixes=True),
     "hypergraph": Method("", "nets", fixes=True, over="zoltan"),
@@ -82,7 +81,7 @@ def available(name: str) -> bool:
 def load(name: str) -> None:
     """Make a library of `NAMES` known to the C core; for Zoltan, also initialize MPI."""
     module = require(name)
-    _core.install(_core.PACKAGES.get(name) or module.partitioner)
+    _core.install(_core.MTKAHYPAR if name == "mtkahypar" else module.partitioner)
     if name == "Zoltan":
         _start_mpi()
 

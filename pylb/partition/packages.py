@@ -1,6 +1,6 @@
-"""Partition by Mt-KaHyPar and KaMinPar, which are Python packages; the C core calls this module.
+"""Partition by Mt-KaHyPar, which is a Python package; the C core calls this module.
 
-Both run on one thread: the ranks of a program use the other cores, and with several threads a seed
+It runs on one thread: the ranks of a program use the other cores, and with several threads a seed
 may give different parts.
 """
 
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import tempfile
 import threading
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +17,11 @@ from pylb.errors import PartitionerError
 from pylb.optional import require
 from pylb.partition.arrays import F64, I32, MOST
 
-_LOCK = threading.Lock()  # a package has one seed for the whole process
+_LOCK = threading.Lock()  # it is initialized once for the whole process
 
 
 class PackageQuestion(NamedTuple):
-    """A question to a partitioner (``csrc/partition/question.h``), with all weights filled in.
+    """A question (``csrc/partition/question.h``), with all weights filled in.
 
     Attributes
     ----------
@@ -80,48 +78,8 @@ def ask_mtkahypar(q: PackageQuestion) -> Any:
     return np.array(graph.partition(context).get_partition())[place]
 
 
-def _is_symmetric(q: PackageQuestion) -> bool:
-    """Say whether every edge is given in both directions with the same weight.
-
-    Sums of hashes are compared.  There must be no loops.
-    """
-    source = np.repeat(np.arange(len(q.weight)), np.diff(q.start))
-    low, high = np.minimum(source, q.to).astype(np.uint64), np.maximum(source, q.to)
-    mixed = (low * np.uint64(0x9E3779B97F4A7C15) + high.astype(np.uint64)) ^ np.uint64(0x5BD1E995)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * q.edge_weight.astype(np.uint64)
-    there = source < q.to
-    return bool(mixed[there].sum() == mixed[~there].sum())
-
-
-# KaMinPar's file format, with vertices and weights in 32 bits, and positions of edges in 64 bits
-PARHIP = 8 | 16 | 32
-
-
-def ask_kaminpar(q: PackageQuestion) -> Any:
-    """Divide a graph by KaMinPar (default context).  KaMinPar reads graphs only from files."""
-    module = require("kaminpar")
-    if not _is_symmetric(q):
-        # KaMinPar would abort the program.
-        raise PartitionerError(
-            "an edge is given in one direction only, or with two different weights: expected both "
-            "directions, with the same weight"
-        )
-    n, m = len(q.weight), len(q.to)
-    base = 8 * (3 + n + 1)
-    with tempfile.NamedTemporaryFile(suffix=".parhip") as file:
-        np.array([PARHIP, n, m], np.uint64).tofile(file)
-        (base + 4 * q.start.astype(np.uint64)).tofile(file)
-        for part in (q.to, q.weight, q.edge_weight):
-            part.tofile(file)
-        file.flush()
-        graph = module.load_graph(file.name, module.GraphFileFormat.PARHIP)
-    solver = module.KaMinPar(1, module.default_context())
-    module.reseed(q.seed)
-    return solver.compute_partition(graph, max_block_weights=q.limit.tolist())
-
-
 def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
-    """Return weight limits of the parts that can be met; a package may hang if they cannot.
+    """Return weight limits of the parts that can be met; Mt-KaHyPar may hang if they cannot.
 
     With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
     shows which limits can be met.  It begins with the heaviest vertex, and puts each vertex into
@@ -149,14 +107,7 @@ def _pairs(start: I32, to: I32, weight: I32) -> tuple[I32, I32, I32]:
     return np.arange(0, len(pins) + 1, 2, dtype=np.int32), pins, weight[one]
 
 
-ASK: dict[str, Callable[[PackageQuestion], Any]] = {
-    "mtkahypar": ask_mtkahypar,
-    "kaminpar": ask_kaminpar,
-}
-
-
 def answer_of(
-    name: str,
     n: int,
     parts: int,
     imbalance: float,
@@ -169,12 +120,12 @@ def answer_of(
     to: I32,
     edge_weight: I32 | None,
 ) -> I32:
-    """Divide a graph or hypergraph with a Python package; the C core calls this function."""
-    require(name)
+    """Divide a graph or hypergraph; the C core calls this function."""
+    require("mtkahypar")
     weight = np.ones(n, np.int32) if weight is None else weight
     if edge_weight is None:
         edge_weight = np.ones(len(start) - 1 if nets else len(to), np.int32)
-    if name == "mtkahypar" and not nets:
+    if not nets:
         start, to, edge_weight = _pairs(start, to, edge_weight)
     share = np.ones(parts) if share is None else share
     # Sums of weights must fit into 32 bits.
@@ -183,9 +134,9 @@ def answer_of(
     question = PackageQuestion(weight, fixed, limit, start, to, edge_weight, seed)
     try:
         with _LOCK:
-            part = np.ascontiguousarray(ASK[name](question), np.int32)
+            part = np.ascontiguousarray(ask_mtkahypar(question), np.int32)
     except Exception as why:
-        raise PartitionerError(f"{name}: {why}") from why
+        raise PartitionerError(f"mtkahypar: {why}") from why
     if part.shape != (n,):
-        raise PartitionerError(f"{name} returned a part for {part.size} vertices: expected {n}")
+        raise PartitionerError(f"mtkahypar returned a part for {part.size} vertices: expected {n}")
     return part

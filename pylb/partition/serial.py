@@ -1,4 +1,4 @@
-"""Methods that run on one process: METIS, Scotch, Python packages, "pylb" and "hypergraph".
+"""Methods that run on one process: METIS, Scotch, Mt-KaHyPar, "pylb" and "hypergraph".
 
 With several ranks, the first rank gathers all objects and divides them.
 """

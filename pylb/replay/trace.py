@@ -53,7 +53,7 @@ class Trace(Phases):
             Selects one of several runs in a folder.  Default: the run with the shortest stem, with
             a warning if there are others.
         threads : int, optional
-            How many files are read at the same time.  Default: one per core, at most 8.
+            How many files are decompressed at the same time.  Default: one per core, at most 8.
 
         Raises
         ------
@@ -61,9 +61,10 @@ class Trace(Phases):
             There is no run, or the files of some ranks are missing.
         FormatError
             A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
-            the message names byte and line), or the phases differ between ranks.
+            the message names the place), or the phases differ between ranks.
         MissingPartError
-            A file is compressed and the module brotli is absent, or it is HDF5 and h5py is absent.
+            msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py, for
+            HDF5.
         DomainError
             `stem` is given, but the path is not a folder; or `threads` is below 1.
 
@@ -76,7 +77,7 @@ class Trace(Phases):
             threads = checks.whole("threads", threads, 1, "a number of files")
         if stem is None and records.is_record(path):
             return cls(**trace_fields(records.read(path)))
-        return cls._of_run(vt.read(vt.files(path, stem), threads))
+        return cls._of_run(_vt_run().read(vt.files(path, stem), threads))
 
     @classmethod
     def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
@@ -108,7 +109,7 @@ class Trace(Phases):
         keep: Any = slice(None) if inside.all() else np.flatnonzero(inside)
         ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
         return cls(
-            n_ranks=len(run.scans),
+            n_ranks=len(run.texts),
             phase_id=frozen(run.phase_id),
             entity_key=a["entity_key"],
             entity_migratable=a["entity_migratable"],
@@ -171,8 +172,8 @@ class Trace(Phases):
         """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
 
         A trace that was read from LBDatafiles keeps everything: unknown keys, formats of numbers,
-        subphases, attributes, metadata.  Without `rank`, the text of each file is then the same as
-        in the file that was read, byte by byte.
+        subphases, attributes, metadata, ids and homes.  Without `rank`, the text of each file is
+        then the same as in the file that was read.
 
         Parameters
         ----------
@@ -206,7 +207,7 @@ class Trace(Phases):
             text = vt_generated.texts(self, where)
         else:
             self._check_recorded(self._run.arrays, self._phases)
-            text = vt.texts(self._run, self._phases, self.task_entity, where)
+            text = _vt_run().texts(self._run, self._phases, self.task_entity, where)
         return vt.write(folder, stem, self.n_ranks, text, compress)
 
     def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
@@ -277,7 +278,7 @@ class Trace(Phases):
         if trace._run is not None and trace._phases is not None:
             arrays = trace._run.arrays
             _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
-            columns.update({k: arrays[k][tasks] for k in _core.VT_USER if k in arrays})
+            columns.update({k: arrays[k][tasks] for k in vt.USER if k in arrays})
         return optional.require("pandas").DataFrame(columns, copy=False)
 
     def communications(self, phase: int | None = None) -> pd.DataFrame:
@@ -300,7 +301,7 @@ class Trace(Phases):
         for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
             columns[name] = part[name]
             if name.endswith("type"):
-                texts = _core.VT_COMM_TYPES if name == "type" else _core.VT_ENTITY_TYPES
+                texts = vt.COMM_TYPES if name == "type" else vt.ENTITY_TYPES
                 columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
         columns |= {"bytes": part["bytes"], "messages": part["messages"]}
         return pandas.DataFrame(columns, copy=False)
@@ -329,6 +330,14 @@ class Trace(Phases):
             f"{count(self.n_entities, 'object')}, "
             f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
         )
+
+
+def _vt_run() -> Any:
+    """Return the module `pylb.io.vt_run`, which needs msgspec."""
+    optional.require("msgspec")
+    from pylb.io import vt_run
+
+    return vt_run
 
 
 def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:

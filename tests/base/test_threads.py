@@ -143,7 +143,7 @@ STRATEGIES = [
     name
     for name in pylb.strategies()
     if name
-    not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "KaMinParLB", "MtKaHyParLB")
+    not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "MtKaHyParLB")
     and (name != "ZoltanLB" or libraries.available("Zoltan"))
 ]
 LONG_CALLS = {

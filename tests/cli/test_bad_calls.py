@@ -98,7 +98,6 @@ LINES = {
     "report run.h5 --html .": "expected the suffix .html",
     "report run.h5 --html page.txt": "--html is 'page.txt'",
     "report run.h5 --html run.h5": "overwrite",
-    "report run.h5 --otf2 run.h5": "folder is 'run.h5'",
     "report run.h5 --chrome nowhere/c.json": "nowhere",
     "report run.h5 --json --names names.json": "--names without a page",
     "report run.h5 --csv tables --coords coords.json": "--coords without a page",

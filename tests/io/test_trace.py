@@ -218,7 +218,8 @@ number = st.integers(0, 5) | st.sampled_from([2**63 - 1, 4325376060])
 
 @st.composite
 def entities(draw, known):
-    out = {"type": "object", draw(st.sampled_from(["id", "seq_id"])): draw(number)}
+    n = draw(number)
+    out = {"type": "object", "seq_id" if n % 2 else "id": n}
     name = Twin.name(out)
     if name not in known:
         known[name] = {"home": draw(st.integers(0, 9)), "migratable": draw(st.booleans())}
@@ -636,3 +637,66 @@ def test_arguments_of_read_hold_for_every_kind_of_run(tmp_path, capsys):
         pylb.Trace.read(folder, stem=3)
     assert main(["replay", str(record), "--stem", "x"]) == 2
     assert "stem is 'x'" in capsys.readouterr().err
+
+
+# ---- objects of one number ----------------------------------------------------------------------
+
+
+def seq(number, home, migratable=True, **more):
+    entity = {"type": "object", "seq_id": number, "home": home, "migratable": migratable}
+    return entity | {"collection_id": 7} | more
+
+
+def placed(node, time, *of, **more):
+    return {"entity": seq(*of, **more), "node": node, "resource": "cpu", "time": time}
+
+
+def message(sender, receiver, size):
+    return {"type": "SendRecv", "bytes": size, "messages": 1, "from": sender, "to": receiver}
+
+
+def test_one_number_on_two_homes_is_two_objects(tmp_path):
+    """vt identifies an object by its number, its home, and whether it may migrate."""
+    short = {"type": "object", "seq_id": 4}
+    comms = [
+        message(seq(4, 0), seq(4, 1), 1.0),
+        message(seq(4, 1), seq(9, 0), 2.0),
+        message(seq(4, 2), seq(9, 0), 3.0),  # no task has this home
+        message(short, seq(9, 0), 4.0),  # which of the two it is cannot be known
+        message({"type": "object", "seq_id": 9}, seq(4, 1, True), 5.0),
+    ]
+    first = [placed(0, 1.0, 4, 0), placed(0, 2.0, 4, 1), placed(0, 4.0, 9, 0)]
+    phases = [{"id": 0, "tasks": first, "communications": comms}]
+    dump([{"phases": phases}, {"phases": [{"id": 0, "tasks": []}]}], tmp_path, {})
+    trace = pylb.Trace.read(tmp_path)
+    assert trace.task_load.tolist() == [1.0, 2.0, 4.0]
+    assert trace.entity_home.tolist() == [0, 1, 0]
+    keys = [(number << 18) + (home << 2) + 3 for number, home in ((4, 0), (4, 1), (9, 0))]
+    assert trace.entity_key.tolist() == trace[0].key.tolist() == keys
+    ends = list(zip(trace.edge_src, trace.edge_dst, trace.edge_bytes, strict=True))
+    assert ends == [(0, 1, 1.0), (1, 2, 2.0), (2, 1, 5.0)]
+    assert trace.dangling_edges == 2
+    written = trace.write(tmp_path / "out", rank=[0, 1, 0])
+    moved = [load(path)["phases"][0] for path in written]
+    assert moved[1]["tasks"] == [placed(1, 2.0, 4, 1)]
+    assert moved[1]["communications"] == [comms[1]]
+    again = pylb.Trace.read(tmp_path / "out")
+    assert sorted(again.entity_key) == sorted(keys)
+    assert sorted(again.edge_bytes) == [1.0, 2.0, 5.0]
+
+
+def test_one_number_that_may_and_may_not_migrate(tmp_path):
+    both = [placed(0, 1.0, 4, 0), placed(0, 2.0, 4, 0, False)]
+    comms = [message(seq(4, 0, False), seq(4, 0, True), 1.0)]
+    dump([{"phases": [{"id": 0, "tasks": both, "communications": comms}]}], tmp_path, {})
+    trace = pylb.Trace.read(tmp_path)
+    assert trace.entity_migratable.tolist() == [True, False]
+    assert (trace.edge_src.tolist(), trace.edge_dst.tolist()) == ([1], [0])
+    assert len(set(trace.entity_key.tolist())) == 2
+
+
+def test_numbers_that_no_key_can_hold_are_refused(tmp_path):
+    both = [placed(0, 1.0, 2**50, 0), placed(0, 2.0, 2**50, 1)]
+    dump([{"phases": [{"id": 0, "tasks": both}]}], tmp_path, {})
+    with pytest.raises(pylb.errors.FormatError, match="have the same number, and object"):
+        pylb.Trace.read(tmp_path)

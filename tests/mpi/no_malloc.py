@@ -54,7 +54,7 @@ def strategies():
     s = snapshot()
     plain = pylb.Snapshot(s.load, s.rank, n_ranks=6, coords=s.coords)
     for name in pylb.strategies():
-        if name in {"KaMinParLB", "MtKaHyParLB"}:
+        if name == "MtKaHyParLB":
             continue
         if name == "ZoltanLB" and not libraries.available("Zoltan"):
             continue

@@ -108,7 +108,7 @@ def test_fixed_vertices_stay(library):
     start, to = grid(16, 16)
     fixed = np.full(256, -1, np.int32)
     fixed[[0, 255, 128]] = [2, 1, 2]
-    if library in ("METIS", "kaminpar"):
+    if library == "METIS":
         with pytest.raises(DomainError, match=f"{library} does not take fixed vertices"):
             _core.partition(library, 256, 3, start=start, to=to, fixed=fixed)
         return
@@ -181,7 +181,7 @@ def test_vertices_without_a_present_part(library):
 def test_hypergraph_and_points(library):
     start, pin = closed(*grid(16, 16))
     xy = np.stack(np.divmod(np.arange(256), 16), axis=1).astype(float)
-    only_graphs = library in ("METIS", "Scotch", "kaminpar")
+    only_graphs = library in ("METIS", "Scotch")
     if only_graphs:
         with pytest.raises(DomainError, match="does not take hypergraphs"):
             _core.partition(library, 256, 4, net_start=start, pin=pin)

@@ -16,7 +16,7 @@ from hypothesis.extra.numpy import arrays
 import pylb
 from pylb.errors import InfeasibleError, MissingPartError
 
-NAMES = ("MetisLB", "ScotchLB", "ScotchRefineLB", "KaMinParLB")
+NAMES = ("MetisLB", "ScotchLB", "ScotchRefineLB")
 NAMES += ("ZoltanLB", "MtKaHyParLB", "HypergraphLB")
 
 

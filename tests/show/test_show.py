@@ -5,8 +5,6 @@ import dataclasses
 import json
 import math
 import re
-import shutil
-import subprocess
 from itertools import pairwise
 
 import numpy as np
@@ -29,7 +27,6 @@ from pylb.show import (
     tables,
     timeline,
 )
-from pylb.show import otf2 as archive
 from pylb.show.settings import ExplorerSettings
 
 HOSTILE = [
@@ -474,43 +471,6 @@ def test_slower_first_iterations_count_once_on_the_timeline(trace):
     steps = [e for e in timeline.events(c) if e["name"].startswith("balance: ") and e["tid"] == 1]
     seconds = [r.step_seconds for r in c.balancings]
     np.testing.assert_allclose([1e-6 * e["dur"] for e in steps], seconds, atol=1e-6)
-
-
-def test_an_archive_of_otf2_has_every_iteration_and_migration(trace, tmp_path):
-    otf2 = pytest.importorskip("otf2")
-    run = trace.replay("GreedyLB", every=7, cost=1 / 3000)
-    c = course.of(run)
-    path = archive.write(c, tmp_path / "run")
-    computed, moved, balancing = np.zeros_like(c.times), 0, 0
-    began, at, now = {}, {}, {}
-    with otf2.reader.open(str(path)) as read:
-        for place, event in read.events:
-            rank, kind = int(place.name.split()[1]), type(event).__name__
-            assert event.time >= at.setdefault(rank, 0)  # the events of a rank are ordered by time
-            at[rank] = event.time
-            if kind == "Enter":
-                began[rank, event.region.name] = event.time
-                if event.region.name == "iteration":
-                    now[rank] = next(iter(event.attributes.values()))
-            if kind == "Leave" and event.region.name == "compute":
-                computed[now[rank], rank] = event.time - began[rank, "compute"]
-            balancing += kind == "Leave" and event.region.name == "LB step: GreedyLB"
-            if kind == "MpiSend":
-                moved += next(iter(event.attributes.values()))
-                assert rank != event.receiver
-    np.testing.assert_allclose(computed, 1e9 * c.times, atol=1)
-    assert moved == run.migrations > 0
-    assert balancing == c.n_ranks * len(c.balancings)
-    if shutil.which("otf2-print"):
-        done = subprocess.run(["otf2-print", path], capture_output=True, text=True)
-        assert (done.returncode, done.stdout.count("MPI_RECV")) == (
-            0,
-            sum(len(m.source) for m in c.moves),
-        )
-    with pytest.raises(DomainError, match="expected a new or an empty folder"):
-        archive.write(c, tmp_path / "run")
-    with pytest.raises(DomainError, match=r"the run takes 2e\+10 s: expected at most 1.8e\+10 s"):
-        archive.write(dataclasses.replace(c, in_loops=2e10), tmp_path / "long")
 
 
 def test_what_is_not_known_is_absent(trace, tmp_path):

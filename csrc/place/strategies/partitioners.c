@@ -1,9 +1,9 @@
-/* MetisLB, ScotchLB, KaMinParLB and MtKaHyParLB: the parts of a partitioning library become ranks.
+/* MetisLB, ScotchLB and MtKaHyParLB: the parts of a partitioning library become ranks.
  *
- * METIS (Karypis and Kumar 1998), Scotch and KaMinPar (Gottesbueren, Heuer, Sanders, Schulz and
- * Seemaier 2021) take the communication graph.  METIS and KaMinPar take no fixed vertices: of
- * objects that may not migrate they know the load, not the edges.  Mt-KaHyPar (Gottesbueren,
- * Heuer, Maas, Sanders, Schlag 2024), with its deterministic preset, takes multicasts as nets. */
+ * METIS (Karypis and Kumar 1998) and Scotch take the communication graph.  METIS takes no fixed
+ * vertices: of objects that may not migrate it knows the load, not the edges.  Mt-KaHyPar
+ * (Gottesbueren, Heuer, Maas, Sanders, Schlag 2024), with its deterministic preset, takes
+ * multicasts as nets. */
 #include "place/kit/parts.h"
 
 static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
@@ -29,9 +29,6 @@ STRATEGY(metis, "MetisLB", "METIS",
 STRATEGY(scotch, "ScotchLB", "Scotch",
          "Scotch maps the communication graph; a multicast is an edge to each receiver",
          "Menon 2012, 2.2");
-STRATEGY(kaminpar, "KaMinParLB", "kaminpar",
-         "KaMinPar partitions the communication graph; a multicast is an edge to each receiver",
-         "Gottesbueren et al. 2021");
 STRATEGY(mtkahypar, "MtKaHyParLB", "mtkahypar",
          "Mt-KaHyPar's hypergraph partitioner: each multicast reaches few ranks",
          "Gottesbueren et al. 2024");

@@ -1,0 +1,679 @@
+"""The text of vt's LBDatafiles as columns, and the text for another placement.
+
+msgspec decodes a text into the structures below; keys that they do not name are skipped.  Memory
+for the garbage collector to search is not made: no structure can be part of a cycle (``gc=False``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import mmap
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Raw, Struct
+
+from pylb.errors import DomainError, FormatError, MissingPartError, StateError
+from pylb.io import vt
+from pylb.model.snapshot import I32, I64
+
+MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
+ABSENT = -(2**63)  # the home of an end of a communication that does not say it
+
+Size = Annotated[float, Meta(ge=0.0, le=1e30)]
+Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
+Rank = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Home = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Kind = Literal["LBDatafile"]
+
+
+class End(Struct, gc=False):
+    """The entity of an end of a communication; of its ids, `id` has priority."""
+
+    type: str
+    id: int | None = None
+    seq_id: int | None = None
+    home: Home = ABSENT
+    migratable: bool | None = None
+
+
+class Entity(Struct, gc=False):
+    """The entity of a task."""
+
+    type: str
+    home: Home
+    migratable: bool
+    id: int | None = None
+    seq_id: int | None = None
+    collection_id: int = -1
+    objgroup_id: int = -1
+
+
+class User(Struct, gc=False):
+    """What tasks may have in user_defined."""
+
+    shared_id: Number | None = None
+    shared_bytes: Size | None = None
+    task_working_bytes: Size | None = None
+    task_footprint_bytes: Size | None = None
+    task_serialized_bytes: Size | None = None
+    rank_working_bytes: Size | None = None
+    home_rank: Number | None = None
+
+
+class Task(Struct, gc=False):
+    """An object in a phase."""
+
+    entity: Entity
+    node: Rank
+    time: Size
+    user_defined: User | None = None
+
+
+class Comm(Struct, gc=False, rename={"sender": "from", "receiver": "to"}):
+    """A communication."""
+
+    type: str
+    sender: End
+    receiver: End
+    bytes: Size
+    messages: Size
+
+
+class Phase(Struct, gc=False):
+    """A phase of one rank."""
+
+    id: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    tasks: list[Task] = []
+    communications: list[Comm] = []
+
+
+class Metadata(Struct):
+    """What is read of the metadata."""
+
+    type: Kind = "LBDatafile"
+    rank: Rank | None = None
+    phases: Any = None
+
+
+class File(Struct):
+    """The file of one rank."""
+
+    phases: list[Phase]
+    type: Kind = "LBDatafile"
+    metadata: Metadata | None = None
+
+
+class Columns(NamedTuple):
+    """What one file, or a run, holds: columns of its tasks and of its communications."""
+
+    task: dict[str, Any]  # (t,) each
+    comm: dict[str, Any]  # (c,) each
+
+
+def decoded(name: str, text: Any, into: Any = File) -> Any:
+    """Decode the text of a file; an error names the file and the place in it."""
+    try:
+        return msgspec.json.decode(str(text, "utf-8"), type=into)
+    except UnicodeDecodeError as why:
+        raise FormatError(f"{name}, byte {why.start}: expected UTF-8; {why.reason}") from None
+    except RecursionError:
+        raise FormatError(f"{name}: values are nested too deep for this reader") from None
+    except msgspec.MsgspecError as why:
+        said, _, place = str(why).partition(" - at ")
+        if "truncated" in said:
+            said = f"the text ends in the middle of a value, after {len(text)} bytes"
+        raise FormatError(f"{name}{place and f', {place}'}: {said}") from None
+
+
+def _name(path: Path) -> str:
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _decoded(path: Path, text: Any) -> tuple[Any, Any]:
+    """Return the text and what it holds."""
+    try:
+        return text, decoded(_name(path), text)
+    except FormatError:
+        # A Brotli stream can begin like JSON; then the error of the JSON reader would mislead.
+        try:
+            text = vt.decompressed(path, text[:])
+        except (FormatError, MissingPartError):
+            text = None
+        if text is None:
+            raise
+        return text, decoded(_name(path), text)
+
+
+# ---- a run ----------------------------------------------------------------------------------
+
+
+def read(paths: list[Path], threads: int | None = None) -> vt.Run:
+    """Read the files of one run.
+
+    threads: how many files are decompressed at once (default: one per core, at most 8).
+    """
+    names = list(map(_name, paths))
+    texts, parts, heads = [], [], []
+    for r, packed in enumerate(vt.mapped(vt.unpacked, paths, threads)):
+        text, file = _decoded(paths[r], packed)
+        heads.append(_head(names[r], r, file))
+        source = heads[r][1]
+        if r > 0:
+            _check_phases(names[0], names[r], heads[0], heads[r])
+        parts.append(columns(names[r], r, file, source))
+        node = int(parts[r].task["rank"].max(initial=0))
+        if node >= len(paths):
+            raise FormatError(
+                f"{names[r]}: task node is {node}: expected 0 ... {len(paths) - 1}, a rank of the "
+                f"run"
+            )
+        texts.append(text)
+    ids, source, skipped = heads[0][:3]
+    arrays = joined(names, parts, len(ids))
+    phase_id, where = np.array([ids, source], np.int64)
+    return vt.Run(paths, texts, phase_id, where, skipped, arrays)
+
+
+def _head(name: str, rank: int, file: Any) -> tuple[list[int], ...]:
+    """Return the ids of all phases, `Run.source`, skipped phases, and the ids of the file."""
+    metadata, ids = file.metadata, [phase.id for phase in file.phases]
+    said = None if metadata is None else metadata.rank
+    if said not in (None, rank):
+        raise FormatError(
+            f"{name}: metadata.rank is {said}: expected {rank}, as the file's name says"
+        )
+    for one, other in itertools.pairwise(ids):
+        if one >= other:
+            raise FormatError(f"{name}: phase {other} after phase {one}: expected increasing ids")
+    return (*_phases(name, metadata and metadata.phases, ids), ids)
+
+
+def _check_phases(
+    first: str, name: str, expected: tuple[list[int], ...], given: tuple[list[int], ...]
+) -> None:
+    for i, (a, b) in enumerate(zip(expected[3], given[3], strict=False)):
+        if a != b:
+            raise FormatError(
+                f"ranks have different phases: entry {i} is phase {b} in {name}, phase {a} in "
+                f"{first}"
+            )
+    if len(expected[3]) != len(given[3]):
+        raise FormatError(
+            f"ranks have different phases: {name} has {len(given[3])} phases, {first} has "
+            f"{len(expected[3])}"
+        )
+    if expected != given:
+        raise FormatError(
+            f"ranks disagree on phases: metadata.phases of {name} and of {first} differ"
+        )
+
+
+def _phases(name: str, phases: Any, ids: list[int]) -> tuple[list[int], ...]:
+    """Return the ids of all phases, the `Run.source` of each, and the ids of skipped phases."""
+    skipped: list[int] = []
+    same: list[int] = []
+    try:
+        phases = phases or {}
+        skipped = _ids(phases.get("skipped"))
+        same = _ids(phases.get("identical_to_previous"))
+    except (AttributeError, TypeError, ValueError) as why:
+        raise FormatError(
+            f"{name}: metadata.phases: expected skipped and identical_to_previous, each with a "
+            f"list and a range of phase ids; {why}"
+        ) from None
+    index = {phase: i for i, phase in enumerate(ids)}
+    order = sorted({*ids, *same})
+    source: list[int] = []
+    for phase in order:
+        if phase not in index and not source:
+            raise FormatError(
+                f"{name}: metadata.phases: phase {phase} is identical to the one before, but the "
+                f"file has no phase before it"
+            )
+        source.append(index.get(phase, source[-1] if source else 0))
+    return order, source, skipped
+
+
+def _ids(entry: Any) -> list[int]:
+    """Return the ids in {"list": [3, ...], "range": [[first, last], ...]}, sorted, each once."""
+    entry = entry or {}
+    spans = [(i, i) for i in entry.get("list") or []]
+    spans += [(first, last) for first, last in entry.get("range") or []]
+    if not all(type(x) is int and 0 <= x < 2**63 for span in spans for x in span):
+        raise TypeError("an id is not an integer from 0 to 2**63 - 1")
+    if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
+        raise ValueError(f"more than {MOST_PHASES} phases")
+    return sorted(set(_expand(spans)))
+
+
+def _expand(spans: Iterable[tuple[int, int]]) -> Iterable[int]:
+    return itertools.chain.from_iterable(range(first, last + 1) for first, last in spans)
+
+
+# ---- the columns of a file --------------------------------------------------------------------
+
+
+def columns(name: str, rank: int, file: File, source: Sequence[int]) -> Columns:
+    """Return the columns of a file; phase i of the run is phase ``source[i]`` of the file."""
+    tasks = [[t for t in p.tasks if not is_initial(p.id, t)] for p in file.phases]
+    user: dict[str, Any] = {}
+    of_tasks = _tasks(name, list(itertools.chain.from_iterable(tasks)), user)
+    of_comms = _comms(
+        name, list(itertools.chain.from_iterable(p.communications for p in file.phases))
+    )
+    of_tasks["file"] = np.full(len(of_tasks["load"]), rank, np.int32)
+    of_comms["rank"] = np.full(len(of_comms["bytes"]), rank, np.int32)
+    n_comms = [len(p.communications) for p in file.phases]
+    return Columns(
+        _repeated(of_tasks | user, [len(some) for some in tasks], source),
+        _repeated(of_comms, n_comms, source),
+    )
+
+
+def is_initial(phase: int, task: Task) -> bool:
+    """Return whether it is the task of zero time that vt appends to phase 0 of each rank.
+
+    Its id is 0, which no object has (LBDataHolder::addInitialTask in vt).
+    """
+    if phase != 0 or task.time != 0.0 or task.user_defined is not None:
+        return False
+    e = task.entity
+    return (e.id, e.migratable, e.collection_id, e.objgroup_id) == (0, False, -1, -1)
+
+
+def _repeated(data: dict[str, Any], sizes: list[int], source: Sequence[int]) -> dict[str, Any]:
+    """Return the rows of the phases of the run, with the phase of each as a column."""
+    out = {"phase": np.repeat(np.arange(len(source)), np.array(sizes, int)[list(source)])}
+    if list(source) == list(range(len(sizes))):
+        return data | out
+    begin = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    rows = np.concatenate([np.arange(0), *(np.arange(begin[s], begin[s + 1]) for s in source)])
+    return {key: column[rows] for key, column in data.items()} | out
+
+
+def _tasks(name: str, tasks: list[Task], user: dict[str, Any]) -> dict[str, Any]:
+    entities = list(map(attrgetter("entity"), tasks))
+    ids = _numbers(entities)
+    if None in ids:
+        at = entities[ids.index(None)]
+        raise FormatError(f"{name}: entity of a task without 'id' or 'seq_id': {at}")
+    given = list(map(attrgetter("user_defined"), tasks))
+    if given.count(None) < len(given):
+        values = [msgspec.structs.astuple(u) if u else (None,) * len(vt.USER) for u in given]
+        for key, column in zip(vt.USER, zip(*values, strict=True), strict=True):
+            if column.count(None) < len(column):
+                user[key] = np.array(column, float)  # None becomes NaN
+    return {
+        "rank": _column(tasks, "node", np.int32),
+        "load": _column(tasks, "time", np.float64),
+        "id": _signed(name, ids),
+        "home": _column(entities, "home", np.int64),
+        "migratable": _column(entities, "migratable", np.bool_),
+        "collection": _signed(name, list(map(attrgetter("collection_id"), entities))),
+    }
+
+
+def _comms(name: str, comms: list[Comm]) -> dict[str, Any]:
+    out = {
+        "type": _codes(vt.COMM_TYPES, comms),
+        "bytes": _column(comms, "bytes", np.float64),
+        "messages": _column(comms, "messages", np.float64),
+    }
+    for side, key in (("from", "sender"), ("to", "receiver")):
+        ends = list(map(attrgetter(key), comms))
+        ids = _numbers(ends)
+        named = np.ones(len(ids), bool)
+        if None in ids:
+            named = np.array([i is not None for i in ids])
+            ids = [i or 0 for i in ids]
+        code = {False: 0, True: 1, None: 2}
+        flags = map(code.__getitem__, map(attrgetter("migratable"), ends))
+        out[side] = _signed(name, ids)
+        out[f"{side}_type"] = _codes(vt.ENTITY_TYPES, ends)
+        out[f"{side}_home"] = _column(ends, "home", np.int64)
+        out[f"{side}_migratable"] = np.fromiter(flags, np.int64, len(ends))
+        out[f"{side}_named"] = named & (out[f"{side}_type"] == 0)
+    return out
+
+
+def _numbers(entities: list[Any]) -> list[Any]:
+    return [e.seq_id if e.id is None else e.id for e in entities]
+
+
+def _column(items: list[Any], name: str, dtype: Any) -> Any:
+    return np.fromiter(map(attrgetter(name), items), dtype, len(items))
+
+
+def _codes(names: tuple[str, ...], items: list[Any]) -> Any:
+    code = {name: i for i, name in enumerate(names)}
+    found = map(code.get, map(attrgetter("type"), items))
+    return np.fromiter((len(names) - 1 if c is None else c for c in found), np.uint8, len(items))
+
+
+def _signed(name: str, numbers: list[int]) -> I64:
+    """Return integers of 64 bits; values of 2**63 and above keep their bits: they are negative."""
+    try:
+        return np.array(numbers, np.int64)
+    except OverflowError:
+        bad = next((i for i in numbers if not -(2**63) <= i < 2**64), None)
+        if bad is not None:
+            raise FormatError(f"{name}: an id is {bad}: expected an integer of 64 bits") from None
+        return np.array([i - 2**64 if i >= 2**63 else i for i in numbers], np.int64)
+
+
+# ---- the columns of a run ---------------------------------------------------------------------
+
+
+def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, Any]:
+    """Join the files of the ranks; returns read-only arrays.
+
+    ``task_*`` and ``comm_*`` are sorted by phase, then by rank, then as in the file; ``task_ptr``
+    and ``comm_ptr``, (m + 1,), say where each phase begins.  ``entity_*`` are the objects in order
+    of their first task.  ``comm_src`` and ``comm_dst`` are entities with a task in the same phase,
+    else -1; ``comm_from`` and ``comm_to`` are the ids as recorded, ``comm_rank`` is the rank whose
+    file has the communication.  Numbers in user_defined have their own name; NaN: not recorded.
+    """
+    task, comm = _sorted([f.task for f in files]), _sorted([f.comm for f in files])
+    out = {f"task_{key}": task[key] for key in ("rank", "load", "file")}
+    out |= {key: task[key] for key in vt.USER if key in task}
+    out |= {"comm_" + k: comm[k] for k in ("type", "rank", "bytes", "messages", "from", "to")}
+    out |= {f"comm_{side}_type": comm[f"{side}_type"] for side in ("from", "to")}
+    for kind, phase in (("task", task["phase"]), ("comm", comm["phase"])):
+        out[f"{kind}_ptr"] = np.searchsorted(phase, np.arange(n_phases + 1))
+    out |= _objects(names, task, comm)
+    for array in out.values():
+        array.flags.writeable = False
+    return out
+
+
+def _sorted(files: list[dict[str, Any]]) -> dict[str, Any]:
+    order = np.argsort(np.concatenate([f["phase"] for f in files]), kind="stable")
+    out = {}
+    for key in dict.fromkeys(itertools.chain.from_iterable(files)):
+        parts = [f[key] if key in f else np.full(len(f["phase"]), np.nan) for f in files]
+        out[key] = np.concatenate(parts)[order]
+    return out
+
+
+def _objects(names: list[str], task: dict[str, Any], comm: dict[str, Any]) -> dict[str, Any]:
+    """Find the objects: vt identifies one by its number, its home, and whether it may migrate.
+
+    A program of pylb may let an object migrate in some phases only.  So the last part separates two
+    objects only where a phase has two tasks of the same number and home.
+    """
+    n, c = len(task["id"]), len(comm["from"])
+    rows = {"task": slice(n), "src": slice(n, n + c), "dst": slice(n + c, None)}
+    number = np.unique(_all(task["id"], comm["from"], comm["to"]), return_inverse=True)[1]
+    homes, home = np.unique(
+        _all(task["home"], comm["from_home"], comm["to_home"]), return_inverse=True
+    )
+    flag = _all(task["migratable"], comm["from_migratable"], comm["to_migratable"])
+    place = number * len(homes) + home
+    full = place
+    first, entity = _numbered(place[:n])
+    if _twice(entity, task["phase"]) is not None:
+        full = place * 3 + flag
+        first, entity = _numbered(full[:n])
+        twice = _twice(entity, task["phase"])
+        if twice is not None:
+            one, two = (names[task["file"][row]] for row in twice)
+            raise FormatError(
+                f"object {task['id'][twice[0]]} with home {task['home'][twice[0]]} is twice in one "
+                f"phase: in {one} and in {two}"
+            )
+    movable = np.ones(len(first), bool)
+    movable[entity[~task["migratable"]]] = False
+    out = {
+        "entity_key": _keys(names[0], task["id"][first], task["home"][first], movable),
+        "entity_migratable": movable,
+        "entity_home": task["home"][first].astype(np.int32),
+        "entity_collection": task["collection"][first],
+        "task_entity": entity,
+    }
+    for name, side in (("src", "from"), ("dst", "to")):
+        of, found = rows[name], np.full(c, -1)
+        absent = comm[f"{side}_home"] == ABSENT
+        # What an end does not say may be anything, if then only one object remains.
+        for codes, given in (
+            (number, absent),
+            (place, ~absent & (flag[of] == 2)),
+            (full, ~absent & (flag[of] != 2)),
+        ):
+            given = given & comm[f"{side}_named"]
+            if given.any():
+                found[given] = _only(codes[:n][first], codes[of][given])
+        out[f"comm_{name}"] = _present(found, comm["phase"], entity, task["phase"])
+    return out
+
+
+def _all(*columns: Any) -> I64:
+    return np.concatenate(columns).astype(np.int64, copy=False)
+
+
+def _numbered(code: I64) -> tuple[I64, I32]:
+    """Number the codes in order of their first row; return these rows, and each row's number."""
+    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    return first[order], place[number]
+
+
+def _spans(phase: I64) -> list[slice]:
+    """Return the rows of each phase that has rows."""
+    ends = np.flatnonzero(np.diff(phase, append=-1)) + 1
+    return list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
+
+
+def _twice(entity: I32, phase: I64) -> tuple[int, int] | None:
+    """Return two tasks of an entity in one phase; None: there are none."""
+    last = np.empty(int(entity.max(initial=-1)) + 1, np.int64)
+    for t in _spans(phase):
+        last[entity[t]] = np.arange(t.start, t.stop)
+        again = np.flatnonzero(last[entity[t]] != np.arange(t.start, t.stop))
+        if len(again):
+            one = t.start + int(again[0])
+            return one, int(last[entity[one]])
+    return None
+
+
+def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
+    """Return a key for each object: its number; if two objects of the run share one, see `Phases`.
+
+    The combination is that of vt, whose ``id`` of an element of a collection is made in this way.
+    """
+    if len(np.unique(ids)) == len(ids):
+        return ids
+    bad = (ids < 0) | (ids >= 2**45) | (home < 0) | (home >= 2**16)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise FormatError(
+            f"{name} and other ranks: objects of different homes have the same number, and object "
+            f"{ids[at]} has home {home[at]}: expected numbers below 2**45 and homes below 2**16"
+        )
+    return ids * 2**18 + home * 4 + 2 + migratable
+
+
+def _only(codes: I64, wanted: I64) -> I64:
+    """Return the index of the one object that has the wanted code; -1: none or several have it."""
+    known, first, many = np.unique(codes, return_index=True, return_counts=True)
+    if not len(known):
+        return np.full(len(wanted), -1)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where((known[at] == wanted) & (many[at] == 1), first[at], -1)
+
+
+def _present(end: I64, phase: I64, entity: I32, task_phase: I64) -> I32:
+    """Return the ends whose entity has a task in the phase; else -1."""
+    seen = np.full(int(entity.max(initial=-1)) + 2, -1)  # the last is for no entity
+    tasks = {int(task_phase[t.start]): t for t in _spans(task_phase)}
+    for c in _spans(phase):
+        now = int(phase[c.start])
+        seen[entity[tasks.get(now, slice(0))]] = now
+        seen[-1] = -1
+        end[c][seen[end[c]] != now] = -1
+    return end.astype(np.int32)
+
+
+# ---- another placement ------------------------------------------------------------------------
+
+
+def texts(run: vt.Run, phases: I64, task_entity: I32, rank: I32) -> Callable[[int], bytes]:
+    """Return ``text(r)``, a function that returns the text of rank r's file with these phases.
+
+    rank: the placement, a rank for each task of these phases.
+
+    Raises
+    ------
+    DomainError
+        The record has phases that are copies of earlier phases; but not all phases are written, or
+        the placement of a copy differs from that of its original.
+    StateError
+        A file has changed since it was read.
+    """
+    for text in run.texts:
+        if isinstance(text, mmap.mmap) and text.size() != len(text):
+            raise StateError("a file of the run has a different size than when it was read")
+    if len(phases) < len(run.source) and len(set(run.source.tolist())) < len(run.source):
+        raise DomainError(
+            "the record has phases that are copies of earlier ones: expected all of its phases"
+        )
+    a = run.arrays
+    if len(phases) == len(run.source) and np.array_equal(rank, a["task_rank"]):
+        return lambda r: bytes(run.texts[r][:])
+    part: dict[str, Any] = {}
+    for kind in ("task", "comm"):
+        part[f"{kind}_ptr"], some = vt.rows(a[f"{kind}_ptr"], phases)
+        part |= {key: a[key][some] for key in a if key.startswith(kind) and key not in part}
+    part["task_entity"] = task_entity
+    plan = layout(part, run, phases, rank)
+    return rewritten(list(map(_name, run.paths)), run.texts, plan)
+
+
+class PhaseLayout(NamedTuple):
+    """Where the tasks and communications of a phase go."""
+
+    phase: int  # index in the files
+    rank: I32  # the new rank of each task
+    node: list[int]  # the same where it changes, else -1
+    tasks: list[int]  # new file of each task
+    comms: list[int]  # new file of each communication
+
+
+def layout(a: dict[str, Any], run: Any, phases: I64, rank: I32) -> list[PhaseLayout]:
+    """Plan the files of these phases of a run (`vt.Run`); a: columns of their tasks and comms.
+
+    A task goes into the file of its new rank.  A communication goes with its sender if the sender's
+    task was in the same file, or else with its receiver.  For a broadcast the receiver has
+    priority, as in vt.
+    """
+    out: list[PhaseLayout] = []
+    was, now = np.full((2, int(a["task_entity"].max(initial=-1)) + 2), -1)  # last: no entity
+    for i, phase in enumerate(run.source[phases].tolist()):
+        t, c = (slice(*a[key][i : i + 2].tolist()) for key in ("task_ptr", "comm_ptr"))
+        if out and out[-1].phase == phase:
+            original = run.phase_id[np.argmax(run.source == phase)]
+            _check_copy(original, t.start, rank[t], out[-1].rank)
+            continue
+        stays = rank[t] == a["task_rank"][t]
+        to = np.where(stays, a["task_file"][t], rank[t])
+        was[:] = -1
+        was[a["task_entity"][t]], now[a["task_entity"][t]] = a["task_file"][t], to
+        ends = np.array([a["comm_dst"][c], a["comm_src"][c]])
+        broadcast = a["comm_type"][c] == vt.COMM_TYPES.index("Broadcast")
+        ends[:, broadcast] = ends[::-1, broadcast]
+        file = where = a["comm_rank"][c]
+        for end in ends:  # the second has priority
+            where = np.where(was[end] == file, now[end], where)
+        node = np.where(stays, -1, rank[t]).tolist()
+        out.append(PhaseLayout(phase, rank[t], node, to.tolist(), where.tolist()))
+    return out
+
+
+def _check_copy(phase: int, begin: int, rank: I32, original: I32) -> None:
+    differs = np.flatnonzero(rank != original)
+    if len(differs):
+        at = differs[0]
+        raise DomainError(
+            f"rank[{begin + at}] is {rank[at]}: expected {original[at]}, because this phase is a "
+            f"copy of phase {phase}"
+        )
+
+
+def rewritten(
+    names: Sequence[str], texts: Sequence[Any], plan: list[PhaseLayout]
+) -> Callable[[int], bytes]:
+    """Return ``text(r)``, a function that returns the text of rank r's file.
+
+    All but the lists of tasks and communications, and the ``node`` of tasks, is copied as text.
+    """
+    fields = dict[str, Raw]
+    new: list[list[dict[str, Any]]] = [[] for _ in texts]
+    with _no_collection():
+        roots = [decoded(name, text, fields) for name, text in zip(names, texts, strict=True)]
+        old = [msgspec.json.decode(root["phases"], type=list[fields]) for root in roots]
+        changed = {r for r in range(len(texts)) if len(plan) < len(old[r])}
+        for one in plan:
+            phases = [file[one.phase] for file in old]
+            tasks = _moved(phases, "tasks", one.tasks, one.node)
+            comms = _moved(phases, "communications", one.comms)
+            changed |= tasks.keys() | comms.keys()
+            for r, phase in enumerate(phases):
+                new[r].append(phase | tasks.get(r, {}) | comms.get(r, {}))
+
+    def text(r: int) -> bytes:
+        if r not in changed:
+            return bytes(texts[r][:])
+        return msgspec.json.encode(roots[r] | {"phases": new[r]})
+
+    return text
+
+
+def _moved(
+    phases: list[dict[str, Raw]], key: str, to: list[int], node: list[int] | None = None
+) -> dict[int, dict[str, Any]]:
+    """Return the lists of a phase that change, by file: items that stay, then those that come."""
+    stay: list[list[Any]] = [[] for _ in phases]
+    come: list[list[Any]] = [[] for _ in phases]
+    changed, k = set(), 0
+    into = list[Raw] if node is None else list[dict[str, Raw]]
+    for r, phase in enumerate(phases):
+        begins = node is not None and bytes(phase["id"]) == b"0"
+        for item in msgspec.json.decode(phase.get(key, b"[]"), type=into):
+            if begins and is_initial(0, msgspec.convert(_plain(item), Task)):
+                stay[r].append(item)
+                continue
+            if node is not None and node[k] >= 0:
+                item["node"] = node[k]
+                changed.add(r)
+            if to[k] == r:
+                stay[r].append(item)
+            else:
+                come[to[k]].append(item)
+                changed.update((r, to[k]))
+            k += 1
+    return {r: {key: stay[r] + come[r]} for r in changed}
+
+
+def _plain(item: dict[str, Raw]) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(item))
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Switch the garbage collector off: it would search many new dicts; none is garbage."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
