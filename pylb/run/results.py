@@ -162,9 +162,7 @@ class RunResults:
             bytes=dropped.bytes + sum(r.bytes for r in done),
             history=history,
             **state.records.core_waits.figures(),
-            saved=mode.saved - steps,
-            others=state.records.saved.others,
-            shadow=state.options.mode == "shadow",
+            would_save=mode.would_save - cost,
             span=state.records.figures.span,
             title="Run" if title is None else title,
         )
@@ -214,9 +212,8 @@ class RunResults:
             state.agreement.transport.size,
             times=times,
             figures=(figures[0], figures[1], figures[2]),
-            gained=records.saved.by_iteration(state.done),
             history=self.history,
-            parameters={**records.all_parameters(), "seconds": records.seconds},
+            parameters={**records.parameters, "seconds": records.seconds},
             title=title,
             names=names,
         )
