@@ -93,7 +93,7 @@ static int ask(search_t *self, int32_t which, int64_t s, int32_t *answer, plb_er
         snapshot.load = self->load;
     }
     const plb_strategy_t *strategy = &self->strategy[which].strategy;
-    return ret == PLB_OK ? plb_strategy_place(strategy, &snapshot, &opts, answer, err) : ret;
+    return ret == PLB_OK ? strategy->run(strategy, &snapshot, &opts, answer, err) : ret;
 }
 
 static int note_step(search_t *self, int64_t before, int32_t which, plb_err_t *err)

@@ -15,7 +15,6 @@ GROUPS = [
     "strategies",
     "partitions",
     "replays",
-    "files",
     "recordings",
     "models",
     "runs",

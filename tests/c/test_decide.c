@@ -136,14 +136,14 @@ static void a_trial_is_due_when_the_imbalance_has_cost_enough(void **state)
     plb_trigger_t trigger;
     plb_err_t err;
     assert_int_equal(make(&trigger, "menon", &err), PLB_OK);
-    assert_true(plb_trigger_trial(&trigger, 12.0, 2.0)); /* 6 iterations of 2 s */
-    assert_false(plb_trigger_trial(&trigger, 11.9, 2.0));
+    assert_true(plb_trigger_trial(&trigger, 4.0, 2.0)); /* 2 iterations of 2 s */
+    assert_false(plb_trigger_trial(&trigger, 3.9, 2.0));
     assert_false(plb_trigger_trial(&trigger, 0.0, 0.0));
     const plb_observation_t first = {10, 1.0, 1.0};
-    assert_int_equal(plb_trigger_expect(&trigger, 110, NAN, &err), PLB_OK);
+    assert_int_equal(plb_trigger_expect(&trigger, 60, NAN, &err), PLB_OK);
     assert_int_equal(plb_trigger_observe(&trigger, &first, &err), PLB_OK);
-    near(plb_trigger_guess(&trigger, 20.0), 3.0, 1e-12); /* 3 % of 100 iterations */
-    assert_true(plb_trigger_trial(&trigger, 6.1, 2.0));
+    near(plb_trigger_guess(&trigger, 20.0), 1.5, 1e-12); /* 3 % of 50 iterations */
+    assert_true(plb_trigger_trial(&trigger, 3.1, 2.0));
     assert_int_equal(plb_trigger_balanced(&trigger, 10, 5.0, 1.0, &err), PLB_OK);
     assert_false(plb_trigger_trial(&trigger, 1e9, 2.0)); /* the cost is known */
     plb_trigger_free(&trigger);

@@ -97,15 +97,6 @@ def replays():
     yield "evaluate", lambda: pylb.evaluate(snapshot())
 
 
-def files():
-    trace = pylb.replay.hotspot(1, 30, 4)
-    trace.write(folder / "run")
-    read = pylb.Trace.read(folder / "run")
-    rank = np.zeros(len(read.task_rank), int)
-    yield "read", lambda: pylb.Trace.read(folder / "run")
-    yield "rewrite", lambda: read.write(folder / "third", rank=rank)
-
-
 def recordings():
     run = program(1)
     yield "whatif", lambda: pylb.whatif(run)
@@ -189,7 +180,7 @@ def over_mpi():
 
 GROUPS = {
     each.__name__: each
-    for each in (strategies, partitions, replays, files, recordings, models, runs, over_mpi)
+    for each in (strategies, partitions, replays, recordings, models, runs, over_mpi)
 }
 
 

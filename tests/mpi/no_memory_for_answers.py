@@ -5,7 +5,6 @@ each array once.
 """
 
 import math
-import tempfile
 from functools import partial
 from unittest import mock
 
@@ -37,8 +36,7 @@ def replay():
 
 def functions():
     """Return calls of functions of the core that return arrays which the core has allocated."""
-    folder, trace = tempfile.mkdtemp(), pylb.replay.hotspot(2, N, 3)
-    trace.write(folder)
+    trace = pylb.replay.hotspot(2, N, 3)
     models = pylb.SpeedModels([(range(1, N), np.linspace(9.0, 8.0, N - 1)), ([1], [2.0])])
     part = np.arange(N) % 7
     return {
@@ -48,7 +46,6 @@ def functions():
         ),
         "fpm_update": captured("fpm_update", lambda: models.update([N, 2], [1.0, 1.0])),
         "trace_optimum": captured("trace_optimum", lambda: trace.optimum(cost=1e-3)),
-        "vt_merge": captured("vt_merge", lambda: pylb.Trace.read(folder)),
     }
 
 

@@ -190,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     plb_mem_fail_at(fail_at);
     int ret = plb_partition_run(&plb_builtin, q, part, &err);
     PLB_THEN(plb_partition_improve(q, cycles, part, &err));
-    PLB_THEN(plb_partition_keep_shares(q, part, &err));
+    PLB_THEN(plb_partition_repair(q, part, &err));
     plb_mem_fail_at(-1);
     MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
          (ret == PLB_ERR_NOMEM && fail_at >= 0));
