@@ -154,7 +154,7 @@ LONG_CALLS = {
     "optimum of a generated run": lambda _: generated()(),
     "protocol": lambda _: pylb.replay.simulate_protocol(n_ranks=50, iterations=50),
 }
-FILES = {"read": read, "write": written, "write packed": packed, "write again": rewritten}
+FILES = {"write": written, "write packed": packed, "write again": rewritten}
 
 
 @pytest.mark.parametrize("name", LONG_CALLS)
