@@ -89,9 +89,9 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
                       plb_err_t *err);
 
 /** Repair a partition of a checked question.  Vertices that are not fixed leave parts without a
- * share.  If a part weighs more than `imbalance` times its share, vertices leave it, those with the
- * least loss of the objective first, until the tolerance holds; if such moves do not suffice, the
- * heaviest vertices are packed again.  Then each empty part with a share gets a vertex, if
+ * share.  If a part weighs more than `imbalance` times its share, vertices leave it, those with
+ * the least loss of the objective first, until the tolerance holds; if such moves do not suffice,
+ * the heaviest vertices are packed again.  Then each empty part with a share gets a vertex, if
  * possible. */
 int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err);
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pylb.errors import DomainError, PartitionerError, PartitionerWarning, warn
 from pylb.optional import require

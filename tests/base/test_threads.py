@@ -142,8 +142,7 @@ def generated():
 STRATEGIES = [
     name
     for name in pylb.strategies()
-    if name
-    not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "MtKaHyParLB")
+    if name not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "MtKaHyParLB")
     and (name != "ZoltanLB" or libraries.available("Zoltan"))
 ]
 LONG_CALLS = {

@@ -205,7 +205,9 @@ def test_a_second_thread_while_the_core_calls_a_strategy():
     lb = pylb.Balancer(strategy=strategy, every=1)
     lb.add(0, "an object")
     run(lb)
-    one = "Decider.abandon() while another thread is in Decider.place(): expected one call at a time"
+    one = (
+        "Decider.abandon() while another thread is in Decider.place(): expected one call at a time"
+    )
     assert said == [one] * len(said)
     assert said
 
