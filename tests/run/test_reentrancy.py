@@ -217,4 +217,4 @@ def test_a_second_thread_in_a_collective_call(mpiexec, lag):
     pytest.importorskip("mpi4py")
     code, out, said = launch(mpiexec, 2, HERE / "two_threads.py", lag)
     assert code == 0, said
-    assert out.split() == ["done", "done"]
+    assert "".join(out.split()) == 2 * "done"  # mpiexec may mix the lines of two ranks
