@@ -281,7 +281,11 @@ def test_ranks_that_wait_for_another_rank_say_so(mpi_program, mpiexec):
     for case in lines:
         words = [*mpiexec, "-n", "2", str(mpi_program("faults")), case]
         jobs[case] = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ},  # without the variables that MPI sets here
         )
     missing, said = {case: set(lines[case]) for case in lines}, {}
     for case, job in jobs.items():
