@@ -4,7 +4,6 @@
 
 #define PLB_VERSION "0.1.0"
 
-#include "base/aside.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cores.h"
