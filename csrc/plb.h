@@ -68,8 +68,6 @@
 #include "place/strategy.h"
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
-#include "replay/optimum_generated.h"
-#include "replay/optimum_recorded.h"
 #include "replay/phase_loads.h"
 #include "replay/phase_step.h"
 #include "replay/replay.h"

@@ -6,7 +6,7 @@
 #include "feed.h"
 #include "made.h"
 #include "replay/generated_program.h"
-#include "replay/optimum_generated.h"
+#include "replay/optimum.h"
 
 enum { LONGEST = 60 };
 
