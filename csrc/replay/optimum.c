@@ -13,94 +13,59 @@
 
 enum {
     STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */
+    NARROW = 8,               /* states of a first search, whose result bounds the second one */
     MOST_NUMBERS = 1 << 26,   /* most ranks in the placements of all states: 256 MiB */
     ROWS = PLB_ESTIMATE_HERE, /* of the load estimates of a state */
     ARRIVES = 1,              /* of a task: the object takes the rank that the run gives it */
     FRESH = 2,                /* of a task: the object has no load estimate yet */
 };
 
-/* ---- dynamic programming -------------------------------------------------------------------- */
-
-/* What a schedule costs after an LB step just before iteration s.  `seconds` is called for
- * i = s, s + 1, ... */
-typedef struct course {
-    double (*seconds)(void *arg, int64_t s, int64_t i);
-    void *arg;
-    int64_t n;
-    double cost;
-    double *best;       /* [n + 1] */
-    int64_t *from;      /* [n + 1] the LB step before, see optimum.h */
-    const double *rest; /* [n + 1] lower bound of the seconds from each iteration on; or NULL */
-    double upper;       /* seconds of a known schedule */
-} course_t;
-
-static int init_course(course_t *self, plb_err_t *err)
-{
-    PLB_PASS_NEW(self->best, self->n + 1);
-    PLB_PASS_NEW0(self->from, self->n + 1);
-    for (int64_t i = 0; i <= self->n; i++) {
-        self->best[i] = i == 0 ? 0.0 : INFINITY;
-    }
-    return PLB_OK;
-}
+/* ---- a generated program -------------------------------------------------------------------- */
 
 /* For each i > s, try LB steps just before iterations s and i, with none in between, and update
  * best[i].  best[n] has no LB step at the end. */
-static void extend(course_t *self, int64_t s)
+static void extend(const plb_program_t *program, int64_t s, double cost, double *best,
+                   int64_t *from)
 {
-    double sum = self->best[s];
-    for (int64_t i = s; i < self->n; i++) {
-        sum += self->seconds(self->arg, s, i);
-        const double with = i + 1 < self->n ? sum + self->cost : sum;
-        if (with <= self->best[i + 1]) {
-            self->best[i + 1] = with;
-            self->from[i + 1] = s;
-        }
-        if (self->rest != NULL && sum + self->rest[i + 1] >= self->upper) {
-            break;
+    double sum = best[s];
+    for (int64_t i = s; i < program->n; i++) {
+        sum += plb_program_time(program, s, i);
+        const double with = i + 1 < program->n ? sum + cost : sum;
+        if (with <= best[i + 1]) {
+            best[i + 1] = with;
+            from[i + 1] = s;
         }
     }
-    self->upper = fmin(self->upper, self->best[self->n]);
-}
-
-static int list_course(const course_t *self, plb_optimum_t *out, plb_err_t *err)
-{
-    int64_t k = 0;
-    for (int64_t s = self->from[self->n]; s > 0; s = self->from[s]) {
-        k++;
-    }
-    out->n = k;
-    PLB_PASS_NEW(out->when, k);
-    for (int64_t s = self->from[self->n]; s > 0; s = self->from[s]) {
-        out->when[--k] = s - 1;
-    }
-    return PLB_OK;
-}
-
-static double program_seconds(void *program, int64_t s, int64_t i)
-{
-    return plb_program_time(program, s, i);
 }
 
 int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
                            const plb_optimum_opts_t *opts, plb_err_t *err)
 {
-    course_t course = {.seconds = program_seconds,
-                       .arg = (void *)program,
-                       .n = program->n,
-                       .cost = opts->cost,
-                       .upper = INFINITY};
-    int ret;
+    const int64_t n = program->n;
+    double *best = NULL;
+    int64_t *from = NULL, k;
+    int ret = PLB_OK;
     *self = (plb_optimum_t){.exact = true};
-    PLB_TRY(init_course(&course, err));
-    for (int64_t s = 0; s < program->n; s++) {
-        extend(&course, s);
-        PLB_TRY(plb_interrupted(program->n - s));
+    PLB_NEW(best, n + 1);
+    PLB_NEW0(from, n + 1);
+    for (int64_t i = 0; i <= n; i++) {
+        best[i] = i == 0 ? 0.0 : INFINITY;
     }
-    self->time = self->bound = course.best[program->n];
-    PLB_TRY(list_course(&course, self, err));
+    for (int64_t s = 0; s < n; s++) {
+        extend(program, s, opts->cost, best, from);
+        PLB_TRY(plb_interrupted(n - s));
+    }
+    self->time = self->bound = best[n];
+    for (int64_t s = from[n]; s > 0; s = from[s]) {
+        self->n++;
+    }
+    PLB_NEW(self->when, self->n);
+    k = self->n;
+    for (int64_t s = from[n]; s > 0; s = from[s]) {
+        self->when[--k] = s - 1;
+    }
 out:
-    PLB_FREE(course.best, course.from);
+    PLB_FREE(best, from);
     return ret;
 }
 
@@ -174,10 +139,10 @@ static double phase_time(const plb_trace_t *t, int64_t i, double most)
 static int find_arrivals(search_t *self, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
-    int32_t *seen = NULL; /* the last phase so far that has the entity; -2: none */
+    int32_t *seen = NULL, *at = NULL; /* last phase so far with the entity, -2: none; its rank */
     int ret;
     PLB_TRY(plb_trace_check(t, err));
-    PLB_NEW(seen, t->n_entities);
+    PLB_NEW_EACH(t->n_entities, seen, at);
     PLB_NEW0(self->comes, t->task_ptr[t->n_phases]);
     for (int64_t e = 0; e < t->n_entities; e++) {
         seen[e] = -2;
@@ -189,15 +154,28 @@ static int find_arrivals(search_t *self, plb_err_t *err)
         for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
             const int32_t e = t->task_entity[k];
             const bool fixed = !t->entity_migratable[e], fresh = seen[e] != i - 1;
-            const bool arrives = fixed || seen[e] < 0 || (fresh && t->task_home != NULL);
+            const bool arrives = seen[e] < 0 || (fresh && t->task_home != NULL) ||
+                                 (fixed && at[e] != t->task_rank[k]);
             self->comes[k] = (uint8_t)((arrives ? ARRIVES : 0) | (fresh ? FRESH : 0));
-            self->some_return = self->some_return || (fresh && !arrives);
+            self->some_return = self->some_return || (fresh && !arrives && !fixed);
             seen[e] = (int32_t)i;
+            at[e] = t->task_rank[k];
         }
     }
 out:
-    plb_free(seen);
+    PLB_FREE(seen, at);
     return ret;
+}
+
+/* Whether objects arrive, or become fresh, at the beginning of phase i. */
+static bool any_comes(const search_t *self, int64_t i)
+{
+    const int64_t first = self->trace->task_ptr[i], end = self->trace->task_ptr[i + 1];
+    uint8_t any = 0;
+    for (int64_t k = first; k < end; k++) {
+        any |= self->comes[k];
+    }
+    return any != 0;
 }
 
 /* Let objects arrive at the beginning of phase i. */
@@ -306,20 +284,28 @@ static void run_unbalanced(search_t *self, plb_optimum_t *out)
     }
 }
 
+static int32_t *ranks_of(const search_t *self, int64_t s)
+{
+    return self->ranks + s * self->trace->n_entities;
+}
+
+static double *estimates_of(const search_t *self, int64_t s)
+{
+    return self->estimates == NULL ? NULL : self->estimates + s * ROWS * self->trace->n_entities;
+}
+
 /* ---- LB steps ------------------------------------------------------------------------------- */
 
-/* Whether the strategy is known to use loads alone, so that its answer is the same for all states:
- * GreedyLB, if loads do not depend on the rank. */
+/* Whether the strategy is known to use loads alone: GreedyLB, if loads do not depend on the rank.
+ * Then all states get the same placement, or keep their own if that is faster. */
 static bool looks_at_loads_alone(const search_t *self, int32_t which)
 {
     return self->trace->measured == NULL &&
            self->strategy[which].strategy.run == plb_strategy_greedy.run;
 }
 
-/* Let a strategy place the objects of phase i.  rank, estimates: of a state; NULL: those of the
- * run without LB steps. */
-static int ask(search_t *self, int64_t i, int32_t which, const int32_t *rank,
-               const double *estimates, plb_err_t *err)
+/* Let a strategy place the objects of phase i in state s. */
+static int ask(search_t *self, int64_t i, int32_t which, int64_t s, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
     const int32_t *entity = t->task_entity + t->task_ptr[i];
@@ -331,12 +317,12 @@ static int ask(search_t *self, int64_t i, int32_t which, const int32_t *rank,
         self->has_database = true;
     }
     plb_snapshot_t snapshot = self->database.snapshot;
-    for (int64_t k = 0; rank != NULL && k < n; k++) {
-        self->present[k] = rank[entity[k]];
+    for (int64_t k = 0; k < n; k++) {
+        self->present[k] = ranks_of(self, s)[entity[k]];
         snapshot.rank = self->present;
     }
-    for (int64_t k = 0; estimates != NULL && k < n; k++) {
-        self->load[k] = estimates[entity[k]];
+    for (int64_t k = 0; self->estimates != NULL && k < n; k++) {
+        self->load[k] = estimates_of(self, s)[entity[k]];
         snapshot.load = self->load;
     }
     return plb_strategy_place(strategy, &snapshot, &opts, self->answer, err);
@@ -371,64 +357,7 @@ static void leave_phase(search_t *self)
     self->has_database = false;
 }
 
-/* ---- placements that do not depend on the present one --------------------------------------- */
-
-static double placed_seconds(void *arg, int64_t s, int64_t i)
-{
-    search_t *self = arg;
-    if (i > s) {
-        arrive(self, i, self->rank, NULL);
-    }
-    return seconds_of(self, i, self->rank);
-}
-
-static int find_by_dynamic_programming(search_t *self, plb_optimum_t *out, plb_err_t *err)
-{
-    const plb_trace_t *t = self->trace;
-    course_t course = {.seconds = placed_seconds,
-                       .arg = self,
-                       .n = t->n_phases,
-                       .cost = self->opts->cost,
-                       .rest = self->rest,
-                       .upper = self->upper};
-    int ret;
-    PLB_TRY(init_course(&course, err));
-    for (int64_t s = 0; s < t->n_phases; s++) {
-        const bool tries = s == 0 || (t->task_ptr[s + 1] > t->task_ptr[s] &&
-                                      course.best[s] + self->rest[s] < course.upper);
-        PLB_TRY(plb_phases_enter(&self->phases, s, err));
-        if (tries) {
-            arrive(self, s, self->rank, NULL);
-            if (s > 0) {
-                PLB_TRY(ask(self, s, 0, NULL, NULL, err));
-                place(self, s, self->rank);
-            }
-            extend(&course, s);
-        }
-        leave_phase(self);
-        PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
-    }
-    if (course.best[t->n_phases] < self->opts->upper && course.best[t->n_phases] <= self->upper) {
-        out->time = self->upper = course.best[t->n_phases];
-        PLB_TRY(list_course(&course, out, err));
-        PLB_NEW0(out->which, out->n);
-    }
-out:
-    PLB_FREE(course.best, course.from);
-    return ret;
-}
-
 /* ---- the beam ------------------------------------------------------------------------------- */
-
-static int32_t *ranks_of(const search_t *self, int64_t s)
-{
-    return self->ranks + s * self->trace->n_entities;
-}
-
-static double *estimates_of(const search_t *self, int64_t s)
-{
-    return self->estimates == NULL ? NULL : self->estimates + s * ROWS * self->trace->n_entities;
-}
 
 static int reserve(search_t *self, int64_t n, plb_err_t *err)
 {
@@ -538,17 +467,19 @@ static int balance(search_t *self, int64_t i, plb_err_t *err)
     }
     qsort(self->order, (size_t)n, sizeof *self->order, by_group);
     const int64_t share = self->opts->width / self->n_strategies, room = share > 1 ? share : 1;
-    const int64_t most = n < room ? n : room;
-    self->left_out = self->left_out || most < n;
+    const size_t bytes =
+        (size_t)(self->trace->task_ptr[i + 1] - self->trace->task_ptr[i]) * sizeof *self->answer;
     for (int32_t which = 0; which < self->n_strategies; which++) {
-        const bool alone = looks_at_loads_alone(self, which);
+        const bool one = looks_at_loads_alone(self, which) && !self->some_return;
+        const int64_t most = n < room || one ? n : room;
+        self->left_out = self->left_out || most < n;
         for (int64_t j = 0; j < most; j++) {
             const int64_t parent = self->order[j].state;
-            if (!alone || j == 0) {
-                PLB_PASS(ask(self, i, which, ranks_of(self, parent), estimates_of(self, parent),
-                             err));
-            }
+            PLB_PASS(ask(self, i, which, parent, err));
             PLB_PASS(take_step(self, i, which, parent, err));
+            if (one && memcmp(self->answer, self->present, bytes) != 0) {
+                break; /* slower states would come to the same placement */
+            }
         }
     }
     return PLB_OK;
@@ -626,6 +557,9 @@ static int list_best(search_t *self, plb_optimum_t *out, plb_err_t *err)
     for (int64_t k = self->state[best].step; k >= 0; k = self->step[k].before) {
         n++;
     }
+    PLB_FREE(out->when, out->which);
+    out->when = NULL;
+    out->which = NULL;
     out->n = n;
     PLB_PASS_NEW(out->when, n);
     PLB_PASS_NEW(out->which, n);
@@ -637,20 +571,22 @@ static int list_best(search_t *self, plb_optimum_t *out, plb_err_t *err)
     return PLB_OK;
 }
 
-static int find_by_beam(search_t *self, plb_optimum_t *out, plb_err_t *err)
+/* Search with at most `limit` states. */
+static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *err)
 {
     const plb_trace_t *t = self->trace;
-    const int64_t numbers = t->n_entities * (self->trace->measured == NULL ? 1 : 1 + 2 * ROWS);
-    const int64_t most = MOST_NUMBERS / (numbers > 0 ? numbers : 1);
-    self->limit = most < STATES_PER_CALL * self->opts->width ? most + 1
-                                                             : STATES_PER_CALL * self->opts->width;
+    PLB_PASS(begin_phases(self, err));
     PLB_PASS(reserve(self, 1, err));
+    self->limit = limit;
+    self->left_out = false;
     self->n = 1;
+    self->n_steps = 0;
     self->state[0] = (state_t){.step = -1};
     memset(self->ranks, -1, (size_t)t->n_entities * sizeof *self->ranks);
     for (int64_t i = 0; i < t->n_phases; i++) {
         PLB_PASS(plb_phases_enter(&self->phases, i, err));
-        for (int64_t s = 0; s < self->n; s++) {
+        const int64_t changed = any_comes(self, i) ? self->n : 0;
+        for (int64_t s = 0; s < changed; s++) {
             arrive(self, i, ranks_of(self, s), estimates_of(self, s));
             self->state[s].hash = hash_of(ranks_of(self, s), t->n_entities);
         }
@@ -666,9 +602,23 @@ static int find_by_beam(search_t *self, plb_optimum_t *out, plb_err_t *err)
         leave_phase(self);
         PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
     }
-    PLB_PASS(list_best(self, out, err));
+    plb_phases_free(&self->phases);
+    self->has_phases = false;
     out->exact = !self->left_out;
-    return PLB_OK;
+    return list_best(self, out, err);
+}
+
+/* If one strategy that uses loads alone makes one placement in a phase, keep them all; a first
+ * search with few states gives an upper bound, by which the second one drops most states. */
+static int search_twice(search_t *self, plb_optimum_t *out, plb_err_t *err)
+{
+    const int64_t m = self->trace->n_entities * (self->trace->measured == NULL ? 1 : 1 + 2 * ROWS);
+    const int64_t most = MOST_NUMBERS / (m + 1) + 1, beam = STATES_PER_CALL * self->opts->width;
+    if (self->n_strategies > 1 || !looks_at_loads_alone(self, 0) || self->some_return) {
+        return search(self, beam < most ? beam : most, out, err);
+    }
+    PLB_PASS(search(self, NARROW, out, err));
+    return self->left_out ? search(self, most, out, err) : PLB_OK;
 }
 
 static int init_search(search_t *self, plb_err_t *err)
@@ -707,12 +657,7 @@ int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
     }
     PLB_TRY(init_search(&search, err));
     run_unbalanced(&search, self);
-    PLB_TRY(begin_phases(&search, err));
-    if (n == 1 && looks_at_loads_alone(&search, 0) && !search.some_return) {
-        PLB_TRY(find_by_dynamic_programming(&search, self, err));
-    } else {
-        PLB_TRY(find_by_beam(&search, self, err));
-    }
+    PLB_TRY(search_twice(&search, self, err));
     self->bound = fmin(self->bound, search.upper);
 out:
     if (search.has_phases) {

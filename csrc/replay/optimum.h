@@ -1,21 +1,22 @@
 /* The best schedule of LB steps for a run that is completely known.
  *
- * Dynamic programming, if the placement that an LB step makes does not depend on the present one:
- * in a generated program, and in a recorded run whose only strategy is GreedyLB, unless loads
- * depend on the rank, or objects come back to their last rank.  t(s, i) is the time of iteration i
- * if the last LB step was just before iteration s, and best(s) the shortest time of the iterations
- * 0 ... s - 1 and all LB steps up to and including one just before s:
+ * In a generated program, t(s, i) is the time of iteration i if the last LB step was just before
+ * iteration s, and best(s) the shortest time of the iterations 0 ... s - 1 and all LB steps up to
+ * and including one just before s:
  *
  *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0
  *
- * This covers all 2^(n-1) schedules in O(n^2) steps.
+ * This dynamic programme covers all 2^(n-1) schedules in O(n^2) steps.
  *
- * In other runs, a beam search forward over the phases.  A state is a placement of all objects,
+ * In a recorded run, a search forward over the phases.  A state is a placement of all objects,
  * with the time of the fastest schedule that leads to it.  At the end of each phase the fastest
  * states take an LB step with each strategy; of states with the same placement, the fastest one
- * remains.  States whose lower bound is not below the time of a known schedule are dropped.  If
- * there are too many, those remain that are the fastest of all states with the same last LB step:
- * an LB step pays only later.  The result is exact if no other state was dropped. */
+ * remains.  States whose lower bound is not below the time of a known schedule are dropped.  With
+ * GreedyLB alone, unless loads depend on the rank or objects come back to their last rank, all LB
+ * steps of a phase lead to one placement: this is the dynamic programme again, and exact.  Else it
+ * is a beam search: if there are too many states, those remain that are the fastest of all states
+ * with the same last LB step, because an LB step pays only later.  Then the result is exact if no
+ * state was left out. */
 #pragma once
 
 #include <stdbool.h>
