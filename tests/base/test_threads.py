@@ -151,7 +151,6 @@ LONG_CALLS = {
     "replay": lambda _: traced().replay("GreedyLB", every=1),
     "optimum": lambda _: traced().optimum(cost=1e-3),
     "optimum of a generated run": lambda _: generated()(),
-    "protocol": lambda _: pylb.replay.simulate_protocol(n_ranks=50, iterations=50),
 }
 FILES = {"write": written, "write packed": packed, "write again": rewritten}
 
