@@ -180,7 +180,9 @@ static double gain_of(const plb_advisor_t *self)
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
-    const double mean = fmin(it->mean, self->share * it->max);
+    /* virtual seconds, of which an iteration has more than have elapsed, do not wait for cores */
+    const double share = it->time > it->max ? self->share : 1.0;
+    const double mean = fmin(it->mean, share * it->max);
     recent[0] = it->max;
     recent[1] = mean;
     self->max += it->max;

@@ -128,17 +128,15 @@ class Saved:
         if any(sum(map(len, (rows for _, rows in parts))) != k for parts, *_ in whole):
             return math.nan  # e.g. objects that ran at their own pace
         speed = np.array(learned or [own or 1.0 for *_, own in whole])
-        # sums of the loads by the ranks on which they ran and on which they were created
-        sums, now = np.zeros((p, k, p)), np.zeros((k, p))
+        sharing = (self.cores.group, self.cores.cores) if self.cores.shared else None
+        now = np.array([np.concatenate([rows.sum(axis=1) for _, rows in x[0]]) for x in whole]).T
+        worked = fractions(now, sharing if self.waits else None)
+        was = np.zeros((k, p))  # sums of the loads by the ranks where objects were created
         for r, (parts, *_) in enumerate(whole):
             at = 0
             for ranks, rows in parts:
                 here = slice(at, at := at + len(rows))
-                sums[r, here, ranks] += (rows * (speed[r] / speed[ranks])).T
-                now[here, r] += rows.sum(axis=1)
-        sharing = (self.cores.group, self.cores.cores) if self.cores.shared else None
-        worked = fractions(now, sharing if self.waits else None)
-        was = np.einsum("rkh,kr->kh", sums, worked)
+                was[here, ranks] += rows * worked[here, r, None] * (speed[r] / speed[ranks])
         if not self.keyed:
             n = min(len(recent) for _, recent, _ in whole)
             before = np.array([recent[len(recent) - n :] for _, recent, _ in whole]).T
