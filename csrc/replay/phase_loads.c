@@ -137,6 +137,10 @@ static const double *figures_of(const plb_phases_t *self)
     return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
 }
 
+/* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
+ * another unit than seconds.  A background that the user has told may make it less than 1. */
+#define NO_SECONDS 0.1
+
 /* ---- the time of a phase -------------------------------------------------------------------- */
 
 /* Return the seconds of the slowest rank, with its messages, in the recorded placement. */
@@ -226,11 +230,12 @@ void plb_phases_run(plb_phases_t *self)
 double plb_phases_time(const plb_phases_t *self)
 {
     const double *measured = figures_of(self);
-    if (measured == NULL || measured[PLB_FIGURE_TIME] <= measured[PLB_FIGURE_MAX]) {
+    const double time = measured == NULL ? 0.0 : measured[PLB_FIGURE_TIME];
+    if (measured == NULL || (time > 0.0 && time < NO_SECONDS * measured[PLB_FIGURE_MAX])) {
         return self->span;
     }
     const double more = self->all_as_recorded ? 0.0 : self->span - self->recorded_span;
-    return fmax(measured[PLB_FIGURE_TIME] + more, 0.0);
+    return fmax(time + more, 0.0);
 }
 
 typedef struct sums {
@@ -274,8 +279,7 @@ plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteratio
     const double total = total_of(self);
     plb_iteration_t out = {
         .iteration = iteration,
-        .time = self->all_as_recorded && measured != NULL ? measured[PLB_FIGURE_TIME]
-                                                          : plb_phases_time(self),
+        .time = plb_phases_time(self),
         .max = m->max,
         .mean = total / (double)self->opt.n_ranks,
         .min = m->min,
