@@ -234,8 +234,7 @@ double plb_phases_time(const plb_phases_t *self)
     if (measured == NULL || (time > 0.0 && time < NO_SECONDS * measured[PLB_FIGURE_MAX])) {
         return self->span;
     }
-    const double more = self->all_as_recorded ? 0.0 : self->span - self->recorded_span;
-    return fmax(time + more, 0.0);
+    return self->all_as_recorded ? time : fmax(self->span + (time - self->recorded_span), 0.0);
 }
 
 typedef struct sums {
