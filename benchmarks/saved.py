@@ -10,7 +10,9 @@ run beside the program: pylb then says that the number is an upper bound.
 The programs: "blocks" is the first script of the README; "rows" is its second script, an Advisor
 whose cells have keys; "seconds" is the same program, but it tells only the seconds of each rank and
 cuts the rows itself; "particles" are particles in the cells of a ring, with a crowd of particles
-that goes round.
+that goes round.  On many machines a core becomes slower when another one is busy, or from minute to
+minute; "fixed" shows how well the model does without this: its objects compute until they have had a
+core for a fixed time.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from common.mpi import ask_mpi
 
 from pylb.console import show
 
-PROGRAMS = ("blocks", "rows", "seconds", "particles")
+PROGRAMS = ("blocks", "rows", "seconds", "particles", "fixed")
 ITERATIONS = int(os.environ.get("ITERATIONS", "200"))  # see --iterations
 
 
@@ -118,6 +120,23 @@ def particles(comm: Any) -> Any:
             crowd = 1 + int(30 * max(0.0, 1.0 - away / 0.12))
             for _ in range(crowd):  # forces between the particles of a cell
                 (x[:, None] - x[None, :30]).sum()
+    return lb
+
+
+def fixed(comm: Any) -> Any:
+    import time
+
+    import pylb
+
+    lb = pylb.Balancer(comm)
+    for key in range(64 * lb.rank // lb.n_ranks, 64 * (lb.rank + 1) // lb.n_ranks):
+        lb.add(key, None)
+    for _ in lb.iterate(ITERATIONS):
+        for key, _ in lb.local():
+            end = time.thread_time() + (4e-3 if key < 8 else 0.5e-3)
+            while time.thread_time() < end:
+                pass
+            lb.send((key + 1) % 64, key, 0.0)
     return lb
 
 

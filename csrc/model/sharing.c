@@ -1,7 +1,7 @@
 #include "model/sharing.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -9,11 +9,12 @@ int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *co
                      plb_err_t *err)
 {
     int ret = PLB_OK;
-    *self = (plb_sharing_t){0};
-    PLB_NEW(self->member, p);
-    PLB_NEW0(self->start, (int64_t)p + 1);
-    PLB_NEW(self->cores, p);
-    PLB_NEW(self->spare, p);
+    *self = (plb_sharing_t){.n_ranks = p};
+    PLB_NEW(self->group, p);
+    PLB_NEW0(self->cores, p);
+    PLB_NEW0(self->size, p);
+    PLB_NEW(self->sum, p);
+    PLB_NEW(self->most, p);
     for (int32_t r = 0; r < p; r++) {
         if (group[r] < 0 || group[r] >= p || !(cores[r] > 0.0)) {
             ret = PLB_FAIL(err, PLB_ERR_VALUE,
@@ -22,21 +23,10 @@ int plb_sharing_init(plb_sharing_t *self, const int32_t *group, const double *co
                            (int)r, (int)group[r], cores[r], (int)p - 1);
             goto out;
         }
-        self->start[group[r] + 1]++;
+        self->group[r] = group[r];
         self->cores[group[r]] = cores[r];
+        self->size[group[r]]++;
     }
-    /* first where each group begins; `start` is then moved back by one group */
-    for (int32_t g = 0; g < p; g++) {
-        self->start[g + 1] += self->start[g];
-    }
-    for (int32_t r = 0; r < p; r++) {
-        self->member[self->start[group[r]]++] = r;
-    }
-    for (int32_t g = p; g > 0; g--) {
-        self->start[g] = self->start[g - 1];
-    }
-    self->start[0] = 0;
-    self->n_groups = p; /* a group without ranks takes no time */
 out:
     if (ret != PLB_OK) {
         plb_sharing_free(self);
@@ -46,62 +36,40 @@ out:
 
 void plb_sharing_free(plb_sharing_t *self)
 {
-    PLB_FREE(self->member, self->start, self->cores, self->spare);
+    PLB_FREE(self->group, self->cores, self->size, self->sum, self->most);
     *self = (plb_sharing_t){0};
 }
 
-static int by_key(const void *a, const void *b)
+static void sum_groups(const plb_sharing_t *self, const double *x)
 {
-    return plb_item_before(*(const plb_item_t *)a, *(const plb_item_t *)b) ? -1 : 1;
-}
-
-/* Sort the ranks of group g by x, in `spare`; return their number. */
-static int32_t sorted(const plb_sharing_t *self, int32_t g, const double *x)
-{
-    const int32_t *rank = self->member + self->start[g];
-    const int32_t n = self->start[g + 1] - self->start[g];
-    for (int32_t i = 0; i < n; i++) {
-        self->spare[i] = (plb_item_t){x[rank[i]], rank[i]};
+    memset(self->sum, 0, (size_t)self->n_ranks * sizeof *self->sum);
+    memset(self->most, 0, (size_t)self->n_ranks * sizeof *self->most);
+    for (int32_t r = 0; r < self->n_ranks; r++) {
+        const int32_t g = self->group[r];
+        self->sum[g] += x[r];
+        self->most[g] = fmax(self->most[g], x[r]);
     }
-    if (n > 1) {
-        qsort(self->spare, (size_t)n, sizeof *self->spare, by_key);
-    }
-    return n;
-}
-
-/* How many times longer than on a core of its own each of m ranks computes on c cores. */
-static double slowdown(int32_t m, double c)
-{
-    return fmax(m / c, 1.0);
 }
 
 double plb_sharing_time(const plb_sharing_t *self, const double *load)
 {
-    double most = 0.0;
-    for (int32_t g = 0; g < self->n_groups; g++) {
-        const double c = self->cores[g];
-        const int32_t n = sorted(self, g, load);
-        double last = 0.0, time = 0.0;
-        for (int32_t i = 0; i < n; i++) {
-            const double x = self->spare[i].key;
-            /* with a core for each of the rest, no rounding: the last load itself */
-            time = last == time && n - i <= c ? x : time + (x - last) * slowdown(n - i, c);
-            last = x;
+    double time = 0.0;
+    sum_groups(self, load);
+    for (int32_t g = 0; g < self->n_ranks; g++) {
+        time = fmax(time, self->most[g]);
+        if (self->size[g] > self->cores[g]) { /* otherwise the mean, which rounding may lift */
+            time = fmax(time, self->sum[g] / self->cores[g]);
         }
-        most = fmax(most, time);
     }
-    return most;
+    return time;
 }
 
 void plb_sharing_loads(const plb_sharing_t *self, const double *end, double *load)
 {
-    for (int32_t g = 0; g < self->n_groups; g++) {
-        const int32_t n = sorted(self, g, end);
-        double last = 0.0, x = 0.0;
-        for (int32_t i = 0; i < n; i++) {
-            x += (self->spare[i].key - last) / slowdown(n - i, self->cores[g]);
-            last = self->spare[i].key;
-            load[self->spare[i].id] = x;
-        }
+    sum_groups(self, end);
+    for (int32_t r = 0; r < self->n_ranks; r++) {
+        const int32_t g = self->group[r];
+        const double most = self->cores[g] * self->most[g];
+        load[r] = self->sum[g] > most ? end[r] * (most / self->sum[g]) : end[r];
     }
 }

@@ -1,25 +1,25 @@
 /* The time of an iteration on ranks that share cores.
  *
- * Ranks that share c cores compute under egalitarian processor sharing: while m of them compute,
- * each has min(1, c / m) of a core; a rank that has finished waits without using a core.  If the
- * loads of a group of n ranks are x1 <= x2 <= ... <= xn (seconds of a core of one's own), then
- * rank i finishes at
- *     t(i) = t(i - 1) + (x(i) - x(i - 1)) * max(1, (n - i + 1) / c),     t(0) = x(0) = 0,
- * and the iteration lasts until the last rank of all groups has finished.  With a core for each
- * rank, that is the largest load.  L. Kleinrock, Queueing Systems, vol. 2 (1976), chapter 4. */
+ * A core never idles while a rank waits for one, so n ranks with loads x(i) (seconds of a core) that
+ * share c cores need at least
+ *     max(x(1), ..., x(n), (x(1) + ... + x(n)) / c)
+ * seconds (R. McNaughton, Scheduling with deadlines and loss functions, Management Science 6, 1959),
+ * and an operating system comes near to that: a rank with much to do keeps its core, and the others
+ * share the rest.  (If all ranks always had equal shares of the cores, an iteration with one heavy
+ * rank would last longer; docs/looking.md compares both with measured runs.)  The iteration lasts
+ * until the last rank of all groups has finished. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/item.h"
 
 typedef struct plb_sharing {
-    int32_t n_groups;
-    int32_t *member; /* [n_ranks] the ranks, group by group */
-    int32_t *start;  /* [n_groups + 1] where each group begins in `member` */
-    double *cores;   /* [n_groups] */
-    plb_item_t *spare; /* [n_ranks] scratch memory */
+    int32_t n_ranks;
+    int32_t *group;     /* [n_ranks] */
+    double *cores;      /* [n_ranks] number of cores of each group */
+    int32_t *size;      /* [n_ranks] number of ranks of each group */
+    double *sum, *most; /* [n_ranks] scratch memory */
 } plb_sharing_t;
 
 /** group[p]: a number 0 ... p - 1; ranks with the same number share cores[r] cores, at least 1 per
@@ -31,6 +31,7 @@ void plb_sharing_free(plb_sharing_t *self);
 /** Return the seconds of an iteration whose ranks need load[n_ranks] seconds of a core. */
 double plb_sharing_time(const plb_sharing_t *self, const double *load);
 
-/** Compute load[n_ranks], the seconds of a core, of ranks that all began together and finished
- * after end[n_ranks] seconds: the inverse of plb_sharing_time. */
+/** Compute load[n_ranks], the seconds of a core, of ranks that computed and waited for a core for
+ * end[n_ranks] seconds in all.  If these are more than there is in the time of the longest, all
+ * ranks of the group waited for the same fraction of theirs. */
 void plb_sharing_loads(const plb_sharing_t *self, const double *end, double *load);

@@ -161,7 +161,7 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
     self->all_as_recorded = false;
     self->rank = own;
     memcpy(self->shared, self->time, (size_t)self->opt.n_ranks * sizeof *self->time);
-    return self->sharing.member == NULL || self->trace->waits
+    return self->sharing.group == NULL || self->trace->waits
                ? self->metrics.max
                : plb_sharing_time(&self->sharing, self->time);
 }
@@ -190,7 +190,7 @@ static void leave_waits_out(plb_phases_t *self)
 
 static double span_of(plb_phases_t *self)
 {
-    if (self->sharing.member == NULL || (self->trace->waits && self->all_as_recorded)) {
+    if (self->sharing.group == NULL || (self->trace->waits && self->all_as_recorded)) {
         return self->metrics.max;
     }
     if (self->trace->waits) {
@@ -205,11 +205,11 @@ void plb_phases_run(plb_phases_t *self)
     const int64_t i = self->phase, first = t->task_ptr[i];
     const bool costs = plb_network_costs(self->opt.network);
     self->all_as_recorded = self->opt.as_recorded ||
-                            ((t->figures != NULL || self->sharing.member != NULL) &&
+                            ((t->figures != NULL || self->sharing.group != NULL) &&
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,
                                                      (size_t)self->n * sizeof *self->rank) == 0));
     const bool other = costs && t->figures != NULL;
-    if (!self->all_as_recorded && (self->sharing.member != NULL || other)) {
+    if (!self->all_as_recorded && (self->sharing.group != NULL || other)) {
         self->recorded_span = span_as_recorded(self, first);
     } else if (t->figures != NULL) {
         self->recorded_span = figures_of(self)[PLB_FIGURE_MAX];

@@ -92,7 +92,7 @@ typedef struct plb_phases {
     /* [n_ranks] seconds of each rank; messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
-    plb_sharing_t sharing; /* ranks that share cores; `member` is NULL: none do */
+    plb_sharing_t sharing; /* ranks that share cores; `group` is NULL: none do */
     double *shared;        /* [2 * n_ranks] scratch memory */
     double span; /* seconds until the last rank has computed: metrics.max, if none share cores */
     double recorded_span;  /* the same in the recorded placement; only set if the trace has
