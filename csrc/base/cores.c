@@ -252,8 +252,8 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
                      plb_err_t *err)
 {
     int ret = PLB_OK;
-    uint64_t (*mask)[WORDS] = NULL; /* of the group whose lowest rank is r: the union */
-    int32_t *kind = NULL, n = 0;    /* [n] the first rank of each host, mask and quota */
+    uint64_t(*mask)[WORDS] = NULL; /* of the group whose lowest rank is r: the union */
+    int32_t *kind = NULL, n = 0;   /* [n] the first rank of each host, mask and quota */
     PLB_NEW0(mask, p);
     PLB_NEW(kind, p);
     for (int32_t r = 0, k; r < p; r++) {

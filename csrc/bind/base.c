@@ -176,8 +176,7 @@ PLB_PY_FN(core_groups, "all:O",
 
 static PyMethodDef methods[] = PLB_PY_METHODS(
     fn, last_words, simd, all_finite, exact_sum, trim, clock, load_clock, run_delay, cores, crowd,
-    core_groups,
-    clock_enter, clock_leave, clock_declare, stop_when, check_signals);
+    core_groups, clock_enter, clock_leave, clock_declare, stop_when, check_signals);
 
 static int constants(PyObject *module)
 {

@@ -39,15 +39,14 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     m = out->n_phases;
     p = out->n_ranks;
     figures = m * PLB_N_TRACE_FIGURES;
-    PLB_PY_PASS(
-        plb_py_fields(c, object,
-                      "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
-                      "background:f8@? memory_limit:i8@? figures:f8@? measured:f8@? _repeats:u1@? "
-                      "core_group:i4@? group_cores:f8@? waits:p",
-                      &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m,
-                      &out->speed, &p, &out->background, &p, &out->memory_limit, &p, &out->figures,
-                      &figures, &out->measured, &p, &out->repeats, &m, &out->core_group, &p,
-                      &out->group_cores, &p, &out->waits));
+    PLB_PY_PASS(plb_py_fields(
+        c, object,
+        "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
+        "background:f8@? memory_limit:i8@? figures:f8@? measured:f8@? _repeats:u1@? "
+        "core_group:i4@? group_cores:f8@? waits:p",
+        &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m, &out->speed, &p,
+        &out->background, &p, &out->memory_limit, &p, &out->figures, &figures, &out->measured, &p,
+        &out->repeats, &m, &out->core_group, &p, &out->group_cores, &p, &out->waits));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks;
     return plb_py_fields(
         c, object,
@@ -237,9 +236,10 @@ static int read_sharing(plb_py_call_t *c, plb_sharing_t *sharing, const double *
     return plb_py_check(c, plb_sharing_init(sharing, group, cores, (int32_t)*p, &c->err));
 }
 
-PLB_PY_FN(shared_times, "group:i4 cores:f8 loads:f8@",
-          "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
-          "csrc/model/sharing.h.  loads: (k, p), seconds of a core.")
+PLB_PY_FN(
+    shared_times, "group:i4 cores:f8 loads:f8@",
+    "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
+    "csrc/model/sharing.h.  loads: (k, p), seconds of a core.")
 {
     plb_sharing_t sharing;
     const double *loads;
@@ -253,9 +253,10 @@ PLB_PY_FN(shared_times, "group:i4 cores:f8 loads:f8@",
     return out == NULL ? NULL : plb_py_out(c, out);
 }
 
-PLB_PY_FN(loads_without_waits, "group:i4 cores:f8 ends:f8@",
-          "Return the seconds of a core, (k * p,), of ranks that finished after ends[k, p] seconds\n"
-          "of k iterations, in which they waited for one another's cores.")
+PLB_PY_FN(
+    loads_without_waits, "group:i4 cores:f8 ends:f8@",
+    "Return the seconds of a core, (k * p,), of ranks that finished after ends[k, p] seconds\n"
+    "of k iterations, in which they waited for one another's cores.")
 {
     plb_sharing_t sharing;
     const double *ends;

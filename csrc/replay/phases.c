@@ -131,8 +131,7 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
         PLB_TRY(make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err));
     }
     if (t->core_group != NULL && self->sharing.group == NULL) {
-        PLB_TRY(
-            plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));
+        PLB_TRY(plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));
     }
 out:
     self->trace = t;

@@ -95,11 +95,11 @@ typedef struct plb_phases {
     plb_sharing_t sharing; /* ranks that share cores; `group` is NULL: none do */
     double *shared;        /* [2 * n_ranks] scratch memory */
     double span; /* seconds until the last rank has computed: metrics.max, if none share cores */
-    double recorded_span;  /* the same in the recorded placement; only set if the trace has
-                              figures */
-    bool in_seconds;       /* whether the trace has task_seconds */
-    bool all_as_recorded;  /* whether every object is on its recorded rank; only determined if
-                              opt.as_recorded is set or the trace has figures */
+    double recorded_span; /* the same in the recorded placement; only set if the trace has
+                             figures */
+    bool in_seconds;      /* whether the trace has task_seconds */
+    bool all_as_recorded; /* whether every object is on its recorded rank; only determined if
+                             opt.as_recorded is set or the trace has figures */
 } plb_phases_t;
 
 /* Speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds. */

@@ -36,7 +36,6 @@ class Used(NamedTuple):
         return cls(_busy_ticks() / TICKS, time.process_time(), _core.clock())
 
 
-
 class Cores(NamedTuple):
     """Which ranks share cores and must wait for one another, and whether a quota slows this rank.
 

@@ -177,9 +177,7 @@ class Replay:
 
 def _rank_times(t: Phases, rank: I32) -> F64:
     """Return the seconds of each rank in each phase without messages, with tasks on `rank`."""
-    core = _core.Replay(
-        **{**DEFAULTS, "as_recorded": True, "keep_times": True}, n_ranks=t.n_ranks
-    )
+    core = _core.Replay(**{**DEFAULTS, "as_recorded": True, "keep_times": True}, n_ranks=t.n_ranks)
     core.loop(0, t.n_phases, math.nan)
     for begin, end in parts(t, 0, t.n_phases):
         part = t if end - begin == len(t) else t[begin:end]

@@ -99,9 +99,7 @@ def sharing(request, monkeypatch):
         monkeypatch.setattr(
             Virtual,
             "cores",
-            lambda self: Cores(
-                self.size, 2.0, "", False, (0,) * self.size, (2.0,) * self.size
-            ),
+            lambda self: Cores(self.size, 2.0, "", False, (0,) * self.size, (2.0,) * self.size),
         )
         monkeypatch.setattr(Cores, "others", lambda self, used: 0.0)
     return request.param
