@@ -10,9 +10,9 @@ run beside the program: pylb then says that the number is an upper bound.
 The programs: "blocks" is the first script of the README; "rows" is its second script, an Advisor
 whose cells have keys; "seconds" is the same program, but it tells only the seconds of each rank and
 cuts the rows itself; "particles" are particles in the cells of a ring, with a crowd of particles
-that goes round.  On many machines a core becomes slower when another one is busy, or from minute to
-minute; "fixed" shows how well the model does without this: its objects compute until they have had a
-core for a fixed time.
+that goes round.  On many machines a core becomes slower when another one is busy, or from minute
+to minute; "fixed" shows how well the model does without this: its objects compute until they have
+had a core for a fixed time.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.cores import Cores
 from pylb.comm.parcel import gather_objects

@@ -1,11 +1,9 @@
 """The objects of a run on a page, their places, the savings of LB steps, and the page's server."""
 
 import itertools
-import math
 import socket
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
