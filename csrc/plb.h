@@ -46,6 +46,7 @@
 #include "model/cost.h"
 #include "model/fpm.h"
 #include "model/metrics.h"
+#include "model/sharing.h"
 #include "model/snapshot.h"
 #include "model/topology.h"
 #include "partition/assignment.h"

@@ -272,10 +272,10 @@ class Receipt:
         after = f"<Receipt: after iteration {self.iteration}, {self.choice}"
         if not self.balanced:
             return f"{after}: {self.reason}>"
-        saved = "" if math.isnan(self.gain) else f", saved {seconds(self.gain)}"
+        gain = "" if math.isnan(self.gain) else f", gain {seconds(self.gain)}"
         return (
             f"{after} with {self.strategy}: max/mean {self.before:.4g} -> {self.predicted:.4g}, "
-            f"{self.migrations} migrations, cost {seconds(self.cost)}{saved}>"
+            f"{self.migrations} migrations, cost {seconds(self.cost)}{gain}>"
         )
 
     def explain(self) -> str:

@@ -37,7 +37,12 @@ def read(path: str | os.PathLike[str]) -> RunData:
 
 def _rest(record: dict[str, Any]) -> dict[str, Any]:
     cores = {"cores": record["cores"]} if "cores" in record else {}
-    return {"advisor": True, **cores}
+    sharing: dict[str, Any] = {}
+    if known := record.get("sharing"):  # successive ranks are taken to be on the same host
+        p, n = int(record["n_ranks"]), max(int(known["ranks"]), 1)
+        group = [r // n * n for r in range(p)]
+        sharing = {"sharing": {**known, "group": group, "cores": [known["cores"]] * p}}
+    return {"advisor": True, "keyed": False, **cores, **sharing}
 
 
 def _run(name: str, record: dict[str, Any]) -> RunData:
