@@ -41,7 +41,6 @@
 #include "measure/learner.h"
 #include "measure/reduction.h"
 #include "measure/repeats.h"
-#include "measure/speeds.h"
 #include "measure/stats.h"
 #include "model/cost.h"
 #include "model/fpm.h"

@@ -70,9 +70,6 @@ STATS_BYTES: Final[int]
 def end_pass(loads: _F64, table: _F64, window: _F64, /) -> None: ...
 def pick(values: list[Any], places: ArrayLike, /) -> list[Any]: ...
 def stats(samples: list[Any], /) -> tuple[Any, ...]: ...
-def speeds_fit(
-    start: ArrayLike, rank: ArrayLike, seconds: ArrayLike, weight: _Maybe, n_ranks: int, /
-) -> tuple[_F64, _F64, float, float, int]: ...
 def drum_power(parent: ArrayLike, cpu: ArrayLike, comm: ArrayLike, w_comm: float, /) -> _F64: ...
 def drum_benchmark(seconds: float, /) -> tuple[float, float, float]: ...
 
@@ -85,10 +82,7 @@ class SpeedLearner:
     speed: Final[_F64 | None]
     error: Final[_F64]
     sigma: Final[float]
-    has_changed: Final[bool]
-    explained: Final[float]
     evidence: Final[float]
-    sizes: Final[tuple[int, ...]]
 
 @final
 class Repeats:

@@ -48,13 +48,13 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
     return plb_check_known(
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
-                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, suspected),
-                    PLB_FIGURE(p, seconds_statistics), PLB_FIGURE(p, seconds_strategy),
-                    PLB_FIGURE(p, ahead), PLB_FIGURE(p, present), PLB_FIGURE(p, loss_0),
-                    PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2), PLB_FIGURE(p, loss_4),
-                    PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
-                    PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
-                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest)),
+                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
+                    PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
+                    PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
+                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered),
+                    PLB_FIGURE(p, tolerance), PLB_FIGURE(p, loss_tolerant),
+                    PLB_FIGURE(p, memory_full), PLB_FIGURE(p, heaviest),
+                    PLB_FIGURE(p, next_heaviest)),
         err);
 }
 

@@ -130,12 +130,6 @@ def _speeds(r: Any) -> str:
         return ""
     fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
     ratio = r.speed[fast] / r.speed[slow]
-    if not math.isnan(r.suspected):
-        return (
-            f"All objects of rank {r.suspected:.0f} suddenly took longer by the same factor, so it "
-            f"was assumed to be {ratio:.3g} times slower than the other ranks, until migrations "
-            "show its speed."
-        )
     return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
 
 
