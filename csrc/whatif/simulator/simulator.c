@@ -197,7 +197,7 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
     out += (int64_t)self->room_messages * (int64_t)sizeof *self->message;
     out += (int64_t)self->room_posts * (int64_t)sizeof *self->post;
     out += (int64_t)self->room_channels * (int64_t)sizeof *self->channel;
-    out += self->channels.n_buckets * (int64_t)sizeof *self->channels.bucket;
+    out += self->channels.index.n_buckets * (int64_t)sizeof *self->channels.index.bucket;
     out += self->channels.room * (int64_t)sizeof *self->channels.key;
     out += (int64_t)self->agenda.room * 12;
     for (int32_t r = 0; r < self->n_ranks; r++) {
