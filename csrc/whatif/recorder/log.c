@@ -11,10 +11,11 @@
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
     FLUSH_NS = 200 * 1000000, /* ns: if not sent for longer, the buffer is sent in the next call */
-    LONG_NS = 200 * 1000,     /* ns: a process that did not run for a longer time may have slept */
-    POLL_NS = 20 * 1000,      /* ns: a shorter computation between polls counts as polling */
-    NAP_POLL_NS = 200 * 1000, /* ns: like POLL_NS, if the process also slept between the polls */
-    NAP_NS = 10 * 1000,       /* ns: a process that did not run for a longer time has slept */
+    /* ns: a process that did not run for a longer time may have slept; one that sleeps between two
+     * polls and computes for less is polling */
+    LONG_NS = 200 * 1000,
+    POLL_NS = 20 * 1000, /* ns: a shorter computation between polls counts as polling */
+    NAP_NS = 10 * 1000,  /* ns: a process that did not run for a longer time has slept */
     MOST_LACKS = 64,
 };
 
@@ -172,7 +173,7 @@ static void count_asking(int64_t computed, int64_t away)
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;
-    if (me.asked && computed < NAP_POLL_NS) {
+    if (me.asked && computed < LONG_NS) {
         const int64_t away = slept(computed);
         if (computed < POLL_NS || away > NAP_NS) {
             count_asking(computed, away);

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 static const double MOST = 1e30;  /* the product of two such numbers does not overflow */
-static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period or a turn */
+static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period */
 
 static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
 {
