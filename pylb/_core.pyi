@@ -410,9 +410,10 @@ class Replay:
 # whatif
 OP_FLAGS: Final[dict[str, int]]
 PATH_CHANGES: Final[tuple[int, int, int]]
-WAITING: Final[tuple[str, ...]]
 
-def op_layout() -> tuple[list[tuple[str, str, int]], tuple[str, ...], tuple[str, ...]]: ...
+def op_layout() -> tuple[
+    list[tuple[str, str, int]], tuple[str, ...], tuple[str, ...], tuple[str, ...]
+]: ...
 def path_lengths(
     ops: list[NDArray[Any]], comm_start: ArrayLike, comm_member: ArrayLike,
     queries: list[tuple[int, int, int, int, bool, float, float]], /
@@ -427,8 +428,7 @@ class Simulation:
     def __new__(
         cls, comm_start: ArrayLike, comm_member: ArrayLike, place: ArrayLike, speed: ArrayLike,
         node: ArrayLike, alpha: ArrayLike, beta: ArrayLike, share: ArrayLike, period: float,
-        overhead: float, eager: int, quantum: float, polling: float, waiting: int,
-        as_recorded: bool,
+        overhead: float, eager: int, as_recorded: bool,
     ) -> Simulation: ...
     def feed(
         self, rank: int, ops: NDArray[Any], closed: bool, steps: NDArray[Any] | None, /

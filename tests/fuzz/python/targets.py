@@ -91,24 +91,24 @@ def recording() -> Recording:
         pair = {"kind": "IRECV" if r == 0 else "ISEND", "peer": 1 - r, "bytes": 9, "request": 1}
         meet = {"kind": "COLL", "what": 5, "tag": r, "compute": 10**6}
         ranks.append([first, meet, pair, {"kind": "WAIT", "request": 1}, {"kind": "END"}])
-    return Recording.of(ranks, alpha=1e-6, beta=1e-9, quantum=4e-3, polling=0.1)
+    return Recording.of(ranks, alpha=1e-6, beta=1e-9, response=1e-4)
 
 
 def frames() -> bytes:
     """Return what a rank sends to the monitor, after the token."""
     hello = {"rank": 0, "size": 1, "host": "here", "now": 1, "cores": 1, "core": 0}
-    hello |= {"delays": True, "library": "Open MPI", "yield": "1"}
+    hello |= {"delays": True, "library": "Open MPI"}
     end = {"ops": 2, "ns": 10, "start": 1, "now": 2, "beyond": 0, "foreign": 0, "finalized": True}
-    end["asked"] = {"wall": 1.0, "square": 0.1, "naps": 3, "napped": 0.9}
+    end["asked"] = {"wall": 1.0, "square": 0.1, "napped": 0.9}
     ops = np.zeros(2, OP)
-    ops["kind"] = [13, 0]
+    ops["kind"] = [10, 0]
     sent = [
         ("H", json.dumps(hello).encode()),
         ("N", b'{"overhead": 1e-7, "alpha": 1e-6, "beta": 1e-9}'),
         ("C", np.array([0, 7, 1], np.int64).tobytes() + bytes(4)),
         ("P", bytes(4) + b"serve"),
         ("O", ops.tobytes()),
-        ("L", b'{"what": "MPI_Put", "times": 2}'),
+        ("L", b'{"what": "MPI_Comm_spawn", "times": 2}'),
         ("E", json.dumps(end).encode()),
     ]
     return b"".join(HEAD.pack(ord(kind), len(body), 0) + body for kind, body in sent)
