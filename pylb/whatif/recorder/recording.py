@@ -18,7 +18,7 @@ from pylb.io import hdf5
 from pylb.model import checks
 from pylb.whatif.recorder.layout import OP, OpKind
 
-FORMATS = ("pylb operations 1", "pylb operations 2")  # in 2, texts have a fixed length
+FORMAT = "pylb operations 2"
 DTYPES = {"head": np.dtype(np.uint8)}
 NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "quantum", "polling", "response")
 MOST_NUMBER = 1e15  # largest number in `info`, in seconds or bytes
@@ -189,7 +189,7 @@ class Recording:
             "warnings": self.warnings,
             "closed": self.closed.tolist(),
         }
-        out.text("format", FORMATS[-1])
+        out.text("format", FORMAT)
         out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
         out.h5.create_group("ops")
         out.h5.create_group("comms")
@@ -232,16 +232,16 @@ def _check_regular(path: str | os.PathLike[str]) -> None:
 def _is_ours(path: str | os.PathLike[str]) -> bool:
     try:
         with hdf5.reading(path, DTYPES) as file:
-            return file.text("format") in FORMATS
+            return file.text("format") == FORMAT
     except Exception:  # a file that is not a recording may cause any error
         return False
 
 
 def _read(file: hdf5.Input) -> Recording:
     form = file.text("format")
-    if form not in FORMATS:
-        raise FormatError(f"its format is {form!r}: expected {FORMATS[-1]!r}")
-    head = json.loads(file.text("head") or file.bytes("head"))
+    if form != FORMAT:
+        raise FormatError(f"its format is {form!r}: expected {FORMAT!r}")
+    head = json.loads(file.bytes("head"))
     ops = [_dataset(file, f"ops/{r}", OP) for r in range(file.n_datasets("ops"))]
     comms = [_dataset(file, f"comms/{i}", np.int32) for i in range(file.n_datasets("comms"))]
     closed = np.array(head["closed"], bool)
