@@ -582,7 +582,9 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     self->n = 1;
     self->n_steps = 0;
     self->state[0] = (state_t){.step = -1};
-    memset(self->ranks, -1, (size_t)t->n_entities * sizeof *self->ranks);
+    if (t->n_entities > 0) {
+        memset(self->ranks, -1, (size_t)t->n_entities * sizeof *self->ranks);
+    }
     for (int64_t i = 0; i < t->n_phases; i++) {
         PLB_PASS(plb_phases_enter(&self->phases, i, err));
         const int64_t changed = any_comes(self, i) ? self->n : 0;

@@ -262,6 +262,7 @@ class BalancingMode(MeasuringMode):
         self.due = False
         self.judge()
         self._state.records.cut()
+        self._update_saved()
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)

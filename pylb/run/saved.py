@@ -23,7 +23,8 @@ from pylb.model.snapshot import F64, I32
 from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog
 
-EVERY = 256  # rank 0 gets the sums at the latest after so many iterations
+EVERY = 256  # rank 0 gets the sums at the latest after so many iterations, unless there is a lag
+MOST = 1 << 14  # with a lag, rank 0 gets them in LB steps; a rank keeps the sums of fewer iterations
 
 
 class Saved:
@@ -34,7 +35,7 @@ class Saved:
     total : float
         Seconds up to the most recent `update`, the same on all ranks; nan: not known.
     log : IterationLog
-        On rank 0: seconds of each iteration, (m, 1).
+        On rank 0: seconds of each iteration from the first LB step on, (m, 1).
     waits : bool
         Whether the loads include the time for which a rank waited for a core.
     keyed : bool
@@ -58,11 +59,12 @@ class Saved:
         self._homes: Any = None  # the array that `_slot` was made from
         self._slot: Any = None  # for each object, the index in the ranks of the last part
         self._until = 0  # number of iterations that `total` includes
+        self._first = 0  # the first iteration of `log`
 
     def begin(self, done: int) -> None:
         """An LB step takes place after `done` iterations; call it on all ranks."""
         if not self._begun:
-            self._begun, self._until = True, done
+            self._begun, self._until, self._first = True, done, done
 
     def cancel(self) -> None:
         """Forget that LB steps have begun: the program did not carry out the first one."""
@@ -76,6 +78,9 @@ class Saved:
         if not self._parts or homes is not self._homes:
             self._open(homes)
         ranks, rows = self._parts[-1]
+        if len(rows) >= MOST:  # what LB steps have saved is then not known
+            self._parts[:-1] = []
+            rows.clear()
         row = np.bincount(self._slot, loads, len(ranks)) if len(ranks) > 1 else loads.sum()[None]
         row[-1] += background
         rows.append(row)
@@ -119,8 +124,10 @@ class Saved:
         """On rank 0, return `log` with an entry for each of `done` iterations; None: not known."""
         if math.isnan(self.total):
             return None
-        known = np.repeat(self.log.table()[:, 0], self.log.span)[:done]
-        return np.append(known, np.zeros(done - len(known)))
+        known = np.repeat(self.log.table()[:, 0], self.log.span)[: max(done - self._first, 0)]
+        out = np.zeros(done)
+        out[self._first : self._first + len(known)] = known
+        return out
 
     def _evaluate(self, whole: list[Any], learned: Sequence[float], done: int) -> float:
         k, p = done - self._until, len(whole)
@@ -142,6 +149,5 @@ class Saved:
             before *= fractions(before, sharing if self.waits else None)
             was = as_before(before, now * worked)
         gain = spans(was, sharing) - spans(now * worked, sharing)
-        self.log.extend(np.zeros((self._until - len(self.log), 1)).tolist())
         self.log.extend(gain[:, None].tolist())
         return float(gain.sum())
