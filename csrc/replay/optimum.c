@@ -98,13 +98,13 @@ typedef struct search {
     const plb_candidate_strategy_t *strategy;
     int32_t n_strategies;
     const plb_optimum_opts_t *opts;
-    int64_t most;    /* largest number of tasks in a phase */
-    uint8_t *comes;  /* [tasks] bits ARRIVES, FRESH */
+    int64_t most;     /* largest number of tasks in a phase */
+    uint8_t *comes;   /* [tasks] bits ARRIVES, FRESH */
     bool some_return; /* whether an object comes back to its last rank */
-    double *rest;    /* [n_phases + 1] seconds: lower bound for the run from each phase on */
-    double *pace;    /* [n_ranks] work per second of each rank */
-    double *sum;     /* [n_ranks] scratch memory */
-    double upper;    /* seconds of the fastest complete run so far */
+    double *rest;     /* [n_phases + 1] seconds: lower bound for the run from each phase on */
+    double *pace;     /* [n_ranks] work per second of each rank */
+    double *sum;      /* [n_ranks] scratch memory */
+    double upper;     /* seconds of the fastest complete run so far */
     /* For LB steps. */
     plb_phases_t phases; /* phases of the run without LB steps; they give the load database */
     bool has_phases, has_database;
@@ -429,10 +429,10 @@ static int take_step(search_t *self, int64_t i, int32_t which, int64_t parent, p
     child->hash = hash_of(ranks_of(self, s), m);
     const int64_t o = equal_state(self, s);
     if (o >= 0) {
-        self->left_out = self->left_out ||
-                         (self->estimates != NULL &&
-                          memcmp(estimates_of(self, o), estimates_of(self, s),
-                                 (size_t)(ROWS * m) * sizeof *self->estimates) != 0);
+        self->left_out =
+            self->left_out ||
+            (self->estimates != NULL && memcmp(estimates_of(self, o), estimates_of(self, s),
+                                               (size_t)(ROWS * m) * sizeof *self->estimates) != 0);
         if (self->state[o].time <= child->time) {
             return PLB_OK;
         }
@@ -629,8 +629,8 @@ static int init_search(search_t *self, plb_err_t *err)
     PLB_PASS(find_arrivals(self, err));
     PLB_PASS_NEW_EACH(t->n_ranks, self->pace, self->sum);
     for (int32_t r = 0; r < t->n_ranks; r++) {
-        self->pace[r] = (t->speed == NULL ? 1.0 : t->speed[r]) *
-                        (t->measured == NULL ? 1.0 : t->measured[r]);
+        self->pace[r] =
+            (t->speed == NULL ? 1.0 : t->speed[r]) * (t->measured == NULL ? 1.0 : t->measured[r]);
     }
     PLB_PASS_NEW(self->rest, t->n_phases + 1);
     PLB_PASS_NEW(self->rank, t->n_entities);

@@ -148,11 +148,11 @@ class MeasuringMode:
         """
         if not failed:
             self.judge()
-            self._update_saved()
+            self.update_saved()
         self.catch_up(is_over=True, left_early=left_early)
         self._state.records.write(lambda: self.history)
 
-    def _update_saved(self) -> None:
+    def update_saved(self) -> None:
         """Compute what LB steps have saved so far.  Collective."""
         state, given = self._state, self._state.options.facts.known("speed")
         learned = [r.speed for r in self.history.balancings if given is None and r.moved]
@@ -206,7 +206,7 @@ class BalancingMode(MeasuringMode):
         )
         self.due = self._answer(bool(asked), may_preview=not is_last)
         if state.records.saved.is_due(state.done) and not is_last:
-            self._update_saved()
+            self.update_saved()
         if self.due and not is_last:
             self.rebalance()
 
@@ -262,7 +262,7 @@ class BalancingMode(MeasuringMode):
         self.due = False
         self.judge()
         self._state.records.cut()
-        self._update_saved()
+        self.update_saved()
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.cores import Cores
@@ -24,7 +23,8 @@ from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog
 
 EVERY = 256  # rank 0 gets the sums at the latest after so many iterations, unless there is a lag
-MOST = 1 << 14  # with a lag, rank 0 gets them in LB steps; a rank keeps the sums of fewer iterations
+# With a lag, rank 0 gets the sums in LB steps; a rank keeps those of fewer iterations.
+MOST = 1 << 14
 
 
 class Saved:
@@ -70,7 +70,7 @@ class Saved:
         """Forget that LB steps have begun: the program did not carry out the first one."""
         self._begun, self._parts = False, []
 
-    def keep(self, loads: F64, homes: NDArray[Any] | None, background: float) -> None:
+    def keep(self, loads: F64, homes: Any, background: float) -> None:
         """Keep the loads of an iteration.  homes: where the objects were created; None: here."""
         if not self._begun:
             self._recent = [*self._recent[1 - BEFORE :], background + float(loads.sum())]
@@ -81,16 +81,19 @@ class Saved:
         if len(rows) >= MOST:  # what LB steps have saved is then not known
             self._parts[:-1] = []
             rows.clear()
-        row = np.bincount(self._slot, loads, len(ranks)) if len(ranks) > 1 else loads.sum()[None]
+        if len(ranks) > 1:
+            row: F64 = np.bincount(self._slot, loads, len(ranks))  # type: ignore[assignment]
+        else:
+            row = np.array([loads.sum()])
         row[-1] += background
         rows.append(row)
 
-    def _open(self, homes: NDArray[Any] | None) -> None:
+    def _open(self, homes: Any) -> None:
         """Begin a part: the last one of its ranks is this rank."""
         self._homes, ranks = homes, np.array([self._me], np.int32)
         guests = None if homes is None else homes != self._me
         if guests is not None and guests.any():
-            others, slot = np.unique(homes[guests], return_inverse=True)  # type: ignore[index]
+            others, slot = np.unique(homes[guests], return_inverse=True)
             ranks = np.append(others, ranks).astype(np.int32)
             self._slot = np.full(len(guests), len(others))
             self._slot[guests] = slot
