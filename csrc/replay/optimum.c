@@ -128,11 +128,11 @@ static double work_of(const plb_trace_t *t, int64_t task)
     return t->measured == NULL ? load : load * t->measured[t->task_rank[task]];
 }
 
-/* The seconds of a phase whose slowest rank takes `most` (plb_phases_time). */
-static double phase_time(const plb_trace_t *t, int64_t i, double most)
+/* The seconds of a phase whose slowest rank takes `most`. */
+static double phase_time(const plb_trace_t *t, int64_t i, bool as_recorded, double most)
 {
     const double *f = t->figures == NULL ? NULL : t->figures + PLB_N_TRACE_FIGURES * i;
-    return f == NULL ? most : fmax(f[PLB_FIGURE_TIME] + (most - f[PLB_FIGURE_MAX]), most);
+    return plb_phase_seconds(f, as_recorded, most, f == NULL ? most : f[PLB_FIGURE_MAX]);
 }
 
 /* Check the trace, and find the objects that arrive in each phase. */
@@ -210,8 +210,7 @@ static double seconds_of(const search_t *self, int64_t i, const int32_t *rank)
         const double other = t->background == NULL ? 0.0 : t->background[r];
         most = fmax(most, other + self->sum[r] / self->pace[r]);
     }
-    return as_recorded ? t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]
-                       : phase_time(t, i, most);
+    return phase_time(t, i, as_recorded, most);
 }
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
@@ -257,10 +256,8 @@ static double least_of(const search_t *self, int64_t i)
     }
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, t->n_ranks, work)) : most;
-    const double out = phase_time(t, i, most);
     /* under the recorded placement, the phase takes the measured time, even below the bound */
-    return t->figures == NULL ? out
-                              : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
+    return fmin(phase_time(t, i, false, most), phase_time(t, i, true, most));
 }
 
 /* Compute `rest`, the time of the run without LB steps, and a lower bound for all runs. */

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -155,8 +156,10 @@ class MeasuringMode:
     def update_saved(self) -> None:
         """Compute what LB steps have saved so far.  Collective."""
         state, given = self._state, self._state.options.facts.known("speed")
-        learned = [r.speed for r in self.history.balancings if given is None and r.moved]
-        state.records.saved.update(state.done, given, learned[-1] if learned else ())
+        learned: Sequence[float] = ()
+        if given is None:
+            learned = next((r.speed for r in reversed(self.history) if r.balanced and r.moved), ())
+        state.records.saved.update(state.done, given, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
         """In shadow mode: make the pending decisions.  Collective.

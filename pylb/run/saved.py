@@ -56,6 +56,7 @@ class Saved:
         self._recent: list[float] = []  # loads of this rank in the last iterations before that
         # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows)
         self._parts: list[tuple[I32, list[F64]]] = []
+        self._kept = 0  # number of rows of all parts
         self._homes: Any = None  # the array that `_slot` was made from
         self._slot: Any = None  # for each object, the index in the ranks of the last part
         self._until = 0  # number of iterations that `total` includes
@@ -68,7 +69,7 @@ class Saved:
 
     def cancel(self) -> None:
         """Forget that LB steps have begun: the program did not carry out the first one."""
-        self._begun, self._parts = False, []
+        self._begun, self._parts, self._kept = False, [], 0
 
     def keep(self, loads: F64, homes: Any, background: float) -> None:
         """Keep the loads of an iteration.  homes: where the objects were created; None: here."""
@@ -78,15 +79,17 @@ class Saved:
         if not self._parts or homes is not self._homes:
             self._open(homes)
         ranks, rows = self._parts[-1]
-        if len(rows) >= MOST:  # what LB steps have saved is then not known
+        if self._kept >= MOST:  # what LB steps have saved is then not known
             self._parts[:-1] = []
             rows.clear()
+            self._kept = 0
         if len(ranks) > 1:
             row: F64 = np.bincount(self._slot, loads, len(ranks))  # type: ignore[assignment]
         else:
             row = np.array([loads.sum()])
         row[-1] += background
         rows.append(row)
+        self._kept += 1
 
     def _open(self, homes: Any) -> None:
         """Begin a part: the last one of its ranks is this rank."""
@@ -111,7 +114,8 @@ class Saved:
         """
         if not self._begun or done == self._until:
             return
-        parts, self._parts = [(ranks, np.array(rows)) for ranks, rows in self._parts], []
+        parts = [(ranks, np.array(rows)) for ranks, rows in self._parts]
+        self._parts, self._kept = [], 0
         mine = parts, self._recent, speed
         used = self._core_waits.used()
         whole = gather_objects(self._agreement, Step.WORTH, done - 1, (mine, used))
