@@ -2,20 +2,20 @@
 #include "bind/order.h"
 #include "bind/rooms.h"
 
-PLB_PY_FN(route, "destination:i4 n_ranks:i",
-          "Return the route (rank, start, order) of items to the ranks destination[n]: items\n"
-          "start[i] ... start[i+1]-1 of `order` go to rank[i].  order None: already sorted.")
+PLB_PY_DEF(fn, route, "destination n_ranks",
+           "Return the route (rank, start, order) of items to the ranks destination[n]: items\n"
+           "start[i] ... start[i+1]-1 of `order` go to rank[i].  order None: already sorted.")
 {
     const int32_t *destination;
     int64_t n = -1;
     int32_t n_ranks;
     plb_route_t found;
-    PLB_PY_TRY(plb_py_parse(c, &destination, &n, &n_ranks));
-    PLB_PY_RAISE_IF(n_ranks < 1, PyExc_ValueError, "n_ranks: expected 1 or more");
-    PLB_PY_RUN(c, plb_route_init(&found, destination, n, n_ranks, &c->err));
-    return Py_BuildValue("NNN", plb_py_take(found.rank, found.n_peers, NPY_INT32),
-                         plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
-                         plb_py_take(found.order, n, NPY_INT32));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&destination, &n), PLB_ONE(&n_ranks)));
+    PLB_PASS(plb_py_refuse(n_ranks < 1, PyExc_ValueError, "n_ranks: expected 1 or more"));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_route_init(&found, destination, n, n_ranks, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NNN", plb_py_take(found.rank, found.n_peers, NPY_INT32),
+                                          plb_py_take(found.start, found.n_peers + 1, NPY_INT64),
+                                          plb_py_take(found.order, n, NPY_INT32)));
 }
 
 static int is_plain(PyObject *object)
@@ -35,13 +35,13 @@ static int copy(const plb_py_order_t *order, int64_t row_bytes, const char *from
     return PLB_OK;
 }
 
-static PyObject *reorder(plb_py_call_t *c, bool gather)
+static int reorder(plb_py_call_t *c, bool gather)
 {
     PyObject *from, *to;
     plb_py_order_t order = {.n = -1};
     int64_t row_bytes, items = -1;
-    PLB_PY_TRY(
-        plb_py_parse(c, &from, &order.index, &order.n, &to, &row_bytes, &order.offset, &items));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&from), PLB_MANY(&order.index, &order.n), PLB_ONE(&to),
+                      PLB_ONE(&row_bytes), PLB_MANY(&order.offset, &items)));
     if (is_plain(from) && is_plain(to) && row_bytes > 0 &&
         PyArray_ISWRITEABLE((PyArrayObject *)to)) {
         PyArrayObject *in = (PyArrayObject *)from, *out = (PyArrayObject *)to;
@@ -50,24 +50,25 @@ static PyObject *reorder(plb_py_call_t *c, bool gather)
         if (bytes % row_bytes == 0 &&
             PLB_PY_UNLOCKED(c, copy(&order, row_bytes, PyArray_BYTES(in), rows, PyArray_BYTES(out),
                                     PyArray_NBYTES(gather ? out : in), gather)) == PLB_OK) {
-            Py_RETURN_NONE;
+            return PLB_OK;
         }
     }
-    return PyErr_Format(PyExc_ValueError,
-                        "expected contiguous arrays without Python objects (the output writable), "
-                        "rows of row_bytes bytes, valid indices, offsets that rise from 0, and as "
-                        "many rows in the packed array as are copied");
+    return plb_py_refuse(
+        true, PyExc_ValueError,
+        "expected contiguous arrays without Python objects (the output writable), "
+        "rows of row_bytes bytes, valid indices, offsets that rise from 0, and as "
+        "many rows in the packed array as are copied");
 }
 
-PLB_PY_FN(gather, "items:O index:i4 out:O row_bytes:l offset:i8?",
-          "Copy items: out[i] = items[index[i]].  offset: item k has the rows offset[k] ...\n"
-          "offset[k+1]-1; None: each item is one row.")
+PLB_PY_DEF(fn, gather, "items index out row_bytes offset:?",
+           "Copy items: out[i] = items[index[i]].  offset: item k has the rows offset[k] ...\n"
+           "offset[k+1]-1; None: each item is one row.")
 {
     return reorder(c, true);
 }
 
-PLB_PY_FN(scatter, "packed:O index:i4 out:O row_bytes:l offset:i8?",
-          "Copy items: out[index[i]] = packed[i].  This is the reverse of gather().")
+PLB_PY_DEF(fn, scatter, "packed index out row_bytes offset:?",
+           "Copy items: out[index[i]] = packed[i].  This is the reverse of gather().")
 {
     return reorder(c, false);
 }
@@ -79,16 +80,16 @@ static void homes(const int64_t *id, int64_t n, int32_t n_ranks, int32_t *rank)
     }
 }
 
-PLB_PY_FN(home, "ids:i8 n_ranks:i",
-          "Return the rank that keeps the directory entry of each id, int32.")
+PLB_PY_DEF(fn, home, "ids n_ranks",
+           "Return the rank that keeps the directory entry of each id, int32.")
 {
     const int64_t *id;
     int64_t n = -1;
     int32_t n_ranks, *rank;
-    PLB_PY_TRY(plb_py_parse(c, &id, &n, &n_ranks));
-    PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
-    PLB_PY_ASIDE(c, homes(id, n, n_ranks, rank));
-    return plb_py_out(c, rank);
+    PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n), PLB_ONE(&n_ranks)));
+    PLB_PASS((rank = plb_py_new(c, NPY_INT32, n)) == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(c, (homes(id, n, n_ranks, rank), PLB_OK)));
+    return plb_py_answer(c, plb_py_out(c, rank));
 }
 
 enum { MOST_COLUMNS = 3 };
@@ -110,9 +111,10 @@ static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
     return out;
 }
 
-PLB_PY_FN(rows_to, "rank:i4 n_ranks:i columns:T",
-          "Return a dict from each rank that gets rows to its rows, an (m, k) int64 array.  Item\n"
-          "i becomes a row for rank[i]: its entries in the k columns (up to three).")
+PLB_PY_DEF(
+    fn, rows_to, "rank n_ranks columns:T",
+    "Return a dict from each rank that gets rows to its rows, an (m, k) int64 array.  Item\n"
+    "i becomes a row for rank[i]: its entries in the k columns (up to three).")
 {
     const int32_t *rank;
     int64_t n = -1;
@@ -120,15 +122,15 @@ PLB_PY_FN(rows_to, "rank:i4 n_ranks:i columns:T",
     PyObject *columns;
     const int64_t *column[MOST_COLUMNS] = {NULL};
     plb_route_t route;
-    PLB_PY_TRY(plb_py_parse(c, &rank, &n, &n_ranks, &columns));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&rank, &n), PLB_ONE(&n_ranks), PLB_ONE(&columns)));
     const Py_ssize_t k = PyTuple_GET_SIZE(columns);
-    PLB_PY_RAISE_IF(k > MOST_COLUMNS, PyExc_ValueError, "columns: expected at most %d",
-                    MOST_COLUMNS);
+    PLB_PASS(plb_py_refuse(k > MOST_COLUMNS, PyExc_ValueError, "columns: expected at most %d",
+                           MOST_COLUMNS));
     for (Py_ssize_t i = 0; i < k; i++) {
-        PLB_PY_TRY(plb_py_view(&c->held, PyTuple_GET_ITEM(columns, i), "columns", NPY_INT64, n,
-                               &column[i]));
+        PLB_PASS(plb_py_view(&c->held, PyTuple_GET_ITEM(columns, i), "columns", NPY_INT64, n,
+                             &column[i]));
     }
-    PLB_PY_TRY(plb_py_check(c, plb_route_init(&route, rank, n, n_ranks, &c->err)));
+    PLB_PASS(plb_route_init(&route, rank, n, n_ranks, &c->err));
     PyObject *out = PyDict_New();
     for (int32_t p = 0; p < route.n_peers && out != NULL; p++) {
         PyObject *key = PyLong_FromLong(route.rank[p]);
@@ -140,10 +142,11 @@ PLB_PY_FN(rows_to, "rank:i4 n_ranks:i columns:T",
         Py_XDECREF(rows);
     }
     plb_route_free(&route);
-    return out;
+    return plb_py_answer(c, out);
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, route, rows_to, gather, scatter, home);
+static const plb_py_def_t *const methods[] = {&fn_route,   &fn_rows_to, &fn_gather,
+                                              &fn_scatter, &fn_home,    NULL};
 
 /* ---- a rank's part of a directory ----------------------------------------------------------- */
 
@@ -163,8 +166,8 @@ static void forget_staged(table_t *self)
 static int table_init(table_t *self, plb_py_call_t *c)
 {
     int64_t data_bytes;
-    PLB_PY_PASS(plb_py_parse(c, &data_bytes));
-    PLB_PY_REFUSE_IF(data_bytes < 0, PyExc_ValueError, "data_bytes: expected 0 or more");
+    PLB_PASS(PLB_READ(c, PLB_ONE(&data_bytes)));
+    PLB_PASS(plb_py_refuse(data_bytes < 0, PyExc_ValueError, "data_bytes: expected 0 or more"));
     plb_table_init(&self->core, data_bytes, true);
     return 0;
 }
@@ -177,39 +180,42 @@ static void table_fini(table_t *self)
 
 static int is_staged(const table_t *self)
 {
-    PLB_PY_REFUSE_IF(self->staged != NULL, PyExc_RuntimeError,
-                     "ids are staged: commit or abandon them");
+    PLB_PASS(plb_py_refuse(self->staged != NULL, PyExc_RuntimeError,
+                           "ids are staged: commit or abandon them"));
     return 0;
 }
 
 /* View the ids that a call was given. */
 static PyArrayObject *ids_of(const table_t *self, plb_py_call_t *c, PyObject *ids)
 {
-    PLB_PY_TRY(is_staged(self));
+    if (is_staged(self)) {
+        return NULL;
+    }
     return plb_py_hold(&c->held, ids, NPY_INT64, 1);
 }
 
-PLB_PY_METHOD1(
-    table, stage, ids,
+PLB_PY_DEF(
+    table, stage, "!ids",
     "Reserve entries for ids; commit() then writes these entries.  Returns None.  If an id is\n"
     "given twice, nothing is staged, and the first two indices of that id are returned.")
 {
-    PyArrayObject *a = ids_of(self, c, ids);
-    PLB_PY_GET(a);
+    PyArrayObject *a = ids_of(self, c, c->arg);
+    PLB_PASS(a == NULL);
     const npy_intp n = PyArray_SIZE(a);
     int64_t twice[2] = {0, 0};
     if ((self->slot = plb_malloc((size_t)n, sizeof *self->slot)) == NULL) {
-        return plb_py_no_memory();
+        plb_py_no_memory();
+        return -1;
     }
     self->staged = (PyArrayObject *)Py_NewRef((PyObject *)a);
     const int ret = PLB_PY_UNLOCKED(
         c, plb_table_stage(&self->core, PyArray_DATA(a), n, self->slot, twice, &c->err));
-    if (ret == PLB_OK) {
-        Py_RETURN_NONE;
+    if (ret != PLB_OK) {
+        forget_staged(self);
     }
-    forget_staged(self);
-    return ret == PLB_ERR_KEY ? Py_BuildValue("LL", (long long)twice[0], (long long)twice[1])
-                              : plb_py_fail(c);
+    return ret == PLB_ERR_KEY
+               ? plb_py_answer(c, Py_BuildValue("LL", (long long)twice[0], (long long)twice[1]))
+               : ret;
 }
 
 /* View n entries of user data; None gives NULL. */
@@ -219,85 +225,91 @@ static int data_of(const table_t *self, PyObject *object, int64_t n, char **data
     if (object == Py_None) {
         return 0;
     }
-    PLB_PY_REFUSE_IF(!is_plain(object) ||
-                         PyArray_NBYTES((PyArrayObject *)object) != n * self->core.data_bytes,
-                     PyExc_ValueError, "data: expected a contiguous array of %zd bytes",
-                     (Py_ssize_t)(n * self->core.data_bytes));
+    PLB_PASS(plb_py_refuse(!is_plain(object) || PyArray_NBYTES((PyArrayObject *)object) !=
+                                                    n * self->core.data_bytes,
+                           PyExc_ValueError, "data: expected a contiguous array of %zd bytes",
+                           (Py_ssize_t)(n * self->core.data_bytes)));
     *data = PyArray_DATA((PyArrayObject *)object);
     return 0;
 }
 
-PLB_PY_METHOD(table, commit, "owner:i4 local:i8 data:O",
-              "Write the entries of the ids that were given to stage().  data None: old entries\n"
-              "keep their user data, and new ones get zeros.")
+PLB_PY_DEF(table, commit, "owner local data",
+           "Write the entries of the ids that were given to stage().  data None: old entries\n"
+           "keep their user data, and new ones get zeros.")
 {
     const int32_t *owner;
     const int64_t *local;
     int64_t n = -1, n_local = -1;
     PyObject *data;
     char *bytes;
-    PLB_PY_TRY(plb_py_parse(c, &owner, &n, &local, &n_local, &data));
-    PLB_PY_RAISE_IF(self->staged == NULL || n != PyArray_SIZE(self->staged) || n_local != n,
-                    PyExc_ValueError, "owner, local: expected one for each staged id");
-    PLB_PY_TRY(data_of(self, data, n, &bytes));
-    PLB_PY_ASIDE(c, plb_table_commit(&self->core, self->slot, n, owner, local, bytes));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&owner, &n), PLB_MANY(&local, &n_local), PLB_ONE(&data)));
+    PLB_PASS(plb_py_refuse(self->staged == NULL || n != PyArray_SIZE(self->staged) || n_local != n,
+                           PyExc_ValueError, "owner, local: expected one for each staged id"));
+    PLB_PASS(data_of(self, data, n, &bytes));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, (plb_table_commit(&self->core, self->slot, n, owner, local, bytes), PLB_OK)));
     forget_staged(self);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_METHOD0(table, abandon, "Forget the ids that were given to stage(), if there are any.")
+PLB_PY_DEF(table, abandon, "", "Forget the ids that were given to stage(), if there are any.")
 {
     if (self->staged != NULL) {
         plb_table_unstage(&self->core, PyArray_DATA(self->staged), PyArray_SIZE(self->staged));
         forget_staged(self);
     }
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_METHOD(table, find, "ids:O data:O",
-              "Return (owner, local, missing): owner and local id of each id (-1: unknown), and\n"
-              "the index of the first unknown id (-1: none).  data: gets the user data; or None.")
+PLB_PY_DEF(table, find, "ids data",
+           "Return (owner, local, missing): owner and local id of each id (-1: unknown), and\n"
+           "the index of the first unknown id (-1: none).  data: gets the user data; or None.")
 {
     PyObject *object, *data;
     PyArrayObject *ids;
     int32_t *owner;
     int64_t *local, missing = -1;
     char *bytes;
-    PLB_PY_TRY(plb_py_parse(c, &object, &data));
-    PLB_PY_GET(ids = ids_of(self, c, object));
-    PLB_PY_TRY(data_of(self, data, PyArray_SIZE(ids), &bytes));
-    PLB_PY_GET(owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids)));
-    PLB_PY_GET(local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids)));
-    PLB_PY_ASIDE(c, plb_table_find(&self->core, PyArray_DATA(ids), PyArray_SIZE(ids), owner, local,
-                                   bytes, &missing));
-    return Py_BuildValue("NNL", plb_py_out(c, owner), plb_py_out(c, local), (long long)missing);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&data)));
+    PLB_PASS((ids = ids_of(self, c, object)) == NULL);
+    PLB_PASS(data_of(self, data, PyArray_SIZE(ids), &bytes));
+    PLB_PASS((owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids))) == NULL);
+    PLB_PASS((local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids))) == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(c, (plb_table_find(&self->core, PyArray_DATA(ids), PyArray_SIZE(ids),
+                                                owner, local, bytes, &missing),
+                                 PLB_OK)));
+    return plb_py_answer(
+        c, Py_BuildValue("NNL", plb_py_out(c, owner), plb_py_out(c, local), (long long)missing));
 }
 
-PLB_PY_METHOD1(table, remove, ids, "Remove ids.  Returns how many of them were in the table.")
+PLB_PY_DEF(table, remove, "!ids", "Remove ids.  Returns how many of them were in the table.")
 {
     int64_t n;
-    PyArrayObject *a = ids_of(self, c, ids);
-    PLB_PY_GET(a);
-    PLB_PY_ASIDE(c, n = plb_table_remove(&self->core, PyArray_DATA(a), PyArray_SIZE(a)));
-    return PyLong_FromLongLong(n);
+    PyArrayObject *a = ids_of(self, c, c->arg);
+    PLB_PASS(a == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, (n = plb_table_remove(&self->core, PyArray_DATA(a), PyArray_SIZE(a)), PLB_OK)));
+    return plb_py_answer(c, PyLong_FromLongLong(n));
 }
 
 static PyObject *all_ids(const table_t *self, plb_py_call_t *c)
 {
     int64_t *ids = plb_py_new(c, NPY_INT64, self->core.n);
-    PLB_PY_GET(ids);
+    if (ids == NULL) {
+        return NULL;
+    }
     plb_table_ids(&self->core, ids);
     return plb_py_out(c, ids);
 }
 
-PLB_PY_METHOD0(table, ids, "Return all ids, in arbitrary order.")
+PLB_PY_DEF(table, ids, "", "Return all ids, in arbitrary order.")
 {
-    PLB_PY_TRY(is_staged(self));
-    return all_ids(self, c);
+    PLB_PASS(is_staged(self));
+    return plb_py_answer(c, all_ids(self, c));
 }
 
-static PyMethodDef table_methods[] =
-    PLB_PY_METHODS(table, stage, commit, abandon, find, remove, ids);
+static const plb_py_def_t *const table_methods[] = {
+    &table_stage, &table_commit, &table_abandon, &table_find, &table_remove, &table_ids, NULL};
 
 static Py_ssize_t table_length(PyObject *object)
 {
@@ -309,7 +321,7 @@ static Py_ssize_t table_length(PyObject *object)
       "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 
-PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes:l",
+PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes",
             "A rank's entries of a directory: id, owner, local id, and data_bytes of user data.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
@@ -320,7 +332,7 @@ typedef table_t owners_t; /* its ids are keys of objects; `staged` and `slot` ar
 static int owners_init(owners_t *self, plb_py_call_t *c)
 {
     plb_table_init(&self->core, 0, false);
-    return plb_py_parse(c);
+    return plb_py_read(c, &(const plb_py_arg_t){0});
 }
 
 static void owners_fini(owners_t *self)
@@ -344,41 +356,43 @@ out:
     return ret;
 }
 
-PLB_PY_METHOD(owners, put, "keys:i8 ranks:i8",
-              "Store the rank of each object, or change it.  No key may be repeated.")
+PLB_PY_DEF(owners, put, "keys ranks",
+           "Store the rank of each object, or change it.  No key may be repeated.")
 {
     const int64_t *key, *rank;
     int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, &key, &n, &rank, &n));
-    return PLB_PY_NONE(c, PLB_PY_UNLOCKED(c, put(self, key, n, rank, &c->err)));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_MANY(&rank, &n)));
+    return PLB_PY_UNLOCKED(c, put(self, key, n, rank, &c->err));
 }
 
-PLB_PY_METHOD(owners, find, "keys:i8", "Return the rank of each object, or -1.")
+PLB_PY_DEF(owners, find, "keys", "Return the rank of each object, or -1.")
 {
     const int64_t *key;
     int64_t n = -1, missing;
     int32_t *rank;
-    PLB_PY_TRY(plb_py_parse(c, &key, &n));
-    PLB_PY_GET(rank = plb_py_new(c, NPY_INT32, n));
-    PLB_PY_ASIDE(c, plb_table_find(&self->core, key, n, rank, NULL, NULL, &missing));
-    return plb_py_out(c, rank);
+    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n)));
+    PLB_PASS((rank = plb_py_new(c, NPY_INT32, n)) == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, (plb_table_find(&self->core, key, n, rank, NULL, NULL, &missing), PLB_OK)));
+    return plb_py_answer(c, plb_py_out(c, rank));
 }
 
-PLB_PY_METHOD(owners, remove, "keys:i8", "Forget objects.")
+PLB_PY_DEF(owners, remove, "keys", "Forget objects.")
 {
     const int64_t *key;
     int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, &key, &n));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n)));
     plb_table_remove(&self->core, key, n);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_METHOD0(owners, keys, "Return all keys, in arbitrary order.")
+PLB_PY_DEF(owners, keys, "", "Return all keys, in arbitrary order.")
 {
-    return all_ids(self, c);
+    return plb_py_answer(c, all_ids(self, c));
 }
 
-static PyMethodDef owners_methods[] = PLB_PY_METHODS(owners, put, find, remove, keys);
+static const plb_py_def_t *const owners_methods[] = {&owners_put, &owners_find, &owners_remove,
+                                                     &owners_keys, NULL};
 
 PLB_PY_TYPE(owners, "pylb._core.Owners", "", "The ranks of objects, by key.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )

@@ -37,8 +37,9 @@ static int check_side(const int32_t *rank, const int64_t *start, int64_t n, int 
     for (int64_t i = 0; good && i < n; i++) {
         good = rank[i] >= 0 && rank[i] < n_ranks && (i == 0 || rank[i - 1] < rank[i]);
     }
-    PLB_PY_REFUSE_IF(!good, PyExc_ValueError,
-                     "expected ascending ranks of the communicator, and starts that rise from 0");
+    PLB_PASS(plb_py_refuse(
+        !good, PyExc_ValueError,
+        "expected ascending ranks of the communicator, and starts that rise from 0"));
     return 0;
 }
 
@@ -51,13 +52,16 @@ static int64_t read_side(plb_py_call_t *c, PyObject *tuple, int64_t items, int n
     int64_t n = -1, travel;
     order->n = -1;
     order->items = items;
-    PLB_PY_PASS(plb_py_items(c, tuple, "rank:i4 start:i8+ order:i4? offset:i8+?", &rank, &n,
-                             &start, &n, &order->index, &order->n, &order->offset, &order->items));
-    PLB_PY_PASS(check_side(rank, start, n, n_ranks, side));
+    PLB_PASS(plb_py_items(c, tuple, "rank start:+ order:? offset:+?",
+                          PLB_TABLE(PLB_MANY(&rank, &n), PLB_MANY(&start, &n),
+                                    PLB_MANY(&order->index, &order->n),
+                                    PLB_MANY(&order->offset, &order->items))));
+    PLB_PASS(check_side(rank, start, n, n_ranks, side));
     const int64_t rows = plb_py_order_rows(order, &travel);
-    PLB_PY_REFUSE_IF(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
-                     "order, offset: expected valid indices, offsets that rise from 0, and as "
-                     "many rows as the last entry of start");
+    PLB_PASS(
+        plb_py_refuse(rows < 0 || travel != side->start[side->n], PyExc_ValueError,
+                      "order, offset: expected valid indices, offsets that rise from 0, and as "
+                      "many rows as the last entry of start"));
     return rows;
 }
 
@@ -65,10 +69,13 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
 {
     PyObject *out, *in;
     int64_t items, new_items;
-    PLB_PY_PASS(
-        plb_py_items(c, sides, "out:T items:l in:T new_items:l", &out, &items, &in, &new_items));
+    PLB_PASS(plb_py_items(
+        c, sides, "out:T items in:T new_items",
+        PLB_TABLE(PLB_ONE(&out), PLB_ONE(&items), PLB_ONE(&in), PLB_ONE(&new_items))));
     self->rows = read_side(c, out, items, n_ranks, &self->out, &self->go);
-    PLB_PY_PASS(self->rows < 0);
+    if (self->rows < 0) {
+        return -1;
+    }
     self->new_rows = read_side(c, in, new_items, n_ranks, &self->in, &self->come);
     return self->new_rows < 0 ? -1 : 0;
 }
@@ -76,9 +83,9 @@ static int lane_sides(lane_t *self, plb_py_call_t *c, PyObject *sides, int n_ran
 /* Set dtype and shape of a row to those of `like`. */
 static int lane_kind(lane_t *self, PyArrayObject *like)
 {
-    PLB_PY_REFUSE_IF(PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)),
-                     PyExc_ValueError,
-                     "like: expected an array of one or more dimensions, without Python objects");
+    PLB_PASS(plb_py_refuse(
+        PyArray_NDIM(like) < 1 || PyDataType_REFCHK(PyArray_DESCR(like)), PyExc_ValueError,
+        "like: expected an array of one or more dimensions, without Python objects"));
     self->descr = PyArray_DESCR(like);
     Py_INCREF(self->descr);
     self->ndim = PyArray_NDIM(like);
@@ -93,15 +100,14 @@ static int lane_kind(lane_t *self, PyArrayObject *like)
 static int lane_memory(lane_t *self, plb_py_call_t *c, plb_comm_t *comm)
 {
     plb_err_t *err = &c->err;
-    int ret = plb_transfer_init(&self->core, comm, self->out.n + self->in.n, err);
-    if (ret == PLB_OK && self->go.index != NULL) {
-        PLB_NEW(self->packed, self->out.start[self->out.n] * self->row_bytes);
+    PLB_PASS(plb_transfer_init(&self->core, comm, self->out.n + self->in.n, err));
+    if (self->go.index != NULL) {
+        PLB_PASS_NEW(self->packed, self->out.start[self->out.n] * self->row_bytes);
     }
-    if (ret == PLB_OK && self->come.index != NULL) {
-        PLB_NEW(self->came, self->in.start[self->in.n] * self->row_bytes);
+    if (self->come.index != NULL) {
+        PLB_PASS_NEW(self->came, self->in.start[self->in.n] * self->row_bytes);
     }
-out:
-    return plb_py_check(c, ret);
+    return PLB_OK;
 }
 
 /* Whether `object` is a contiguous array of `rows` rows of this lane's dtype and shape. */
@@ -164,15 +170,16 @@ static int pack_and_begin(lane_t *self, const char *from, plb_err_t *err)
 static int lane_start(lane_t *self, plb_py_call_t *c)
 {
     PyObject *send, *out;
-    PLB_PY_PASS(plb_py_parse(c, &send, &out));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&send), PLB_ONE(&out)));
     if (self->busy || !fits(self, send, self->rows) ||
         (out != Py_None &&
          !(fits(self, out, self->new_rows) && PyArray_ISWRITEABLE((PyArrayObject *)out) &&
            !overlap((PyArrayObject *)send, (PyArrayObject *)out)))) {
         return 1;
     }
-    self->receive = answer(self, out);
-    PLB_PY_PASS(self->receive == NULL);
+    if ((self->receive = answer(self, out)) == NULL) {
+        return -1;
+    }
     self->send = Py_NewRef(send);
     self->busy = 1;
     char *from = PyArray_BYTES((PyArrayObject *)send);
@@ -182,7 +189,7 @@ static int lane_start(lane_t *self, plb_py_call_t *c)
     if (ret != PLB_OK && self->core.n == 0) { /* no message is under way */
         Py_DECREF(lane_end(self));
     }
-    return plb_py_check(c, ret);
+    return ret;
 }
 
 static int wait_and_unpack(lane_t *self, PyThreadState **state, plb_err_t *err)
@@ -210,29 +217,30 @@ static PyObject *lane_finish(lane_t *self, plb_py_call_t *c)
     return out;
 }
 
-PLB_PY_METHOD(
-    lane, begin, "rows:O out:O",
-    "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
-    "False if the arrays do not fit or an exchange of this lane is under way; else True.")
+PLB_PY_DEF(lane, begin, "rows out",
+           "Begin to send rows.  out: the array for the received rows; None: a new one.  Returns\n"
+           "False if the arrays do not fit or an exchange of this lane is under way; else True.")
 {
     const int started = lane_start(self, c);
-    return started < 0 ? NULL : PyBool_FromLong(started == 0);
+    return plb_py_answer(c, started < 0 ? NULL : PyBool_FromLong(started == 0));
 }
 
-PLB_PY_METHOD0(lane, wait, "Wait for the exchange and return the received rows.")
+PLB_PY_DEF(lane, wait, "", "Wait for the exchange and return the received rows.")
 {
-    PLB_PY_RAISE_IF(!self->busy, PyExc_RuntimeError, "no exchange is under way");
-    return lane_finish(self, c);
+    PLB_PASS(plb_py_refuse(!self->busy, PyExc_RuntimeError, "no exchange is under way"));
+    return plb_py_answer(c, lane_finish(self, c));
 }
 
-PLB_PY_METHOD(lane, move, "rows:O out:O",
-              "Call begin() and wait(); return None if begin() returned False.")
+PLB_PY_DEF(lane, move, "rows out",
+           "Call begin() and wait(); return None if begin() returned False.")
 {
     const int started = lane_start(self, c);
-    return started < 0 ? NULL : started > 0 ? Py_NewRef(Py_None) : lane_finish(self, c);
+    return plb_py_answer(c, started < 0   ? NULL
+                            : started > 0 ? Py_NewRef(Py_None)
+                                          : lane_finish(self, c));
 }
 
-static PyMethodDef lane_methods[] = PLB_PY_METHODS(lane, begin, wait, move);
+static const plb_py_def_t *const lane_methods[] = {&lane_begin, &lane_wait, &lane_move, NULL};
 
 /* Return the partners for which transfer.h has unlike[i]. */
 static PyObject *unlike(const plb_transfer_t *core)
@@ -267,33 +275,32 @@ static void lane_fini(lane_t *self)
     Py_XDECREF(self->descr);
 }
 
-PLB_PY_METHOD(
-    exchanger, fail, "out_rank:i4 out_start:i8+ in_rank:i4 in_start:i8+",
-    "Tell the partners that this rank has failed; receive and drop their rows.  Returns\n"
-    "whether a partner exchanges objects.")
+PLB_PY_DEF(exchanger, fail, "out_rank out_start:+ in_rank in_start:+",
+           "Tell the partners that this rank has failed; receive and drop their rows.  Returns\n"
+           "whether a partner exchanges objects.")
 {
     bool met = false;
     const int32_t *rank[2];
     const int64_t *start[2];
     int64_t n[2] = {-1, -1};
     plb_side_t out, in;
-    PLB_PY_TRY(
-        plb_py_parse(c, &rank[0], &n[0], &start[0], &n[0], &rank[1], &n[1], &start[1], &n[1]));
-    PLB_PY_TRY(check_side(rank[0], start[0], n[0], self->core.size, &out));
-    PLB_PY_TRY(check_side(rank[1], start[1], n[1], self->core.size, &in));
-    PLB_PY_RUN(c,
-               plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err));
-    return PyBool_FromLong(met);
+    PLB_PASS(PLB_READ(c, PLB_MANY(&rank[0], &n[0]), PLB_MANY(&start[0], &n[0]),
+                      PLB_MANY(&rank[1], &n[1]), PLB_MANY(&start[1], &n[1])));
+    PLB_PASS(check_side(rank[0], start[0], n[0], self->core.size, &out));
+    PLB_PASS(check_side(rank[1], start[1], n[1], self->core.size, &in));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_transfer_fail(&self->core, &out, &in, plb_py_tick, &c->state, &met, &c->err)));
+    return plb_py_answer(c, PyBool_FromLong(met));
 }
 
 static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
 {
     PyObject *user;
     MPI_Comm *handle = NULL;
-    PLB_PY_PASS(plb_py_parse(c, &user));
-    PLB_PY_PASS(import_mpi4py());
-    PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
-    return plb_py_check(c, plb_comm_init(&self->core, *handle, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
+    PLB_PASS(import_mpi4py());
+    PLB_PASS((handle = PyMPIComm_Get(user)) == NULL);
+    return plb_comm_init(&self->core, *handle, &c->err);
 }
 
 /* Does not free the communicator: that is collective, and Python may call this at any time. */
@@ -302,38 +309,39 @@ static void exchanger_fini(exchanger_t *self)
     (void)self;
 }
 
-PLB_PY_METHOD0(exchanger, free,
-               "Free the duplicate communicator.  Collective.  No exchange may be under way.")
+PLB_PY_DEF(exchanger, free, "",
+           "Free the duplicate communicator.  Collective.  No exchange may be under way.")
 {
     plb_comm_free(&self->core);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-static PyMethodDef exchanger_methods[] = PLB_PY_METHODS(exchanger, fail, free);
+static const plb_py_def_t *const exchanger_methods[] = {&exchanger_fail, &exchanger_free, NULL};
 
-PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm:O",
+PLB_PY_TYPE(exchanger, "pylb._mpi.Exchanger", "comm",
             "Runs exchanges on a duplicate of an mpi4py communicator, made collectively.", )
 
 static int lane_init(lane_t *self, plb_py_call_t *c)
 {
     PyObject *exchanger, *sides, *like;
     int32_t tag;
-    PLB_PY_PASS(plb_py_parse(c, &exchanger, &sides, &like, &tag));
-    PLB_PY_REFUSE_IF(!PLB_PY_IS(exchanger, exchanger) || !PyArray_Check(like), PyExc_TypeError,
-                     "exchanger, like: expected an Exchanger and an array");
+    PLB_PASS(PLB_READ(c, PLB_ONE(&exchanger), PLB_ONE(&sides), PLB_ONE(&like), PLB_ONE(&tag)));
+    PLB_PASS(
+        plb_py_refuse(Py_TYPE(exchanger)->tp_dealloc != exchanger_dealloc || !PyArray_Check(like),
+                      PyExc_TypeError, "exchanger, like: expected an Exchanger and an array"));
     plb_comm_t *comm = &((exchanger_t *)exchanger)->core;
     self->exchanger = Py_NewRef(exchanger);
     self->tag = tag;
     const int failed = lane_sides(self, c, sides, comm->size);
     self->held = c->held; /* the lane needs the arrays as long as it exists */
     c->held.n = 0;
-    PLB_PY_PASS(failed);
-    PLB_PY_PASS(lane_kind(self, (PyArrayObject *)like));
+    PLB_PASS(failed);
+    PLB_PASS(lane_kind(self, (PyArrayObject *)like));
     return lane_memory(self, c, comm);
 }
 
 PLB_PY_TYPE(
-    lane, "pylb._mpi.Lane", "exchanger:O sides:T like:O tag:i",
+    lane, "pylb._mpi.Lane", "exchanger sides:T like tag",
     "One direction of a plan, for rows of the dtype and shape of `like`.  sides: a tuple (out,\n"
     "items, in, new_items).  out is (rank, start, order, offset) for the array that is sent, and\n"
     "items its number of items; in and new_items are the same for the array received.",

@@ -85,8 +85,7 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
         PyObject *parts;
         int rank;
-        PLB_PY_PASS(
-            !PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts));
+        PLB_PASS(!PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts));
         total += PyList_GET_SIZE(parts);
     }
     self->held = plb_malloc((size_t)total, sizeof *self->held);
@@ -97,8 +96,8 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
         PyObject *parts = PyTuple_GET_ITEM(PyList_GET_ITEM(sends, i), 1);
         for (Py_ssize_t j = 0; j < PyList_GET_SIZE(parts); j++) {
-            PLB_PY_PASS(PyObject_GetBuffer(PyList_GET_ITEM(parts, j), &self->held[self->n_held],
-                                           PyBUF_SIMPLE));
+            PLB_PASS(PyObject_GetBuffer(PyList_GET_ITEM(parts, j), &self->held[self->n_held],
+                                        PyBUF_SIMPLE));
             self->n_held++;
         }
     }
@@ -125,9 +124,9 @@ static int begin(comm_t *self, plb_py_call_t *c)
 {
     PyObject *sample, *sends, *into = Py_None;
     plb_stats_t mine;
-    PLB_PY_PASS(plb_py_parse(c, &sample, &sends, &into));
-    PLB_PY_PASS(plb_py_sample(sample, self->core.rank, &mine));
-    PLB_PY_PASS(plb_py_check(c, plb_step_check_idle(&self->step, &c->err)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&sample), PLB_ONE(&sends), PLB_ONE(&into)));
+    PLB_PASS(plb_py_sample(sample, self->core.rank, &mine));
+    PLB_PASS(plb_step_check_idle(&self->step, &c->err));
     Py_XSETREF(self->received, PyList_New(0));
     Py_XSETREF(self->into, PyDict_Check(into) ? Py_NewRef(into) : NULL);
     const Py_ssize_t n = PyList_GET_SIZE(sends), total = hold_parts(self, sends);
@@ -137,7 +136,7 @@ static int begin(comm_t *self, plb_py_call_t *c)
     int failed = self->received == NULL || size == NULL ? -1 : 0;
     if (!failed) {
         fill_parcels(self, sends, parcel, part, size);
-        failed = plb_py_check(c, plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err));
+        failed = plb_step_begin(&self->step, &mine, parcel, (int)n, &c->err);
     }
     if (failed && self->step.phase == PLB_STEP_IDLE) { /* nothing is being sent */
         release_held(self);
@@ -145,63 +144,61 @@ static int begin(comm_t *self, plb_py_call_t *c)
     return failed;
 }
 
-/* Return (record, received), or None after the timeout. */
-static PyObject *wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
+/* Answer (record, received), or None after the timeout. */
+static int wait_for(comm_t *self, plb_py_call_t *c, int64_t timeout_ns)
 {
     bool done = false;
-    if (self->step.phase == PLB_STEP_IDLE) {
-        PLB_PY_RAISE(PLB_ERR_STATE, "no collective step is under way");
-        return NULL;
-    }
+    PLB_FAIL_IF(self->step.phase == PLB_STEP_IDLE, &c->err, PLB_ERR_STATE,
+                "no collective step is under way");
     self->call = c;
     const int ret = PLB_PY_UNLOCKED(
         c, plb_step_wait(&self->step, timeout_ns, plb_py_tick, &c->state, &done, &c->err));
     if (ret != PLB_OK || !done) {
-        return PLB_PY_NONE(c, ret);
+        return ret;
     }
     release_held(self);
     PyObject *received = self->received;
     self->received = NULL;
     Py_CLEAR(self->into);
-    return Py_BuildValue("NN", plb_py_stats(&self->step.all), received);
+    return plb_py_answer(c, Py_BuildValue("NN", plb_py_stats(&self->step.all), received));
 }
 
-PLB_PY_METHOD(comm, step, "sample:T sends:L into:O=None",
-              "Call begin() and wait().  Returns (record, received): the merged statistics, and\n"
-              "a list of (source, [uint8 arrays]).  into: {source: [arrays]}; buffer i of a\n"
-              "source goes to its array i, if this is uint8, contiguous, writable, of equal size.")
+PLB_PY_DEF(comm, step, "sample:T sends:L into=None",
+           "Call begin() and wait().  Returns (record, received): the merged statistics, and\n"
+           "a list of (source, [uint8 arrays]).  into: {source: [arrays]}; buffer i of a\n"
+           "source goes to its array i, if this is uint8, contiguous, writable, of equal size.")
 {
-    return begin(self, c) == 0 ? wait_for(self, c, -1) : NULL;
+    PLB_PASS(begin(self, c));
+    return wait_for(self, c, -1);
 }
 
-PLB_PY_METHOD(comm, begin, "sample:T sends:L into:O=None",
-              "Begin a collective step.  sample: see csrc/bind/rooms.h; sends: a list of (rank,\n"
-              "[buffers]), at most one entry for each other rank; into: see step().")
+PLB_PY_DEF(comm, begin, "sample:T sends:L into=None",
+           "Begin a collective step.  sample: see csrc/bind/rooms.h; sends: a list of (rank,\n"
+           "[buffers]), at most one entry for each other rank; into: see step().")
 {
-    return begin(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
+    return begin(self, c);
 }
 
-PLB_PY_METHOD(
-    comm, wait, "seconds:d",
-    "Wait for the step under way.  Returns (record, received), or None if the step is not\n"
-    "complete after `seconds` seconds (negative: no limit).")
+PLB_PY_DEF(comm, wait, "seconds",
+           "Wait for the step under way.  Returns (record, received), or None if the step is not\n"
+           "complete after `seconds` seconds (negative: no limit).")
 {
     double s;
-    PLB_PY_TRY(plb_py_parse(c, &s));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&s)));
     return wait_for(self, c, (int64_t)(1e9 * s));
 }
 
-PLB_PY_METHOD(comm, bcast, "array:O root:i",
-              "Broadcast `array` of rank `root`.  Arrays: contiguous, writable, of equal size.")
+PLB_PY_DEF(comm, bcast, "array root",
+           "Broadcast `array` of rank `root`.  Arrays: contiguous, writable, of equal size.")
 {
     PyObject *array;
     Py_buffer view;
     int32_t root;
-    PLB_PY_TRY(plb_py_parse(c, &array, &root));
-    PLB_PY_TRY(PyObject_GetBuffer(array, &view, PyBUF_WRITABLE));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&array), PLB_ONE(&root)));
+    PLB_PASS(PyObject_GetBuffer(array, &view, PyBUF_WRITABLE));
     (void)PLB_PY_UNLOCKED(c, plb_comm_bcast(&self->core, view.buf, view.len, root, &c->err));
     PyBuffer_Release(&view);
-    return PLB_PY_NONE(c, c->code);
+    return c->code;
 }
 
 /* Return a list of the bytes of each rank: `all`, one after the other; NULL: they are in head[].
@@ -240,17 +237,17 @@ static int gather_bytes(comm_t *self, const Py_buffer *mine, char **all, plb_err
     return plb_comm_allgather(&self->core, mine->buf, self->size, self->count, *all, err);
 }
 
-PLB_PY_METHOD1(comm, allgather, data,
-               "Return the bytes of each rank as a list.  All together must be below 2 GiB.")
+PLB_PY_DEF(comm, allgather, "!data",
+           "Return the bytes of each rank as a list.  All together must be below 2 GiB.")
 {
     Py_buffer mine;
     char *all = NULL;
-    PLB_PY_TRY(PyObject_GetBuffer(data, &mine, PyBUF_SIMPLE));
-    (void)PLB_PY_UNLOCKED(c, gather_bytes(self, &mine, &all, &c->err));
-    PyObject *out = PLB_PY_OR(c, c->code, cut(self, all));
+    PLB_PASS(PyObject_GetBuffer(c->arg, &mine, PyBUF_SIMPLE));
+    int ret = PLB_PY_UNLOCKED(c, gather_bytes(self, &mine, &all, &c->err));
+    ret = ret == PLB_OK ? plb_py_answer(c, cut(self, all)) : ret;
     plb_free(all);
     PyBuffer_Release(&mine);
-    return out;
+    return ret;
 }
 
 static void drop_comm(PyObject *capsule)
@@ -258,20 +255,20 @@ static void drop_comm(PyObject *capsule)
     Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
 }
 
-PLB_PY_METHOD(comm, reduction, "depth:i",
-              "Return a capsule for an object of pylb._core.AtSync or Steps, for up to `depth`\n"
-              "nonblocking reductions at a time.  The first call is collective, because it makes\n"
-              "communicators.  Only one such object may use the capsule at a time.")
+PLB_PY_DEF(comm, reduction, "depth",
+           "Return a capsule for an object of pylb._core.AtSync or Steps, for up to `depth`\n"
+           "nonblocking reductions at a time.  The first call is collective, because it makes\n"
+           "communicators.  Only one such object may use the capsule at a time.")
 {
     int32_t depth;
-    PLB_PY_TRY(plb_py_parse(c, &depth));
-    PLB_PY_RUN(c, plb_reducer_reserve(&self->reducer, depth, &c->err));
-    PyObject *capsule = PyCapsule_New(&self->reducer.face, PLB_PY_REDUCTION, drop_comm);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&depth)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_reducer_reserve(&self->reducer, depth, &c->err)));
+    PyObject *capsule = PyCapsule_New(&self->reducer.face, plb_py_reduction_name, drop_comm);
     if (capsule != NULL && PyCapsule_SetContext(capsule, Py_NewRef((PyObject *)self)) != 0) {
         Py_DECREF(self);
         Py_CLEAR(capsule);
     }
-    return capsule;
+    return plb_py_answer(c, capsule);
 }
 
 static int allocate(comm_t *self, MPI_Comm user, plb_err_t *err)
@@ -287,14 +284,14 @@ static int comm_init(comm_t *self, plb_py_call_t *c)
 {
     PyObject *user;
     MPI_Comm *handle = NULL;
-    PLB_PY_PASS(plb_py_parse(c, &user));
-    PLB_PY_PASS(import_mpi4py());
-    PLB_PY_PASS((handle = PyMPIComm_Get(user)) == NULL);
-    int ret = plb_agree(*handle, allocate(self, *handle, &c->err), &c->err);
-    PLB_THEN(plb_comm_init(&self->core, *handle, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
+    PLB_PASS(import_mpi4py());
+    PLB_PASS((handle = PyMPIComm_Get(user)) == NULL);
+    PLB_PASS(plb_agree(*handle, allocate(self, *handle, &c->err), &c->err));
+    PLB_PASS(plb_comm_init(&self->core, *handle, &c->err));
     plb_step_init(&self->step, &self->core, take, self);
     plb_reducer_init(&self->reducer, &self->core);
-    return plb_py_check(c, ret);
+    return PLB_OK;
 }
 
 /* Does not free the communicator: that is collective, and Python may call this at any time. */
@@ -313,15 +310,16 @@ static void comm_fini(comm_t *self)
     Py_XDECREF(self->into);
 }
 
-PLB_PY_METHOD0(comm, free,
-               "Free the duplicate communicator.  Collective.  No step may be under way.")
+PLB_PY_DEF(comm, free, "",
+           "Free the duplicate communicator.  Collective.  No step may be under way.")
 {
     plb_comm_free(&self->core);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-static PyMethodDef comm_methods[] =
-    PLB_PY_METHODS(comm, step, begin, wait, bcast, allgather, reduction, free);
+static const plb_py_def_t *const comm_methods[] = {
+    &comm_step,      &comm_begin,     &comm_wait, &comm_bcast,
+    &comm_allgather, &comm_reduction, &comm_free, NULL};
 
 #define COMM(X)                                                                                   \
     X(comm, comm, PyMPIComm_New(self->core.comm),                                                 \
@@ -334,18 +332,18 @@ static PyMethodDef comm_methods[] =
 PLB_PY_PROPERTIES(comm, COMM)
 
 PLB_PY_TYPE(
-    comm, "pylb._mpi.Comm", "comm:O",
+    comm, "pylb._mpi.Comm", "comm",
     "Collective steps on a duplicate of an mpi4py communicator, which is made collectively.",
     {Py_tp_getset, comm_getset}, )
 
-PLB_PY_FN0(library_version, "Return the version of the MPI library of this module.")
+PLB_PY_DEF(fn, library_version, "", "Return the version of the MPI library of this module.")
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int n = 0;
     MPI_Get_library_version(text, &n);
-    return PyUnicode_FromStringAndSize(text, n);
+    return plb_py_answer(c, PyUnicode_FromStringAndSize(text, n));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, library_version);
+static const plb_py_def_t *const methods[] = {&fn_library_version, NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec}, NULL};

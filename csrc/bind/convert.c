@@ -29,10 +29,16 @@ int plb_py_put(PyObject *dict, const char *name, PyObject *value)
     return failed ? -1 : 0;
 }
 
+static const char *name_of(const plb_py_field_t *field)
+{
+    const char *dot = strrchr(field->name, '.');
+    return dot != NULL ? dot + 1 : field->name;
+}
+
 int plb_py_put_fields(PyObject *dict, const plb_py_field_t *fields, const void *from)
 {
     for (const plb_py_field_t *f = fields; f->name != NULL; f++) {
-        PLB_PY_PASS(plb_py_put(dict, f->name, plb_py_value(f, from)));
+        PLB_PASS(plb_py_put(dict, name_of(f), plb_py_value(f, from)));
     }
     return 0;
 }
@@ -81,20 +87,23 @@ PyObject *plb_py_rows(const plb_py_field_t *fields, const void *from, int64_t n,
 
 int plb_py_fill(plb_py_call_t *c, const plb_py_field_t *fields, PyObject *values, void *to)
 {
+    enum { MOST = 32 };
+    plb_py_arg_t args[MOST + 1] = {{0}};
+    double sums[MOST]; /* the values of fields of type plb_exact_t, which they are added to */
+    char spec[32 * MOST] = "";
     Py_ssize_t n = 0;
-    while (fields[n].name != NULL) {
-        n++;
+    for (; fields[n].name != NULL && n < MOST; n++) {
+        void *at = (char *)to + fields[n].offset;
+        args[n] = fields[n].kind == 'x' ? (plb_py_arg_t)PLB_ONE(&sums[n])
+                                        : (plb_py_arg_t){fields[n].kind, at, NULL};
+        strncat(strcat(spec, n > 0 ? " " : ""), name_of(&fields[n]), 30);
     }
-    PLB_PY_REFUSE_IF(!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != n, PyExc_ValueError,
-                     "values: expected a tuple of %zd items", n);
+    PLB_PASS(plb_py_refuse(!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != n,
+                           PyExc_ValueError, "values: expected a tuple of %zd items", n));
+    PLB_PASS(plb_py_items(c, values, spec, args));
     for (Py_ssize_t i = 0; i < n; i++) {
-        const char spec[] = {'x', ':', fields[i].kind, '\0'};
-        PyObject *one = PyTuple_Pack(1, PyTuple_GET_ITEM(values, i));
-        const int failed =
-            one == NULL || plb_py_items(c, one, spec, (char *)to + fields[i].offset) != 0;
-        Py_XDECREF(one);
-        if (failed) {
-            return -1;
+        if (fields[i].kind == 'x') {
+            plb_exact_add((void *)((char *)to + fields[i].offset), sums[i]);
         }
     }
     return 0;
@@ -111,14 +120,22 @@ PyObject *plb_py_names(const char *const *names, size_t n)
 
 PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n)
 {
-    static const plb_py_field_t fields[] = PLB_PY_FIELDS(plb_py_help_row_t, name, unit, help);
+    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_py_help_row_t, name),
+                                            PLB_PY_FIELD(plb_py_help_row_t, unit),
+                                            PLB_PY_FIELD(plb_py_help_row_t, help),
+                                            {0}};
     return plb_py_rows(fields, rows, (int64_t)n, sizeof *rows);
 }
 
 PyObject *plb_py_params(const plb_param_t *params, int n)
 {
-    static const plb_py_field_t fields[] =
-        PLB_PY_FIELDS(plb_param_t, name, fallback, least, most, unit, help);
+    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_param_t, name),
+                                            PLB_PY_FIELD(plb_param_t, fallback),
+                                            PLB_PY_FIELD(plb_param_t, least),
+                                            PLB_PY_FIELD(plb_param_t, most),
+                                            PLB_PY_FIELD(plb_param_t, unit),
+                                            PLB_PY_FIELD(plb_param_t, help),
+                                            {0}};
     return plb_py_as_tuple(plb_py_rows(fields, params, n, sizeof *params));
 }
 

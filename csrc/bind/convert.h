@@ -6,8 +6,7 @@
  *     #define X(name, unit, help) PLB_PY_FIELD(plb_metrics_t, name),
  *     static const plb_py_field_t fields[] = {PLB_METRICS(X){0}};
  *     #undef X
- *
- * or by PLB_PY_FIELDS(type, name, ...), with at most 16 names. */
+ */
 #pragma once
 
 #include <stddef.h>
@@ -15,27 +14,14 @@
 #include "bind/views.h"
 
 typedef struct plb_py_field {
-    const char *name;
-    char kind; /* type of the field: a letter of plb_py_parse (views.h), or x for plb_exact_t */
+    const char *name; /* Python sees what follows the last dot */
+    int kind;         /* of PLB_PY_KIND */
     size_t offset;
 } plb_py_field_t;
 
-#define PLB_PY_KIND(value)                                                                        \
-    _Generic((value),                                                                             \
-        double: 'd',                                                                              \
-        int64_t: 'l',                                                                             \
-        int32_t: 'i',                                                                             \
-        uint32_t: 'u',                                                                            \
-        bool: 'p',                                                                                \
-        const char *: 's',                                                                        \
-        plb_exact_t: 'x')
-#define PLB_PY_FIELD(type, name) PLB_PY_FIELD_AS(type, name, name)
-/* clang-format off */
-#define PLB_PY_FIELDS(type, ...) {PLB_PY_EACH(PLB_PY_FIELD, type, __VA_ARGS__), {0}}
-/* clang-format on */
-#define PLB_PY_FIELD_AS(type, member, called)                                                     \
+#define PLB_PY_FIELD(type, member)                                                                \
     {                                                                                             \
-#called, PLB_PY_KIND(((type *)NULL)->member), offsetof(type, member)                      \
+#member, PLB_PY_KIND(&((type *)NULL)->member), offsetof(type, member)                     \
     }
 
 PyObject *plb_py_value(const plb_py_field_t *field, const void *from);
@@ -61,10 +47,6 @@ PyObject *plb_py_as_tuple(PyObject *list);
 void plb_py_append(PyObject **list, PyObject *value);
 
 PyObject *plb_py_names(const char *const *names, size_t n);
-
-/** Add an array of names to a module, as a tuple of str. */
-#define PLB_PY_ADD_NAMES(module, called, names)                                                   \
-    plb_py_add_value((module), (called), plb_py_names((names), sizeof(names) / sizeof *(names)))
 
 /* (name, unit, help) of a field of an X-macro table; plb_py_help makes a list of them. */
 typedef struct plb_py_help_row {

@@ -2,4 +2,30 @@
 #define PLB_PY_MAIN
 #include "bind/rooms.h"
 
-PLB_PY_ROOMS_MODULE(core, "The C core of pylb without MPI.", PLB_PY_CORE_ROOMS)
+/* X(name): the files that make up the module.  Each defines a plb_py_room_t, plb_py_NAME. */
+/* clang-format off */
+#define ROOMS(X)                                                                                  \
+    X(base) X(model) X(model_topology) X(measure) X(measure_speeds) X(comm)                       \
+    X(partition) X(partition_packages) X(place) X(place_rounds)                                   \
+    X(decide) X(decide_selection) X(decide_decider) X(decide_advisor)                             \
+    X(run) X(run_recorder) X(run_keys) X(run_mail)                                                \
+    X(replay) X(replay_optimum) X(whatif) X(whatif_path)
+/* clang-format on */
+#define X(name) extern const plb_py_room_t plb_py_##name;
+ROOMS(X)
+#undef X
+
+static int core_exec(PyObject *module)
+{
+    PLB_PASS(PyArray_ImportNumPyAPI());
+#define X(name) PLB_PASS(plb_py_add(module, &plb_py_##name));
+    ROOMS(X)
+#undef X
+    return 0;
+}
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return plb_py_module("pylb._core", "The C core of pylb without MPI.", core_exec);
+}

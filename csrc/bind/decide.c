@@ -53,11 +53,11 @@ static int trigger_init(trigger_t *self, plb_py_call_t *c)
     const double *params;
     int64_t n = -1;
     const plb_trigger_kind_t *kind;
-    PLB_PY_PASS(plb_py_parse(c, &which, &params, &n));
-    PLB_PY_PASS((kind = kind_of(which)) == NULL);
-    PLB_PY_REFUSE_IF(n != kind->n_params, PyExc_ValueError, "%s takes %d parameters", kind->name,
-                     kind->n_params);
-    PLB_PY_PASS(plb_py_check(c, plb_trigger_init(&self->core, kind, params, &c->err)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&which), PLB_MANY(&params, &n)));
+    PLB_PASS((kind = kind_of(which)) == NULL);
+    PLB_PASS(plb_py_refuse(n != kind->n_params, PyExc_ValueError, "%s takes %d parameters",
+                           kind->name, kind->n_params));
+    PLB_PASS(plb_trigger_init(&self->core, kind, params, &c->err));
     if (kind == &kind_callable) {
         *(PyObject **)self->core.state = Py_NewRef(which);
     }
@@ -72,44 +72,44 @@ static void trigger_fini(trigger_t *self)
     plb_trigger_free(&self->core);
 }
 
-PLB_PY_METHOD(
-    trigger, observe, "iteration:l max:d mean:d",
+PLB_PY_DEF(
+    trigger, observe, "iteration max mean",
     "Observe an iteration that has ended: maximum and mean of the ranks' seconds.  Returns\n"
     "True if an LB step is due.  Iteration numbers must increase.  The times of an iteration\n"
     "from before the most recent LB step are ignored, and the answer is False.")
 {
     plb_observation_t o;
-    PLB_PY_TRY(plb_py_parse(c, &o.iteration, &o.max, &o.mean));
-    return PLB_PY_OR(c, plb_trigger_observe(&self->core, &o, &c->err),
-                     PyBool_FromLong(self->core.verdict.balance));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&o.iteration), PLB_ONE(&o.max), PLB_ONE(&o.mean)));
+    PLB_PASS(plb_trigger_observe(&self->core, &o, &c->err));
+    return plb_py_answer(c, PyBool_FromLong(self->core.verdict.balance));
 }
 
-PLB_PY_METHOD(trigger, balanced, "iteration:l cost:d max_over_mean:d misled:p=False",
-              "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
-              "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
-              "was based.  misled: whether the loads have jumped since they were measured.")
+PLB_PY_DEF(trigger, balanced, "iteration cost max_over_mean misled=False",
+           "Record an LB step at the end of `iteration` that cost `cost` seconds.\n"
+           "max_over_mean: the max/mean that the LB step predicted, for the loads on which it\n"
+           "was based.  misled: whether the loads have jumped since they were measured.")
 {
     int64_t iteration;
     double cost, max_over_mean;
     bool misled = false;
-    PLB_PY_TRY(plb_py_parse(c, &iteration, &cost, &max_over_mean, &misled));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&iteration), PLB_ONE(&cost), PLB_ONE(&max_over_mean),
+                      PLB_ONE(&misled)));
     self->core.misled = misled;
-    return PLB_PY_NONE(c,
-                       plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err));
+    return plb_trigger_balanced(&self->core, iteration, cost, max_over_mean, &c->err);
 }
 
-PLB_PY_METHOD(trigger, expect, "end:n cost:d",
-              "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
-              "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.")
+PLB_PY_DEF(trigger, expect, "end:? cost",
+           "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
+           "None: unknown.  cost: expected seconds of an LB step; nan: no new estimate.")
 {
     int64_t end;
     double cost;
-    PLB_PY_TRY(plb_py_parse(c, &end, &cost));
-    return PLB_PY_NONE(c, plb_trigger_expect(&self->core, end, cost, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&end), PLB_ONE(&cost)));
+    return plb_trigger_expect(&self->core, end, cost, &c->err);
 }
 
-PLB_PY_METHOD0(trigger, state,
-               "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
+PLB_PY_DEF(trigger, state, "",
+           "Return the last verdict and its numbers as a dict; unknown numbers are nan.")
 {
     const plb_verdict_t *v = &self->core.verdict;
     PyObject *out = plb_py_figures(v);
@@ -121,10 +121,11 @@ PLB_PY_METHOD0(trigger, state,
          plb_py_put(out, "last", PyLong_FromLongLong(self->core.last)))) {
         Py_CLEAR(out);
     }
-    return out;
+    return plb_py_answer(c, out);
 }
 
-static PyMethodDef trigger_methods[] = PLB_PY_METHODS(trigger, expect, observe, balanced, state);
+static const plb_py_def_t *const trigger_methods[] = {&trigger_expect, &trigger_observe,
+                                                      &trigger_balanced, &trigger_state, NULL};
 
 static PyObject *params_of(const plb_trigger_t *self)
 {
@@ -165,7 +166,7 @@ static PyObject *trigger_repr(PyObject *object)
 }
 
 PLB_PY_TYPE(
-    trigger, "pylb._core.Trigger", "name:O params:f8",
+    trigger, "pylb._core.Trigger", "name params",
     "Decides when to rebalance: a state machine that observes iterations and LB steps.\n"
     "name: a trigger of the table, or a callable.  params: a value for each parameter of the\n"
     "trigger, none for a callable.  Use pylb.decide.trigger.make to create one.",
@@ -173,23 +174,23 @@ PLB_PY_TYPE(
 
 plb_trigger_t *plb_py_trigger(PyObject *object)
 {
-    if (!PLB_PY_IS(trigger, object)) {
+    if (Py_TYPE(object)->tp_dealloc != trigger_dealloc) {
         PyErr_Format(PyExc_TypeError, "trigger is %R: expected a pylb.Trigger", object);
         return NULL;
     }
     return &((trigger_t *)object)->core;
 }
 
-PLB_PY_FN0(triggers, "Return (name, help, source, params) of every trigger.")
+PLB_PY_DEF(fn, triggers, "", "Return (name, help, source, params) of every trigger.")
 {
     PyObject *out = PyList_New(0);
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
         plb_py_append(&out, Py_BuildValue("sssN", (*k)->name, (*k)->help, (*k)->source,
                                           plb_py_params((*k)->params, (*k)->n_params)));
     }
-    return out;
+    return plb_py_answer(c, out);
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, triggers);
+static const plb_py_def_t *const methods[] = {&fn_triggers, NULL};
 
 const plb_py_room_t plb_py_decide = {methods, {&trigger_spec}, NULL};

@@ -40,11 +40,12 @@ static int candidate_of(PyObject *row, plb_py_call_t *c, plb_candidate_strategy_
     bool refinement;
     uint32_t looks_at;
     int64_t n = -1;
-    PLB_PY_PASS(plb_py_items(c, row, "what:O name:s refinement:p looks_at:u params:f8", &what,
-                             &name, &refinement, &looks_at, &out->params, &n));
-    PLB_PY_PASS(plb_py_strategy(what, &out->strategy));
-    PLB_PY_REFUSE_IF(n != out->strategy.n_params, PyExc_ValueError, "%s takes %d parameters", name,
-                     out->strategy.n_params);
+    PLB_PASS(plb_py_items(c, row, "what name refinement looks_at params",
+                          PLB_TABLE(PLB_ONE(&what), PLB_ONE(&name), PLB_ONE(&refinement),
+                                    PLB_ONE(&looks_at), PLB_MANY(&out->params, &n))));
+    PLB_PASS(plb_py_strategy(what, &out->strategy));
+    PLB_PASS(plb_py_refuse(n != out->strategy.n_params, PyExc_ValueError, "%s takes %d parameters",
+                           name, out->strategy.n_params));
     if (out->strategy.library != NULL) {
         out->strategy.run = run_with_library;
     }
@@ -59,20 +60,22 @@ static int decider_init(decider_t *self, plb_py_call_t *c)
     plb_decider_options_t opt = {0};
     PyObject *rows, *trigger;
     int64_t n_selection = PLB_N_SELECTION, n_ledger = PLB_N_LEDGER;
-    PLB_PY_PASS(plb_py_parse(c, &opt.n_ranks, &rows, &trigger, &opt.selects, &opt.selection,
-                             &n_selection, &opt.ledger, &n_ledger, &opt.gives_up, &opt.learns,
-                             &opt.watches, &opt.network.alpha, &opt.seed, &opt.keep));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&opt.n_ranks), PLB_ONE(&rows), PLB_ONE(&trigger),
+                      PLB_ONE(&opt.selects), PLB_MANY(&opt.selection, &n_selection),
+                      PLB_MANY(&opt.ledger, &n_ledger), PLB_ONE(&opt.gives_up),
+                      PLB_ONE(&opt.learns), PLB_ONE(&opt.watches), PLB_ONE(&opt.network.alpha),
+                      PLB_ONE(&opt.seed), PLB_ONE(&opt.keep)));
     opt.n = (int32_t)PyTuple_GET_SIZE(rows);
     plb_candidate_strategy_t *candidates = plb_py_memory(c, opt.n, sizeof *candidates);
     plb_trigger_t *core = candidates ? plb_py_trigger(trigger) : NULL;
     for (int32_t i = 0; core != NULL && i < opt.n; i++) {
-        PLB_PY_PASS(candidate_of(PyTuple_GET_ITEM(rows, i), c, &candidates[i]));
+        PLB_PASS(candidate_of(PyTuple_GET_ITEM(rows, i), c, &candidates[i]));
     }
-    PLB_PY_PASS(core == NULL);
+    PLB_PASS(core == NULL);
     opt.candidates = candidates;
     self->candidates = Py_NewRef(rows);
     self->trigger = Py_NewRef(trigger);
-    return plb_py_check(c, plb_decider_init(&self->core, &opt, core, &c->err));
+    return plb_decider_init(&self->core, &opt, core, &c->err);
 }
 
 static void decider_fini(decider_t *self)
@@ -84,61 +87,60 @@ static void decider_fini(decider_t *self)
 
 /* ---- methods for each iteration ---- */
 
-PLB_PY_METHOD(decider, network, "alpha:d beta:d",
-              "Set the seconds per message and per byte, before the first iteration.")
+PLB_PY_DEF(decider, network, "alpha beta",
+           "Set the seconds per message and per byte, before the first iteration.")
 {
     plb_network_t network;
-    PLB_PY_TRY(plb_py_parse(c, &network.alpha, &network.beta));
-    return PLB_PY_NONE(c, plb_decider_network(&self->core, network, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&network.alpha), PLB_ONE(&network.beta)));
+    return plb_decider_network(&self->core, network, &c->err);
 }
 
-PLB_PY_METHOD(decider, limit, "bytes:l",
-              "Set the memory limit of rank 0 in bytes; negative: none.")
+PLB_PY_DEF(decider, limit, "bytes", "Set the memory limit of rank 0 in bytes; negative: none.")
 {
     int64_t bytes;
-    PLB_PY_TRY(plb_py_parse(c, &bytes));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&bytes)));
     plb_decider_limit(&self->core, bytes);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_METHOD(
-    decider, expect, "end:n cost:d moving:d=nan",
+PLB_PY_DEF(
+    decider, expect, "end:? cost moving=nan",
     "Set what is known before the run.  end: the number of the final iteration plus 1;\n"
     "None: unknown.  cost: expected seconds of the first LB step; moving: the part of this\n"
     "cost that migrations would take if all objects moved; nan: unknown.")
 {
     int64_t end;
     double cost, moving = NAN;
-    PLB_PY_TRY(plb_py_parse(c, &end, &cost, &moving));
-    return PLB_PY_NONE(c, plb_decider_expect(&self->core, end, cost, moving, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&end), PLB_ONE(&cost), PLB_ONE(&moving)));
+    return plb_decider_expect(&self->core, end, cost, moving, &c->err);
 }
 
-PLB_PY_METHOD(
-    decider, observe,
-    "iteration:l time:d max:d mean:d min:d total:d utilization:d messages:l bytes:l",
+PLB_PY_DEF(
+    decider, observe, "iteration time max mean min total utilization messages bytes",
     "Record an iteration: seconds of the slowest rank; maximum, mean, minimum and sum of the\n"
     "loads; lowest utilization; messages and bytes.  Returns whether the trigger says to\n"
     "rebalance.")
 {
     plb_iteration_t it;
-    PLB_PY_TRY(plb_py_parse(c, &it.iteration, &it.time, &it.max, &it.mean, &it.min, &it.total,
-                            &it.utilization, &it.messages, &it.bytes));
-    return PLB_PY_OR(c, plb_decider_observe(&self->core, &it, &c->err),
-                     PyBool_FromLong(self->core.trigger->verdict.balance));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&it.iteration), PLB_ONE(&it.time), PLB_ONE(&it.max),
+                      PLB_ONE(&it.mean), PLB_ONE(&it.min), PLB_ONE(&it.total),
+                      PLB_ONE(&it.utilization), PLB_ONE(&it.messages), PLB_ONE(&it.bytes)));
+    PLB_PASS(plb_decider_observe(&self->core, &it, &c->err));
+    return plb_py_answer(c, PyBool_FromLong(self->core.trigger->verdict.balance));
 }
 
-PLB_PY_METHOD(decider, see, "snapshot:O",
-              "Record iteration 0: loads and messages of a snapshot in its present placement.")
+PLB_PY_DEF(decider, see, "snapshot",
+           "Record iteration 0: loads and messages of a snapshot in its present placement.")
 {
     PyObject *snapshot;
     plb_snapshot_t in;
-    PLB_PY_TRY(plb_py_parse(c, &snapshot));
-    PLB_PY_TRY(plb_py_snapshot(c, snapshot, &in));
-    return PLB_PY_NONE(c, plb_decider_see(&self->core, &in, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&snapshot)));
+    PLB_PASS(plb_py_snapshot(c, snapshot, &in));
+    return plb_decider_see(&self->core, &in, &c->err);
 }
 
-PLB_PY_METHOD(
-    decider, next, "asked:p may_preview:p",
+PLB_PY_DEF(
+    decider, next, "asked may_preview",
     "Return what to do now, one of ASKS.  NOTHING: go on; JUDGE: call `judge` with the\n"
     "seconds that the most recent LB step has saved, then `next` again; PREVIEW: call\n"
     "`preview`, which computes whether a new placement would save time; BALANCE: rebalance.\n"
@@ -146,91 +148,88 @@ PLB_PY_METHOD(
 {
     bool asked, may_preview;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PY_TRY(plb_py_parse(c, &asked, &may_preview));
-    return PLB_PY_OR(c, plb_decider_next(&self->core, asked, may_preview, &ask, &c->err),
-                     PyLong_FromLong(ask));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&asked), PLB_ONE(&may_preview)));
+    PLB_PASS(plb_decider_next(&self->core, asked, may_preview, &ask, &c->err));
+    return plb_py_answer(c, PyLong_FromLong(ask));
 }
 
-PLB_PY_METHOD(decider, judge, "gain:d",
-              "Set the seconds that the most recent LB step has saved so far.")
+PLB_PY_DEF(decider, judge, "gain",
+           "Set the seconds that the most recent LB step has saved so far.")
 {
     double gain;
-    PLB_PY_TRY(plb_py_parse(c, &gain));
-    return PLB_PY_NONE(c, plb_decider_judge(&self->core, gain, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&gain)));
+    return plb_decider_judge(&self->core, gain, &c->err);
 }
 
-PLB_PY_METHOD(decider, previewed, "gain:d",
-              "Set the result of `preview`, on all ranks.  Returns NOTHING or BALANCE of ASKS.")
+PLB_PY_DEF(decider, previewed, "gain",
+           "Set the result of `preview`, on all ranks.  Returns NOTHING or BALANCE of ASKS.")
 {
     double gain;
     plb_ask_t ask = PLB_ASK_NOTHING;
-    PLB_PY_TRY(plb_py_parse(c, &gain));
-    return PLB_PY_OR(c, plb_decider_previewed(&self->core, gain, &ask, &c->err),
-                     PyLong_FromLong(ask));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&gain)));
+    PLB_PASS(plb_decider_previewed(&self->core, gain, &ask, &c->err));
+    return plb_py_answer(c, PyLong_FromLong(ask));
 }
 
 /* ---- methods for an LB step ---- */
 
-PLB_PY_METHOD(
-    decider, choose, "reason:i=-1 n_objects:l=0",
+PLB_PY_DEF(
+    decider, choose, "reason=-1 n_objects=0",
     "Begin an LB step.  reason: number of its reason; -1: that of the last verdict.\n"
     "n_objects: number on all ranks; 0: unknown, then a central strategy is chosen.  Returns\n"
     "the index of the strategy, and that of a refinement that may replace it (-1: none).")
 {
     int32_t reason = -1;
     int64_t n_objects = 0;
-    PLB_PY_TRY(plb_py_parse(c, &reason, &n_objects));
-    PLB_PY_RAISE_IF(reason >= PLB_N_REASONS, PyExc_ValueError, "reason is %d: expected -1 ... %d",
-                    (int)reason, PLB_N_REASONS - 1);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&reason), PLB_ONE(&n_objects)));
+    PLB_PASS(plb_py_refuse(reason >= PLB_N_REASONS, PyExc_ValueError,
+                           "reason is %d: expected -1 ... %d", (int)reason, PLB_N_REASONS - 1));
     plb_verdict_t why = self->core.trigger->verdict;
     why.reason = (plb_reason_t)reason;
-    return PLB_PY_OR(c,
-                     plb_decider_choose(&self->core, reason < 0 ? NULL : &why, n_objects, &c->err),
-                     Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
+    PLB_PASS(plb_decider_choose(&self->core, reason < 0 ? NULL : &why, n_objects, &c->err));
+    return plb_py_answer(c, Py_BuildValue("ii", (int)self->core.chosen, (int)self->core.instead));
 }
 
 /* Read the first argument, the snapshot; set *n to the number of its objects. */
 static int read_snapshot(plb_py_call_t *c, plb_database_t *out, int64_t *n)
 {
     PyObject *snapshot;
-    PLB_PY_PASS(plb_py_parse(c, &snapshot));
-    PLB_PY_PASS(plb_py_snapshot(c, snapshot, &out->snapshot));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&snapshot)));
+    PLB_PASS(plb_py_snapshot(c, snapshot, &out->snapshot));
     *n = out->snapshot.n_objects;
     return 0;
 }
 
 static int check_keys(const plb_database_t *db)
 {
-    PLB_PY_REFUSE_IF(db->snapshot.key == NULL && db->here != NULL, PyExc_ValueError,
-                     "the snapshot has no keys: expected keys, because speeds are learned");
-    return 0;
+    return plb_py_refuse(db->snapshot.key == NULL && db->here != NULL, PyExc_ValueError,
+                         "the snapshot has no keys: expected keys, because speeds are learned");
 }
 
 enum { N_PLACING = sizeof(plb_placing_t) / sizeof(double) };
 
-PLB_PY_METHOD(
-    decider, place,
-    "snapshot:O ... here:f8@? work:f8@? figures:f8! speed:f8! rank:i4! drift:f8@?=None",
+PLB_PY_DEF(
+    decider, place, "snapshot ... here:@? work:@? figures speed rank drift:@?=None",
     "Place the objects; call it on the rank that has the loads.  here: mean seconds of each\n"
     "object on its present rank; work: the user's estimates; drift: growth of the loads per\n"
     "iteration; each (n,) float64 or None.  Fills figures, float64 in the order of FIGURES;\n"
     "speed, (p,) float64 (all zero: equal or unknown speeds); and rank, (n,) int32.")
 {
     plb_database_t db = {.here = NULL};
-    plb_placing_t *placing;
-    double *speed;
+    double *placing, *speed;
     int32_t *rank;
     int64_t n, n_placing = N_PLACING, p = self->core.opt.n_ranks;
-    PLB_PY_TRY(read_snapshot(c, &db, &n));
-    PLB_PY_TRY(plb_py_parse(c, &db.here, &n, &db.work, &n, &placing, &n_placing, &speed, &p, &rank,
-                            &n, &db.drift, &n));
-    PLB_PY_TRY(check_keys(&db));
-    PLB_PY_RUN(c, plb_decider_place(&self->core, &db, rank, speed, placing, &c->err));
-    Py_RETURN_NONE;
+    PLB_PASS(read_snapshot(c, &db, &n));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &n), PLB_MANY(&db.work, &n),
+                      PLB_MANY(&placing, &n_placing), PLB_MANY(&speed, &p), PLB_MANY(&rank, &n),
+                      PLB_MANY(&db.drift, &n)));
+    PLB_PASS(check_keys(&db));
+    return PLB_PY_UNLOCKED(c, plb_decider_place(&self->core, &db, rank, speed,
+                                                (plb_placing_t *)(void *)placing, &c->err));
 }
 
-PLB_PY_METHOD(
-    decider, preview, "snapshot:O ... here:f8@? work:f8@?",
+PLB_PY_DEF(
+    decider, preview, "snapshot ... here:@? work:@?",
     "Estimate, on the rank that has the loads, how many seconds per iteration a new placement\n"
     "would save.  Returns 0 if the ranks seem equally fast, unless a rank has changed its\n"
     "speed or the last LB step has achieved far less than it predicted.")
@@ -238,15 +237,15 @@ PLB_PY_METHOD(
     plb_database_t db = {.here = NULL};
     double gain = 0.0;
     int64_t n;
-    PLB_PY_TRY(read_snapshot(c, &db, &n));
-    PLB_PY_TRY(plb_py_parse(c, &db.here, &n, &db.work, &n));
-    PLB_PY_TRY(check_keys(&db));
-    PLB_PY_RUN(c, plb_decider_preview(&self->core, &db, &gain, &c->err));
-    return PyFloat_FromDouble(gain);
+    PLB_PASS(read_snapshot(c, &db, &n));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&db.here, &n), PLB_MANY(&db.work, &n)));
+    PLB_PASS(check_keys(&db));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_decider_preview(&self->core, &db, &gain, &c->err)));
+    return plb_py_answer(c, PyFloat_FromDouble(gain));
 }
 
-PLB_PY_METHOD(
-    decider, learn, "key:i8 rank:i4 here:f8 work:f8? speed:f8!",
+PLB_PY_DEF(
+    decider, learn, "key rank here work:? speed",
     "Learn speeds from a sample of n objects; call it on the rank with the sample.  here:\n"
     "mean seconds of each object on its present rank; work: the user's estimates, or None.\n"
     "Fills speed, (p,) float64 (all zero: equal speeds).")
@@ -256,42 +255,44 @@ PLB_PY_METHOD(
     const double *here, *work;
     double *speed;
     int64_t n = -1, p = self->core.opt.n_ranks;
-    PLB_PY_TRY(plb_py_parse(c, &key, &n, &rank, &n, &here, &n, &work, &n, &speed, &p));
-    PLB_PY_RUN(c, plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
-    Py_RETURN_NONE;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_MANY(&rank, &n), PLB_MANY(&here, &n),
+                      PLB_MANY(&work, &n), PLB_MANY(&speed, &p)));
+    return PLB_PY_UNLOCKED(
+        c, plb_decider_learn(&self->core, n, key, rank, here, work, speed, &c->err));
 }
 
-PLB_PY_METHOD(decider, placed, "figures:f8@ speed:f8@?",
-              "Set the result of `place`; call it on all ranks.  figures, speed: as filled by\n"
-              "`place` on the rank that has the loads; speed None: equal or unknown speeds.")
+PLB_PY_DEF(decider, placed, "figures:@ speed:@?",
+           "Set the result of `place`; call it on all ranks.  figures, speed: as filled by\n"
+           "`place` on the rank that has the loads; speed None: equal or unknown speeds.")
 {
     const double *figures, *speed;
     int64_t n = N_PLACING, p = self->core.opt.n_ranks;
     plb_placing_t placing;
-    PLB_PY_TRY(plb_py_parse(c, &figures, &n, &speed, &p));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&figures, &n), PLB_MANY(&speed, &p)));
     memcpy(&placing, figures, sizeof placing);
-    return PLB_PY_NONE(c, plb_decider_placed(&self->core, &placing, speed, &c->err));
+    return plb_decider_placed(&self->core, &placing, speed, &c->err);
 }
 
-PLB_PY_METHOD(
-    decider, balanced, "migrations:l bytes:l seconds_migration:d cost:d moved:p given:p=False",
+PLB_PY_DEF(
+    decider, balanced, "migrations bytes seconds_migration cost moved given=False",
     "End the LB step.  moved: whether objects have moved.  given: True: `cost` is the whole\n"
     "cost; False: the larger of `cost` and the sum of the LB step's known times counts.")
 {
     plb_step_done_t done = {0};
-    PLB_PY_TRY(plb_py_parse(c, &done.migrations, &done.bytes, &done.seconds_migration, &done.cost,
-                            &done.moved, &done.given));
-    return PLB_PY_NONE(c, plb_decider_balanced(&self->core, &done, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&done.migrations), PLB_ONE(&done.bytes),
+                      PLB_ONE(&done.seconds_migration), PLB_ONE(&done.cost), PLB_ONE(&done.moved),
+                      PLB_ONE(&done.given)));
+    return plb_decider_balanced(&self->core, &done, &c->err);
 }
 
-PLB_PY_METHOD0(decider, abandon,
-               "Cancel the LB step, or the wait for `judge` or `previewed`, after a failure.")
+PLB_PY_DEF(decider, abandon, "",
+           "Cancel the LB step, or the wait for `judge` or `previewed`, after a failure.")
 {
     plb_decider_abandon(&self->core);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-#define X(name) PLB_PY_FIELD_AS(plb_receipt_t, placing.name, name),
+#define X(name) PLB_PY_FIELD(plb_receipt_t, placing.name),
 #define Y(name) PLB_PY_FIELD(plb_receipt_t, name),
 static const plb_py_field_t receipt_fields[] = {Y(strategy) Y(moved) PLB_PLACING(X) PLB_RECEIPT(Y)
                                                     PLB_RECEIPT_COUNTS(Y){0}};
@@ -301,7 +302,8 @@ static const plb_py_field_t receipt_fields[] = {Y(strategy) Y(moved) PLB_PLACING
 static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
 {
     static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
-    static const plb_py_field_t alternative[] = PLB_PY_FIELDS(plb_alternative_t, gain, cost);
+    static const plb_py_field_t alternative[] = {
+        PLB_PY_FIELD(plb_alternative_t, gain), PLB_PY_FIELD(plb_alternative_t, cost), {0}};
     static const plb_py_field_t number[] = {{"speed", 'd', 0}};
     PyObject *out = plb_py_dict(receipt_fields, r);
     PyObject *speed = PyTuple_New(r->speed == NULL ? 0 : self->opt.n_ranks);
@@ -324,20 +326,34 @@ static PyObject *receipt_of(const plb_decider_t *self, const plb_receipt_t *r)
     return out;
 }
 
-PLB_PY_METHOD0(decider, receipts,
-               "Update the last receipt, and return all receipts that are kept, as dicts.")
+PLB_PY_DEF(decider, receipts, "",
+           "Update the last receipt, and return all receipts that are kept, as dicts.")
 {
     plb_decider_settle(&self->core);
     PyObject *out = PyList_New(0);
     for (int64_t i = 0; out != NULL && i < self->core.n_receipts; i++) {
         plb_py_append(&out, receipt_of(&self->core, &self->core.receipts[i]));
     }
-    return out;
+    return plb_py_answer(c, out);
 }
 
-static PyMethodDef decider_methods[] =
-    PLB_PY_METHODS(decider, network, limit, expect, observe, see, next, judge, preview, previewed,
-                   choose, place, placed, balanced, abandon, receipts, learn);
+static const plb_py_def_t *const decider_methods[] = {&decider_network,
+                                                      &decider_limit,
+                                                      &decider_expect,
+                                                      &decider_observe,
+                                                      &decider_see,
+                                                      &decider_next,
+                                                      &decider_judge,
+                                                      &decider_preview,
+                                                      &decider_previewed,
+                                                      &decider_choose,
+                                                      &decider_place,
+                                                      &decider_placed,
+                                                      &decider_balanced,
+                                                      &decider_abandon,
+                                                      &decider_receipts,
+                                                      &decider_learn,
+                                                      NULL};
 
 #define X(name, type) PLB_PY_FIELD(plb_dropped_t, name),
 static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
@@ -365,8 +381,8 @@ PLB_PY_PROPERTIES(decider, DECIDER)
 
 PLB_PY_TYPE(
     decider, "pylb._core.Decider",
-    "* n_ranks:i candidates:T trigger:O selects:p selection:f8 ledger:f8 gives_up:p learns:p "
-    "watches:p network:d2 seed:k keep:l",
+    "* n_ranks candidates:T trigger selects selection ledger gives_up learns watches network:2 "
+    "seed keep",
     "Decides when to rebalance and with which strategy (csrc/decide/decider.h).\n"
     "candidates: (what, name, refinement, looks_at, params) of each strategy; `what` is its\n"
     "name in the table, or a callable.",
@@ -374,47 +390,49 @@ PLB_PY_TYPE(
 
 plb_decider_t *plb_py_decider(PyObject *object)
 {
-    if (!PLB_PY_IS(decider, object)) {
+    if (Py_TYPE(object)->tp_dealloc != decider_dealloc) {
         PyErr_Format(PyExc_TypeError, "decider is %R: expected a pylb._core.Decider", object);
         return NULL;
     }
     return &((decider_t *)object)->core;
 }
 
-PLB_PY_FN(first_cost, "alpha:d beta:d handling:d objects:l bytes:l n_ranks:i",
-          "Return the expected seconds of the first LB step, without the strategy's time, if the\n"
-          "busiest rank packs `objects` objects, unpacks as many and sends `bytes` bytes.")
+PLB_PY_DEF(
+    fn, first_cost, "alpha beta handling objects bytes n_ranks",
+    "Return the expected seconds of the first LB step, without the strategy's time, if the\n"
+    "busiest rank packs `objects` objects, unpacks as many and sends `bytes` bytes.")
 {
     plb_lb_cost_t cost = {0};
     int64_t objects, bytes;
     int32_t n_ranks;
-    PLB_PY_TRY(
-        plb_py_parse(c, &cost.alpha, &cost.beta, &cost.handling, &objects, &bytes, &n_ranks));
-    return PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&cost.alpha), PLB_ONE(&cost.beta), PLB_ONE(&cost.handling),
+                      PLB_ONE(&objects), PLB_ONE(&bytes), PLB_ONE(&n_ranks)));
+    return plb_py_answer(c, PyFloat_FromDouble(plb_first_cost(&cost, objects, bytes, n_ranks)));
 }
 
-PLB_PY_FN(sampled, "keys:i8 n_objects:l n_ranks:i",
-          "Return the indices, (m,) int64, of those keys[n] that are in the sample from which\n"
-          "speeds are learned with a distributed strategy.  n_objects: number on all ranks.")
+PLB_PY_DEF(fn, sampled, "keys n_objects n_ranks",
+           "Return the indices, (m,) int64, of those keys[n] that are in the sample from which\n"
+           "speeds are learned with a distributed strategy.  n_objects: number on all ranks.")
 {
     const int64_t *key;
     int64_t n = -1, n_objects;
     int32_t n_ranks;
-    PLB_PY_TRY(plb_py_parse(c, &key, &n, &n_objects, &n_ranks));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_ONE(&n_objects), PLB_ONE(&n_ranks)));
     int64_t *out = plb_py_memory(c, n, sizeof *out);
-    PLB_PY_GET(out);
+    PLB_PASS(out == NULL);
     const int64_t m = plb_decider_sampled(key, n, plb_decider_sample(n_objects, n_ranks), out);
-    return plb_py_copy(out, m, NPY_INT64);
+    return plb_py_answer(c, plb_py_copy(out, m, NPY_INT64));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, first_cost, sampled);
+static const plb_py_def_t *const methods[] = {&fn_first_cost, &fn_sampled, NULL};
 
 static int constants(PyObject *module)
 {
 #define X(name) #name,
     static const char *const placing[] = {PLB_PLACING(X)};
 #undef X
-    return PLB_PY_ADD_NAMES(module, "FIGURES", placing) ||
+    return plb_py_add_value(module, "FIGURES",
+                            plb_py_names(placing, sizeof placing / sizeof *placing)) ||
            PyModule_AddIntConstant(module, "PLACING", N_PLACING) ||
            plb_py_add_value(module, "ASKS",
                             Py_BuildValue("iiii", PLB_ASK_NOTHING, PLB_ASK_JUDGE, PLB_ASK_PREVIEW,

@@ -5,11 +5,11 @@
 
 #include "partition/libraries/partitioners.h"
 
-#define PLB_PY_PARTITIONER "pylb.partitioner" /* name of the capsules */
+static const char plb_py_partitioner_name[] = "pylb.partitioner"; /* of the capsules */
 
 static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *library)
 {
-    PyObject *capsule = PyCapsule_New((void *)library, PLB_PY_PARTITIONER, NULL);
+    PyObject *capsule = PyCapsule_New((void *)library, plb_py_partitioner_name, NULL);
     const int failed = capsule == NULL ||
                        PyModule_AddStringConstant(module, "version", library->version) != 0 ||
                        PyModule_AddObjectRef(module, "partitioner", capsule) != 0;

@@ -2,26 +2,26 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-PLB_PY_FN(stats, "samples:L",
-          "Merge the samples of ranks 0, 1, ... (a list) into one record, as pylb._mpi does.")
+PLB_PY_DEF(fn, stats, "samples:L",
+           "Merge the samples of ranks 0, 1, ... (a list) into one record, as pylb._mpi does.")
 {
     plb_stats_t all, record;
     PyObject *samples;
-    PLB_PY_TRY(plb_py_parse(c, &samples));
-    PLB_PY_RAISE_IF(PyList_GET_SIZE(samples) == 0, PyExc_ValueError,
-                    "samples: expected one or more");
+    PLB_PASS(PLB_READ(c, PLB_ONE(&samples)));
+    PLB_PASS(plb_py_refuse(PyList_GET_SIZE(samples) == 0, PyExc_ValueError,
+                           "samples: expected one or more"));
     for (Py_ssize_t rank = 0; rank < PyList_GET_SIZE(samples); rank++) {
-        PLB_PY_TRY(plb_py_sample(PyList_GET_ITEM(samples, rank), (int)rank, &record));
+        PLB_PASS(plb_py_sample(PyList_GET_ITEM(samples, rank), (int)rank, &record));
         if (rank == 0) {
             all = record;
         } else {
             plb_stats_merge(&all, &record);
         }
     }
-    return plb_py_stats(&all);
+    return plb_py_answer(c, plb_py_stats(&all));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, stats);
+static const plb_py_def_t *const methods[] = {&fn_stats, NULL};
 
 static int constants(PyObject *module)
 {

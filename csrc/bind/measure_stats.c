@@ -10,8 +10,8 @@ static int set_load(plb_stats_t *s, const double *x, int64_t n, double backgroun
 {
     plb_exact_t sum = {{0}};
     for (int64_t i = 0; i < n; i++) {
-        PLB_PY_REFUSE_IF(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
-                         "loads[%lld]: expected 0 ... 1e30 seconds", (long long)i);
+        PLB_PASS(plb_py_refuse(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
+                               "loads[%lld]: expected 0 ... 1e30 seconds", (long long)i));
         plb_exact_add(&sum, x[i]);
     }
     s->load_max = s->load_min = background + plb_exact_value(&sum);
@@ -27,17 +27,20 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     double idle, time, cost, background;
     bool failed;
     plb_stats_init(out);
-    (void)plb_py_begin(&c, NULL, NULL);
+    (void)plb_py_begin(&c, NULL, NULL, (plb_py_source_t){0});
     const int bad =
-        plb_py_items(&c, sample,
-                     "kind:l iteration:l arguments:l failed:p n_objects:l loads:f8 idle:d "
-                     "messages:l message_bytes:l time:d cost:d n_changed:l n_rebalanced:l "
-                     "messages_open:l background:d",
-                     &out->kind, &out->iteration, &out->arguments, &failed, &out->n_objects,
-                     &loads, &n, &idle, &out->messages, &out->message_bytes, &time, &cost,
-                     &out->n_changed, &out->n_rebalanced, &out->messages_open, &background) != 0 ||
+        plb_py_items(
+            &c, sample,
+            "kind iteration arguments failed n_objects loads idle messages message_bytes time "
+            "cost n_changed n_rebalanced messages_open background",
+            PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
+                      PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n),
+                      PLB_ONE(&idle), PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes),
+                      PLB_ONE(&time), PLB_ONE(&cost), PLB_ONE(&out->n_changed),
+                      PLB_ONE(&out->n_rebalanced), PLB_ONE(&out->messages_open),
+                      PLB_ONE(&background))) != 0 ||
         set_load(out, loads, n, background) != 0;
-    plb_py_end(&c, NULL);
+    Py_XDECREF(plb_py_end(&c, bad));
     if (bad) {
         return -1;
     }
@@ -51,16 +54,27 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     return 0;
 }
 
+/* A record as a tuple.  mixed: whether the ranks' contributions differed where they must be equal.
+ */
+typedef struct shown {
+    plb_stats_t stats;
+    bool mixed;
+} shown_t;
+#define X(name, type, rule, unit, help) PLB_PY_FIELD(shown_t, stats.name),
+static const plb_py_field_t fields[] = {PLB_STATS(X) PLB_PY_FIELD(shown_t, mixed), {0}};
+#undef X
+
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    /* mixed: whether the ranks' contributions differed where they must be equal */
-    typedef struct shown {
-        plb_stats_t stats;
-        bool mixed;
-    } shown_t;
-#define X(name, type, rule, unit, help) PLB_PY_FIELD_AS(shown_t, stats.name, name),
-    static const plb_py_field_t fields[] = {PLB_STATS(X) PLB_PY_FIELD(shown_t, mixed), {0}};
-#undef X
     const shown_t shown = {*s, s->flags & PLB_STATS_MIXED};
     return plb_py_tuple(fields, &shown);
+}
+
+int plb_py_record(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
+{
+    shown_t shown;
+    plb_stats_init(&shown.stats);
+    PLB_PASS(plb_py_fill(c, fields, tuple, &shown));
+    *out = shown.stats;
+    return 0;
 }

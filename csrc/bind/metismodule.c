@@ -6,4 +6,8 @@ static int metis_exec(PyObject *module)
     return plb_py_add_library(module, &plb_metis);
 }
 
-PLB_PY_MODULE(metis, "METIS for pylb.", metis_exec)
+PyMODINIT_FUNC PyInit__metis(void);
+PyMODINIT_FUNC PyInit__metis(void)
+{
+    return plb_py_module("pylb._metis", "METIS for pylb.", metis_exec);
+}

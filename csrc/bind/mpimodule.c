@@ -2,4 +2,18 @@
 #define PLB_PY_MAIN
 #include "bind/rooms.h"
 
-PLB_PY_ROOMS_MODULE(mpi, "Collective steps over MPI.", PLB_PY_MPI_ROOMS)
+extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_partition_settle;
+
+static int mpi_exec(PyObject *module)
+{
+    PLB_PASS(PyArray_ImportNumPyAPI());
+    PLB_PASS(plb_py_add(module, &plb_py_comm_ranks));
+    PLB_PASS(plb_py_add(module, &plb_py_comm_lane));
+    return plb_py_add(module, &plb_py_partition_settle);
+}
+
+PyMODINIT_FUNC PyInit__mpi(void);
+PyMODINIT_FUNC PyInit__mpi(void)
+{
+    return plb_py_module("pylb._mpi", "Collective steps over MPI.", mpi_exec);
+}

@@ -50,7 +50,7 @@ static const plb_partitioner_t mtkahypar = {
 
 static int add_mtkahypar(PyObject *module)
 {
-    PyObject *one = PyCapsule_New((void *)(uintptr_t)&mtkahypar, PLB_PY_PARTITIONER, NULL);
+    PyObject *one = PyCapsule_New((void *)(uintptr_t)&mtkahypar, plb_py_partitioner_name, NULL);
     const int failed = one == NULL || PyModule_AddObjectRef(module, "MTKAHYPAR", one) != 0;
     Py_XDECREF(one);
     return failed ? -1 : 0;

@@ -40,10 +40,10 @@ static PyObject *result(const plb_settle_t *in, plb_settled_t *out)
     return made;
 }
 
-PLB_PY_FN(
-    settle,
-    "comm:O * parts:i part:i4@? n_weights:i rename:p ... dist:i8@+ old:i4@? ids:i8@? weight:f8@? "
-    "size:f8@? share:f8@? fixed:b1@? kept_part:i4@? kept_old:i4@? kept:f8@?",
+PLB_PY_DEF(
+    fn, settle,
+    "comm * parts part:@? n_weights rename ... dist:@+ old:@? ids:@? weight:@? size:@? share:@? "
+    "fixed:@? kept_part:@? kept_old:@? kept:@?",
     "Return (new number of each part, or None if none has changed; new part and rank of each\n"
     "object; (id, row, new rank, new part) of the objects that leave their part; (id, -1, old\n"
     "rank, new part) of the objects that come to parts of this rank; number of objects and\n"
@@ -57,8 +57,9 @@ PLB_PY_FN(
     PyObject *user;
     MPI_Comm *comm;
     int rank = 0;
-    PLB_PY_TRY(plb_py_parse(c, &user, &p->n_parts, &p->part, &p->n, &in.n_weights, &in.rename));
-    PLB_PY_GET(comm = ready(user));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&user), PLB_ONE(&p->n_parts), PLB_MANY(&p->part, &p->n),
+                      PLB_ONE(&in.n_weights), PLB_ONE(&in.rename)));
+    PLB_PASS((comm = ready(user)) == NULL);
     in.comm = *comm;
     MPI_Comm_size(in.comm, &p->n_ranks);
     MPI_Comm_rank(in.comm, &rank);
@@ -67,15 +68,17 @@ PLB_PY_FN(
     names->n_parts = p->n_parts;
     names->n_ranks = p->n_ranks;
     int64_t k = p->n_parts, ranks = p->n_ranks, weights = p->n * in.n_weights, kept = -1;
-    PLB_PY_TRY(plb_py_parse(c, &in.dist, &ranks, &p->old, &p->n, &p->ids, &p->n, &in.weight,
-                            &weights, &in.size, &p->n, &names->share, &k, &names->fixed, &k,
-                            &names->part, &kept, &names->old, &kept, &names->kept, &kept));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&in.dist, &ranks), PLB_MANY(&p->old, &p->n),
+                      PLB_MANY(&p->ids, &p->n), PLB_MANY(&in.weight, &weights),
+                      PLB_MANY(&in.size, &p->n), PLB_MANY(&names->share, &k),
+                      PLB_MANY(&names->fixed, &k), PLB_MANY(&names->part, &kept),
+                      PLB_MANY(&names->old, &kept), PLB_MANY(&names->kept, &kept)));
     p->first = in.dist[rank];
     names->n_kept = names->kept == NULL ? 0 : kept;
-    PLB_PY_RUN(c, plb_settle(&in, &out, &c->err));
-    return result(&in, &out);
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_settle(&in, &out, &c->err)));
+    return plb_py_answer(c, result(&in, &out));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, settle);
+static const plb_py_def_t *const methods[] = {&fn_settle, NULL};
 
 const plb_py_room_t plb_py_partition_settle = {methods, {NULL}, NULL};

@@ -67,14 +67,14 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out)
     }
     const char *name = PyUnicode_AsUTF8(object);
     const plb_strategy_t *found = name ? plb_strategy_find(name) : NULL;
-    PLB_PY_REFUSE_IF(name != NULL && found == NULL, PyExc_ValueError,
-                     "strategy %R is not in the table", object);
-    PLB_PY_PASS(found == NULL);
+    PLB_PASS(plb_py_refuse(name != NULL && found == NULL, PyExc_ValueError,
+                           "strategy %R is not in the table", object));
+    PLB_PASS(found == NULL);
     *out = *found;
     return 0;
 }
 
-PLB_PY_FN0(strategies,
+PLB_PY_DEF(fn, strategies, "",
            "Return (name, family, looks_at, help, source, params, distributed, library,\n"
            "for_equal_objects) of every strategy.")
 {
@@ -87,7 +87,7 @@ PLB_PY_FN0(strategies,
                                           PyBool_FromLong(s->agent != NULL), s->library,
                                           PyBool_FromLong(s->for_equal_objects)));
     }
-    return out;
+    return plb_py_answer(c, out);
 }
 
 /* A call of a strategy, and the evaluation of its placement, which run without the GIL. */
@@ -105,75 +105,76 @@ static int run_and_measure(question_t *self, plb_err_t *err)
 {
     const int32_t p = self->snapshot.n_ranks;
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    int ret = plb_strategy_place(&self->strategy, &self->snapshot, &self->opts, self->rank, err);
+    PLB_PASS(plb_strategy_place(&self->strategy, &self->snapshot, &self->opts, self->rank, err));
     self->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    ret = ret == PLB_OK ? plb_snapshot_compare(&self->snapshot, self->rank, &self->change, err)
-                        : ret;
-    if (ret == PLB_OK) {
-        plb_metrics_of(self->change.before, p, &self->before);
-        plb_metrics_of(self->change.after, p, &self->after);
-    }
-    return ret;
+    PLB_PASS(plb_snapshot_compare(&self->snapshot, self->rank, &self->change, err));
+    plb_metrics_of(self->change.before, p, &self->before);
+    plb_metrics_of(self->change.after, p, &self->after);
+    return PLB_OK;
 }
 
-PLB_PY_FN(place, "snapshot:O strategy:O params:f8 seed:k",
-          "Run one strategy: a name or a callable; params in the order of the strategy's\n"
-          "table.  Returns (rank, before, after, migrations, bytes, seconds).  before, after:\n"
-          "metrics of the old and the new placement, as dicts.  The GIL is released.")
+PLB_PY_DEF(fn, place, "snapshot strategy params seed",
+           "Run one strategy: a name or a callable; params in the order of the strategy's\n"
+           "table.  Returns (rank, before, after, migrations, bytes, seconds).  before, after:\n"
+           "metrics of the old and the new placement, as dicts.  The GIL is released.")
 {
     PyObject *object, *which;
     question_t q = {.opts = {0}};
     int64_t n_params = -1;
-    PLB_PY_TRY(plb_py_parse(c, &object, &which, &q.opts.params, &n_params, &q.opts.seed));
-    PLB_PY_TRY(plb_py_strategy(which, &q.strategy));
-    PLB_PY_TRY(plb_py_snapshot(c, object, &q.snapshot));
-    PLB_PY_RAISE_IF(q.strategy.run != run_callable && n_params != q.strategy.n_params,
-                    PyExc_ValueError, "%s takes %d parameters: %lld given", q.strategy.name,
-                    q.strategy.n_params, (long long)n_params);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&which), PLB_MANY(&q.opts.params, &n_params),
+                      PLB_ONE(&q.opts.seed)));
+    PLB_PASS(plb_py_strategy(which, &q.strategy));
+    PLB_PASS(plb_py_snapshot(c, object, &q.snapshot));
+    PLB_PASS(plb_py_refuse(q.strategy.run != run_callable && n_params != q.strategy.n_params,
+                           PyExc_ValueError, "%s takes %d parameters: %lld given", q.strategy.name,
+                           q.strategy.n_params, (long long)n_params));
     const int32_t p = q.snapshot.n_ranks;
-    PLB_PY_GET(q.rank = plb_py_new(c, NPY_INT32, q.snapshot.n_objects));
-    PLB_PY_GET(q.change.before = plb_py_memory(c, p, sizeof(double)));
-    PLB_PY_GET(q.change.after = plb_py_memory(c, p, sizeof(double)));
-    PLB_PY_RUN(c, run_and_measure(&q, &c->err));
-    return Py_BuildValue("NNNLLd", plb_py_sealed(c, q.rank), plb_py_metrics(&q.before),
-                         plb_py_metrics(&q.after), (long long)q.change.migrations,
-                         (long long)q.change.bytes, q.seconds);
+    PLB_PASS((q.rank = plb_py_new(c, NPY_INT32, q.snapshot.n_objects)) == NULL);
+    PLB_PASS((q.change.before = plb_py_memory(c, p, sizeof(double))) == NULL);
+    PLB_PASS((q.change.after = plb_py_memory(c, p, sizeof(double))) == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(c, run_and_measure(&q, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NNNLLd", plb_py_sealed(c, q.rank),
+                                          plb_py_metrics(&q.before), plb_py_metrics(&q.after),
+                                          (long long)q.change.migrations,
+                                          (long long)q.change.bytes, q.seconds));
 }
 
-PLB_PY_FN(apportion, "share:f8 n:l",
-          "Return integers that add up to n and are nearly proportional to share[p], by the\n"
-          "largest remainder; ties: the lowest index.")
+PLB_PY_DEF(fn, apportion, "share n",
+           "Return integers that add up to n and are nearly proportional to share[p], by the\n"
+           "largest remainder; ties: the lowest index.")
 {
     const double *share;
     int64_t p = -1, n;
-    PLB_PY_TRY(plb_py_parse(c, &share, &p, &n));
-    PLB_PY_RAISE_IF(p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS, PyExc_ValueError,
-                    "share: expected one or more entries; n: expected 0 ... %lld",
-                    PLB_FPM_MOST_ROWS);
+    PLB_PASS(PLB_READ(c, PLB_MANY(&share, &p), PLB_ONE(&n)));
+    PLB_PASS(plb_py_refuse(p < 1 || n < 0 || n > PLB_FPM_MOST_ROWS, PyExc_ValueError,
+                           "share: expected one or more entries; n: expected 0 ... %lld",
+                           PLB_FPM_MOST_ROWS));
     int64_t *parts = plb_py_new(c, NPY_INT64, p);
-    return PLB_PY_OR(c, plb_apportion(share, (int32_t)p, n, parts, &c->err), plb_py_out(c, parts));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_apportion(share, (int32_t)p, n, parts, &c->err)));
+    return plb_py_answer(c, plb_py_out(c, parts));
 }
 
 static int check_shares(int64_t p)
 {
-    PLB_PY_REFUSE_IF(p < 1 || p >= INT32_MAX, PyExc_ValueError,
-                     "share: expected one or more entries, one for each rank");
+    PLB_PASS(plb_py_refuse(p < 1 || p >= INT32_MAX, PyExc_ValueError,
+                           "share: expected one or more entries, one for each rank"));
     return 0;
 }
 
-PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
-          "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
-          "perimeter: the sum of the half perimeters of all rectangles.  column, the column of\n"
-          "each rectangle, is returned as given; None: it is chosen to minimize this sum.")
+PLB_PY_DEF(fn, rectangles_columns, "share rows cols column:?=None",
+           "Return (column[p], perimeter) of rectangles with areas in proportion to share[p].\n"
+           "perimeter: the sum of the half perimeters of all rectangles.  column, the column of\n"
+           "each rectangle, is returned as given; None: it is chosen to minimize this sum.")
 {
     const double *share;
     const int32_t *old = NULL;
     double rows, cols, perimeter = 0.0;
     int64_t n = -1;
     int32_t *column;
-    PLB_PY_TRY(plb_py_parse(c, &share, &n, &rows, &cols, &old, &n));
-    PLB_PY_TRY(check_shares(n));
-    PLB_PY_GET(column = plb_py_new(c, NPY_INT32, n));
+    PLB_PASS(
+        PLB_READ(c, PLB_MANY(&share, &n), PLB_ONE(&rows), PLB_ONE(&cols), PLB_MANY(&old, &n)));
+    PLB_PASS(check_shares(n));
+    PLB_PASS((column = plb_py_new(c, NPY_INT32, n)) == NULL);
     const int32_t p = (int32_t)n;
     if (old != NULL) {
         memcpy(column, old, (size_t)p * sizeof *column);
@@ -181,24 +182,27 @@ PLB_PY_FN(rectangles_columns, "share:f8 rows:d cols:d column:i4?=None",
     const int ret =
         old ? plb_rectangles_perimeter(share, column, p, rows, cols, &perimeter, &c->err)
             : plb_rectangles_columns(share, p, rows, cols, column, &perimeter, &c->err);
-    return PLB_PY_OR(c, ret, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
+    PLB_PASS(ret);
+    return plb_py_answer(c, Py_BuildValue("Nd", plb_py_out(c, column), perimeter));
 }
 
-PLB_PY_FN(rectangles_place, "share:f8 column:i4 rows:l cols:l",
-          "Return box[p, 4]: first row, last row + 1, first column, last column + 1 of each box.")
+PLB_PY_DEF(fn, rectangles_place, "share column rows cols",
+           "Return box[p, 4]: first row, last row + 1, first column, last column + 1 of each box.")
 {
     const double *share;
     const int32_t *column;
     int64_t p = -1, rows, cols;
-    PLB_PY_TRY(plb_py_parse(c, &share, &p, &column, &p, &rows, &cols));
-    PLB_PY_TRY(check_shares(p));
+    PLB_PASS(
+        PLB_READ(c, PLB_MANY(&share, &p), PLB_MANY(&column, &p), PLB_ONE(&rows), PLB_ONE(&cols)));
+    PLB_PASS(check_shares(p));
     int64_t *box = plb_py_new2(c, NPY_INT64, p, 4);
-    return PLB_PY_OR(c, plb_rectangles_place(share, column, (int32_t)p, rows, cols, box, &c->err),
-                     plb_py_out(c, box));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_rectangles_place(share, column, (int32_t)p, rows, cols, box, &c->err)));
+    return plb_py_answer(c, plb_py_out(c, box));
 }
 
-static PyMethodDef methods[] =
-    PLB_PY_METHODS(fn, strategies, place, apportion, rectangles_columns, rectangles_place);
+static const plb_py_def_t *const methods[] = {
+    &fn_strategies, &fn_place, &fn_apportion, &fn_rectangles_columns, &fn_rectangles_place, NULL};
 
 /* Add LOOKS_AT: the parts of a snapshot that may influence a placement, with their bits. */
 static int constants(PyObject *module)

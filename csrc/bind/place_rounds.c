@@ -8,11 +8,15 @@
 static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
     const plb_strategy_t *s = plb_strategy_find(name);
-    PLB_PY_RAISE_IF(s == NULL || s->agent == NULL, PyExc_ValueError,
-                    "'%s' is not a distributed strategy of the table", name);
-    PLB_PY_RAISE_IF(n_params != s->n_params, PyExc_ValueError,
-                    "%s takes %d parameters: %lld given", s->name, s->n_params,
-                    (long long)n_params);
+    if (plb_py_refuse(s == NULL || s->agent == NULL, PyExc_ValueError,
+                      "'%s' is not a distributed strategy of the table", name)) {
+        return NULL;
+    }
+    if (plb_py_refuse(n_params != s->n_params, PyExc_ValueError,
+                      "%s takes %d parameters: %lld given", s->name, s->n_params,
+                      (long long)n_params)) {
+        return NULL;
+    }
     return s;
 }
 
@@ -29,19 +33,21 @@ static int agent_init(agent_t *self, plb_py_call_t *c)
     const char *name;
     int64_t n_params = -1, n_neighbours = -1;
     s->n = s->n_edges = -1;
-    PLB_PY_PASS(plb_py_parse(c, &name, &opts.params, &n_params, &opts.seed, &s->rank, &s->n_ranks,
-                             &s->neighbour, &n_neighbours, &s->speed, &s->background,
-                             &s->memory_limit, &s->lenient, &s->id, &s->n, &s->load, &s->n,
-                             &s->memory, &s->n, &s->migratable, &s->n, &s->edge_object,
-                             &s->n_edges, &s->edge_peer_id, &s->n_edges, &s->edge_peer_rank,
-                             &s->n_edges, &s->edge_bytes, &s->n_edges));
+    PLB_PASS(PLB_READ(
+        c, PLB_ONE(&name), PLB_MANY(&opts.params, &n_params), PLB_ONE(&opts.seed),
+        PLB_ONE(&s->rank), PLB_ONE(&s->n_ranks), PLB_MANY(&s->neighbour, &n_neighbours),
+        PLB_ONE(&s->speed), PLB_ONE(&s->background), PLB_ONE(&s->memory_limit),
+        PLB_ONE(&s->lenient), PLB_MANY(&s->id, &s->n), PLB_MANY(&s->load, &s->n),
+        PLB_MANY(&s->memory, &s->n), PLB_MANY(&s->migratable, &s->n),
+        PLB_MANY(&s->edge_object, &s->n_edges), PLB_MANY(&s->edge_peer_id, &s->n_edges),
+        PLB_MANY(&s->edge_peer_rank, &s->n_edges), PLB_MANY(&s->edge_bytes, &s->n_edges)));
     s->n_neighbours = n_neighbours < 0 ? 0 : (int32_t)n_neighbours;
     const plb_strategy_t *strategy = distributed(name, n_params);
-    PLB_PY_PASS(strategy == NULL);
+    PLB_PASS(strategy == NULL);
     self->core = plb_agent_new(strategy->agent, s, &opts, &c->err);
     self->held = c->held; /* the agent needs the arrays as long as it exists */
     c->held.n = 0;
-    return self->core != NULL ? 0 : plb_py_check(c, c->err.code);
+    return self->core != NULL ? PLB_OK : c->err.code;
 }
 
 static void agent_fini(agent_t *self)
@@ -53,7 +59,7 @@ static void agent_fini(agent_t *self)
 static Py_ssize_t bytes_of(PyObject *object)
 {
     Py_buffer view;
-    PLB_PY_PASS(PyObject_GetBuffer(object, &view, PyBUF_SIMPLE));
+    PLB_PASS(PyObject_GetBuffer(object, &view, PyBUF_SIMPLE));
     const Py_ssize_t n = view.len;
     PyBuffer_Release(&view);
     return n;
@@ -66,12 +72,13 @@ static int64_t count_notes(PyObject *received)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(received); i++) {
         PyObject *parts;
         int rank;
-        PLB_PY_PASS(
+        PLB_PASS(
             !PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts));
         const Py_ssize_t size =
             PyList_GET_SIZE(parts) == 1 ? bytes_of(PyList_GET_ITEM(parts, 0)) : -1;
-        PLB_PY_REFUSE_IF(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0, PyExc_ValueError,
-                         "the message of rank %d is not a whole number of notes", rank);
+        PLB_PASS(plb_py_refuse(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0,
+                               PyExc_ValueError,
+                               "the message of rank %d is not a whole number of notes", rank));
         n += size / (Py_ssize_t)sizeof(plb_note_t);
     }
     return n;
@@ -85,8 +92,10 @@ static plb_note_t *read_notes(plb_py_call_t *c, PyObject *received, int64_t *n)
     for (Py_ssize_t i = 0; notes != NULL && i < PyList_GET_SIZE(received); i++) {
         PyObject *entry = PyList_GET_ITEM(received, i);
         Py_buffer part;
-        PLB_PY_TRY(PyObject_GetBuffer(PyList_GET_ITEM(PyTuple_GET_ITEM(entry, 1), 0), &part,
-                                      PyBUF_SIMPLE));
+        if (PyObject_GetBuffer(PyList_GET_ITEM(PyTuple_GET_ITEM(entry, 1), 0), &part,
+                               PyBUF_SIMPLE)) {
+            return NULL;
+        }
         memcpy(at, part.buf, (size_t)part.len);
         const plb_note_t *end = at + part.len / (Py_ssize_t)sizeof *at;
         for (const int rank = (int)PyLong_AsLong(PyTuple_GET_ITEM(entry, 0)); at < end; at++) {
@@ -130,29 +139,34 @@ static PyObject *written(plb_py_call_t *c, const plb_agent_t *agent)
     return out;
 }
 
-PLB_PY_METHOD(
+PLB_PY_DEF(
     agent, round, "received:L tally:T",
     "Do one round.  received: what other ranks sent in the previous round, a list of\n"
     "(rank, [buffer]) in order of rank.  tally: two sums, two maxima and two counts over all\n"
     "ranks.  Returns what to send, like `received`, and this rank's part of the next tally.")
 {
-    static const plb_py_field_t tally[] =
-        PLB_PY_FIELDS(plb_tally_t, sum[0], sum[1], max[0], max[1], count[0], count[1]);
+    static const plb_py_field_t tally[] = {PLB_PY_FIELD(plb_tally_t, sum[0]),
+                                           PLB_PY_FIELD(plb_tally_t, sum[1]),
+                                           PLB_PY_FIELD(plb_tally_t, max[0]),
+                                           PLB_PY_FIELD(plb_tally_t, max[1]),
+                                           PLB_PY_FIELD(plb_tally_t, count[0]),
+                                           PLB_PY_FIELD(plb_tally_t, count[1]),
+                                           {0}};
     PyObject *received, *total;
     plb_tally_t all;
     int64_t n;
-    PLB_PY_TRY(plb_py_parse(c, &received, &total));
-    PLB_PY_TRY(plb_py_fill(c, tally, total, &all));
-    PLB_PY_RAISE_IF(self->core->done, PyExc_RuntimeError, "there are no more rounds");
+    PLB_PASS(PLB_READ(c, PLB_ONE(&received), PLB_ONE(&total)));
+    PLB_PASS(plb_py_fill(c, tally, total, &all));
+    PLB_PASS(plb_py_refuse(self->core->done, PyExc_RuntimeError, "there are no more rounds"));
     plb_note_t *notes = read_notes(c, received, &n);
-    PLB_PY_GET(notes);
-    PyObject *sends =
-        PLB_PY_OR(c, PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err)),
-                  written(c, self->core));
-    return sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL;
+    PLB_PASS(notes == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err)));
+    PyObject *sends = written(c, self->core);
+    return plb_py_answer(
+        c, sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL);
 }
 
-static PyMethodDef agent_methods[] = PLB_PY_METHODS(agent, round);
+static const plb_py_def_t *const agent_methods[] = {&agent_round, NULL};
 
 static PyObject *rank_of(const agent_t *self)
 {
@@ -171,16 +185,15 @@ static PyObject *rank_of(const agent_t *self)
 PLB_PY_PROPERTIES(agent, AGENT)
 
 PLB_PY_TYPE(agent, "pylb._core.Agent",
-            "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d background:d "
-            "memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? edge_object:i4 "
-            "edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
+            "strategy params seed rank n_ranks neighbours:? speed background memory_limit lenient "
+            "id load memory:? migratable:? edge_object edge_peer_id edge_peer_rank edge_bytes",
             "One rank in a distributed placement; csrc/place/kit/agent.h explains the arguments.",
             {Py_tp_getset, agent_getset}, )
 
-PLB_PY_FN(traffic, "snapshot:O strategy:s params:f8 seed:k",
-          "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
-          "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
-          "entries and notes in its memory at a time (csrc/place/kit/agent.h).")
+PLB_PY_DEF(fn, traffic, "snapshot strategy params seed",
+           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
+           "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
+           "entries and notes in its memory at a time (csrc/place/kit/agent.h).")
 {
     PyObject *object;
     const char *name;
@@ -188,20 +201,21 @@ PLB_PY_FN(traffic, "snapshot:O strategy:s params:f8 seed:k",
     plb_opts_t opts = {0};
     plb_snapshot_t in;
     plb_traffic_t t = {0};
-    PLB_PY_TRY(plb_py_parse(c, &object, &name, &opts.params, &n_params, &opts.seed));
-    PLB_PY_TRY(plb_py_snapshot(c, object, &in));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&name), PLB_MANY(&opts.params, &n_params),
+                      PLB_ONE(&opts.seed)));
+    PLB_PASS(plb_py_snapshot(c, object, &in));
     const plb_strategy_t *strategy = distributed(name, n_params);
-    PLB_PY_GET(strategy);
+    PLB_PASS(strategy == NULL);
     int32_t *rank = plb_py_new(c, NPY_INT32, in.n_objects);
     t.messages = plb_py_zeros(c, NPY_INT64, in.n_ranks);
     t.bytes = plb_py_zeros(c, NPY_INT64, in.n_ranks);
     t.held = plb_py_zeros(c, NPY_INT64, in.n_ranks);
-    PLB_PY_RUN(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err));
-    return Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
-                         plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),
-                         plb_py_sealed(c, t.held));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_rounds_run(strategy->agent, &in, &opts, rank, &t, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NLNNN", plb_py_sealed(c, rank), (long long)t.rounds,
+                                          plb_py_sealed(c, t.messages), plb_py_sealed(c, t.bytes),
+                                          plb_py_sealed(c, t.held)));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, traffic);
+static const plb_py_def_t *const methods[] = {&fn_traffic, NULL};
 
 const plb_py_room_t plb_py_place_rounds = {methods, {&agent_spec}, NULL};

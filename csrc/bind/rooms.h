@@ -18,8 +18,9 @@ int plb_py_strategy(PyObject *object, plb_strategy_t *out);
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out);
 
 /** Return a record of statistics as a tuple: the fields of PLB_STATS in order, then whether
- * PLB_STATS_MIXED is set. */
+ * PLB_STATS_MIXED is set.  plb_py_record: read such a tuple, which has rounded the exact sums. */
 PyObject *plb_py_stats(const plb_stats_t *record);
+int plb_py_record(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out);
 
 /** Return the C struct of a pylb.Trigger or of a pylb._core.Decider. */
 plb_trigger_t *plb_py_trigger(PyObject *object);
@@ -30,9 +31,9 @@ int plb_py_clock(const char *name, plb_clock_t *out);
 /** Return the C struct of a pylb._core.Keys. */
 const plb_keys_t *plb_py_keys(PyObject *object);
 
-/** Return the reductions in `capsule`, whose name is PLB_PY_REDUCTION.  If it is None, set up
- * `alone` for a single rank and up to `depth` reductions at a time, and return it. */
-#define PLB_PY_REDUCTION "pylb.reduction"
+/** Return the reductions in `capsule`.  If it is None, set up `alone` for a single rank and up to
+ * `depth` reductions at a time, and return it. */
+static const char plb_py_reduction_name[] = "pylb.reduction"; /* of the capsules */
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);
 
@@ -43,33 +44,3 @@ void plb_py_recorder_cut(PyObject *recorder);
 /** Return how many rows a table of estimates of n objects has: PLB_ESTIMATE_HERE if its size fits,
  * else PLB_ESTIMATE_ROWS; then the caller must check the size. */
 int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
-
-/* X(name): the files that make up pylb._core, and those that make up pylb._mpi.  Each file defines
- * a plb_py_room_t with the name plb_py_NAME. */
-/* clang-format off */
-#define PLB_PY_CORE_ROOMS(X)                                                                      \
-    X(base) X(model) X(model_topology) X(measure) X(measure_speeds) X(comm)                       \
-    X(partition) X(partition_packages) X(place) X(place_rounds)                                   \
-    X(decide) X(decide_selection) X(decide_decider) X(decide_advisor)                                \
-    X(run) X(run_recorder) X(run_keys) X(run_mail)                                                \
-    X(replay) X(replay_optimum) X(whatif) X(whatif_path)
-#define PLB_PY_MPI_ROOMS(X) X(comm_ranks) X(comm_lane) X(partition_settle)
-/* clang-format on */
-#define X(name) extern const plb_py_room_t plb_py_##name;
-PLB_PY_CORE_ROOMS(X)
-PLB_PY_MPI_ROOMS(X)
-#undef X
-
-/* Define the module pylb._NAME, with what the files of the list ROOMS add to it. */
-#define PLB_PY_ROOM_OF(name) &plb_py_##name,
-#define PLB_PY_ROOMS_MODULE(name, text, ROOMS)                                                    \
-    static int name##_exec(PyObject *module)                                                      \
-    {                                                                                             \
-        static const plb_py_room_t *const rooms[] = {ROOMS(PLB_PY_ROOM_OF)};                      \
-        PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);                                                \
-        for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {                               \
-            PLB_PY_PASS(plb_py_add(module, rooms[i]));                                            \
-        }                                                                                         \
-        return 0;                                                                                 \
-    }                                                                                             \
-    PLB_PY_MODULE(name, text, name##_exec)

@@ -78,14 +78,14 @@ static int key_of(PyObject *object, const char *name, int64_t *key)
     PyObject *index = PyNumber_Index(object);
     if (index == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PLB_PY_RAISE(PLB_ERR_VALUE, "%s is of type %s: expected an integer", name,
-                     Py_TYPE(object)->tp_name);
+        plb_py_fail(PLB_ERR_VALUE, "%s is of type %s: expected an integer", name,
+                    Py_TYPE(object)->tp_name);
     }
-    PLB_PY_PASS(index == NULL);
+    PLB_PASS(index == NULL);
     *key = PyLong_AsLongLongAndOverflow(index, &overflow);
     Py_DECREF(index);
     if (overflow != 0) {
-        PLB_PY_RAISE(PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name);
+        plb_py_fail(PLB_ERR_VALUE, "%s: expected an integer of 64 bits", name);
     }
     return overflow == 0 ? 0 : -1;
 }
@@ -115,31 +115,26 @@ static int64_t place_of(mail_t *self, int64_t key)
 /* Read the key of a source, which must be here. */
 static int source_of(mail_t *self, PyObject *object, int64_t *source)
 {
-    PLB_PY_PASS(key_of(object, "source", source));
+    PLB_PASS(key_of(object, "source", source));
     if (place_of(self, *source) < 0) {
-        PLB_PY_RAISE(PLB_ERR_KEY, "source %lld: no such object on this rank", (long long)*source);
+        plb_py_fail(PLB_ERR_KEY, "source %lld: no such object on this rank", (long long)*source);
         return -1;
     }
     return 0;
 }
 
-enum { mail_post_how = METH_FASTCALL };
-PyDoc_STRVAR(mail_post_doc,
-             "post($self, target, source, data, copy, /)\n--\n\n"
-             "Send data from an object of this rank to any object.  copy: True: send a copy, so\n"
-             "the sender can change its data.  Raises UnknownKeyError if the source is not here.");
-static PyObject *mail_post(PyObject *object, PyObject *const *args, Py_ssize_t n_args)
+PLB_PY_DEF(mail, post, "target source data copy",
+           "Send data from an object of this rank to any object.  copy: True: send a copy, so\n"
+           "the sender can change its data.  Raises UnknownKeyError if the source is not here.")
 {
-    mail_t *self = (mail_t *)object;
     plb_letter_t letter = {.cast = 0};
-    PLB_PY_RAISE_IF(n_args != 4, PyExc_TypeError, "expected 4 arguments, not %zd", n_args);
-    PLB_PY_TRY(key_of(args[0], "target", &letter.target));
-    PLB_PY_TRY(source_of(self, args[1], &letter.source));
-    const int copy = PyObject_IsTrue(args[3]);
-    letter.data = copy < 0 ? NULL
-                  : copy   ? plb_own_copy(args[2], self->freeze)
-                           : Py_NewRef(args[2]);
-    return letter.data == NULL || push(&self->out, letter) != 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *target, *source, *data;
+    bool copy;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&target), PLB_ONE(&source), PLB_ONE(&data), PLB_ONE(&copy)));
+    PLB_PASS(key_of(target, "target", &letter.target));
+    PLB_PASS(source_of(self, source, &letter.source));
+    letter.data = copy ? plb_own_copy(data, self->freeze) : Py_NewRef(data);
+    return letter.data == NULL ? -1 : push(&self->out, letter);
 }
 
 /* Read keys from any iterable into memory of the call. */
@@ -148,8 +143,8 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
     PyObject *items = PySequence_Tuple(given);
     if (items == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
-        PLB_PY_RAISE(PLB_ERR_VALUE, "targets is of type %s: expected keys of objects",
-                     Py_TYPE(given)->tp_name);
+        plb_py_fail(PLB_ERR_VALUE, "targets is of type %s: expected keys of objects",
+                    Py_TYPE(given)->tp_name);
     }
     *n = items != NULL ? PyTuple_GET_SIZE(items) : 0;
     int64_t *key = items != NULL ? plb_py_memory(c, *n, sizeof *key) : NULL;
@@ -162,23 +157,22 @@ static int64_t *keys_in(plb_py_call_t *c, PyObject *given, Py_ssize_t *n)
     return key;
 }
 
-PLB_PY_METHOD(
-    mail, multicast, "targets:O source:O data:O copy:p",
-    "Send data to several objects, like post() to each, but only one time to each rank.\n"
-    "copy: True: each receiver gets a copy; False: the receivers on a rank share the data.")
+PLB_PY_DEF(mail, multicast, "targets source data copy",
+           "Send data to several objects, like post() to each, but only one time to each rank.\n"
+           "copy: True: each receiver gets a copy; False: the receivers on a rank share the data.")
 {
     PyObject *targets, *source, *data;
     bool copy;
     Py_ssize_t n = 0;
     plb_letter_t letter;
-    if (plb_py_parse(c, &targets, &source, &data, &copy)) {
-        return NULL;
+    if (PLB_READ(c, PLB_ONE(&targets), PLB_ONE(&source), PLB_ONE(&data), PLB_ONE(&copy))) {
+        return -1;
     }
     const int64_t *target =
         source_of(self, source, &letter.source) == 0 ? keys_in(c, targets, &n) : NULL;
-    PLB_PY_GET(target);
+    PLB_PASS(target == NULL);
     if (n == 0) {
-        Py_RETURN_NONE;
+        return PLB_OK;
     }
     letter.cast = n == 1 ? 0 : copy ? ++self->casts : -++self->casts;
     letter.data = copy ? plb_own_copy(data, self->freeze) : Py_NewRef(data);
@@ -193,7 +187,7 @@ PLB_PY_METHOD(
         Py_DECREF(self->out.letter[--self->out.n].data);
     }
     Py_XDECREF(letter.data);
-    return failed ? NULL : Py_NewRef(Py_None);
+    return plb_py_answer(c, failed ? NULL : Py_NewRef(Py_None));
 }
 
 /* Count the letters of this iteration with data that must be unpickled, which can fail. */
@@ -258,7 +252,9 @@ static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to,
     int32_t most = me, n_left = 0;
     int32_t *destination = plb_py_memory(c, pile->n, sizeof *destination);
     int32_t *index = destination ? plb_py_memory(c, pile->n, sizeof *index) : NULL;
-    PLB_PY_GET(index);
+    if (index == NULL) {
+        return NULL;
+    }
     for (int64_t i = 0; i < pile->n; i++) {
         if (to[i] >= 0) {
             index[n_left] = (int32_t)i;
@@ -267,7 +263,9 @@ static PyObject *parcels_of(mail_t *self, const pile_t *pile, const int32_t *to,
         }
     }
     plb_route_t route;
-    PLB_PY_TRY(plb_py_check(c, plb_route_init(&route, destination, n_left, most + 1, &c->err)));
+    if (plb_route_init(&route, destination, n_left, most + 1, &c->err) != PLB_OK) {
+        return NULL;
+    }
     int32_t *sorted = plb_py_memory(c, n_left, sizeof *sorted);
     PyObject *out = sorted ? PyList_New(0) : NULL;
     for (int32_t i = 0; sorted != NULL && i < n_left; i++) {
@@ -290,39 +288,40 @@ static PyObject *pack(mail_t *self, plb_py_call_t *c, const pile_t *pile)
     const int32_t *to;
     int64_t n = pile->n;
     int32_t me;
-    PLB_PY_TRY(plb_py_parse(c, &to, &n, &me));
+    if (PLB_READ(c, PLB_MANY(&to, &n), PLB_ONE(&me))) {
+        return NULL;
+    }
     return parcels_of(self, pile, to, me, c);
 }
 
-PLB_PY_METHOD(
-    mail, pack, "to:i4 me:i",
+PLB_PY_DEF(
+    mail, pack, "to me",
     "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do not\n"
     "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
     "a list of (rank, number of messages, wire, others), see csrc/bind/wire.h.")
 {
     self->n_packed = self->out.n;
-    return pack(self, c, &self->out);
+    return plb_py_answer(c, pack(self, c, &self->out));
 }
 
-PLB_PY_METHOD(mail, forward, "to:i4 me:i",
-              "Pack the messages whose targets are on other ranks (see part()), like pack(),\n"
-              "and forget them here.")
+PLB_PY_DEF(mail, forward, "to me",
+           "Pack the messages whose targets are on other ranks (see part()), like pack(),\n"
+           "and forget them here.")
 {
     PyObject *out = pack(self, c, &self->astray);
     empty(&self->astray);
-    return out;
+    return plb_py_answer(c, out);
 }
 
-PLB_PY_METHOD(
-    mail, pack_inboxes, "to:i4",
-    "Pack the messages in the inboxes of objects that move.  to[n]: the new rank of each\n"
-    "object that is here; negative: the object stays.  Returns a list like pack().")
+PLB_PY_DEF(mail, pack_inboxes, "to",
+           "Pack the messages in the inboxes of objects that move.  to[n]: the new rank of each\n"
+           "object that is here; negative: the object stays.  Returns a list like pack().")
 {
     const int32_t *to;
     int64_t n = keys_of(self)->n;
     int32_t *where = plb_py_memory(c, self->in.n, sizeof *where);
-    if (where == NULL || plb_py_parse(c, &to, &n) != 0) {
-        return NULL;
+    if (where == NULL || PLB_READ(c, PLB_MANY(&to, &n)) != 0) {
+        return -1;
     }
     memset(where, -1, (size_t)self->in.n * sizeof *where);
     for (int64_t k = 0; k < self->n; k++) {
@@ -330,37 +329,36 @@ PLB_PY_METHOD(
             where[self->order[i]] = to[k];
         }
     }
-    return parcels_of(self, &self->in, where, -1, c);
+    return plb_py_answer(c, parcels_of(self, &self->in, where, -1, c));
 }
 
-PLB_PY_METHOD(mail, take, "wire:O others:L",
-              "Unpack messages from pack() on another rank; they then count as arrived.")
+PLB_PY_DEF(mail, take, "wire others:L",
+           "Unpack messages from pack() on another rank; they then count as arrived.")
 {
     PyObject *wire, *others;
     Py_buffer view;
-    PLB_PY_TRY(plb_py_parse(c, &wire, &others));
-    PLB_PY_TRY(PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&wire), PLB_ONE(&others)));
+    PLB_PASS(PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE));
     const int failed =
         plb_wire_unpack(view.buf, view.len, others, self->frozen, push, &self->coming);
     PyBuffer_Release(&view);
-    return failed ? NULL : Py_NewRef(Py_None);
+    return plb_py_answer(c, failed ? NULL : Py_NewRef(Py_None));
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-PLB_PY_METHOD0(mail, open,
-               "Begin a delivery.  If the previous delivery failed, its messages are dropped.")
+PLB_PY_DEF(mail, open, "",
+           "Begin a delivery.  If the previous delivery failed, its messages are dropped.")
 {
     self->n_packed = 0;
     empty(&self->coming);
     empty(&self->astray);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_METHOD0(
-    mail, part,
-    "Among the messages that have arrived, set aside those to objects on other ranks, for\n"
-    "forward().  Returns their targets and sources.")
+PLB_PY_DEF(mail, part, "",
+           "Among the messages that have arrived, set aside those to objects on other ranks, for\n"
+           "forward().  Returns their targets and sources.")
 {
     int64_t kept = 0, i = 0;
     int failed = 0;
@@ -375,13 +373,13 @@ PLB_PY_METHOD0(
     memmove(self->coming.letter + kept, self->coming.letter + i,
             (size_t)(self->coming.n - i) * sizeof *self->coming.letter);
     self->coming.n -= i - kept;
-    return failed
-               ? NULL
-               : Py_BuildValue("NN", ends_of(&self->astray, false), ends_of(&self->astray, true));
+    return plb_py_answer(c, failed ? NULL
+                                   : Py_BuildValue("NN", ends_of(&self->astray, false),
+                                                   ends_of(&self->astray, true)));
 }
 
-PLB_PY_METHOD0(
-    mail, restore,
+PLB_PY_DEF(
+    mail, restore, "",
     "Unpickle the pickled data of the messages that have arrived.  If a multicast with\n"
     "copy=True has sent an array, also give each receiver after the first one a copy of it.")
 {
@@ -394,17 +392,17 @@ PLB_PY_METHOD0(
         if (frozen || again) {
             PyObject *own = frozen ? PyObject_CallOneArg(self->thaw, letter.data)
                                    : plb_own_copy(letter.data, self->freeze);
-            PLB_PY_GET(own);
+            PLB_PASS(own == NULL);
             if (i >= self->coming.n || self->coming.letter[i].data != letter.data) {
                 Py_DECREF(own);
-                PLB_PY_RAISE(PLB_ERR_STATE, "a message delivers messages while it is restored");
-                return NULL;
+                plb_py_fail(PLB_ERR_STATE, "a message delivers messages while it is restored");
+                return -1;
             }
             self->coming.letter[i].data = own;
             Py_DECREF(letter.data);
         }
     }
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
 /* Sort the delivered messages by the objects that are here; leave out those to other objects. */
@@ -432,7 +430,7 @@ static int sort(mail_t *self, plb_py_call_t *c)
 out:
     PLB_FREE(to, source);
     self->n = ret == PLB_OK ? n : 0;
-    return plb_py_check(c, ret);
+    return ret;
 }
 
 /* Add the messages that were sent to the communication graph, which has only senders that are
@@ -450,7 +448,7 @@ static int enter(mail_t *self, plb_py_call_t *c)
         if (place_of(self, letter->source) >= 0 &&
             plb_talk_add(&self->talk, letter->source, target, n, plb_bytes_of(letter->data),
                          &c->err) != PLB_OK) {
-            return plb_py_check(c, c->err.code);
+            return c->err.code;
         }
     }
     return target != NULL ? 0 : -1;
@@ -491,20 +489,20 @@ static int arrive_again(mail_t *self)
     return failed;
 }
 
-PLB_PY_METHOD1(
-    mail, deliver, adds,
-    "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
-    "communication graph the messages that were sent.  adds: True: the inboxes also keep\n"
-    "the messages that they have.")
+PLB_PY_DEF(mail, deliver, "!adds",
+           "End a delivery: put the messages that have arrived into the inboxes, and add to the\n"
+           "communication graph the messages that were sent.  adds: True: the inboxes also keep\n"
+           "the messages that they have.")
 {
-    PLB_PY_TRY(enter(self, c));
-    PLB_PY_TRY(adds == Py_True && arrive_again(self));
+    PLB_PASS(enter(self, c));
+    PLB_PASS(c->arg == Py_True && arrive_again(self));
     pile_t old = self->in;
     self->in = self->coming;
     self->coming = (pile_t){0};
     self->n = 0;
     empty(&old);
-    return forget_packed(self) == 0 && sort(self, c) == 0 ? Py_NewRef(Py_None) : NULL;
+    return plb_py_answer(c, forget_packed(self) == 0 && sort(self, c) == 0 ? Py_NewRef(Py_None)
+                                                                           : NULL);
 }
 
 /* Keep only the delivered letters to these objects (`wanted` false: to all other objects). */
@@ -525,14 +523,14 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
     return failed;
 }
 
-PLB_PY_METHOD1(
-    mail, bind, keys,
+PLB_PY_DEF(
+    mail, bind, "!keys",
     "Set the objects that are here, a pylb._core.Keys.  Objects keep their messages; those\n"
     "that have come from other ranks get the messages that came with them.")
 {
-    const plb_keys_t *here = plb_py_keys(keys);
-    PLB_PY_GET(here);
-    Py_XSETREF(self->keys, Py_NewRef(keys));
+    const plb_keys_t *here = plb_py_keys(c->arg);
+    PLB_PASS(here == NULL);
+    Py_XSETREF(self->keys, Py_NewRef(c->arg));
     self->n = self->at = 0;
     int failed = 0;
     for (int64_t i = 0; i < self->coming.n && !failed; i++) {
@@ -541,21 +539,21 @@ PLB_PY_METHOD1(
         failed = push(&self->in, letter);
     }
     empty(&self->coming);
-    return failed || filter(self, here, true) != 0 || sort(self, c) != 0 ? NULL
-                                                                         : Py_NewRef(Py_None);
+    return plb_py_answer(c, failed || filter(self, here, true) != 0 || sort(self, c) != 0
+                                ? NULL
+                                : Py_NewRef(Py_None));
 }
 
-PLB_PY_METHOD1(
-    mail, inbox, key,
-    "Return the messages to an object that is here: a list of (source, data), sorted by\n"
-    "source.  Raises UnknownKeyError if the object is elsewhere.")
+PLB_PY_DEF(mail, inbox, "!key",
+           "Return the messages to an object that is here: a list of (source, data), sorted by\n"
+           "source.  Raises UnknownKeyError if the object is elsewhere.")
 {
     int64_t wanted;
-    PLB_PY_TRY(key_of(key, "key", &wanted));
+    PLB_PASS(key_of(c->arg, "key", &wanted));
     const int64_t k = place_of(self, wanted);
     if (k < 0) {
-        PLB_PY_RAISE(PLB_ERR_KEY, "key %lld: no such object on this rank", (long long)wanted);
-        return NULL;
+        plb_py_fail(PLB_ERR_KEY, "key %lld: no such object on this rank", (long long)wanted);
+        return -1;
     }
     const int64_t begin = k < self->n ? self->start[k] : 0;
     const int64_t end = k < self->n ? self->start[k + 1] : 0;
@@ -569,49 +567,48 @@ PLB_PY_METHOD1(
             PyList_SET_ITEM(out, (Py_ssize_t)(i - begin), pair);
         }
     }
-    return out;
+    return plb_py_answer(c, out);
 }
 
 /* ---- the communication graph ---------------------------------------------------------------- */
 
-PLB_PY_METHOD0(
-    mail, edges,
-    "Return the communication graph since the last clear(), (m, 5) int64: source, target,\n"
-    "bytes, how many messages, number of the edge's multicast (0: none).")
+PLB_PY_DEF(mail, edges, "",
+           "Return the communication graph since the last clear(), (m, 5) int64: source, target,\n"
+           "bytes, how many messages, number of the edge's multicast (0: none).")
 {
-    return plb_py_copy2(self->talk.edge, self->talk.n, 5, NPY_INT64);
+    return plb_py_answer(c, plb_py_copy2(self->talk.edge, self->talk.n, 5, NPY_INT64));
 }
 
-PLB_PY_METHOD0(mail, clear, "Forget the communication graph.")
+PLB_PY_DEF(mail, clear, "", "Forget the communication graph.")
 {
     plb_talk_clear(&self->talk);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_METHOD1(mail, forget, keys,
-               "Forget the messages to removed objects, and their part of the communication\n"
-               "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
+PLB_PY_DEF(mail, forget, "!keys",
+           "Forget the messages to removed objects, and their part of the communication\n"
+           "graph.  keys: a pylb._core.Keys of these objects.  Call bind() afterwards.")
 {
-    const plb_keys_t *gone = plb_py_keys(keys);
+    const plb_keys_t *gone = plb_py_keys(c->arg);
     if (gone == NULL || filter(self, gone, false) != 0) {
-        return NULL;
+        return -1;
     }
-    return PLB_PY_NONE(c, plb_talk_drop(&self->talk, gone, &c->err));
+    return plb_talk_drop(&self->talk, gone, &c->err);
 }
 
-PLB_PY_METHOD0(mail, drop, "Forget the messages that were sent in this iteration.")
+PLB_PY_DEF(mail, drop, "", "Forget the messages that were sent in this iteration.")
 {
     empty(&self->out);
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
 static int mail_init(mail_t *self, plb_py_call_t *c)
 {
     PyObject *freeze, *thaw, *frozen;
-    PLB_PY_PASS(plb_py_parse(c, &freeze, &thaw, &frozen));
-    PLB_PY_REFUSE_IF(!PyType_Check(frozen) ||
-                         !PyType_IsSubtype((PyTypeObject *)frozen, &PyBytes_Type),
-                     PyExc_TypeError, "frozen: expected a subclass of bytes");
+    PLB_PASS(PLB_READ(c, PLB_ONE(&freeze), PLB_ONE(&thaw), PLB_ONE(&frozen)));
+    PLB_PASS(plb_py_refuse(!PyType_Check(frozen) ||
+                               !PyType_IsSubtype((PyTypeObject *)frozen, &PyBytes_Type),
+                           PyExc_TypeError, "frozen: expected a subclass of bytes"));
     self->freeze = Py_NewRef(freeze);
     self->thaw = Py_NewRef(thaw);
     self->frozen = (PyTypeObject *)Py_NewRef(frozen);
@@ -621,12 +618,15 @@ static int mail_init(mail_t *self, plb_py_call_t *c)
 static int mail_traverse(PyObject *object, visitproc visit, void *arg)
 {
     const mail_t *self = (mail_t *)object;
-    int failed =
-        PLB_PY_VISIT(object, visit, arg, self->keys, self->freeze, self->thaw, self->frozen);
-    failed = failed ? failed : visit_pile(&self->out, visit, arg);
-    failed = failed ? failed : visit_pile(&self->coming, visit, arg);
-    failed = failed ? failed : visit_pile(&self->astray, visit, arg);
-    return failed ? failed : visit_pile(&self->in, visit, arg);
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->keys);
+    Py_VISIT(self->freeze);
+    Py_VISIT(self->thaw);
+    Py_VISIT(self->frozen);
+    PLB_PASS(visit_pile(&self->out, visit, arg));
+    PLB_PASS(visit_pile(&self->coming, visit, arg));
+    PLB_PASS(visit_pile(&self->astray, visit, arg));
+    return visit_pile(&self->in, visit, arg);
 }
 
 static int mail_clear_refs(PyObject *object)
@@ -644,14 +644,17 @@ static int mail_clear_refs(PyObject *object)
 static void mail_fini(mail_t *self)
 {
     mail_clear_refs((PyObject *)self);
-    PLB_PY_DROP(self->freeze, self->thaw, self->frozen);
+    Py_XDECREF(self->freeze);
+    Py_XDECREF(self->thaw);
+    Py_XDECREF(self->frozen);
     PLB_FREE(self->order, self->start);
     plb_talk_free(&self->talk);
 }
 
-static PyMethodDef mail_methods[] =
-    PLB_PY_METHODS(mail, bind, post, multicast, open, pack, forward, pack_inboxes, take, part,
-                   restore, deliver, inbox, edges, clear, forget, drop);
+static const plb_py_def_t *const mail_methods[] = {
+    &mail_bind,         &mail_post,  &mail_multicast, &mail_open,    &mail_pack,    &mail_forward,
+    &mail_pack_inboxes, &mail_take,  &mail_part,      &mail_restore, &mail_deliver, &mail_inbox,
+    &mail_edges,        &mail_clear, &mail_forget,    &mail_drop,    NULL};
 
 #define MAIL(X)                                                                                   \
     X(mail, n_coming, PyLong_FromLongLong(self->coming.n),                                        \
@@ -669,7 +672,7 @@ static PyMethodDef mail_methods[] =
 PLB_PY_PROPERTIES(mail, MAIL)
 
 PLB_PY_TYPE(
-    mail, "pylb._core.Mail", "freeze:O thaw:O frozen:O",
+    mail, "pylb._core.Mail", "freeze thaw frozen",
     "The messages that the objects of one rank send and receive.  freeze, thaw: functions\n"
     "that pickle data into bytes of the type `frozen`, and restore the data.",
     {Py_tp_getset, mail_getset}, {Py_tp_traverse, mail_traverse}, {Py_tp_clear, mail_clear_refs}, )

@@ -51,7 +51,9 @@ static void loop_end(loop_t *self)
 static PyObject *pair_of(loop_t *self, Py_ssize_t i)
 {
     PyObject *key = PyLong_FromLongLong(((int64_t *)PyArray_DATA(self->keys))[i]);
-    PLB_PY_GET(key);
+    if (key == NULL) {
+        return NULL;
+    }
     PyObject *value = Py_NewRef(PyList_GET_ITEM(self->values, i));
     if (self->pair == NULL || Py_REFCNT(self->pair) > 1) {
         Py_XSETREF(self->pair, PyTuple_New(2));
@@ -81,7 +83,9 @@ static PyObject *pair_of(loop_t *self, Py_ssize_t i)
 static PyObject *loop_next(PyObject *object)
 {
     loop_t *self = (loop_t *)object;
-    PLB_PY_GET(self->values);
+    if ((self->values) == NULL) {
+        return NULL;
+    }
     if (self->next >= PyList_GET_SIZE(self->values)) {
         loop_end(self);
         return NULL;
@@ -106,7 +110,11 @@ static void loop_dealloc(PyObject *object)
 static int loop_traverse(PyObject *object, visitproc visit, void *arg)
 {
     const loop_t *self = (loop_t *)object;
-    return PLB_PY_VISIT(object, visit, arg, self->values, self->pair, self->recorder);
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->values);
+    Py_VISIT(self->pair);
+    Py_VISIT(self->recorder);
+    return 0;
 }
 
 static int loop_clear(PyObject *object)
@@ -134,10 +142,10 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
 {
     PyObject *keys, *values, *seconds;
     const char *clock;
-    PLB_PY_PASS(plb_py_parse(c, &keys, &values, &seconds, &clock));
-    PLB_PY_PASS(plb_py_clock(clock, &self->clock));
-    PLB_PY_PASS(plb_py_in_place(keys, "keys", NPY_INT64, PyList_GET_SIZE(values)) == NULL);
-    PLB_PY_PASS(plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyList_GET_SIZE(values)) == NULL);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&keys), PLB_ONE(&values), PLB_ONE(&seconds), PLB_ONE(&clock)));
+    PLB_PASS(plb_py_clock(clock, &self->clock));
+    PLB_PASS(plb_py_in_place(keys, "keys", NPY_INT64, PyList_GET_SIZE(values)) == NULL);
+    PLB_PASS(plb_py_in_place(seconds, "seconds", NPY_FLOAT64, PyList_GET_SIZE(values)) == NULL);
     self->keys = (PyArrayObject *)Py_NewRef(keys);
     self->values = Py_NewRef(values);
     self->seconds = (PyArrayObject *)Py_NewRef(seconds);
@@ -146,7 +154,9 @@ static int recorder_init(recorder_t *self, plb_py_call_t *c)
 
 static int recorder_traverse(PyObject *object, visitproc visit, void *arg)
 {
-    return PLB_PY_VISIT(object, visit, arg, ((recorder_t *)object)->values);
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(((recorder_t *)object)->values);
+    return 0;
 }
 
 static int recorder_clear(PyObject *object)
@@ -194,7 +204,7 @@ void plb_py_recorder_cut(PyObject *recorder)
 
 static PyMethodDef recorder_methods[] = {{0}};
 
-PLB_PY_TYPE(recorder, "pylb._core.Recorder", "keys:O values:L seconds:O clock:s",
+PLB_PY_TYPE(recorder, "pylb._core.Recorder", "keys values:L seconds clock",
             "Iterates over (keys[i], values[i]) in order, and adds the time that the loop's body\n"
             "took with item i to seconds[i].  clock: see load_clock().  `values` must not change.",
             {Py_tp_traverse, recorder_traverse}, {Py_tp_clear, recorder_clear},
@@ -207,14 +217,14 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n)
                : PLB_ESTIMATE_ROWS;
 }
 
-PLB_PY_FN(
-    end_pass, "loads:O table:O window:O",
+PLB_PY_DEF(
+    fn, end_pass, "loads table window",
     "Update the table of estimates with loads[n], the loads of one iteration; then add loads\n"
     "to window[n], and set loads to zero.  The table has ESTIMATE_ROWS or ESTIMATE_HERE rows\n"
     "of n numbers, which csrc/measure/estimate.h describes.")
 {
     PyObject *object[3];
-    PLB_PY_TRY(plb_py_parse(c, &object[0], &object[1], &object[2]));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&object[0]), PLB_ONE(&object[1]), PLB_ONE(&object[2])));
     const int64_t n =
         PyArray_Check(object[0]) ? PyArray_SIZE((PyArrayObject *)object[0]) : PLB_ESTIMATE_ROWS;
     double *loads = plb_py_in_place(object[0], "loads", NPY_FLOAT64, n);
@@ -222,23 +232,23 @@ PLB_PY_FN(
     double *table = plb_py_in_place(object[1], "table", NPY_FLOAT64, rows * n);
     double *window = plb_py_in_place(object[2], "window", NPY_FLOAT64, n);
     if (loads == NULL || table == NULL || window == NULL) {
-        return NULL;
+        return -1;
     }
     (rows == PLB_ESTIMATE_ROWS ? plb_estimate_update : plb_estimate_mean)(loads, n, table);
     for (int64_t i = 0; i < n; i++) {
         window[i] += loads[i];
         loads[i] = 0.0;
     }
-    Py_RETURN_NONE;
+    return PLB_OK;
 }
 
-PLB_PY_FN(pick, "values:L places:i8",
-          "Return a list of values[i] for each index i in `places`.  Every index must exist.")
+PLB_PY_DEF(fn, pick, "values:L places",
+           "Return a list of values[i] for each index i in `places`.  Every index must exist.")
 {
     PyObject *values;
     const int64_t *place;
     int64_t n = -1;
-    PLB_PY_TRY(plb_py_parse(c, &values, &place, &n));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&values), PLB_MANY(&place, &n)));
     PyObject *out = PyList_New((Py_ssize_t)n);
     for (int64_t i = 0; out != NULL && i < n; i++) {
         if (place[i] < 0 || place[i] >= PyList_GET_SIZE(values)) {
@@ -249,10 +259,10 @@ PLB_PY_FN(pick, "values:L places:i8",
             PyList_SET_ITEM(out, i, Py_NewRef(PyList_GET_ITEM(values, place[i])));
         }
     }
-    return out;
+    return plb_py_answer(c, out);
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, end_pass, pick);
+static const plb_py_def_t *const methods[] = {&fn_end_pass, &fn_pick, NULL};
 
 static int add_loop(PyObject *module)
 {

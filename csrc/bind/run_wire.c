@@ -128,8 +128,8 @@ typedef struct reader {
 
 static int get(reader_t *self, void *to, int64_t n)
 {
-    PLB_PY_REFUSE_IF(n < 0 || n > self->end - self->at, PyExc_ValueError,
-                     "wire ends within a message");
+    PLB_PASS(plb_py_refuse(n < 0 || n > self->end - self->at, PyExc_ValueError,
+                           "wire ends within a message"));
     memcpy(to, self->at, (size_t)n);
     self->at += n;
     return 0;
@@ -138,8 +138,8 @@ static int get(reader_t *self, void *to, int64_t n)
 static int get_padded(reader_t *self, void *to, int64_t n)
 {
     char rest[8];
-    PLB_PY_PASS(get(self, to, n));
-    PLB_PY_PASS(get(self, rest, padded(n) - n));
+    PLB_PASS(get(self, to, n));
+    PLB_PASS(get(self, rest, padded(n) - n));
     return 0;
 }
 
@@ -152,7 +152,9 @@ static PyObject *get_array(reader_t *self, const head_t *head)
     }
     for (int k = 0; k < head->ndim; k++) {
         int64_t n;
-        PLB_PY_TRY(get(self, &n, sizeof n));
+        if (get(self, &n, sizeof n)) {
+            return NULL;
+        }
         dim[k] = (npy_intp)n;
     }
     if (!PyTypeNum_ISNUMBER(head->kind) && !PyTypeNum_ISBOOL(head->kind)) {

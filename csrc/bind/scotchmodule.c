@@ -6,4 +6,8 @@ static int scotch_exec(PyObject *module)
     return plb_py_add_library(module, &plb_scotch);
 }
 
-PLB_PY_MODULE(scotch, "Scotch for pylb.", scotch_exec)
+PyMODINIT_FUNC PyInit__scotch(void);
+PyMODINIT_FUNC PyInit__scotch(void)
+{
+    return plb_py_module("pylb._scotch", "Scotch for pylb.", scotch_exec);
+}

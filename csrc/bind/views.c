@@ -1,40 +1,60 @@
 /* Converts Python arguments and NumPy arrays to C, and results back to Python. */
 #include "bind/views.h"
 
-#include "base/ints.h"
-
-#include <stdarg.h>
-
 /* Say that the object of this call is in another call. */
-static int refuse(const plb_py_call_t *c)
+static int refuse_call(const plb_py_call_t *c)
 {
     const char *type = strrchr(Py_TYPE(c->self)->tp_name, '.') + 1;
     const bool nested = c->self->thread == PyThread_get_thread_ident();
-    PLB_PY_RAISE(PLB_ERR_STATE, "%s.%s() %s %s.%s(): expected one call at a time", type, c->name,
-                 nested ? "within" : "while another thread is in", type, c->self->within);
-    return -1;
+    return plb_py_fail(PLB_ERR_STATE, "%s.%s() %s %s.%s(): expected one call at a time", type,
+                       c->name, nested ? "within" : "while another thread is in", type,
+                       c->self->within);
 }
 
-int plb_py_begin(plb_py_call_t *c, PyObject *self, const char *name)
+int plb_py_begin(plb_py_call_t *c, const plb_py_def_t *def, PyObject *object,
+                 plb_py_source_t source)
 {
-    c->self = (plb_py_object_t *)self;
-    c->name = name;
+    c->self = object == NULL || PyModule_Check(object) ? NULL : (plb_py_object_t *)object;
+    c->name = def != NULL ? def->name : NULL;
+    c->spec = def != NULL ? def->spec : NULL;
+    c->arg = c->answer = NULL;
+    c->source = source;
     c->held.n = 0;
     c->n_memory = 0;
-    c->code = PLB_OK;
+    c->err.code = PLB_OK;
     c->err.text[0] = '\0';
-    const bool busy =
-        self != NULL && c->self->within != NULL && c->self->thread != PyThread_get_thread_ident();
-    return busy ? refuse(c) : 0;
+    if (c->self != NULL && c->self->within != NULL &&
+        c->self->thread != PyThread_get_thread_ident()) {
+        return refuse_call(c);
+    }
+    if (def != NULL && *def->spec == '!') {
+        c->spec++;
+        return PLB_READ(c, PLB_ONE(&c->arg));
+    }
+    const bool given = source.n_args > 0 || source.keywords != NULL;
+    return given && def != NULL && *def->spec == '\0' ? plb_py_read(c, &(const plb_py_arg_t){0})
+                                                      : 0;
 }
 
-PyObject *plb_py_end(plb_py_call_t *c, PyObject *answer)
+int plb_py_answer(plb_py_call_t *c, PyObject *answer)
 {
+    c->answer = answer;
+    return answer == NULL ? -1 : 0;
+}
+
+PyObject *plb_py_end(plb_py_call_t *c, int failed)
+{
+    if (failed) {
+        Py_CLEAR(c->answer);
+        plb_py_raise(c->err.code != PLB_OK ? c->err.code : failed, &c->err);
+    } else if (c->answer == NULL) {
+        c->answer = Py_NewRef(Py_None);
+    }
     plb_py_release(&c->held);
     for (int i = 0; i < c->n_memory; i++) {
         plb_free(c->memory[i]);
     }
-    return answer;
+    return c->answer;
 }
 
 void plb_py_release(plb_py_held_t *held)
@@ -64,9 +84,8 @@ PyArrayObject *plb_py_hold(plb_py_held_t *held, PyObject *object, int type, int 
 
 static int bad_length(const char *name, PyArrayObject *a, int64_t n)
 {
-    PLB_PY_RAISE(PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
-                 (long long)n);
-    return -1;
+    return plb_py_fail(PLB_ERR_VALUE, "%s has %zd entries: expected %lld", name, PyArray_SIZE(a),
+                       (long long)n);
 }
 
 int plb_py_view(plb_py_held_t *held, PyObject *object, const char *name, int type, int64_t n,
@@ -118,12 +137,14 @@ bool plb_py_rises(const int64_t *start, int64_t n, int64_t end)
 
 enum { LONGEST_NAME = 64 };
 
-/* An item of a spec: "name:kind", followed without spaces by flags and "=default", if any. */
+/* An item of a spec: a name, followed without spaces by flags and "=default", if any. */
 typedef struct item {
-    const char *name; /* ends with a colon */
-    char kind, size;
-    bool none, more, any, in_place; /* the flags ? + @ ! */
-    bool by_keyword;                /* this item, or one before it, follows a `*` */
+    const char *name;
+    size_t n_name;
+    bool none, more, any; /* the flags ? + @ */
+    int n_numbers;        /* the flags 2 ... 9; 0: none */
+    PyTypeObject *only;   /* the flags T and L */
+    bool by_keyword;      /* this item, or one before it, follows a `*` */
     const char *fallback; /* text of the default value, up to the next space or the end of the
                              spec; NULL: no default */
 } item_t;
@@ -141,22 +162,25 @@ static bool next_item(const char **spec, item_t *out)
         *spec = s;
         return false;
     }
-    for (out->name = s; *s != ':'; s++) {
+    *out = (item_t){.name = s, .by_keyword = out->by_keyword};
+    while (*s != ' ' && *s != ':' && *s != '=' && *s != '\0') {
+        s++;
     }
-    out->kind = *++s;
-    out->size = *++s >= '1' && *s <= '9' ? *s++ : '\0';
-    out->none = out->more = out->any = out->in_place = false;
-    out->fallback = NULL;
-    for (; *s != ' ' && *s != '\0'; s++) {
+    out->n_name = (size_t)(s - out->name);
+    for (; *s != ' ' && *s != '='; s++) {
+        if (*s == '\0') {
+            *spec = s;
+            return true;
+        }
         out->none = out->none || *s == '?';
         out->more = out->more || *s == '+';
         out->any = out->any || *s == '@';
-        out->in_place = out->in_place || *s == '!';
-        if (*s == '=') {
-            out->fallback = s + 1;
-            s += strcspn(s, " ");
-            break;
-        }
+        out->n_numbers = *s >= '2' && *s <= '9' ? *s - '0' : out->n_numbers;
+        out->only = *s == 'T' ? &PyTuple_Type : *s == 'L' ? &PyList_Type : out->only;
+    }
+    if (*s == '=') {
+        out->fallback = s + 1;
+        s += strcspn(s, " ");
     }
     *spec = s;
     return true;
@@ -166,10 +190,8 @@ static bool next_item(const char **spec, item_t *out)
 static const char *name_of(const item_t *item)
 {
     static char name[LONGEST_NAME]; /* safe: the reading thread has the GIL */
-    size_t n = 0;
-    for (; item->name[n] != ':' && n < sizeof name - 1; n++) {
-        name[n] = item->name[n];
-    }
+    const size_t n = item->n_name < sizeof name ? item->n_name : sizeof name - 1;
+    memcpy(name, item->name, n);
     name[n] = '\0';
     return name;
 }
@@ -203,34 +225,48 @@ static PyObject *value_of(plb_py_source_t *self, const item_t *item)
     return Py_XNewRef(value);
 }
 
-static int array_type(const item_t *item)
+static int array_type(int kind)
 {
-    return item->kind == 'f'   ? NPY_FLOAT64
-           : item->kind == 'b' ? NPY_BOOL
-           : item->kind == 'u' ? NPY_UINT8
-           : item->size == '8' ? NPY_INT64
-                               : NPY_INT32;
+    switch (kind & ~PLB_PY_IN_PLACE) {
+    case 'D':
+        return NPY_FLOAT64;
+    case 'L':
+        return NPY_INT64;
+    case 'I':
+        return NPY_INT32;
+    case 'U':
+        return NPY_UINT8;
+    default:
+        return NPY_BOOL;
+    }
 }
 
-static int read_array(plb_py_held_t *held, const item_t *item, int type, PyObject *value,
-                      const void **data, int64_t *n)
+static int read_array(plb_py_held_t *held, const item_t *item, PyObject *value,
+                      const plb_py_arg_t *to)
 {
+    const void **data = to->to;
+    int type = array_type(to->kind);
+    if (to->kind == 'N') {
+        plb_ints_t *ints = to->to;
+        ints->wide = !(PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_INT32);
+        type = ints->wide ? NPY_INT64 : NPY_INT32;
+        data = (const void **)&ints->data;
+    }
     *data = NULL;
     if (value == Py_None) {
-        if (!item->none) {
-            PLB_PY_RAISE(PLB_ERR_VALUE, "%s is None: expected an array", name_of(item));
-        }
-        return item->none ? 0 : -1;
+        return item->none
+                   ? 0
+                   : plb_py_fail(PLB_ERR_VALUE, "%s is None: expected an array", name_of(item));
     }
-    if (item->in_place) {
-        *data = plb_py_in_place(value, name_of(item), type, *n);
+    if (to->kind & PLB_PY_IN_PLACE) {
+        *data = plb_py_in_place(value, name_of(item), type, *to->n);
         return *data != NULL ? 0 : -1;
     }
     PyArrayObject *a = plb_py_hold(held, value, type, item->any ? 0 : 1);
-    PLB_PY_PASS(a == NULL);
-    *n = *n < 0 ? PyArray_SIZE(a) - item->more : *n;
-    if (PyArray_SIZE(a) != *n + item->more || *n < 0) {
-        return bad_length(name_of(item), a, *n < 0 ? 1 : *n + item->more);
+    PLB_PASS(a == NULL);
+    *to->n = *to->n < 0 ? PyArray_SIZE(a) - item->more : *to->n;
+    if (PyArray_SIZE(a) != *to->n + item->more || *to->n < 0) {
+        return bad_length(name_of(item), a, *to->n < 0 ? 1 : *to->n + item->more);
     }
     *data = PyArray_DATA(a);
     return 0;
@@ -238,12 +274,11 @@ static int read_array(plb_py_held_t *held, const item_t *item, int type, PyObjec
 
 static int read_numbers(const item_t *item, PyObject *value, double *out)
 {
-    const Py_ssize_t n = item->size - '0';
     PyObject *items = PySequence_Fast(value, "expected a sequence of numbers");
-    if (items != NULL && PySequence_Fast_GET_SIZE(items) != n) {
-        PyErr_Format(PyExc_TypeError, "%s: expected %zd numbers", name_of(item), n);
+    if (items != NULL && PySequence_Fast_GET_SIZE(items) != item->n_numbers) {
+        PyErr_Format(PyExc_TypeError, "%s: expected %d numbers", name_of(item), item->n_numbers);
     }
-    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < n; i++) {
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < item->n_numbers; i++) {
         out[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, i));
     }
     Py_XDECREF(items);
@@ -258,13 +293,13 @@ static int read_int32(const item_t *item, PyObject *value, int32_t *out)
         PyErr_Format(PyExc_OverflowError, "%s: %R does not fit 32 bits", name_of(item), value);
     }
     *out = (int32_t)x;
-    return PyErr_Occurred() ? -1 : 0;
+    return x == -1 && PyErr_Occurred() ? -1 : overflow || x != *out ? -1 : 0;
 }
 
 static int read_text(const item_t *item, PyObject *value, const char **out)
 {
     *out = NULL;
-    if (item->kind == 'z' && value == Py_None) {
+    if (item->none && value == Py_None) {
         return 0;
     }
     Py_ssize_t size;
@@ -278,132 +313,105 @@ static int read_text(const item_t *item, PyObject *value, const char **out)
 
 static int read_object(const item_t *item, PyObject *value, PyObject **out)
 {
-    PLB_PY_REFUSE_IF((item->kind == 'T' && !PyTuple_Check(value)) ||
-                         (item->kind == 'L' && !PyList_Check(value)),
-                     PyExc_TypeError, "%s: expected a %s, not %.80s", name_of(item),
-                     item->kind == 'T' ? "tuple" : "list", Py_TYPE(value)->tp_name);
+    if (item->only != NULL && !PyObject_TypeCheck(value, item->only)) {
+        return plb_py_refuse(true, PyExc_TypeError, "%s: expected a %s, not %.80s", name_of(item),
+                             item->only->tp_name, Py_TYPE(value)->tp_name);
+    }
     *out = value;
     return 0;
 }
 
-/* Read a scalar or an object. */
-static int read_one(const item_t *item, PyObject *value, void *to)
+/* Read a value into a target.  The owner of the value, or `held`, keeps what the target needs. */
+static int read_item(plb_py_held_t *held, const item_t *item, PyObject *value,
+                     const plb_py_arg_t *to)
 {
-    switch (item->kind) {
+    switch (to->kind) {
     case 'd':
-        if (item->size != '\0') {
-            return read_numbers(item, value, to);
+        if (item->n_numbers > 0) {
+            return read_numbers(item, value, to->to);
         }
-        *(double *)to = PyFloat_AsDouble(value);
-        break;
+        *(double *)to->to = PyFloat_AsDouble(value);
+        return *(double *)to->to == -1.0 && PyErr_Occurred() ? -1 : 0;
     case 'i':
-        return read_int32(item, value, to);
+        return read_int32(item, value, to->to);
     case 'l':
-        *(int64_t *)to = PyLong_AsLongLong(value);
-        break;
-    case 'n':
-        *(int64_t *)to = value == Py_None ? INT64_MAX : PyLong_AsLongLong(value);
-        break;
+        *(int64_t *)to->to = item->none && value == Py_None ? INT64_MAX : PyLong_AsLongLong(value);
+        return *(int64_t *)to->to == -1 && PyErr_Occurred() ? -1 : 0;
     case 'u':
-        *(uint32_t *)to = (uint32_t)PyLong_AsUnsignedLongMask(value);
-        break;
+        *(uint32_t *)to->to = (uint32_t)PyLong_AsUnsignedLongMask(value);
+        return PyErr_Occurred() ? -1 : 0;
     case 'k':
-        *(uint64_t *)to = PyLong_AsUnsignedLongLongMask(value);
-        break;
+        *(uint64_t *)to->to = PyLong_AsUnsignedLongLongMask(value);
+        return PyErr_Occurred() ? -1 : 0;
     case 'p': {
         const int is = PyObject_IsTrue(value);
-        *(bool *)to = is > 0;
+        *(bool *)to->to = is > 0;
         return is < 0 ? -1 : 0;
     }
     case 's':
-    case 'z':
-        return read_text(item, value, to);
+        return read_text(item, value, to->to);
+    case 'o':
+        return read_object(item, value, to->to);
     default:
-        return read_object(item, value, to);
+        return read_array(held, item, value, to);
     }
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static bool is_array(const item_t *item)
-{
-    return item->kind == 'I' || (item->size != '\0' && item->kind != 'd');
-}
-
-static inline int read_item(plb_py_held_t *held, const item_t *item, PyObject *value, void *to,
-                            int64_t *n)
-{
-    if (n == NULL) {
-        return read_one(item, value, to);
-    }
-    if (item->kind != 'I') {
-        return read_array(held, item, array_type(item), value, to, n);
-    }
-    plb_ints_t *ints = to;
-    ints->wide = !(PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_INT32);
-    return read_array(held, item, ints->wide ? NPY_INT64 : NPY_INT32, value,
-                      (const void **)&ints->data, n);
 }
 
 /* Read the items of `*spec` into the targets, and advance `*spec`. */
-static int read_all(plb_py_source_t *self, plb_py_held_t *held, const char **spec, va_list targets)
+static int read_all(plb_py_source_t *self, plb_py_held_t *held, const char **spec,
+                    const plb_py_arg_t *to)
 {
     item_t item = {.by_keyword = self->by_keyword};
-    while (next_item(spec, &item)) {
+    for (; next_item(spec, &item); to++) {
+        if (to->kind == 0) {
+            break;
+        }
         PyObject *value = value_of(self, &item);
-        void *to = va_arg(targets, void *);
-        int64_t *n = is_array(&item) ? va_arg(targets, int64_t *) : NULL;
-        const int failed = value != NULL ? read_item(held, &item, value, to, n)
+        const int failed = value != NULL ? read_item(held, &item, value, to)
                                          : PyErr_Occurred() != NULL; /* else the value is absent */
-        Py_XDECREF(value); /* the owner of the value, or `held`, still refers to it */
+        Py_XDECREF(value);
         if (failed) {
             return -1;
         }
+    }
+    if (to->kind != 0 || (**spec != '\0' && **spec != '.')) {
+        return plb_py_refuse(true, PyExc_SystemError, "%s has another number of targets", *spec);
     }
     if (**spec == '.') { /* another call reads the rest */
         self->by_keyword = item.by_keyword;
         *spec += strlen("...");
         return 0;
     }
-    PLB_PY_REFUSE_IF(self->n_read < self->n_args, PyExc_TypeError,
-                     "expected at most %zd positional arguments, not %zd", self->n_read,
-                     self->n_args);
-    PLB_PY_REFUSE_IF(self->n_keywords < (self->keywords ? PyTuple_GET_SIZE(self->keywords)
-                                         : self->kwargs ? PyDict_GET_SIZE(self->kwargs)
-                                                        : 0),
-                     PyExc_TypeError, "an argument is unknown or given twice");
-    return 0;
+    if (self->n_read < self->n_args) {
+        return plb_py_refuse(true, PyExc_TypeError,
+                             "expected at most %zd positional arguments, not %zd", self->n_read,
+                             self->n_args);
+    }
+    const Py_ssize_t n = self->keywords ? PyTuple_GET_SIZE(self->keywords)
+                         : self->kwargs ? PyDict_GET_SIZE(self->kwargs)
+                                        : 0;
+    return plb_py_refuse(self->n_keywords < n, PyExc_TypeError,
+                         "an argument is unknown or given twice");
 }
 
-int plb_py_parse(plb_py_call_t *c, ...)
+int plb_py_read(plb_py_call_t *c, const plb_py_arg_t *args)
 {
-    va_list targets;
-    va_start(targets, c);
-    const int failed = read_all(&c->source, &c->held, &c->spec, targets);
-    va_end(targets);
-    return failed;
+    return read_all(&c->source, &c->held, &c->spec, args);
 }
 
-int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, ...)
+int plb_py_items(plb_py_call_t *c, PyObject *tuple, const char *spec, const plb_py_arg_t *args)
 {
-    PLB_PY_REFUSE_IF(!PyTuple_Check(tuple), PyExc_TypeError, "expected a tuple, not %.80s",
-                     Py_TYPE(tuple)->tp_name);
+    PLB_PASS(plb_py_refuse(!PyTuple_Check(tuple), PyExc_TypeError, "expected a tuple, not %.80s",
+                           Py_TYPE(tuple)->tp_name));
     plb_py_source_t source = {.args = &PyTuple_GET_ITEM(tuple, 0),
                               .n_args = PyTuple_GET_SIZE(tuple)};
-    va_list targets;
-    va_start(targets, spec);
-    const int failed = read_all(&source, &c->held, &spec, targets);
-    va_end(targets);
-    return failed;
+    return read_all(&source, &c->held, &spec, args);
 }
 
-int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, ...)
+int plb_py_fields(plb_py_call_t *c, PyObject *object, const char *spec, const plb_py_arg_t *args)
 {
     plb_py_source_t source = {.object = object};
-    va_list targets;
-    va_start(targets, spec);
-    const int failed = read_all(&source, &c->held, &spec, targets);
-    va_end(targets);
-    return failed;
+    return read_all(&source, &c->held, &spec, args);
 }
 
 int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option, int *n_options)
@@ -425,11 +433,10 @@ int plb_py_comms(plb_py_held_t *held, PyObject *start, PyObject *member, plb_com
 {
     PyArrayObject *s = plb_py_hold(held, start, NPY_INT64, 1);
     PyArrayObject *m = s ? plb_py_hold(held, member, NPY_INT32, 1) : NULL;
-    PLB_PY_PASS(m == NULL);
+    PLB_PASS(m == NULL);
     *out = (plb_comms_t){(int32_t)PyArray_SIZE(s) - 1, PyArray_DATA(s), PyArray_DATA(m)};
-    PLB_PY_REFUSE_IF(!plb_py_rises(out->start, out->n, PyArray_SIZE(m)), PyExc_ValueError,
-                     "comm_start: expected to rise from 0 to the number of members");
-    return 0;
+    return plb_py_refuse(!plb_py_rises(out->start, out->n, PyArray_SIZE(m)), PyExc_ValueError,
+                         "comm_start: expected to rise from 0 to the number of members");
 }
 
 /* ---- outputs -------------------------------------------------------------------------------- */
@@ -541,25 +548,11 @@ PyObject *plb_py_no_memory(void)
     return NULL;
 }
 
-PyObject *plb_py_fail(plb_py_call_t *c)
-{
-    return plb_py_raise(c->code, &c->err);
-}
-
-int plb_py_check(plb_py_call_t *c, int code)
-{
-    if (code != PLB_OK) {
-        plb_py_raise(code, &c->err);
-    }
-    return code == PLB_OK ? 0 : -1;
-}
-
 bool plb_py_unlock(plb_py_call_t *c)
 {
     if (c->self != NULL) {
         if (c->self->within != NULL) {
-            refuse(c);
-            c->code = PLB_ERR_STATE;
+            refuse_call(c);
             return false;
         }
         c->self->within = c->name;
@@ -592,7 +585,7 @@ int plb_py_check_signals(void)
 {
     PyObject *dict = PyThreadState_GetDict();
     PyObject *list = dict == NULL ? NULL : PyDict_GetItemString(dict, stop_key);
-    PLB_PY_PASS(PyErr_CheckSignals());
+    PLB_PASS(PyErr_CheckSignals());
     if (list != NULL && PyList_GET_SIZE(list) > 0) {
         PyErr_SetNone(PyExc_KeyboardInterrupt);
         return -1;
@@ -609,22 +602,6 @@ int plb_py_tick(void *arg)
     return stop ? PLB_ERR_INTERRUPTED : PLB_OK;
 }
 
-void plb_py_drop(void *const *reference, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        Py_XDECREF(reference[i]);
-    }
-}
-
-int plb_py_visit(PyObject *object, visitproc visit, void *arg, void *const *reference, size_t n)
-{
-    Py_VISIT(Py_TYPE(object));
-    for (size_t i = 0; i < n; i++) {
-        Py_VISIT(reference[i]);
-    }
-    return 0;
-}
-
 int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
 {
     const int failed = value == NULL || PyModule_AddObjectRef(module, name, value) != 0;
@@ -632,11 +609,10 @@ int plb_py_add_value(PyObject *module, const char *name, PyObject *value)
     return failed ? -1 : 0;
 }
 
-/* Return "name(first, argument, ...)\n--\n\ntext", the form that Python expects, made from
- * "spec\0text".  The result is never freed. */
-static char *signed_text(const char *name, const char *first, const char *spec)
+/* Return "name(first, argument, ...)\n--\n\ntext", the form that Python expects; NULL: there is no
+ * memory.  The result is never freed. */
+static char *signed_text(const char *name, const char *first, const char *spec, const char *text)
 {
-    const char *text = spec + strlen(spec) + 1;
     char *out = PyMem_Malloc(strlen(name) + 2 * strlen(spec) + strlen(text) + 64), *to = out;
     item_t item = {.by_keyword = false};
     bool any = *first != '\0', star = false;
@@ -644,6 +620,7 @@ static char *signed_text(const char *name, const char *first, const char *spec)
         PyErr_NoMemory();
         return NULL;
     }
+    spec += *spec == '!';
     to += sprintf(to, "%s(%s", name, first);
     for (; next_item(&spec, &item) || *spec == '.'; any = true) {
         if (*spec == '.') {
@@ -651,7 +628,7 @@ static char *signed_text(const char *name, const char *first, const char *spec)
             continue;
         }
         to += sprintf(to, "%s%s%.*s", any ? ", " : "", item.by_keyword && !star ? "*, " : "",
-                      (int)strcspn(item.name, ":"), item.name);
+                      (int)item.n_name, item.name);
         star = item.by_keyword;
         if (item.fallback != NULL) {
             to += sprintf(to, "=%.*s", (int)strcspn(item.fallback, " "), item.fallback);
@@ -661,26 +638,46 @@ static char *signed_text(const char *name, const char *first, const char *spec)
     return out;
 }
 
-/* Put a signature before the text of each method whose text begins with a spec. */
-static int sign_methods(PyMethodDef *methods, const char *first)
+/* Return a new table of these definitions as Python expects it, which is never freed, or NULL. */
+static PyMethodDef *methods_of(const plb_py_def_t *const *def, const char *first)
 {
-    for (PyMethodDef *m = methods; m != NULL && m->ml_name != NULL; m++) {
-        if ((m->ml_flags & METH_KEYWORDS) && strchr(m->ml_doc, '(') == NULL) {
-            PLB_PY_PASS((m->ml_doc = signed_text(m->ml_name, first, m->ml_doc)) == NULL);
+    size_t n = 0;
+    while (def[n] != NULL) {
+        n++;
+    }
+    PyMethodDef *out = PyMem_Calloc(n + 1, sizeof *out);
+    if (out == NULL) {
+        PyErr_NoMemory();
+    }
+    for (size_t i = 0; i < n && out != NULL; i++) {
+        out[i] = (PyMethodDef){def[i]->name, (PyCFunction)(void (*)(void))def[i]->call,
+                               METH_FASTCALL | METH_KEYWORDS,
+                               signed_text(def[i]->name, first, def[i]->spec, def[i]->text)};
+        if (out[i].ml_doc == NULL) {
+            return NULL;
         }
     }
-    return 0;
+    return out;
 }
 
-/* Make the signatures of a type's constructor and methods, and set its flags. */
+/* Make the signatures of a type's constructor and methods, once, and set its flags. */
 static int finish_type(PyType_Spec *spec)
 {
+    const char *doc = NULL;
+    for (PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {
+        doc = slot->slot == Py_tp_doc ? slot->pfunc : doc;
+    }
+    if (strchr(doc, '(') != NULL) { /* has a signature already */
+        return 0;
+    }
     for (PyType_Slot *slot = spec->slots; slot->slot != 0; slot++) {
         spec->flags |= slot->slot == Py_tp_traverse ? Py_TPFLAGS_HAVE_GC : 0;
-        PLB_PY_PASS(slot->slot == Py_tp_methods && sign_methods(slot->pfunc, "$self") != 0);
-        if (slot->slot == Py_tp_doc && strchr(slot->pfunc, '(') == NULL) {
-            slot->pfunc = signed_text(strrchr(spec->name, '.') + 1, "", slot->pfunc);
-            PLB_PY_PASS(slot->pfunc == NULL);
+        if (slot->slot == Py_tp_methods) {
+            PLB_PASS((slot->pfunc = methods_of(slot->pfunc, "$self")) == NULL);
+        } else if (slot->slot == Py_tp_doc) {
+            slot->pfunc =
+                signed_text(strrchr(spec->name, '.') + 1, "", doc, doc + strlen(doc) + 1);
+            PLB_PASS(slot->pfunc == NULL);
         }
     }
     return 0;
@@ -689,18 +686,18 @@ static int finish_type(PyType_Spec *spec)
 int plb_py_add(PyObject *module, const plb_py_room_t *room)
 {
     for (size_t i = 0; i < sizeof room->types / sizeof *room->types && room->types[i]; i++) {
-        PLB_PY_PASS(finish_type(room->types[i]));
+        PLB_PASS(finish_type(room->types[i]));
         PyObject *type = PyType_FromModuleAndSpec(module, room->types[i], NULL);
         const int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) != 0;
         Py_XDECREF(type);
-        PLB_PY_PASS(failed);
+        PLB_PASS(failed);
     }
-    PLB_PY_PASS(plb_py_add_functions(module, room->methods));
+    PLB_PASS(room->methods != NULL && plb_py_add_functions(module, room->methods));
     return room->more != NULL ? room->more(module) : 0;
 }
 
-int plb_py_add_functions(PyObject *module, PyMethodDef *methods)
+int plb_py_add_functions(PyObject *module, const plb_py_def_t *const *methods)
 {
-    PLB_PY_PASS(sign_methods(methods, "$module"));
-    return methods == NULL ? 0 : PyModule_AddFunctions(module, methods);
+    PyMethodDef *table = methods_of(methods, "$module");
+    return table == NULL ? -1 : PyModule_AddFunctions(module, table);
 }

@@ -14,22 +14,23 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     plb_target_t t = {0};
     plb_comms_t comms;
     int64_t n_ranks = -1, p = -1, nodes = -1, n = -1, alphas = -1, betas = -1, shares = -1;
-    PLB_PY_PASS(plb_py_parse(c, &start, &member, &t.place, &n_ranks, &t.speed, &p, &t.node, &n,
-                             &t.alpha, &alphas, &t.beta, &betas, &t.share, &shares, &t.period,
-                             &t.overhead, &t.eager, &t.as_recorded));
-    PLB_PY_PASS(plb_py_comms(&c->held, start, member, &comms));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&start), PLB_ONE(&member), PLB_MANY(&t.place, &n_ranks),
+                      PLB_MANY(&t.speed, &p), PLB_MANY(&t.node, &n), PLB_MANY(&t.alpha, &alphas),
+                      PLB_MANY(&t.beta, &betas), PLB_MANY(&t.share, &shares), PLB_ONE(&t.period),
+                      PLB_ONE(&t.overhead), PLB_ONE(&t.eager), PLB_ONE(&t.as_recorded)));
+    PLB_PASS(plb_py_comms(&c->held, start, member, &comms));
     for (nodes = 0; nodes * nodes < alphas; nodes++) {
     }
-    PLB_PY_REFUSE_IF(n != p || nodes * nodes != alphas || betas != alphas || shares != p,
-                     PyExc_ValueError,
-                     "speed, node, share: expected one entry for each processor; alpha, beta: "
-                     "one for each pair of nodes");
+    PLB_PASS(plb_py_refuse(
+        n != p || nodes * nodes != alphas || betas != alphas || shares != p, PyExc_ValueError,
+        "speed, node, share: expected one entry for each processor; alpha, beta: "
+        "one for each pair of nodes"));
     t.n_processors = (int32_t)p;
     t.n_nodes = (int32_t)nodes;
     self->n_ranks = (int32_t)n_ranks;
-    PLB_PY_PASS((self->kept = PyDict_New()) == NULL);
+    PLB_PASS((self->kept = PyDict_New()) == NULL);
     self->it = plb_whatif_new(self->n_ranks, &comms, &t, &c->err);
-    return self->it != NULL ? 0 : plb_py_check(c, c->err.code);
+    return self->it != NULL ? PLB_OK : c->err.code;
 }
 
 static void simulation_fini(simulation_t *self)
@@ -38,61 +39,58 @@ static void simulation_fini(simulation_t *self)
     Py_XDECREF(self->kept);
 }
 
-PLB_PY_METHOD(
-    simulation, feed, "rank:i ops:O closed:p steps:O",
-    "Pass all operations of a rank that are known so far.  closed: whether these are all.\n"
-    "steps: an array that gets the times of these operations, one record each; or None.")
+PLB_PY_DEF(simulation, feed, "rank ops closed steps",
+           "Pass all operations of a rank that are known so far.  closed: whether these are all.\n"
+           "steps: an array that gets the times of these operations, one record each; or None.")
 {
     int32_t rank;
     bool closed;
     PyObject *ops, *steps;
-    PLB_PY_TRY(plb_py_parse(c, &rank, &ops, &closed, &steps));
-    PLB_PY_RAISE_IF(rank < 0 || rank >= self->n_ranks, PyExc_IndexError,
-                    "rank is %d: expected 0 ... %d", (int)rank, (int)self->n_ranks - 1);
+    PLB_PASS(PLB_READ(c, PLB_ONE(&rank), PLB_ONE(&ops), PLB_ONE(&closed), PLB_ONE(&steps)));
+    PLB_PASS(plb_py_refuse(rank < 0 || rank >= self->n_ranks, PyExc_IndexError,
+                           "rank is %d: expected 0 ... %d", (int)rank, (int)self->n_ranks - 1));
     PyArrayObject *op = plb_py_records(ops, sizeof(plb_op_t), false), *step = NULL;
-    PLB_PY_GET(op);
+    PLB_PASS(op == NULL);
     if (steps != Py_None) {
-        PLB_PY_GET(step = plb_py_records(steps, sizeof(plb_op_time_t), true));
+        PLB_PASS((step = plb_py_records(steps, sizeof(plb_op_time_t), true)) == NULL);
     }
-    PLB_PY_RAISE_IF(step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op), PyExc_ValueError,
-                    "steps has fewer records than there are operations");
-    PLB_PY_TRY(
-        plb_py_check(c, plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
-                                        step ? PyArray_DATA(step) : NULL, &c->err)));
+    PLB_PASS(plb_py_refuse(step != NULL && PyArray_SIZE(step) < PyArray_SIZE(op), PyExc_ValueError,
+                           "steps has fewer records than there are operations"));
+    PLB_PASS(plb_whatif_feed(self->it, rank, PyArray_DATA(op), PyArray_SIZE(op), closed,
+                             step ? PyArray_DATA(step) : NULL, &c->err));
     PyObject *key = PyLong_FromLong(rank), *pair = PyTuple_Pack(2, ops, steps);
     const int failed = key == NULL || pair == NULL || PyDict_SetItem(self->kept, key, pair) != 0;
     Py_XDECREF(key);
     Py_XDECREF(pair);
-    return failed ? NULL : Py_NewRef(Py_None);
+    return plb_py_answer(c, failed ? NULL : Py_NewRef(Py_None));
 }
 
-PLB_PY_METHOD(simulation, comms, "start:O member:O",
-              "Set all communicators that are known so far.")
+PLB_PY_DEF(simulation, comms, "start member", "Set all communicators that are known so far.")
 {
     PyObject *start, *member;
     plb_comms_t comms;
-    PLB_PY_TRY(plb_py_parse(c, &start, &member));
-    PLB_PY_TRY(plb_py_comms(&c->held, start, member, &comms));
-    return PLB_PY_NONE(c, plb_whatif_comms(self->it, &comms, &c->err));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&start), PLB_ONE(&member)));
+    PLB_PASS(plb_py_comms(&c->held, start, member, &comms));
+    return plb_whatif_comms(self->it, &comms, &c->err);
 }
 
-PLB_PY_METHOD0(simulation, run,
-               "Simulate until a rank's operation is missing.  Returns this rank; -1: finished.")
+PLB_PY_DEF(simulation, run, "",
+           "Simulate until a rank's operation is missing.  Returns this rank; -1: finished.")
 {
     int32_t missing = -1;
-    PLB_PY_RUN(c, plb_whatif_run(self->it, &missing, &c->err));
-    return PyLong_FromLong(missing);
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_whatif_run(self->it, &missing, &c->err)));
+    return plb_py_answer(c, PyLong_FromLong(missing));
 }
 
-PLB_PY_METHOD0(
-    simulation, times,
+PLB_PY_DEF(
+    simulation, times, "",
     "Return (p, 7) float64.  For each rank: the seconds at which it ended, or which it has\n"
     "reached; seconds of work, of waiting in MPI, and of pauses; number of operations done;\n"
     "how it ended (a plb_end_t); number of messages to it that it has not received.")
 {
     plb_process_times_t *times = plb_py_memory(c, self->n_ranks, sizeof *times);
     double *to = times ? plb_py_new2(c, NPY_FLOAT64, self->n_ranks, 7) : NULL;
-    PLB_PY_GET(to);
+    PLB_PASS(to == NULL);
     plb_whatif_times(self->it, times);
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const plb_process_times_t *t = &times[r];
@@ -100,25 +98,26 @@ PLB_PY_METHOD0(
                                (double)t->done, t->end,  t->unread};
         memcpy(to + 7 * r, row, sizeof row);
     }
-    return plb_py_out(c, to);
+    return plb_py_answer(c, plb_py_out(c, to));
 }
 
-PLB_PY_METHOD0(simulation, memory,
-               "Return the bytes of memory of the simulation, without the arrays given to feed().")
+PLB_PY_DEF(simulation, memory, "",
+           "Return the bytes of memory of the simulation, without the arrays given to feed().")
 {
-    return PyLong_FromLongLong(plb_whatif_memory(self->it));
+    return plb_py_answer(c, PyLong_FromLongLong(plb_whatif_memory(self->it)));
 }
 
-static PyMethodDef simulation_methods[] =
-    PLB_PY_METHODS(simulation, feed, comms, run, times, memory);
+static const plb_py_def_t *const simulation_methods[] = {&simulation_feed,   &simulation_comms,
+                                                         &simulation_run,    &simulation_times,
+                                                         &simulation_memory, NULL};
 
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
-            "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ share:f8 "
-            "period:d overhead:d eager:l as_recorded:p",
+            "comm_start comm_member place speed node alpha:@ beta:@ share period overhead eager "
+            "as_recorded",
             "Simulates recorded operations on a machine; see csrc/whatif/simulator/simulator.h.", )
 
-PLB_PY_FN0(
-    op_layout,
+PLB_PY_DEF(
+    fn, op_layout, "",
     "Return (fields, kinds, collectives, one-sided).  fields: (name, NumPy type, offset) of\n"
     "each field of a recorded operation; the others: names in order of number.")
 {
@@ -145,12 +144,12 @@ PLB_PY_FN0(
         plb_py_append(&layout,
                       Py_BuildValue("ssi", fields[i].name, fields[i].type, fields[i].offset));
     }
-    return Py_BuildValue("NNNN", layout, plb_py_names(kinds, PLB_N_OPS),
-                         plb_py_names(collectives, PLB_N_COLLECTIVES),
-                         plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED));
+    return plb_py_answer(c, Py_BuildValue("NNNN", layout, plb_py_names(kinds, PLB_N_OPS),
+                                          plb_py_names(collectives, PLB_N_COLLECTIVES),
+                                          plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED)));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, op_layout);
+static const plb_py_def_t *const methods[] = {&fn_op_layout, NULL};
 
 static int constants(PyObject *module)
 {

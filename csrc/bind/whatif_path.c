@@ -17,7 +17,7 @@ static int view_ops(plb_py_call_t *c, PyObject *list, recording_t *out)
     int64_t *n = op ? plb_py_memory(c, p, sizeof *n) : NULL;
     for (Py_ssize_t r = 0; n != NULL && r < p; r++) {
         PyArrayObject *a = plb_py_records(PyList_GET_ITEM(list, r), sizeof(plb_op_t), false);
-        PLB_PY_PASS(a == NULL);
+        PLB_PASS(a == NULL);
         op[r] = PyArray_DATA(a);
         n[r] = PyArray_SIZE(a);
     }
@@ -32,10 +32,9 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
                 recording_t *out)
 {
     *out = (recording_t){0};
-    PLB_PY_PASS(view_ops(c, ops, out));
-    PLB_PY_PASS(plb_py_comms(&c->held, start, member, &out->streams.comms));
-    return plb_py_check(
-        c, PLB_PY_UNLOCKED(c, plb_pairing_make(&out->streams, &out->pairing, &c->err)));
+    PLB_PASS(view_ops(c, ops, out));
+    PLB_PASS(plb_py_comms(&c->held, start, member, &out->streams.comms));
+    return PLB_PY_UNLOCKED(c, plb_pairing_make(&out->streams, &out->pairing, &c->err));
 }
 
 /* Compute the lengths for each query (change, procedure, from, to, kept, alpha, beta): a row of
@@ -43,32 +42,32 @@ static int view(plb_py_call_t *c, PyObject *ops, PyObject *start, PyObject *memb
 static int all_lengths(plb_py_call_t *c, const recording_t *run, PyObject *queries,
                        int64_t *lengths, int32_t *stuck)
 {
-    static const plb_py_field_t fields[] =
-        PLB_PY_FIELDS(plb_path_query_t, change, procedure, from, to, kept, alpha, beta);
+    static const plb_py_field_t fields[] = {
+        PLB_PY_FIELD(plb_path_query_t, change), PLB_PY_FIELD(plb_path_query_t, procedure),
+        PLB_PY_FIELD(plb_path_query_t, from),   PLB_PY_FIELD(plb_path_query_t, to),
+        PLB_PY_FIELD(plb_path_query_t, kept),   PLB_PY_FIELD(plb_path_query_t, alpha),
+        PLB_PY_FIELD(plb_path_query_t, beta),   {0}};
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(queries); i++) {
         plb_path_query_t query;
-        PLB_PY_PASS(plb_py_fill(c, fields, PyList_GET_ITEM(queries, i), &query));
-        if (PLB_PY_UNLOCKED(c, plb_path_lengths(&run->streams, &run->pairing, &query,
-                                                lengths + i * run->streams.n_ranks, NULL,
-                                                stuck + i, &c->err)) != PLB_OK) {
-            plb_py_fail(c);
-            return -1;
-        }
+        PLB_PASS(plb_py_fill(c, fields, PyList_GET_ITEM(queries, i), &query));
+        PLB_PASS(PLB_PY_UNLOCKED(c, plb_path_lengths(&run->streams, &run->pairing, &query,
+                                                     lengths + i * run->streams.n_ranks, NULL,
+                                                     stuck + i, &c->err)));
     }
     return 0;
 }
 
-PLB_PY_FN(path_lengths, "ops:L comm_start:O comm_member:O queries:L",
-          "Return the lengths of the critical path if the program were changed.  For each\n"
-          "query: the nanoseconds of the longest path to each rank's end, (queries, p) int64,\n"
-          "and the number of ranks that would wait forever.  queries: a list of (change,\n"
-          "procedure, from, to, kept, alpha, beta); csrc/whatif/path.h explains them.")
+PLB_PY_DEF(fn, path_lengths, "ops:L comm_start comm_member queries:L",
+           "Return the lengths of the critical path if the program were changed.  For each\n"
+           "query: the nanoseconds of the longest path to each rank's end, (queries, p) int64,\n"
+           "and the number of ranks that would wait forever.  queries: a list of (change,\n"
+           "procedure, from, to, kept, alpha, beta); csrc/whatif/path.h explains them.")
 {
     PyObject *ops, *start, *member, *queries, *out = NULL;
     recording_t run;
     int64_t *lengths;
     int32_t *stuck;
-    PLB_PY_TRY(plb_py_parse(c, &ops, &start, &member, &queries));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&ops), PLB_ONE(&start), PLB_ONE(&member), PLB_ONE(&queries)));
     if (view(c, ops, start, member, &run) == 0 &&
         (lengths = plb_py_new2(c, NPY_INT64, PyList_GET_SIZE(queries), run.streams.n_ranks)) &&
         (stuck = plb_py_new(c, NPY_INT32, PyList_GET_SIZE(queries))) &&
@@ -76,7 +75,7 @@ PLB_PY_FN(path_lengths, "ops:L comm_start:O comm_member:O queries:L",
         out = Py_BuildValue("NN", plb_py_out(c, lengths), plb_py_out(c, stuck));
     }
     plb_pairing_free(&run.pairing);
-    return out;
+    return plb_py_answer(c, out);
 }
 
 static plb_path_hop_t **hops_of(const plb_streams_t *streams)
@@ -110,17 +109,18 @@ static int walk(const recording_t *run, const plb_path_query_t *query, int32_t n
 {
     plb_path_hop_t **hop = hops_of(&run->streams);
     PLB_FAIL_IF(hop == NULL, err, PLB_ERR_NOMEM, "out of memory for the critical path");
-    int ret =
-        plb_path_lengths(&run->streams, &run->pairing, query, out->ns, hop, &out->stuck, err);
+    int ret = PLB_OK;
     int32_t last = 0;
+    PLB_TRY(plb_path_lengths(&run->streams, &run->pairing, query, out->ns, hop, &out->stuck, err));
     for (int32_t r = 1; r < run->streams.n_ranks; r++) {
         last = out->ns[r] > out->ns[last] ? r : last;
     }
-    if (ret == PLB_OK && out->stuck == 0 && run->streams.n_ranks > 0) {
-        ret = plb_path_walk(&run->streams, hop, last, &out->stretch, &out->n, err);
+    if (out->stuck == 0 && run->streams.n_ranks > 0) {
+        PLB_TRY(plb_path_walk(&run->streams, hop, last, &out->stretch, &out->n, err));
     }
-    PLB_THEN(plb_path_shares(&run->streams, out->stretch, out->n, n_procedures, out->by_rank,
-                             out->by_procedure, err));
+    PLB_TRY(plb_path_shares(&run->streams, out->stretch, out->n, n_procedures, out->by_rank,
+                            out->by_procedure, err));
+out:
     plb_free(hop[0]);
     plb_free(hop);
     return ret;
@@ -133,9 +133,13 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
     path->ns = plb_py_zeros(c, NPY_INT64, p);
     path->by_rank = plb_py_zeros(c, NPY_INT64, p);
     path->by_procedure = plb_py_zeros(c, NPY_INT64, q);
-    PLB_PY_RUN(c, walk(run, query, n_procedures, path, &c->err));
+    if (PLB_PY_UNLOCKED(c, walk(run, query, n_procedures, path, &c->err))) {
+        return NULL;
+    }
     int64_t *rows;
-    PLB_PY_GET(rows = plb_py_new2(c, NPY_INT64, path->n, 4));
+    if ((rows = plb_py_new2(c, NPY_INT64, path->n, 4)) == NULL) {
+        return NULL;
+    }
     for (int64_t i = 0; i < path->n; i++) {
         const plb_stretch_t *s = &path->stretch[i];
         memcpy(rows + 4 * i, (const int64_t[4]){s->rank, s->first, s->last, s->ns},
@@ -146,27 +150,28 @@ static PyObject *longest_path(plb_py_call_t *c, const recording_t *run,
                          (int)path->stuck);
 }
 
-PLB_PY_FN(critical_path, "ops:L comm_start:O comm_member:O alpha:d beta:d n_procedures:i",
-          "Return the nanoseconds of the longest path to each rank's end; the segments of the\n"
-          "critical path, (k, 4) int64: rank, first and last operation, nanoseconds; the path's\n"
-          "nanoseconds on each rank; those in each procedure, then outside of all procedures;\n"
-          "and how many ranks wait forever (if any do, there are no segments).")
+PLB_PY_DEF(fn, critical_path, "ops:L comm_start comm_member alpha beta n_procedures",
+           "Return the nanoseconds of the longest path to each rank's end; the segments of the\n"
+           "critical path, (k, 4) int64: rank, first and last operation, nanoseconds; the path's\n"
+           "nanoseconds on each rank; those in each procedure, then outside of all procedures;\n"
+           "and how many ranks wait forever (if any do, there are no segments).")
 {
     PyObject *ops, *start, *member, *out = NULL;
     plb_path_query_t query = {.change = PLB_PATH_NOTHING, .procedure = -1};
     int32_t n_procedures;
     recording_t run;
     longest_t path = {0};
-    PLB_PY_TRY(plb_py_parse(c, &ops, &start, &member, &query.alpha, &query.beta, &n_procedures));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&ops), PLB_ONE(&start), PLB_ONE(&member), PLB_ONE(&query.alpha),
+                      PLB_ONE(&query.beta), PLB_ONE(&n_procedures)));
     if (view(c, ops, start, member, &run) == 0) {
         out = longest_path(c, &run, &query, n_procedures, &path);
     }
     plb_free(path.stretch);
     plb_pairing_free(&run.pairing);
-    return out;
+    return plb_py_answer(c, out);
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, path_lengths, critical_path);
+static const plb_py_def_t *const methods[] = {&fn_path_lengths, &fn_critical_path, NULL};
 
 static int constants(PyObject *module)
 {

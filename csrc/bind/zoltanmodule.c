@@ -46,7 +46,9 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
     q->comm = MPI_COMM_SELF;
     if (comm != Py_None) {
         MPI_Comm *handle = PyMPIComm_Get(comm);
-        PLB_PY_PASS(handle == NULL);
+        if (handle == NULL) {
+            return -1;
+        }
         q->comm = *handle;
         MPI_Comm_size(q->comm, &ranks);
         MPI_Comm_rank(q->comm, &q->rank);
@@ -59,28 +61,32 @@ static int read_question(plb_py_call_t *c, int n_ranks, plb_zoltan_t *q, bool *k
 {
     PyObject *options = NULL;
     int64_t ranks = -1, m = -1, nets = -1, pins = -1;
-    PLB_PY_PASS(plb_py_parse(c, &q->dist, &ranks, &q->n_parts, &q->home));
-    PLB_PY_REFUSE_IF(ranks != n_ranks, PyExc_ValueError, "dist has %lld entries: expected %d",
-                     (long long)ranks + 1, n_ranks + 1);
+    PLB_PASS(PLB_READ(c, PLB_MANY(&q->dist, &ranks), PLB_ONE(&q->n_parts), PLB_ONE(&q->home)));
+    PLB_PASS(plb_py_refuse(ranks != n_ranks, PyExc_ValueError,
+                           "dist has %lld entries: expected %d", (long long)ranks + 1,
+                           n_ranks + 1));
     q->first = q->dist[q->rank];
     q->n = (int32_t)(q->dist[q->rank + 1] - q->first);
     int64_t n = q->n, k = q->n_parts;
-    PLB_PY_PASS(plb_py_parse(c, &q->old, &n, &q->n_weights, &q->n_dims, &q->first_net, &options,
-                             keep, &q->imports, &q->spare, &q->scale));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&q->old, &n), PLB_ONE(&q->n_weights), PLB_ONE(&q->n_dims),
+                      PLB_ONE(&q->first_net), PLB_ONE(&options), PLB_ONE(keep),
+                      PLB_ONE(&q->imports), PLB_ONE(&q->spare), PLB_ONE(&q->scale)));
     int64_t weights = n * q->n_weights, coords = n * q->n_dims;
-    PLB_PY_PASS(plb_py_parse(c, &q->weight, &weights, &q->share, &k, &q->coords, &coords,
-                             &q->start, &n, &q->to, &m, &q->edge_weight, &m, &q->net_start, &nets,
-                             &q->pin, &pins, &q->net_weight, &nets, &q->fixed, &n, &q->size, &n));
+    PLB_PASS(PLB_READ(c, PLB_MANY(&q->weight, &weights), PLB_MANY(&q->share, &k),
+                      PLB_MANY(&q->coords, &coords), PLB_MANY(&q->start, &n), PLB_MANY(&q->to, &m),
+                      PLB_MANY(&q->edge_weight, &m), PLB_MANY(&q->net_start, &nets),
+                      PLB_MANY(&q->pin, &pins), PLB_MANY(&q->net_weight, &nets),
+                      PLB_MANY(&q->fixed, &n), PLB_MANY(&q->size, &n)));
     q->n_nets = nets < 0 ? 0 : (int32_t)nets;
     return plb_py_options(c, options, &q->option, &q->n_options);
 }
 
-PLB_PY_FN(
-    partition,
-    "comm:O ... dist:i8@+ parts:i home:i ... old:i4@? * n_weights:i=0 n_dims:i=0 first_net:l=0 "
-    "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
-    "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
-    "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
+PLB_PY_DEF(
+    fn, partition,
+    "comm ... dist:@+ parts home ... old:@? * n_weights=0 n_dims=0 first_net=0 options:L=[] "
+    "keep=False imports=False spare=0 scale=0.0 ... weight:@?=None share:@?=None coords:@?=None "
+    "start:@+?=None to:@?=None edge_weight:@?=None net_start:@+?=None pin:@?=None "
+    "net_weight:@?=None fixed:@?=None size:@?=None",
     "Return (part of each of this rank's objects, cuts).  cuts: for points(), if `keep`; else\n"
     "None.  Collective over comm (None: only this process).\n"
     "Does not copy arrays of the right type.  options: [name, value, ...]; the other\n"
@@ -91,27 +97,29 @@ PLB_PY_FN(
     bool keep = false;
     int32_t *part = NULL;
     plb_zoltan_kept_t *kept = NULL;
-    PLB_PY_TRY(plb_py_parse(c, &comm));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&comm)));
     const int size = read_comm(comm, &q);
-    PLB_PY_TRY(size < 0);
+    PLB_PASS(size < 0);
     if (read_question(c, size, &q, &keep) != 0 || (part = plb_py_new(c, NPY_INT32, q.n)) == NULL) {
         /* the other ranks fail, too */
-        (void)PLB_PY_UNLOCKED(c, plb_zoltan_refuse(q.comm, &c->err));
-        return NULL;
+        (void)plb_py_unlock(c);
+        plb_zoltan_refuse(q.comm, NULL);
+        plb_py_lock(c);
+        return -1;
     }
     plb_zoltan_kept_t **kept_at = keep ? &kept : NULL;
-    PLB_PY_RUN(c, plb_zoltan_run(&q, part, kept_at, &c->err));
-    return Py_BuildValue("NN", plb_py_sealed(c, part), cuts_capsule(kept));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_zoltan_run(&q, part, kept_at, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NN", plb_py_sealed(c, part), cuts_capsule(kept)));
 }
 
-PLB_PY_FN1(
-    spare, comm,
+PLB_PY_DEF(
+    fn, spare, "!comm",
     "Return, as bits of a number, which Zoltan structures kept with comm are unused on this\n"
     "rank.  `partition` may take those that are unused on all ranks.  Not collective.")
 {
-    const MPI_Comm *handle = PyMPIComm_Get(comm);
-    PLB_PY_GET(handle);
-    return PyLong_FromLongLong(plb_zoltan_spare(*handle));
+    const MPI_Comm *handle = PyMPIComm_Get(c->arg);
+    PLB_PASS(handle == NULL);
+    return plb_py_answer(c, PyLong_FromLongLong(plb_zoltan_spare(*handle)));
 }
 
 /* ---- cuts that partition(keep=True) returned ------------------------------------------------ */
@@ -120,33 +128,37 @@ PLB_PY_FN1(
 static const double *rows(plb_py_held_t *held, PyObject *object, int32_t dims, int64_t *n)
 {
     PyArrayObject *a = plb_py_hold(held, object, NPY_FLOAT64, 2);
-    PLB_PY_GET(a);
-    PLB_PY_RAISE_IF(PyArray_DIM(a, 1) != dims, PyExc_ValueError,
-                    "expected an array of shape (n, %d)", (int)dims);
+    if (a == NULL) {
+        return NULL;
+    }
+    if (plb_py_refuse(PyArray_DIM(a, 1) != dims, PyExc_ValueError,
+                      "expected an array of shape (n, %d)", (int)dims)) {
+        return NULL;
+    }
     *n = PyArray_DIM(a, 0);
     return PyArray_DATA(a);
 }
 
-PLB_PY_FN(points, "cuts:O n_dims:i points:O",
-          "Return the part in whose region each point lies.  cuts: from partition(keep=True).")
+PLB_PY_DEF(fn, points, "cuts n_dims points",
+           "Return the part in whose region each point lies.  cuts: from partition(keep=True).")
 {
     PyObject *capsule, *object;
     int32_t dims;
     int64_t n = 0;
     plb_zoltan_kept_t *kept;
     const double *x;
-    PLB_PY_TRY(plb_py_parse(c, &capsule, &dims, &object));
-    PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
-    PLB_PY_GET(x = rows(&c->held, object, dims, &n));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&object)));
+    PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
+    PLB_PASS((x = rows(&c->held, object, dims, &n)) == NULL);
     int32_t *part = plb_py_new(c, NPY_INT32, n);
-    PLB_PY_RUN(c, plb_zoltan_points(kept, dims, n, x, part, &c->err));
-    return plb_py_sealed(c, part);
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_zoltan_points(kept, dims, n, x, part, &c->err)));
+    return plb_py_answer(c, plb_py_sealed(c, part));
 }
 
-PLB_PY_FN(boxes, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O",
-          "Return (start, part): the parts whose regions each box meets; those of box i are\n"
-          "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
-          "region i is part i.")
+PLB_PY_DEF(fn, boxes, "cuts n_dims n_parts name:@? lo hi",
+           "Return (start, part): the parts whose regions each box meets; those of box i are\n"
+           "part[start[i]] ... part[start[i + 1] - 1].  name: the part of each region; None:\n"
+           "region i is part i.")
 {
     PyObject *capsule, *low, *high;
     int32_t dims, parts, *part = NULL;
@@ -154,37 +166,42 @@ PLB_PY_FN(boxes, "cuts:O n_dims:i n_parts:i name:i4@? lo:O hi:O",
     int64_t n = 0, m = 0, n_names = -1;
     plb_zoltan_kept_t *kept;
     const double *lo, *hi;
-    PLB_PY_TRY(plb_py_parse(c, &capsule, &dims, &parts, &name, &n_names, &low, &high));
-    PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
-    PLB_PY_GET(lo = rows(&c->held, low, dims, &n));
-    PLB_PY_GET(hi = rows(&c->held, high, dims, &m));
-    PLB_PY_RAISE_IF(n != m || (name != NULL && n_names != parts), PyExc_ValueError,
-                    "lo, hi: expected the same number of rows; name: expected one for each part");
+    PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&parts),
+                      PLB_MANY(&name, &n_names), PLB_ONE(&low), PLB_ONE(&high)));
+    PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
+    PLB_PASS((lo = rows(&c->held, low, dims, &n)) == NULL);
+    PLB_PASS((hi = rows(&c->held, high, dims, &m)) == NULL);
+    PLB_PASS(plb_py_refuse(
+        n != m || (name != NULL && n_names != parts), PyExc_ValueError,
+        "lo, hi: expected the same number of rows; name: expected one for each part"));
     int64_t *start = plb_py_new(c, NPY_INT64, n + 1);
-    PLB_PY_RUN(c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err));
-    return Py_BuildValue("NN", plb_py_sealed(c, start), plb_py_take(part, start[n], NPY_INT32));
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_zoltan_boxes(kept, dims, parts, name, n, lo, hi, start, &part, &c->err)));
+    return plb_py_answer(
+        c, Py_BuildValue("NN", plb_py_sealed(c, start), plb_py_take(part, start[n], NPY_INT32)));
 }
 
-PLB_PY_FN(regions, "cuts:O n_dims:i n_parts:i",
-          "Return (lo, hi): the corners of each part's region under RCB, n_dims numbers each.")
+PLB_PY_DEF(fn, regions, "cuts n_dims n_parts",
+           "Return (lo, hi): the corners of each part's region under RCB, n_dims numbers each.")
 {
     PyObject *capsule;
     int32_t dims, parts;
     plb_zoltan_kept_t *kept;
-    PLB_PY_TRY(plb_py_parse(c, &capsule, &dims, &parts));
-    PLB_PY_GET(kept = PyCapsule_GetPointer(capsule, CUTS));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&parts)));
+    PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
     double *lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts);
     double *hi = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts);
-    return PLB_PY_OR(c, plb_zoltan_regions(kept, dims, parts, lo, hi, &c->err),
-                     Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_zoltan_regions(kept, dims, parts, lo, hi, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, partition, spare, points, boxes, regions);
+static const plb_py_def_t *const methods[] = {&fn_partition, &fn_spare,   &fn_points,
+                                              &fn_boxes,     &fn_regions, NULL};
 
 static int zoltan_exec(PyObject *module)
 {
-    PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);
-    PLB_PY_PASS(import_mpi4py() < 0);
+    PLB_PASS(PyArray_ImportNumPyAPI() < 0);
+    PLB_PASS(import_mpi4py() < 0);
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
@@ -194,4 +211,8 @@ static int zoltan_exec(PyObject *module)
     return plb_py_add_library(module, plb_zoltan());
 }
 
-PLB_PY_MODULE(zoltan, "Zoltan for pylb.", zoltan_exec)
+PyMODINIT_FUNC PyInit__zoltan(void);
+PyMODINIT_FUNC PyInit__zoltan(void)
+{
+    return plb_py_module("pylb._zoltan", "Zoltan for pylb.", zoltan_exec);
+}

@@ -31,17 +31,22 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
     return PLB_OK;
 }
 
+/* What needs no other rank. */
+static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    PLB_PASS(plb_lib_advisor_ready(self, err));
+    PLB_PASS(plb_settings_close(&self->settings, err));
+    PLB_PASS(make_decider(self, err));
+    self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (self->with_cells ? 1 : 0);
+    return PLB_OK;
+}
+
 /* The collective part runs even after an error, so that no other rank waits for this one. */
 int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
 {
     self->begun = true;
     self->with_cells = with_cells;
-    int ret = plb_lib_advisor_ready(self, err);
-    PLB_THEN(plb_settings_close(&self->settings, err));
-    PLB_THEN(make_decider(self, err));
-    if (ret == PLB_OK) {
-        self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (with_cells ? 1 : 0);
-    }
+    const int ret = prepare(self, err);
     int64_t lag = self->settings.lag;
     bool capped = false;
     PLB_PASS(plb_lib_share_cores(self->ranks, &self->crowd, &capped, &lag, err));

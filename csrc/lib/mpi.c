@@ -82,6 +82,12 @@ static void say_late(void *comm)
             rank);
 }
 
+static int open_and_watch(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err)
+{
+    PLB_PASS(plb_lib_advisor_open(ranks, out, err));
+    return watch((plb_handle_t *)*out, err);
+}
+
 int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
 {
     const plb_patience_t patience = {say_late, &comm};
@@ -92,9 +98,7 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
     PLB_PASS(check_comm(comm, err));
     PLB_PASS(plb_transport_mpi(&ranks, comm, &patience, err));
     pylb_advisor *mine = NULL;
-    int ret = plb_lib_advisor_open(ranks, &mine, err);
-    PLB_THEN(watch((plb_handle_t *)mine, err));
-    ret = plb_agree(comm, ret, err);
+    const int ret = plb_agree(comm, open_and_watch(ranks, &mine, err), err);
     if (ret == PLB_OK) {
         *lb = mine;
     } else if (mine != NULL) {

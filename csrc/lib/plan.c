@@ -134,27 +134,34 @@ static int check_offsets(const int64_t *offset, int64_t n, const int64_t *new_of
     return PLB_OK;
 }
 
+/* Set *size to the size of each item, from its offsets; owned by the caller. */
+static int sizes_of(const int64_t *offset, int64_t n, const int64_t *new_offset, int64_t **size,
+                    plb_err_t *err)
+{
+    PLB_PASS_NEW(*size, n);
+    PLB_PASS(check_offsets(offset, n, new_offset, err));
+    for (int64_t i = 0; i < n; i++) {
+        (*size)[i] = offset[i + 1] - offset[i];
+    }
+    return PLB_OK;
+}
+
 int pylb_plan_offsets(pylb_plan *plan, const int64_t *offset, int64_t *new_offset)
 {
     plb_err_t *err = plb_lib_error();
     PLB_PASS(check(plan, err));
     const int64_t n = pylb_plan_n(plan);
-    int64_t *size = plb_malloc((size_t)plan->n, sizeof *size);
-    int ret = size == NULL ? PLB_NO_MEMORY(size, plan->n) : PLB_OK;
-    PLB_THEN(check_offsets(offset, plan->n, new_offset, err));
-    for (int64_t i = 0; ret == PLB_OK && i < plan->n; i++) {
-        size[i] = offset[i + 1] - offset[i];
-    }
+    int64_t *size = NULL;
+    int ret = sizes_of(offset, plan->n, new_offset, &size, err);
     ret = move_items(plan, ret, (const char *)size, sizeof *size,
                      new_offset == NULL ? NULL : (char *)(new_offset + 1), err);
-    if (ret == PLB_OK) {
-        new_offset[0] = 0;
-    }
-    for (int64_t i = 0; ret == PLB_OK && i < n; i++) {
+    plb_free(size);
+    PLB_PASS(ret);
+    new_offset[0] = 0;
+    for (int64_t i = 0; i < n; i++) {
         new_offset[i + 1] += new_offset[i];
     }
-    plb_free(size);
-    return ret;
+    return PLB_OK;
 }
 
 typedef struct sized {

@@ -237,8 +237,11 @@ out:
     return ret;
 }
 
-static int loads_of(const plb_lib_advisor_t *self, double **out, plb_err_t *err)
+/* Complete the receipts, and copy the loads of this rank to *out, owned by the caller. */
+static int settle(plb_lib_advisor_t *self, double **out, plb_err_t *err)
 {
+    PLB_PASS(plb_advisor_judge(&self->core, err));
+    plb_decider_settle(&self->decider);
     PLB_PASS_NEW(*out, self->n_rows);
     for (int64_t i = 0; i < self->n_rows; i++) {
         (*out)[i] = self->row[i].load;
@@ -248,16 +251,13 @@ static int loads_of(const plb_lib_advisor_t *self, double **out, plb_err_t *err)
 
 int plb_lib_record_write(plb_lib_advisor_t *self, int failed, plb_err_t *err)
 {
-    int ret = failed;
     char *all = NULL;
     double *mine = NULL;
     plb_err_t said = {0};
     if (self->settings.record == NULL) {
-        return ret;
+        return failed;
     }
-    PLB_THEN(plb_advisor_judge(&self->core, err));
-    plb_decider_settle(&self->decider);
-    PLB_THEN(loads_of(self, &mine, err));
+    int ret = failed ? failed : settle(self, &mine, err);
     const int64_t bytes = ret == PLB_OK ? (int64_t)sizeof *mine * self->n_rows : ret;
     PLB_TRY(self->ranks->gather(self->ranks, mine, bytes, &all, err));
     if (self->ranks->rank == 0) {

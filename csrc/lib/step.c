@@ -223,24 +223,20 @@ static int same_answer(plb_lib_advisor_t *self, int64_t mine, plb_err_t *err)
     static const char *const words[] = {"no LB step", "an LB step"};
     char *all = NULL;
     const int64_t *answer = self->ranks->sizes;
-    int ret = self->ranks->gather(self->ranks, nothing, mine, &all, err);
+    const int ret = self->ranks->gather(self->ranks, nothing, mine, &all, err);
     plb_free(all);
-    for (int r = 0; ret == PLB_OK && r < self->ranks->size; r++) {
-        if (answer[r] == FAILED) {
-            ret = PLB_FAIL(err, PLB_ERR_CALLBACK, "the trigger has failed on rank %d in step %lld",
-                           r, (long long)self->step);
-        }
+    PLB_PASS(ret);
+    for (int r = 0; r < self->ranks->size; r++) {
+        PLB_FAIL_IF(answer[r] == FAILED, err, PLB_ERR_CALLBACK,
+                    "the trigger has failed on rank %d in step %lld", r, (long long)self->step);
     }
-    for (int r = 1; ret == PLB_OK && r < self->ranks->size; r++) {
-        if (answer[r] != answer[0]) {
-            ret =
-                PLB_FAIL(err, PLB_ERR_VALUE,
-                         "the trigger answers differently in step %lld: %s on rank 0, %s on "
-                         "rank %d; expected the same on all ranks, computed from the cycle alone",
-                         (long long)self->step, words[answer[0]], words[answer[r]], r);
-        }
+    for (int r = 1; r < self->ranks->size; r++) {
+        PLB_FAIL_IF(answer[r] != answer[0], err, PLB_ERR_VALUE,
+                    "the trigger answers differently in step %lld: %s on rank 0, %s on "
+                    "rank %d; expected the same on all ranks, computed from the cycle alone",
+                    (long long)self->step, words[answer[0]], words[answer[r]], r);
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* Ask the decider.  If the trigger is a function of the program, also compare the answers of all
@@ -407,6 +403,13 @@ int pylb_advise(pylb_advisor *lb, int *rebalance)
     return PLB_OK;
 }
 
+static int check_cells(const pylb_cells *cells, pylb_plan **plan, double *sum, plb_err_t *err)
+{
+    PLB_FAIL_IF(plan == NULL, err, PLB_ERR_VALUE, "plan is NULL");
+    PLB_PASS(plb_cells_check(cells, err));
+    return plb_advisor_load(cells->load, cells->n, sum, err);
+}
+
 int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)
 {
     if (plan != NULL) {
@@ -415,9 +418,7 @@ int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **pla
     PLB_LIB_BEGIN(self, err, lb);
     plb_ask_t ask;
     double sum = 0.0;
-    int ret = plan == NULL ? PLB_FAIL(err, PLB_ERR_VALUE, "plan is NULL") : PLB_OK;
-    PLB_THEN(plb_cells_check(cells, err));
-    PLB_THEN(plb_advisor_load(cells->load, cells->n, &sum, err));
+    int ret = check_cells(cells, plan, &sum, err);
     self->cells = ret == PLB_OK ? cells : NULL;
     ret = step(self, sum, true, ret, &ask, err);
     self->cells = NULL;
@@ -468,7 +469,7 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
         PLB_PASS(next_record(self, &have, err));
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             /* no same_answer(): answers have no effect here, and other ranks may make steps */
-            PLB_THEN(ask_decider(self, &ask, err));
+            ret = ret != PLB_OK ? ret : ask_decider(self, &ask, err);
             plb_advisor_abandon(&self->core); /* cancel an LB step that is due */
         }
     }
