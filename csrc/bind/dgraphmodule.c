@@ -57,7 +57,7 @@ PLB_PY_DEF(
     int32_t *perm;
     PLB_PASS(read_graph(c, &comm, &graph, &m));
     int64_t n = graph.n;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&perm), PLB_MANY(&n, &room), PLB_MANY(&blocks.first, &room),
+    PLB_PASS(PLB_READ(c, PLB_MANY(&perm, &n), PLB_ONE(&room), PLB_MANY(&blocks.first, &room),
                       PLB_MANY(&blocks.parent, &room)));
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_ptscotch_order(comm, &graph, perm, &blocks, &c->err)));
     return plb_py_answer(c, PyLong_FromLong(blocks.n));

@@ -106,8 +106,8 @@ typedef struct plb_py_arg {
 } plb_py_arg_t;
 
 /* A letter for each type of a target: numbers, bool, text, any object, plb_exact_t, an array of
- * numbers (capital letters), an array that is written in place (PLB_PY_IN_PLACE), an array of
- * int32 or int64 (plb_ints_t). */
+ * int32 or int64 (plb_ints_t); capital letters: an array of numbers, which may be written in place
+ * (PLB_PY_IN_PLACE).  The compiler refuses an array without a length, and a number with one. */
 enum { PLB_PY_IN_PLACE = 128 };
 #define PLB_PY_KIND(pointer)                                                                      \
     _Generic((pointer),                                                                           \
@@ -119,7 +119,9 @@ enum { PLB_PY_IN_PLACE = 128 };
         bool *: 'p',                                                                              \
         const char **: 's',                                                                       \
         PyObject **: 'o',                                                                         \
-        plb_exact_t *: 'x',                                                                       \
+        plb_exact_t *: 'x')
+#define PLB_PY_KINDS(pointer)                                                                     \
+    _Generic((pointer),                                                                           \
         plb_ints_t *: 'N',                                                                        \
         const double **: 'D',                                                                     \
         const int64_t **: 'L',                                                                    \
@@ -157,7 +159,7 @@ enum { PLB_PY_IN_PLACE = 128 };
     }
 #define PLB_MANY(pointer, n)                                                                      \
     {                                                                                             \
-        PLB_PY_KIND(pointer), (void *)(pointer), (n)                                              \
+        PLB_PY_KINDS(pointer), (void *)(pointer), (n)                                              \
     }
 int plb_py_read(plb_py_call_t *c, const plb_py_arg_t *args);
 
