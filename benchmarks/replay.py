@@ -30,7 +30,7 @@ import pylb
 
 
 class Estimates:
-    """Estimate the loads of the next phase from all earlier ones (csrc/measure/estimate.h)."""
+    """Estimate the loads of the next phase from all earlier ones (csrc/measure/measure.h)."""
 
     def __init__(self, n):
         self.mean, self.error, self.spread, self.n = np.zeros(n), np.zeros(n), np.zeros(n), 0

@@ -1,4 +1,4 @@
-#include "base/check.h"
+#include "base/err.h"
 
 #include <math.h>
 

@@ -7,7 +7,26 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/run_delay.h"
+#include "base/err.h"
+
+/* The time for which the kernel let this thread wait for a core (the run delay), and a clock that
+ * stops during these waits.
+ *
+ * Linux counts the run delay of each thread (the second number in schedstat, proc(5)).  A thread
+ * that sleeps, or waits for input or output, needs no core: this time is not counted.
+ *
+ * Reading the run delay takes about 1 us.  So the clock reads it only once in
+ * PLB_RUN_DELAY_GRAIN_NS, which costs 0.3 % of the time.  A wait longer than this interval is
+ * always subtracted from the time of the object that it delayed; a shorter wait may be subtracted
+ * from the time of a later object. */
+
+enum { PLB_RUN_DELAY_GRAIN_NS = 300000 };
+
+/** The run delay of this thread so far, in nanoseconds; 0 if the kernel does not count it. */
+int64_t plb_run_delay_ns(void);
+
+/** The monotonic clock without the run delay of this thread; never decreases. */
+int64_t plb_undelayed_ns(void);
 
 typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time, including all waits */
@@ -68,3 +87,34 @@ typedef struct plb_words {
 
 /** Return seconds with their unit, e.g. "1.2 s" or "345 ms". */
 plb_words_t plb_in_words(double seconds);
+
+/* Waiting that leaves the core to other ranks.  If ranks share a core or a quota, a rank that
+ * spins takes time from the rank that it waits for. */
+
+enum {
+    /* spin until this time since the start: twice the time of a small Iallreduce on two cores */
+    PLB_WAIT_SPIN_NS = 30000,
+    PLB_WAIT_YIELD_NS = 100000,  /* then yield the core, until this time since the start */
+    PLB_WAIT_SLEEP_NS = 20000,   /* then sleep: this long at first, later longer */
+    PLB_WAIT_MOST_NS = 200000,   /* longest sleep: the end of the wait may be noticed this late */
+    PLB_WAIT_TICK_NS = 20000000, /* time between two checks for signals */
+};
+
+typedef struct plb_wait {
+    int64_t start, ticked, sleep; /* ns: begin of the wait; most recent check for signals; length
+                                     of the next sleep */
+    plb_tick_fn tick;             /* checks for signals; NULL: none */
+    void *arg;
+} plb_wait_t;
+
+/* What is said if a rank waits for the other ranks for longer than PLB_WAIT_PATIENCE_NS. */
+static const int64_t PLB_WAIT_PATIENCE_NS = 10000000000;
+typedef struct plb_patience {
+    void (*say)(void *arg); /* NULL: nothing is said */
+    void *arg;
+} plb_patience_t;
+
+void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg);
+
+/** Wait a little between two tests of a condition.  Returns PLB_OK, or the code of `tick`. */
+int plb_wait_pause(plb_wait_t *self);

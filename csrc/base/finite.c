@@ -1,4 +1,4 @@
-#include "base/finite.h"
+#include "base/err.h"
 
 #include <string.h>
 

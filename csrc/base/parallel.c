@@ -1,4 +1,4 @@
-#include "base/parallel.h"
+#include "base/cores.h"
 
 #include <pthread.h>
 #include <sched.h>

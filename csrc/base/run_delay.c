@@ -1,4 +1,4 @@
-#include "base/run_delay.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,9 +1,7 @@
-#include "base/wait.h"
+#include "base/clock.h"
 
 #include <sched.h>
 #include <time.h>
-
-#include "base/clock.h"
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 {

@@ -1,7 +1,7 @@
 /* Python binding of csrc/base: how the C code was compiled, clocks, exact sums. */
 #include <math.h>
 
-#include "base/finite.h"
+#include "base/err.h"
 #include "bind/convert.h"
 #include "bind/rooms.h"
 

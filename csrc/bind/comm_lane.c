@@ -5,8 +5,8 @@
 
 #include <mpi4py/mpi4py.h>
 
+#include "comm/comm.h"
 #include "comm/route.h"
-#include "comm/transfer.h"
 
 typedef struct exchanger {
     PLB_PY_HEAD plb_comm_t core;

@@ -4,8 +4,7 @@
 
 #include <mpi4py/mpi4py.h>
 
-#include "comm/reduction.h"
-#include "comm/step.h"
+#include "comm/comm.h"
 
 typedef struct comm {
     PLB_PY_HEAD plb_comm_t core;

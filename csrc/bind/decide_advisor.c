@@ -1,8 +1,7 @@
-/* Python binding of decide/advisor.h and decide/steps.h. */
+/* Python binding of decide/advisor.h and decide/advisor.h. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
 #include "decide/advisor.h"
-#include "decide/steps.h"
 
 typedef struct advisor {
     PLB_PY_HEAD plb_advisor_t core;
@@ -215,7 +214,7 @@ PLB_PY_PROPERTIES(steps, STEPS)
 
 PLB_PY_TYPE(steps, "pylb._core.Steps", "reduction lag",
             "The merged records of all ranks, each available `lag` steps later.  reduction: from\n"
-            "pylb._mpi.Comm.reduction; None: there is only one rank.  See csrc/decide/steps.h.",
+            "pylb._mpi.Comm.reduction; None: there is only one rank.  See csrc/decide/advisor.h.",
             {Py_tp_getset, steps_getset}, )
 
 PLB_PY_DEF(fn, load_sum, "loads", "Return the sum of loads[n], each 0 ... 1e30 seconds.")

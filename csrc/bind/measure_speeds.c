@@ -4,9 +4,10 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-PLB_PY_DEF(fn, drum_power, "parent cpu comm w_comm",
-           "Return the share of the work of each place (node, socket, core) of a machine; the\n"
-           "root has 1.  parent: each place's parent, an earlier place.  See csrc/measure/drum.h.")
+PLB_PY_DEF(
+    fn, drum_power, "parent cpu comm w_comm",
+    "Return the share of the work of each place (node, socket, core) of a machine; the\n"
+    "root has 1.  parent: each place's parent, an earlier place.  See csrc/measure/measure.h.")
 {
     plb_drum_t tree = {.n = -1};
     double w_comm;
@@ -87,7 +88,7 @@ PyObject *plb_py_speeds(const plb_learner_t *learner)
       "Standard deviation of the noise in the change of a logarithm of an observed time.")        \
     X(learner, evidence, PyFloat_FromDouble(self->core.evidence),                                 \
       "Which part of the changes of moved objects the speeds predicted "                          \
-      "(csrc/measure/learner.h).")
+      "(csrc/measure/measure.h).")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
 PLB_PY_TYPE(learner, "pylb._core.SpeedLearner", "n_ranks",
@@ -143,7 +144,7 @@ PLB_PY_DEF(repeats, predicted, "seconds:@ expected:@ which:@",
 PLB_PY_DEF(repeats, choose, "now bold bold_paging safe tolerance",
            "Choose between three sets of parts, by the predicted seconds of the slowest\n"
            "rank.  Returns 0: the present parts; 1: the parts of the models (bold); 2:\n"
-           "parts that avoid paging (safe).  csrc/measure/repeats.h explains the arguments.")
+           "parts that avoid paging (safe).  csrc/measure/measure.h explains the arguments.")
 {
     plb_prospects_t p;
     PLB_PASS(PLB_READ(c, PLB_ONE(&p.now), PLB_ONE(&p.bold), PLB_ONE(&p.bold_paging),

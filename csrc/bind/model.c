@@ -250,7 +250,7 @@ static int on_shared_cores(plb_py_call_t *c, bool times)
 PLB_PY_DEF(
     fn, shared_times, "group cores loads:@",
     "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
-    "csrc/model/sharing.h.  loads: (k, p), seconds of a core.")
+    "csrc/model/machine.h.  loads: (k, p), seconds of a core.")
 {
     return on_shared_cores(c, true);
 }

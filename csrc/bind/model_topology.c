@@ -1,5 +1,5 @@
-/* Python binding of csrc/model/topology.h. */
-#include "model/topology.h"
+/* Python binding of csrc/model/machine.h. */
+#include "model/machine.h"
 
 #include "bind/rooms.h"
 

@@ -1,9 +1,7 @@
 /* Python binding of csrc/partition: library calls, quality of partitions, objects that move. */
+#include "partition/partition.h"
 #include "bind/library.h"
 #include "bind/rooms.h"
-#include "partition/moves.h"
-#include "partition/quality.h"
-#include "partition/remap.h"
 
 PLB_PY_DEF(fn, install, "!partitioner",
            "Add a library to the table of partitioners, from the capsule of its module.")
@@ -49,7 +47,7 @@ PLB_PY_DEF(
     "old_cost:@?=None part:@?=None",
     "Return the part of each vertex.  The parts come from an installed library; or, if\n"
     "library is None, from `part`.  `cycles` V-cycles then refine them; -1: only repaired.\n"
-    "csrc/partition/question.h explains the arguments.  Arrays of int32 (share and coords:\n"
+    "csrc/partition/partition.h explains the arguments.  Arrays of int32 (share and coords:\n"
     "float64) are not copied; options is [name, value, ...].  The GIL is released.")
 {
     const char *name;
@@ -112,10 +110,11 @@ typedef struct rows_question {
     plb_places_t places;
 } rows_question_t;
 
-PLB_PY_DEF(fn, scan_rows, "name start:+ to first objects",
-           "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
-           "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
-           "skew over all ranks is 0 (csrc/partition/quality.h).  Copies no int32 or int64 array.")
+PLB_PY_DEF(
+    fn, scan_rows, "name start:+ to first objects",
+    "Check the rows of a graph or of nets.  Returns (loops, skew): the number of edges\n"
+    "from an object to itself, and a sum of hashes.  The graph is symmetric if the sum of\n"
+    "skew over all ranks is 0 (csrc/partition/partition.h).  Copies no int32 or int64 array.")
 {
     const char *name;
     plb_rows_t rows = {.n = -1};
@@ -143,10 +142,11 @@ static int read_rows(plb_py_call_t *c, rows_question_t *q)
                          "ghost_part: expected a part for each ghost");
 }
 
-PLB_PY_DEF(fn, graph_quality, "start:+ to weight:? parts first part ghost ghost_part",
-           "Return (cut, cut weight, boundary, volume, pairs); csrc/partition/quality.h explains\n"
-           "them.  The first three have an entry for each part.  The rows must have passed\n"
-           "scan_rows; every object of another rank that they name must be among the ghosts.")
+PLB_PY_DEF(
+    fn, graph_quality, "start:+ to weight:? parts first part ghost ghost_part",
+    "Return (cut, cut weight, boundary, volume, pairs); csrc/partition/partition.h explains\n"
+    "them.  The first three have an entry for each part.  The rows must have passed\n"
+    "scan_rows; every object of another rank that they name must be among the ghosts.")
 {
     rows_question_t q;
     int64_t n_pairs = 0, *pair = NULL;
@@ -196,7 +196,7 @@ PLB_PY_DEF(fn, part_sums, "part parts weight:@? columns",
 PLB_PY_DEF(fn, remap,
            "parts ranks ... share:@? fixed:@? kept_part:@? kept_old:@? kept:@? on_rank:@?",
            "Return the new number of each part, chosen such that as much data as possible stays\n"
-           "in place; see csrc/partition/remap.h.")
+           "in place; see csrc/partition/partition.h.")
 {
     plb_new_names_t in = {0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&in.n_parts), PLB_ONE(&in.n_ranks)));
@@ -212,7 +212,7 @@ PLB_PY_DEF(fn, remap,
 
 PLB_PY_DEF(fn, moves, "part old:? parts first ids:?",
            "Return (row, id, new part) of the objects of one process that change their part, in\n"
-           "ascending order of the rows; see csrc/partition/moves.h.")
+           "ascending order of the rows; see csrc/partition/partition.h.")
 {
     plb_new_parts_t in = {.n_ranks = 1, .n = -1};
     plb_moves_t out = {0};

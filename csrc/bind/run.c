@@ -1,5 +1,5 @@
-/* Python binding of csrc/decide/atsync.h: one rank in a loop without barriers.  (AtSync is the end
- * of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
+/* Python binding of csrc/decide/consensus.h: one rank in a loop without barriers.  (AtSync is the
+ * end of an object's iteration.)  One call at AtSync sums the loads, contributes the statistics,
  * processes results that have arrived, and returns what to do next.  While a call must wait, other
  * threads can take the GIL, and other processes the processor core. */
 #include "bind/convert.h"
@@ -427,7 +427,7 @@ PLB_PY_TYPE(
     "One rank in a loop of n iterations; the first one has the number `first`.  reduction:\n"
     "from pylb._mpi.Comm.reduction; None: there is one rank.  decider: the Decider that\n"
     "has this trigger and observes each iteration; or None.  answers: the objects to return\n"
-    "for go, pause, balance, end and failed.  kind, lag, balance: see csrc/decide/atsync.h.",
+    "for go, pause, balance, end and failed.  kind, lag, balance: see csrc/decide/consensus.h.",
     {Py_tp_getset, atsync_getset}, {Py_tp_traverse, atsync_traverse},
     {Py_tp_clear, atsync_clear}, )
 

@@ -19,7 +19,7 @@ typedef struct mail {
     pile_t coming;    /* letters that have arrived, but are not delivered yet */
     pile_t astray;    /* letters that have arrived, but whose target is on another rank */
     pile_t in;        /* delivered letters: the messages of the previous iteration */
-    int32_t *order;   /* [in.n], with start[n + 1]: result of plb_inbox_order (run/inbox.h) */
+    int32_t *order;   /* [in.n], with start[n + 1]: result of plb_inbox_order (run/run.h) */
     int64_t *start;
     int64_t n;  /* number of objects that were here at the delivery */
     int64_t at; /* index of the object that was looked up most recently */

@@ -221,7 +221,7 @@ PLB_PY_DEF(
     fn, end_pass, "loads table window",
     "Update the table of estimates with loads[n], the loads of one iteration; then add loads\n"
     "to window[n], and set loads to zero.  The table has ESTIMATE_ROWS or ESTIMATE_HERE rows\n"
-    "of n numbers, which csrc/measure/estimate.h describes.")
+    "of n numbers, which csrc/measure/measure.h describes.")
 {
     PyObject *object[3];
     PLB_PASS(PLB_READ(c, PLB_ONE(&object[0]), PLB_ONE(&object[1]), PLB_ONE(&object[2])));

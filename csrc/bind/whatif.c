@@ -114,7 +114,7 @@ static const plb_py_def_t *const simulation_methods[] = {&simulation_feed,   &si
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "comm_start comm_member place speed node alpha:@ beta:@ share period overhead eager "
             "as_recorded",
-            "Simulates recorded operations on a machine; see csrc/whatif/simulator/simulator.h.", )
+            "Simulates recorded operations on a machine; see csrc/whatif/whatif.h.", )
 
 PLB_PY_DEF(
     fn, op_layout, "",

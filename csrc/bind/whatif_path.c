@@ -1,6 +1,6 @@
-/* Python binding of csrc/whatif/path.h: the critical path, also of a changed program. */
+/* Python binding of csrc/whatif/whatif.h: the critical path, also of a changed program. */
 #include "bind/rooms.h"
-#include "whatif/path.h"
+#include "whatif/whatif.h"
 
 #include "bind/convert.h"
 
@@ -61,7 +61,7 @@ PLB_PY_DEF(fn, path_lengths, "ops:L comm_start comm_member queries:L",
            "Return the lengths of the critical path if the program were changed.  For each\n"
            "query: the nanoseconds of the longest path to each rank's end, (queries, p) int64,\n"
            "and the number of ranks that would wait forever.  queries: a list of (change,\n"
-           "procedure, from, to, kept, alpha, beta); csrc/whatif/path.h explains them.")
+           "procedure, from, to, kept, alpha, beta); csrc/whatif/whatif.h explains them.")
 {
     PyObject *ops, *start, *member, *queries, *out = NULL;
     recording_t run;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "measure/stats.h"
+#include "measure/measure.h"
 
 int plb_mpi_fail(plb_err_t *err, int code, const char *call, const char *file, int line)
 {

@@ -1,4 +1,4 @@
-#include "comm/reduction.h"
+#include "comm/comm.h"
 
 #include <string.h>
 

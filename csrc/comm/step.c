@@ -1,4 +1,4 @@
-#include "comm/step.h"
+#include "comm/comm.h"
 
 #include <string.h>
 

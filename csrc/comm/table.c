@@ -1,4 +1,4 @@
-#include "comm/table.h"
+#include "comm/route.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "comm/transfer.h"
+#include "comm/comm.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/wait.h"
 
 enum {
     /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields

@@ -1,11 +1,8 @@
-#include "comm/transport_mpi.h"
+#include "comm/comm.h"
 
 #include <limits.h>
 
 #include "base/mem.h"
-#include "comm/comm.h"
-#include "comm/reduction.h"
-#include "comm/transfer.h"
 
 typedef struct by_mpi {
     plb_transport_t face;

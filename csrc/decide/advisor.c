@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/check.h"
+#include "base/err.h"
 
 static int refuse(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                   int32_t *out, plb_err_t *err)

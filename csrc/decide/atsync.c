@@ -1,8 +1,8 @@
-#include "decide/atsync.h"
+#include "decide/consensus.h"
 
 #include <math.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/mem.h"
 
 static double seconds_of(int64_t ns)

@@ -54,6 +54,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "comm/transport.h"
+#include "decide/decider.h"
+#include "decide/trigger.h"
 
 #define PLB_NEVER INT64_MAX /* no iteration, e.g. there is no LB step */
 
@@ -188,3 +191,155 @@ int plb_consensus_maximum(plb_consensus_t *self, const plb_ruling_t *ruling, plb
 
 /** End the LB step, after the objects that migrate have been removed and added. */
 int plb_consensus_balanced(plb_consensus_t *self, plb_actions_t *out, plb_err_t *err);
+
+/* One rank in a loop without barriers.  AtSync is the end of an object's iteration, where the
+ * object may have to wait.  This file reduces statistics of each iteration while the program goes
+ * on (Menon 3.4), shows them to the trigger, and runs the consensus on the iteration at whose end
+ * to rebalance (3.6; consensus.h).
+ *
+ * Objects report their load at the end of each iteration, and ask whether they may go on.  The
+ * rank contributes the statistics of iteration i when its last object has finished iteration i.
+ * Every rank gets the same results in the same order, so all ranks decide the same.
+ *
+ * The trigger's verdict leads to an LB step in one of two ways:
+ *   - A forecast (verdict.next) announces the iteration of the LB step early.  Later forecasts may
+ *     postpone it, advance it, or cancel it (dynamic refinement, 3.6.2).
+ *   - A verdict to rebalance is final: the LB step takes place at the first possible iteration.
+ * If the trigger is a user's function, it may give different answers on different ranks; then the
+ * ranks would wait for each other forever.  So its answers are reduced, too, before a rank acts on
+ * them.  If they differ, all ranks raise an error at the iteration of the LB step.
+ *
+ * No clock is read here: the caller gives `now` in nanoseconds, which may step back.  Memory is
+ * allocated only when objects join and when rows are added.  Iterations count from 1. */
+
+/* Without a lag, an object that has finished iteration k waits until the statistics of iteration
+ * k - PLB_ATSYNC_WINDOW are known. */
+enum { PLB_ATSYNC_WINDOW = 64 };
+
+typedef struct plb_atsync_row {
+    double time;        /* seconds: time of the slowest rank, without its waiting at AtSync */
+    double max, mean;   /* seconds: loads of the ranks */
+    double idle;        /* mean seconds in which a rank runs no object and no other work */
+    double utilization; /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
+    double min;         /* seconds: smallest load of a rank */
+    double messages;    /* number of messages between ranks */
+    double bytes;       /* total size of these messages */
+    double load;        /* seconds: load of this rank */
+} plb_atsync_row_t;
+
+typedef struct plb_atsync_options {
+    int64_t
+        kind; /* the field `kind` of the statistics (measure/measure.h); the same on all ranks */
+    int64_t first; /* the first iteration's number in the statistics and for the trigger */
+    int64_t n;     /* number of iterations, 1 or more */
+    int32_t lag;   /* the lag D (rule 5 of consensus.h); 0: no lag; then the program must call
+                      plb_atsync_progress whenever it waits */
+    bool balance;  /* rebalance when the trigger wants it; false: only measure */
+} plb_atsync_options_t;
+
+typedef enum plb_atsync_answer {
+    PLB_ATSYNC_GO,      /* begin the next iteration */
+    PLB_ATSYNC_PAUSE,   /* make progress, and ask again */
+    PLB_ATSYNC_BALANCE, /* all objects wait at the same iteration: rebalance now */
+    PLB_ATSYNC_END,     /* the last iteration is over */
+    PLB_ATSYNC_FAILED,  /* a rank has failed: leave the loop */
+} plb_atsync_answer_t;
+
+/* This rank's part of an iteration whose statistics are not known yet. */
+typedef struct plb_atsync_part {
+    plb_exact_t load; /* sum of the loads reported so far by this rank's objects */
+    double total;     /* seconds: `load` + `background`; set when the iteration is contributed */
+} plb_atsync_part_t;
+
+/* The trigger's wish for an LB step.  Iteration 1 of the loop is number `first` in the program. */
+typedef struct plb_wish {
+    int64_t first, n;
+    int32_t lag;
+    bool decided;       /* the trigger wants an LB step now; false: only a forecast, or none */
+    int64_t decided_at; /* if `decided`: this decision's iteration, by its number in the program */
+    plb_verdict_t why;  /* the verdict that decided, or the most recent one */
+} plb_wish_t;
+
+/** Convert the verdict on iteration `seen` of the loop to a wish, see plb_consensus_root_stats.
+ * final: the F of the consensus before this wish. */
+int64_t plb_wish_of(plb_wish_t *self, const plb_verdict_t *verdict, int64_t seen, int64_t final);
+
+typedef struct plb_dispute { /* A user's trigger gave different answers on different ranks. */
+    int64_t iteration;       /* its number in the program, see plb_wish_t.first */
+    int64_t yes, no;         /* lowest rank for, and against, an LB step; equal: no dispute */
+} plb_dispute_t;
+
+typedef struct plb_atsync {
+    plb_atsync_options_t opt;
+    const plb_reduction_t *net; /* borrowed */
+    plb_trigger_t *trigger;     /* borrowed */
+    plb_decider_t *decider;     /* borrowed, or NULL */
+    plb_consensus_t rank;
+    plb_consensus_root_t root;
+    plb_actions_t acts;
+    int32_t window; /* lag; if 0: PLB_ATSYNC_WINDOW; at most window + 1 iterations are under way */
+    plb_atsync_part_t *part; /* [window + 2], owned; iteration i is at i % (window + 2) */
+    double background;   /* seconds of this rank's other work in an iteration, set by the caller */
+    int64_t mark;        /* ns: when this rank last contributed */
+    double busy, waited; /* seconds since `mark`: loads of objects; waiting, added by the caller */
+    plb_atsync_row_t *row; /* [capacity], owned; the caller may read the rows and reset n_rows */
+    int64_t n_rows, capacity;
+    bool maximum; /* whether a maximum is being reduced */
+    bool votes;   /* whether answers of a user's trigger are being reduced (vote() in atsync.c) */
+    plb_wish_t wish;
+    plb_dispute_t dispute;
+    int64_t n_ended; /* number of ranks that had ended, by the last statistics */
+    bool complete;   /* whether all ranks have run every iteration so far */
+    bool whole;      /* `complete`, and the trigger has observed all iterations without an error */
+    bool balance;    /* the consensus has asked to rebalance */
+    bool done;       /* the consensus has asked to end the loop */
+    bool failed;
+    int64_t failed_rank; /* lowest rank known to have failed, or INT64_MAX */
+} plb_atsync_t;
+
+/** Begin without objects, before iteration 1.  `net->depth` must be at least `lag` + 2, or
+ * PLB_ATSYNC_WINDOW + 2 if lag is 0.  PLB_ERR_VALUE: an option is out of its domain. */
+int plb_atsync_init(plb_atsync_t *self, const plb_atsync_options_t *opt,
+                    const plb_reduction_t *net, plb_trigger_t *trigger, int64_t now,
+                    plb_err_t *err);
+
+/** Call this before the first iteration, to let a decider observe each iteration.  The decider's
+ * trigger must be the one that plb_atsync_init got. */
+void plb_atsync_decide(plb_atsync_t *self, plb_decider_t *decider);
+void plb_atsync_free(plb_atsync_t *self);
+
+/** Add an object that has finished the last iteration to which this rank has contributed (at first
+ * 0); *slot identifies the object.  A program that runs its rank as a whole adds one object. */
+int plb_atsync_join(plb_atsync_t *self, int64_t *slot, int64_t now, plb_err_t *err);
+
+/** Begin the loop, after the first objects were added; also on a rank without objects. */
+int plb_atsync_begin(plb_atsync_t *self, int64_t now, plb_err_t *err);
+
+/** Remove an object; allowed at any time.  The loads that it has reported still count. */
+int plb_atsync_leave(plb_atsync_t *self, int64_t slot, int64_t now, plb_err_t *err);
+
+/** Report that an object has finished its iteration.  load[n], n >= 0, goes to the statistics: one
+ * load for each object of the program if the rank runs as a whole.  PLB_ERR_VALUE, and nothing
+ * changes: a load is not in 0 ... 1e30 seconds. */
+int plb_atsync_reached(plb_atsync_t *self, int64_t slot, const double *load, int64_t n,
+                       int64_t now, plb_err_t *err);
+
+/** Process the results that have arrived.  Local, returns at once. */
+int plb_atsync_progress(plb_atsync_t *self, int64_t now, plb_err_t *err);
+
+/** Ask what an object that waits at AtSync may do; after PLB_ATSYNC_GO it counts as running.
+ * slot: -1: ask for the rank itself; the answer is never PLB_ATSYNC_GO.  PLB_ERR_VALUE: a user's
+ * trigger wants an LB step on some ranks only (see above). */
+int plb_atsync_ask(plb_atsync_t *self, int64_t slot, plb_atsync_answer_t *answer, plb_err_t *err);
+
+bool plb_atsync_runs(const plb_atsync_t *self, int64_t slot);
+
+/** End the LB step, after all objects that migrate have left their ranks and joined. */
+int plb_atsync_balanced(plb_atsync_t *self, int64_t now, plb_err_t *err);
+
+/** Leave the loop: then call plb_atsync_progress until plb_atsync_over.  failed: the other ranks
+ * must leave, too.  May be called again to report a failure. */
+int plb_atsync_give_up(plb_atsync_t *self, bool failed, int64_t now, plb_err_t *err);
+
+/** Whether no reduction is under way: all ranks have ended the loop, or are about to rebalance. */
+bool plb_atsync_over(const plb_atsync_t *self);

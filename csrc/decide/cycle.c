@@ -1,4 +1,4 @@
-#include "decide/cycle.h"
+#include "decide/decider.h"
 
 #include <math.h>
 #include <stdbool.h>

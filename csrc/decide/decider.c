@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/ints.h"
 #include "base/mem.h"
-#include "measure/evaluate.h"
-#include "model/metrics.h"
+#include "measure/measure.h"
+#include "model/snapshot.h"
 
 /* iterations after an LB step until the ledger knows the warm-up */
 enum { WARMED_UP = 2 * PLB_WARM_UP };
@@ -65,11 +65,6 @@ static int check_done(const plb_step_done_t *done, plb_err_t *err)
         PLB_FIGURES(PLB_FIGURE(done, migrations), PLB_FIGURE(done, bytes), PLB_FIGURE(done, cost)),
         err));
     return plb_check_known(PLB_AMOUNT, PLB_FIGURES(PLB_FIGURE(done, seconds_migration)), err);
-}
-
-static bool waits(const plb_decider_t *self)
-{
-    return self->pending || self->judging || self->previewing;
 }
 
 /* ---- begin and end -------------------------------------------------------------------------- */
@@ -194,7 +189,8 @@ void plb_decider_free(plb_decider_t *self)
 
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
 {
-    PLB_FAIL_IF(self->started || self->pending || self->n_balancings > 0, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_balancings > 0, err,
+                PLB_ERR_STATE,
                 "the network was set too late: expected before the first iteration and LB step");
     return set_network(self, network, self->selector.params, err);
 }
@@ -358,8 +354,7 @@ static void expect_moves(plb_decider_t *self, const plb_iteration_t *it)
 
 int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_t *err)
 {
-    int ret;
-    PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
                 "iteration %lld was observed while the decider waits for an answer",
                 (long long)it->iteration);
     const plb_trigger_t *t = self->trigger;
@@ -377,8 +372,8 @@ int plb_decider_observe(plb_decider_t *self, const plb_iteration_t *it, plb_err_
     self->sum_max += it->max;
     self->sum_mean += it->mean;
     self->sum_min += it->min;
-    if (self->last >= 0 && self->n_since == WARMED_UP && (ret = warmed_up(self, err)) != PLB_OK) {
-        return ret;
+    if (self->last >= 0 && self->n_since == WARMED_UP) {
+        PLB_PASS(warmed_up(self, err));
     }
     expect_moves(self, it);
     const plb_observation_t o = {it->iteration, it->max, it->mean};
@@ -421,9 +416,10 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
                      plb_err_t *err)
 {
     *ask = PLB_ASK_NOTHING;
-    PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE, "the decider waits for an answer");
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
+                "the decider waits for an answer");
     if (self->opt.gives_up && plb_ledger_judges(&self->ledger, self->seen.iteration, asked)) {
-        self->judging = true;
+        self->phase = PLB_DECIDER_JUDGES;
         *ask = PLB_ASK_JUDGE;
         return PLB_OK;
     }
@@ -435,7 +431,7 @@ int plb_decider_next(plb_decider_t *self, bool asked, bool may_preview, plb_ask_
         *ask = PLB_ASK_BALANCE;
     } else if (self->opt.watches && may_preview && !was_in_rounds(self) &&
                plb_promise_observe(&self->promise, self->seen.max, self->seen.mean)) {
-        self->previewing = true;
+        self->phase = PLB_DECIDER_PREVIEWS;
         *ask = PLB_ASK_PREVIEW;
     }
     return PLB_OK;
@@ -455,10 +451,10 @@ int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err)
     PLB_PASS(plb_check(PLB_FINITE, PLB_FIGURES({"gain", gain}), err));
     last->gain = gain;
     last->iterations = self->seen.iteration - last->iteration;
-    if (!self->judging) {
+    if (self->phase != PLB_DECIDER_JUDGES) {
         return PLB_OK;
     }
-    self->judging = false;
+    self->phase = PLB_DECIDER_OBSERVES;
     return plb_ledger_judge(&self->ledger, self->seen.iteration, gain, err);
 }
 
@@ -467,16 +463,13 @@ int plb_decider_judge(plb_decider_t *self, double gain, plb_err_t *err)
 int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_objects,
                        plb_err_t *err)
 {
-    PLB_FAIL_IF(waits(self), err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_OBSERVES, err, PLB_ERR_STATE,
                 "an LB step begins while the decider waits for an answer");
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
     plb_receipt_free(&self->next);
     PLB_PASS(make_room(self, err)); /* now: plb_decider_balanced must need no memory */
-    int ret = fill_receipt(self, kind, &self->trigger->verdict, &self->next, err);
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
     if (why != NULL) {
         self->next.verdict.reason = why->reason;
     }
@@ -485,13 +478,12 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
     self->instead = -1;
     self->n_objects = n_objects;
     self->most_bytes = 0.0;
-    if (self->opt.selects && (ret = plb_decider_select(self, err)) != PLB_OK) {
-        return ret;
+    if (self->opt.selects) {
+        PLB_PASS(plb_decider_select(self, err));
     }
     self->next.strategy = self->chosen;
     self->found = NAN;
-    self->pending = true;
-    self->answered = false;
+    self->phase = PLB_DECIDER_PLACES;
     return PLB_OK;
 }
 
@@ -499,7 +491,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
                        plb_err_t *err)
 {
     const bool knows = speed != NULL && speed[0] > 0.0;
-    PLB_FAIL_IF(!self->pending || self->answered, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_PLACES, err, PLB_ERR_STATE,
                 "no LB step has begun that waits for a placement");
     PLB_PASS(check_placing(placing, err));
     for (int32_t r = 0; knows && r < self->opt.n_ranks; r++) {
@@ -511,7 +503,7 @@ int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const 
         memcpy(self->next.speed, speed, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     self->next.placing = *placing;
-    self->answered = true;
+    self->phase = PLB_DECIDER_MOVES;
     return PLB_OK;
 }
 
@@ -593,13 +585,12 @@ static void begin_cycle(plb_decider_t *self)
     self->cycle = self->n_receipts;
     self->n_balancings++;
     self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
-    self->pending = false;
+    self->phase = PLB_DECIDER_OBSERVES;
 }
 
 int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_err_t *err)
 {
-    int ret;
-    PLB_FAIL_IF(!self->pending || !self->answered, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_MOVES, err, PLB_ERR_STATE,
                 "no LB step with a placement is under way");
     PLB_PASS(check_done(done, err));
     plb_decider_settle(self);
@@ -621,13 +612,12 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
                                done->cost, done->given};
     PLB_PASS(plb_ledger_balanced(&self->ledger, r->iteration, r->strategy, &costs, err));
     r->cost = self->ledger.cost;
-    if ((other && (ret = remember(self, chosen, p->passed_over, r->migrations, err))) ||
-        (ret = remember(self, r->strategy,
-                        isnan(p->present) ? p->predicted_with_messages : p->present, r->migrations,
-                        err)) ||
-        (ret = plb_trigger_balanced(self->trigger, r->iteration, r->cost, p->predicted, err))) {
-        return ret;
+    if (other) {
+        PLB_PASS(remember(self, chosen, p->passed_over, r->migrations, err));
     }
+    const double after = isnan(p->present) ? p->predicted_with_messages : p->present;
+    PLB_PASS(remember(self, r->strategy, after, r->migrations, err));
+    PLB_PASS(plb_trigger_balanced(self->trigger, r->iteration, r->cost, p->predicted, err));
     self->left[r->strategy] = p->predicted;
     const double moving = isnan(done->seconds_migration) ? 0.0 : done->seconds_migration;
     if (self->most_bytes > 0.0) {
@@ -645,7 +635,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
 
 void plb_decider_abandon(plb_decider_t *self)
 {
-    self->pending = self->judging = self->previewing = false;
+    self->phase = PLB_DECIDER_OBSERVES;
 }
 
 void plb_decider_settle(plb_decider_t *self)

@@ -30,20 +30,511 @@
  * anything.  If an error elsewhere prevents an answer, call plb_decider_abandon. */
 #pragma once
 
-#include "decide/ledger.h"
-#include "decide/promise.h"
-#include "decide/receipt.h"
-#include "decide/select.h"
-#include "measure/learner.h"
-#include "model/cost.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* The statistics of an iteration, over all ranks (measure/stats.h). */
+#include "base/param.h"
+#include "decide/trigger.h"
+#include "measure/measure.h"
+#include "model/cost.h"
+#include "place/strategy.h"
+
+/* Does rebalancing pay?  The ledger of a run: the seconds that its LB steps cost and saved.
+ *
+ * The trigger says when an LB step is due; the ledger, whether LB steps pay at all.  Its states:
+ *
+ * - on: when an LB step is due, the previous one is judged by the seconds that it has saved.  If
+ *   recent LB steps have saved less than they cost (older ones count less), LB steps are switched
+ *   off, but not before `tries` of them have been judged.
+ * - off: there are no LB steps for `pause` iterations, or for longer, so that one LB step in each
+ *   pause takes at most `share` of the run's time.  The pause ends early if the imbalance of three
+ *   iterations in a row is above `rise` times the largest imbalance before an LB step that did not
+ *   pay.  After the pause, the next LB step that is due is a trial.
+ * - trial: the trial is judged after another pause.  If it has paid, LB steps are on again; if
+ *   not, the pause doubles.  So the cost of LB steps that never pay grows only with the logarithm
+ *   of the run's length.
+ *
+ * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
+ * iterations after the LB step are longer than the longest of the following ones (cold caches, new
+ * message routes).  If the time of the whole LB step is more than the sum of its parts, the whole
+ * time counts.  If no time above zero is reported, the time of a balanced iteration counts. */
+
+/* X(name, unit, default, least, most, help). */
+#define PLB_LEDGER(X)                                                                             \
+    X(tries, "LB steps", 3, 1, 1e6,                                                               \
+      "number of LB steps that are judged before LB steps may be switched off")                   \
+    X(fade, "", 0.8, 0, 1, "weight of an LB step relative to the one after it")                   \
+    X(pause, "iterations", 16, 1, 1e9, "shortest time for which LB steps are switched off")       \
+    X(share, "", 0.01, 1e-6, 1, "largest share of the run's time that trial LB steps may cost")   \
+    X(rise, "", 2, 1, 1e6,                                                                        \
+      "imbalance that ends a pause early, relative to the imbalance before LB steps that did "    \
+      "not pay")
+
+enum {
+#define X(name, unit, fallback, least, most, help) PLB_LEDGER_##name,
+    PLB_LEDGER(X)
+#undef X
+        PLB_N_LEDGER
+};
+
+/** The table, PLB_N_LEDGER entries. */
+extern const plb_param_t plb_ledger_params[];
+
+/* The cost of an LB step, in seconds; NAN or 0: not reported. */
+typedef struct plb_costs {
+    double statistics, strategy, migration;
+    double whole; /* of the whole LB step */
+    bool given;   /* `whole` is the cost, even 0; else the larger of `whole` and the parts' sum */
+} plb_costs_t;
+
+/* The measured cost of LB steps with one strategy. */
+typedef struct plb_account {
+    int64_t n;
+    double cost;    /* seconds: mean of the old value and the new measurement */
+    double warm_up; /* seconds, averaged like `cost`; 0 until the first was measured */
+} plb_account_t;
+
+/* This many iterations after an LB step may be slow; they are compared with as many later ones. */
+enum { PLB_WARM_UP = 3 };
+
+typedef struct plb_ledger {
+    plb_account_t *accounts; /* owned; one for each strategy */
+    int32_t n;
+    double params[PLB_N_LEDGER];
+    double paid, gained; /* seconds: cost and savings of judged LB steps; older ones count less */
+    int64_t judged;      /* judged LB steps since the start or the last successful trial */
+    /* The last LB step. */
+    bool open;                     /* whether this LB step is not judged yet */
+    int64_t last;                  /* iteration at whose end this LB step took place */
+    int32_t strategy;              /* index of its strategy; -1: there was no LB step */
+    double cost;                   /* seconds, with the warm-up as soon as that is known */
+    double warm_up;                /* seconds; NAN: not known yet */
+    double excess_before;          /* seconds: max - mean before this LB step */
+    double times[2 * PLB_WARM_UP]; /* seconds of the iterations after this LB step */
+    int n_times;
+    bool off, trial; /* off: LB steps are off; trial: a trial LB step was made since */
+    int64_t until;   /* if `off`: before it, no LB step (except an early trial) and no judgement */
+    int64_t pause;   /* iterations: the present pause */
+    double beaten;   /* seconds: the largest `excess_before` of LB steps that did not pay */
+    int high;        /* iterations in a row with max - mean above rise * beaten */
+    double mean, excess; /* seconds: mean load and max - mean in the last iteration */
+} plb_ledger_t;
+
+/** Begin for n strategies.  params: [PLB_N_LEDGER].  PLB_ERR_VALUE: a value is out of range. */
+int plb_ledger_init(plb_ledger_t *self, int32_t n, const double *params, plb_err_t *err);
+void plb_ledger_free(plb_ledger_t *self);
+
+/** Observe an iteration: its time, largest and mean load, in 0 ... 1e30 seconds. */
+int plb_ledger_observe(plb_ledger_t *self, double time, double max, double mean, plb_err_t *err);
+
+/** Whether the last LB step must be judged now.  asked: the trigger wants an LB step. */
+bool plb_ledger_judges(const plb_ledger_t *self, int64_t iteration, bool asked);
+
+/** Record that the last LB step has saved `gain` seconds (negative: lost) up to and including
+ * `iteration`.  PLB_ERR_STATE: no LB step to judge; PLB_ERR_VALUE: the gain is not finite. */
+int plb_ledger_judge(plb_ledger_t *self, int64_t iteration, double gain, plb_err_t *err);
+
+/** Whether an LB step that is due may take place. */
+bool plb_ledger_allows(const plb_ledger_t *self, int64_t iteration);
+
+/** Record an LB step.  PLB_ERR_RANGE: no such strategy; PLB_ERR_VALUE: a cost is out of range. */
+int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
+                        const plb_costs_t *costs, plb_err_t *err);
+
+/** Expected seconds of an LB step with this strategy; NAN: it never ran. */
+double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy);
+
+/* Estimates the seconds per iteration that a placement loses until the next LB step, if the loads
+ * go on changing as they do now.  With these estimates, the decider chooses for how many
+ * iterations ahead a strategy places.  A cycle is the time from one LB step to the next. */
+
+/* In placement k, the strategy places for the loads expected in plb_cycle_aheads[k] iterations. */
+enum { PLB_CYCLE_AHEADS = 5 };
+extern const int plb_cycle_aheads[PLB_CYCLE_AHEADS];
+
+typedef struct plb_cycle_costs {
+    const plb_snapshot_t *now; /* the present loads */
+    const double *drift;       /* [n_objects] growth of the loads, seconds per iteration */
+    double step;               /* seconds of an LB step in which nothing moves */
+    double per_byte;           /* seconds per byte that leaves a rank */
+    double left;               /* iterations until the end of the run; at least 1 */
+    double belief;             /* factor on drift and velocity, 0 ... 1; 0: constant loads */
+    double velocity; /* number of objects by which the pattern of the loads moves in an iteration,
+                        in the order of the objects' indices */
+    double jumps;    /* probability per iteration that the pattern jumps to another place */
+    plb_network_t network;
+} plb_cycle_costs_t;
+
+/** Compute load[n_objects], the loads expected in t iterations. */
+void plb_cycle_loads(const plb_cycle_costs_t *self, int t, double *load);
+
+/** Set the velocity, fitted to the drift: a moving pattern changes each load by -velocity * (slope
+ * of the loads at the object).  The velocity is 0 if this explains too little of the drift. */
+void plb_cycle_transport(plb_cycle_costs_t *self);
+
+/** Set `belief`: the growth of the ranks' waiting in the last iteration (`grown`, seconds),
+ * divided by the growth that the drift predicts. */
+int plb_cycle_believe(plb_cycle_costs_t *self, double grown, plb_err_t *err);
+
+/** Compute *bytes, the most that leave a rank if objects move to rank[]; rank NULL: all leave. */
+int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *bytes, plb_err_t *err);
+
+/** Compute *loss, the average seconds per iteration that the placement rank[n_objects] loses in a
+ * cycle of the best length: by the LB step, its migrations, messages, waiting for the slowest
+ * rank, and waiting after possible jumps. */
+int plb_cycle_loss(const plb_cycle_costs_t *self, const int32_t *rank, double *loss,
+                   plb_err_t *err);
+
+/* Has the last LB step achieved what it predicted (its "promise")?
+ *
+ * If iterations take longer than the last LB step predicted, a "preview" (plb_decider_preview)
+ * checks whether a new placement would save time.  It would, for example, if ranks have different
+ * speeds, or if a rank has just changed its speed: the strategy could not see this from the loads
+ * alone.  This file says when a preview is due.
+ *
+ * A preview costs about as much as an LB step without migrations (`price`).  So it is due when the
+ * time lost since the last LB step or preview is eight times this price.  While the prediction
+ * stays wrong, there is also a pause between two previews, which doubles from preview to preview.
+ * So if no new placement helps (noise, or work that changes all the time), the cost of previews
+ * grows only with the logarithm of the run's length.  If the imbalance becomes worse than at the
+ * last preview, the next preview needs no pause, and the doubling starts again.
+ *
+ * Example: an LB step predicts max/mean 1.05, but iterations have a mean of 1 s and a maximum of
+ * 1.3 s.  Each loses 0.25 s.  If a preview costs 0.1 s, it is due after 4 iterations. */
+
+typedef struct plb_promise {
+    double predicted;  /* max/mean; INFINITY before the first LB step */
+    double price;      /* seconds of a preview */
+    double since;      /* iterations since the last LB step or preview */
+    double lost;       /* seconds by which these iterations were longer than predicted */
+    double last;       /* max/mean of the previous iteration */
+    double n_previews; /* previews since the doubling of the pause last started */
+    double level;      /* max/mean at the last preview */
+} plb_promise_t;
+
+void plb_promise_init(plb_promise_t *self);
+
+/** Observe an iteration's largest and mean load, in seconds; return whether a preview is due. */
+bool plb_promise_observe(plb_promise_t *self, double max, double mean);
+
+/** Whether the imbalance at the last preview was far above the predicted one: the loads have
+ * changed abruptly, or the LB step was based on wrong loads. */
+bool plb_promise_is_void(const plb_promise_t *self);
+
+/** Record an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
+void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
+
+/* The receipt of a decision: its reasons, its cost, and the time that it saved.  The docstring of
+ * Python's `Receipt` describes most fields. */
+
+/* X(name): the numbers of a placement, which the rank that places sends to all other ranks. */
+#define PLB_PLACING(X)                                                                            \
+    X(before)                                                                                     \
+    X(predicted)                                                                                  \
+    X(before_with_messages)                                                                       \
+    X(predicted_with_messages)                                                                    \
+    X(passed_over)                                                                                \
+    X(idle_mean)                                                                                  \
+    X(idle_max)                                                                                   \
+    X(predicted_idle_mean)                                                                        \
+    X(predicted_idle_max)                                                                         \
+    X(memory_full)                                                                                \
+    X(heaviest)                                                                                   \
+    X(next_heaviest)                                                                              \
+    X(heaviest_key)                                                                               \
+    X(ahead)                                                                                      \
+    X(present)                                                                                    \
+    X(loss_0)                                                                                     \
+    X(loss_1)                                                                                     \
+    X(loss_2)                                                                                     \
+    X(loss_4)                                                                                     \
+    X(loss_8)                                                                                     \
+    X(loss_scattered)                                                                             \
+    X(tolerance)                                                                                  \
+    X(loss_tolerant)                                                                              \
+    X(seconds_statistics)                                                                         \
+    X(seconds_strategy)
+
+typedef struct plb_placing {
+#define X(name) double name;
+    PLB_PLACING(X)
+#undef X
+} plb_placing_t;
+
+/** Return a plb_placing_t in which all numbers are NAN. */
+plb_placing_t plb_placing_unknown(void);
+
+/* X(name): the other numbers of a receipt; NAN: unknown. */
+#define PLB_RECEIPT(X)                                                                            \
+    X(max)                                                                                        \
+    X(mean)                                                                                       \
+    X(left)                                                                                       \
+    X(realised)                                                                                   \
+    X(realised_idle_mean)                                                                         \
+    X(realised_idle_max)                                                                          \
+    X(seconds_migration)                                                                          \
+    X(seconds_warm_up)                                                                            \
+    X(seconds)                                                                                    \
+    X(cost)                                                                                       \
+    X(gain)                                                                                       \
+    X(paid)                                                                                       \
+    X(saved)                                                                                      \
+    X(found)
+
+/* X(name): the integers of a receipt: counts and iteration numbers. */
+#define PLB_RECEIPT_COUNTS(X)                                                                     \
+    X(iteration)                                                                                  \
+    X(until)                                                                                      \
+    X(times)                                                                                      \
+    X(migrations)                                                                                 \
+    X(bytes)                                                                                      \
+    X(iterations)                                                                                 \
+    X(off_until)
+
+typedef enum plb_decision_kind {
+    PLB_DECISION_HOLD,    /* the trigger considered an LB step and decided against it */
+    PLB_DECISION_OFF,     /* LB steps did not pay: off until `off_until` or an early trial */
+    PLB_DECISION_BALANCE, /* rebalance, as the trigger asked */
+    PLB_DECISION_SPEEDS,  /* rebalance: a preview expects to save `found` seconds per iteration */
+} plb_decision_kind_t;
+
+/* The expected gain and cost of a strategy. */
+typedef struct plb_alternative {
+    double gain; /* seconds per iteration */
+    double cost; /* seconds; NAN: not known */
+} plb_alternative_t;
+
+typedef struct plb_receipt {
+    plb_decision_kind_t kind;
+    int32_t strategy; /* index; -1: none ran */
+    bool moved;       /* false: nothing moved (shadow mode) */
+    plb_verdict_t verdict;
+    plb_placing_t placing;
+#define X(name) double name;
+    PLB_RECEIPT(X)
+#undef X
+#define X(name) int64_t name;
+    PLB_RECEIPT_COUNTS(X)
+#undef X
+    char why[512];                   /* why this strategy was chosen; empty: there was no choice */
+    plb_alternative_t *alternatives; /* owned; one for each strategy */
+    double *speed; /* owned; [n_ranks] as given to the strategy; NULL: it was given none */
+} plb_receipt_t;
+
+/* X(name, type): sums over the dropped receipts; `n` of them, from index `from` on. */
+#define PLB_DROPPED(X)                                                                            \
+    X(from, int64_t)                                                                              \
+    X(n, int64_t)                                                                                 \
+    X(balancings, int64_t)                                                                        \
+    X(migrations, int64_t)                                                                        \
+    X(bytes, int64_t)                                                                             \
+    X(cost, double)                                                                               \
+    X(step_seconds, double)
+
+typedef struct plb_dropped {
+#define X(name, type) type name;
+    PLB_DROPPED(X)
+#undef X
+} plb_dropped_t;
+
+void plb_receipt_free(plb_receipt_t *self);
+
+/** Drop old receipts if n >= keep (8 or more; 0: never): keep the first keep / 4 and the last keep
+ * / 2, and add the others to `dropped`.  Return the number of dropped receipts. */
+int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
+                          plb_dropped_t *dropped);
+
+/* Strategy selection (Menon 3.7, figure 3.8, eq. 3.6).
+ *
+ * In: the statistics of every iteration (plb_selector_observe), and the outcome of every LB step
+ * (plb_selector_balanced).  Out, after each iteration: whether anything is out of balance, and
+ * which of the candidate strategies an LB step would use now.  A strategy whose placement depends
+ * on communication is a communication strategy; if it depends on load but not on communication, it
+ * is a computation strategy; other strategies cannot be selected.
+ *
+ * The path through figure 3.8:
+ *
+ *   max/mean <= imbalance, utilization >= `utilization`        balanced
+ *   alpha m_n + beta m_v >= communication * total load         communication strategy  (3.6)
+ *   else: max/mean > imbalance                                 computation strategy
+ *   else                                                       idle, but no strategy helps
+ *
+ *   here: messages, bytes     in the thesis: m_n, m_v     (alpha, beta: seconds per message, byte)
+ *
+ * The rules.  The kind of a strategy is computation or communication; its family is comprehensive
+ * (it makes a placement from scratch) or refinement (it changes the present one).
+ *
+ *   1. A strategy is chosen even if nothing is out of balance, because the trigger may ask for an
+ *      LB step nevertheless.  Communication is intensive if it takes "at least 10 %" of the load
+ *      (thesis, 3.7.1), not "more than 10 %" (3.7.3).
+ *   2. The first LB step of each kind uses a comprehensive strategy, the following ones use
+ *      refinements (3.7.2).  In the thesis only the first LB step of the run is comprehensive.
+ *      But a placement made without regard to communication is a poor start for a communication
+ *      refinement.
+ *   3. Refinements perform poorly if the last one left more than `tolerance` times the max/mean
+ *      that the last comprehensive strategy left; or if it left no smaller max/mean, and
+ *      refinements cost more than `dearer` times as much as comprehensive strategies.  If they
+ *      perform poorly, comprehensive strategies follow.  Of several candidates of a family, the
+ *      best one (rule 5) is compared.
+ *   4. Experience becomes out of date.  After `again` comprehensive strategies in a row, a
+ *      refinement gets another chance.  After `again` refinements in a row, if the last one left
+ *      more than `imbalance`, a comprehensive strategy gets another chance.
+ *   5. Of several candidates of the same kind and family, the one whose most recent LB step left
+ *      the smallest max/mean is used; ties: the cheapest, then the first in the table.  If this
+ *      max/mean is above `imbalance`, or none has run, the first untried one, if any, is used.
+ *   6. If there is no candidate of the wanted kind, the other kind is used; the same holds for
+ *      the family. */
+
+typedef enum plb_kind {
+    PLB_COMPUTATION,   /* balances the load */
+    PLB_COMMUNICATION, /* keeps objects together that communicate */
+} plb_kind_t;
+
+/* X(name, in words): the ends of the path through figure 3.8.  From PLB_NEED_IDLE_COMMUNICATION
+ * on, they ask for a strategy. */
+#define PLB_NEEDS(X)                                                                              \
+    X(START, "nothing was observed yet")                                                          \
+    X(BALANCED, "the load is balanced and no rank is idle for long")                              \
+    X(IDLE, "ranks are idle, but neither imbalance nor communication explains it")                \
+    X(IDLE_COMMUNICATION, "the load is balanced, but ranks are idle and communication is "        \
+                          "intensive")                                                            \
+    X(IMBALANCED_COMMUNICATION, "the load is imbalanced and communication is intensive")          \
+    X(IMBALANCED, "the load is imbalanced and communication is not intensive")
+
+typedef enum plb_need {
+#define X(name, words) PLB_NEED_##name,
+    PLB_NEEDS(X)
+#undef X
+} plb_need_t;
+
+/* X(name, in words): why this family was chosen. */
+#define PLB_LEADS(X)                                                                              \
+    X(FIRST, "the first LB step of its kind places all objects from scratch")                     \
+    X(NEXT, "the LB steps after the first one move few objects")                                  \
+    X(COMPARABLE, "moving few objects balances about as well as placing all from scratch")        \
+    X(POOR, "the last LB step that moved few objects left more imbalance than the last one "      \
+            "from scratch")                                                                       \
+    X(DEAR, "LB steps that move few objects cost more than those from scratch, and the last "     \
+            "one left no less imbalance")                                                         \
+    X(REFINE_AGAIN, "after several LB steps from scratch, one that moves few objects gets "       \
+                    "another chance")                                                             \
+    X(COMPREHENSIVE_AGAIN, "imbalance is left after several LB steps that moved few objects, so " \
+                           "one from scratch gets another chance")                                \
+    X(ONLY, "there is no strategy of another family for this kind")
+
+typedef enum plb_lead {
+#define X(name, words) PLB_LEAD_##name,
+    PLB_LEADS(X)
+#undef X
+} plb_lead_t;
+
+const char *plb_need_words(plb_need_t need);
+const char *plb_lead_words(plb_lead_t lead);
+
+const char *plb_family_name(plb_family_t family);
+const char *plb_kind_name(plb_kind_t kind);
+
+/* X(name, unit, default, least, most, help and source). */
+#define PLB_SELECTION(X)                                                                          \
+    X(imbalance, "", 1.1, 1.0, 1e6, "max/mean beyond which the load is imbalanced (Menon 3.7.1)") \
+    X(utilization, "", 0.7, 0.0, 1.0,                                                             \
+      "lowest utilization of a rank below which ranks count as idle (Charm++, MetaBalancer.C)")   \
+    X(communication, "", 0.1, 0.0, 1e6,                                                           \
+      "share of the total load at which communication is intensive (Menon 3.7.1)")                \
+    X(tolerance, "", 1.05, 1.0, 1e6,                                                              \
+      "a refinement is good enough if it leaves at most this many times the max/mean of a "       \
+      "comprehensive strategy (ours: half of what `imbalance` allows)")                           \
+    X(dearer, "", 2.0, 1.0, 1e6,                                                                  \
+      "refinements are too expensive if they cost more than this many times as much as "          \
+      "comprehensive strategies "                                                                 \
+      "(ours: measured costs are few and noisy)")                                                 \
+    X(again, "LB steps", 5, 1, 1e6,                                                               \
+      "number of LB steps with one family in a row after which the other is tried again (ours)")
+
+enum {
+#define X(name, unit, fallback, least, most, help) PLB_SELECTION_##name,
+    PLB_SELECTION(X)
+#undef X
+        PLB_N_SELECTION
+};
+
+/** The table, PLB_N_SELECTION entries. */
+extern const plb_param_t plb_selection_params[];
+
+typedef struct plb_candidate {
+    plb_family_t family;
+    unsigned looks_at; /* PLB_LOOKS_* bits: what its placement depends on */
+} plb_candidate_t;
+
+typedef struct plb_workload {
+    double max, mean;   /* seconds: maximum and mean of the ranks' loads */
+    double total;       /* seconds: load of all ranks */
+    double utilization; /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
+    int64_t messages, bytes; /* of messages between objects on different ranks */
+} plb_workload_t;
+
+/* The outcome of an LB step.  before, after: time of the slowest rank divided by the mean load, 1
+ * or more, including the time of messages if their cost is known.  The decider takes the `after`
+ * that the placement predicts. */
+typedef struct plb_outcome {
+    double before, after;
+    double cost; /* seconds */
+    int64_t migrations;
+} plb_outcome_t;
+
+typedef struct plb_record {
+    int64_t n;          /* number of LB steps */
+    plb_outcome_t last; /* of the last LB step; but the cost is averaged with its old value,
+                           because a single LB step may have been disturbed */
+} plb_record_t;
+
+typedef struct plb_choice {
+    bool needed;     /* figure 3.8 asks for a strategy; false: all is balanced, or none helps */
+    plb_need_t need; /* where the path through figure 3.8 ends */
+    plb_kind_t kind; /* the kind that the statistics ask for */
+    plb_kind_t used; /* `kind`, or the other kind if there is no candidate of `kind` */
+    plb_family_t family;
+    plb_lead_t lead;        /* why this family was chosen */
+    int32_t candidate;      /* index of the chosen candidate */
+    double max_over_mean;   /* max/mean; 1 if there is no load */
+    double utilization;     /* lowest utilization of a rank */
+    double communication_s; /* seconds of communication, eq. 3.6 */
+    double communication;   /* communication_s divided by the total load; 0 if both are 0 */
+} plb_choice_t;
+
+typedef struct plb_selector {
+    plb_candidate_t *candidates; /* [n] owned */
+    plb_record_t *records;       /* [n] owned; of each candidate */
+    int32_t n;
+    double alpha, beta; /* seconds per message, seconds per byte */
+    double params[PLB_N_SELECTION];
+    plb_family_t latest[2]; /* for each kind: family of the last LB step */
+    int64_t in_row[2];      /* for each kind: LB steps in a row with this family */
+    plb_choice_t choice;    /* for the last observed iteration */
+} plb_selector_t;
+
+/** Begin with candidates[n], which are copied.  alpha, beta: seconds per message and per byte.
+ * PLB_ERR_VALUE: no candidate looks at load or communication, or a value is out of range. */
+int plb_selector_init(plb_selector_t *self, const plb_candidate_t *candidates, int32_t n,
+                      double alpha, double beta, const double *params, plb_err_t *err);
+void plb_selector_free(plb_selector_t *self);
+
+/** Observe an iteration; the answer is in self->choice.  PLB_ERR_VALUE (nothing changes): max <
+ * mean, or a value is out of range. */
+int plb_selector_observe(plb_selector_t *self, const plb_workload_t *w, plb_err_t *err);
+
+/** Record an LB step with `candidate`, chosen here or not, and choose again.  PLB_ERR_RANGE: no
+ * such candidate; PLB_ERR_VALUE: it cannot be selected, or the outcome is invalid. */
+int plb_selector_balanced(plb_selector_t *self, int32_t candidate, const plb_outcome_t *outcome,
+                          plb_err_t *err);
+
+/* The statistics of an iteration, over all ranks (measure/measure.h). */
 typedef struct plb_iteration {
-    int64_t iteration;       /* its number; larger than the one before */
-    double time;             /* seconds: time of the slowest rank */
-    double max, mean, min;   /* seconds: largest, mean and smallest load of a rank */
-    double total;            /* seconds: sum of the loads of all ranks */
-    double utilization;      /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/stats.h) */
+    int64_t iteration;     /* its number; larger than the one before */
+    double time;           /* seconds: time of the slowest rank */
+    double max, mean, min; /* seconds: largest, mean and smallest load of a rank */
+    double total;          /* seconds: sum of the loads of all ranks */
+    double utilization;    /* lowest load / (load + idle) of a rank, 0 ... 1 (measure/measure.h) */
     int64_t messages, bytes; /* number and bytes of messages between objects on different ranks */
 } plb_iteration_t;
 
@@ -77,6 +568,15 @@ typedef struct plb_decider_options {
     int64_t keep; /* how many receipts to keep (plb_receipts_thin); 0: all */
 } plb_decider_options_t;
 
+/* What the decider waits for. */
+typedef enum plb_decider_phase {
+    PLB_DECIDER_OBSERVES, /* an iteration, or the beginning of an LB step */
+    PLB_DECIDER_JUDGES,   /* the gain of the last LB step */
+    PLB_DECIDER_PREVIEWS, /* the gain of a preview */
+    PLB_DECIDER_PLACES,   /* the placement of the LB step that has begun */
+    PLB_DECIDER_MOVES,    /* the end of that LB step */
+} plb_decider_phase_t;
+
 typedef struct plb_decider {
     plb_decider_options_t opt;
     plb_trigger_t *trigger;               /* borrowed */
@@ -102,12 +602,9 @@ typedef struct plb_decider {
     bool sudden;            /* whether the loads jumped in the last iteration (watch_jumps) */
     double jumps, observed; /* number of iterations with a jump; of all iterations */
     int64_t cycle;          /* index of the first receipt since the last LB step */
-    bool judging;           /* whether the caller must still give the gain of the last LB step */
-    bool previewing;        /* whether the caller must still give the result of a preview */
     double found; /* seconds per iteration that the previewed LB step would save; NAN: none */
+    plb_decider_phase_t phase;
     /* The LB step under way. */
-    bool pending;  /* whether an LB step has begun */
-    bool answered; /* whether the placement of that LB step is known */
     int32_t chosen;
     int32_t instead;         /* a refinement strategy that may replace `chosen`; -1: none */
     int64_t n_objects;       /* number of objects on all ranks; 0: not known */

@@ -1,9 +1,9 @@
-#include "decide/ledger.h"
+#include "decide/decider.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/mem.h"
 
 const plb_param_t plb_ledger_params[] = {PLB_LEDGER(PLB_PARAM_ROW)};

@@ -1,4 +1,4 @@
-#include "decide/period.h"
+#include "decide/trigger.h"
 
 #include <math.h>
 

@@ -6,9 +6,8 @@
 #include "base/exact.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "decide/cycle.h"
 #include "decide/decider.h"
-#include "model/metrics.h"
+#include "model/snapshot.h"
 #include "place/kit/scatter.h"
 
 /* A strategy's placement of a snapshot. */
@@ -550,7 +549,7 @@ static void tell_speeds(const double *speed, int32_t n, bool given, double *out)
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err)
 {
-    PLB_FAIL_IF(!self->pending, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_PLACES, err, PLB_ERR_STATE,
                 "a placement was asked for, but no LB step has begun");
     PLB_PASS(check_ranks(self, db, err));
     input_t input;
@@ -612,7 +611,7 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
     input_t input;
     int ret;
     *gain = 0.0;
-    PLB_FAIL_IF(!self->previewing, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
                 "plb_decider_preview was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
     ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);
@@ -629,7 +628,7 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
 
 int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_err_t *err)
 {
-    PLB_FAIL_IF(!self->previewing, err, PLB_ERR_STATE,
+    PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
                 "an answer was given, but no preview is due");
     if (!(fabs(gain) <= 1e30)) { /* true also for NaN */
         return PLB_FAIL(err, PLB_ERR_VALUE, "gain is %g: expected a finite number of seconds",
@@ -637,7 +636,7 @@ int plb_decider_previewed(plb_decider_t *self, double gain, plb_ask_t *ask, plb_
     }
     const int64_t at = self->seen.iteration;
     const double left = self->end == INT64_MAX ? (double)at + 1.0 : (double)(self->end - at - 1);
-    self->previewing = false;
+    self->phase = PLB_DECIDER_OBSERVES;
     *ask = PLB_ASK_NOTHING;
     if (self->last >= 0 && gain * left > self->receipts[self->last].cost) {
         self->found = gain;

@@ -1,4 +1,4 @@
-#include "decide/promise.h"
+#include "decide/decider.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "decide/receipt.h"
+#include "decide/decider.h"
 
 #include <math.h>
 #include <string.h>

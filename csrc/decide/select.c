@@ -1,8 +1,8 @@
-#include "decide/select.h"
+#include "decide/decider.h"
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/mem.h"
 
 const plb_param_t plb_selection_params[] = {PLB_SELECTION(PLB_PARAM_ROW)};

@@ -1,4 +1,4 @@
-#include "decide/steps.h"
+#include "decide/advisor.h"
 
 #include "base/clock.h"
 

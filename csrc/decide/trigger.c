@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/mem.h"
 
 /* An LB step of unknown cost is tried when the imbalance has cost PRICE balanced iterations (LB

@@ -1,11 +1,10 @@
-#include "lib/advisor.h"
+#include "lib/internal.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/ints.h"
 #include "base/mem.h"
-#include "lib/record.h"
 
 /* ---- begin ---------------------------------------------------------------------------------- */
 

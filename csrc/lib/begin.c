@@ -1,10 +1,7 @@
 /* The beginning of an advisor: makes the settings final, and makes the decider. */
 #include <math.h>
 
-#include "lib/advisor.h"
-#include "lib/decider.h"
-#include "lib/registered.h"
-#include "lib/sharing.h"
+#include "lib/internal.h"
 
 plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
 {

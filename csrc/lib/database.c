@@ -1,4 +1,4 @@
-#include "lib/database.h"
+#include "lib/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

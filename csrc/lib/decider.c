@@ -1,10 +1,9 @@
-#include "lib/decider.h"
+#include "lib/internal.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 #include "decide/advisor.h"
-#include "lib/registered.h"
 
 enum { MOST_RECEIPTS = 4096 }; /* a run without a record keeps at most this many */
 

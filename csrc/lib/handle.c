@@ -1,4 +1,4 @@
-#include "lib/handle.h"
+#include "lib/internal.h"
 
 #include <stdatomic.h>
 

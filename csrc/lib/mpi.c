@@ -2,8 +2,7 @@
 #include <stdio.h>
 
 #include "comm/comm.h"
-#include "comm/transport_mpi.h"
-#include "lib/advisor.h"
+#include "lib/internal.h"
 
 static int closing = MPI_KEYVAL_INVALID; /* key of an attribute of MPI_COMM_SELF */
 static plb_handle_t *opened[64];         /* advisors of several ranks that may still be open */

@@ -1,4 +1,4 @@
-#include "lib/options.h"
+#include "lib/internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,12 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "lib/decider.h"
-#include "lib/handle.h"
-#include "lib/options.h"
-#include "lib/registered.h"
-#include "lib/snapshot.h"
-#include "model/metrics.h"
+#include "lib/internal.h"
+#include "model/snapshot.h"
 
 static int place(const plb_snapshot_t *in, const plb_strategy_t *with, const char *params,
                  uint64_t seed, int32_t *rank, plb_err_t *err)

@@ -1,9 +1,8 @@
-#include "lib/plan.h"
+#include "lib/internal.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "lib/handle.h"
 
 int plb_plan_init(pylb_plan *self, plb_transport_t *ranks, const int32_t *rank, int64_t n,
                   const int64_t *receive, int64_t migrations, plb_err_t *err)

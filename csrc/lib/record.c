@@ -1,4 +1,4 @@
-#include "lib/record.h"
+#include "lib/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

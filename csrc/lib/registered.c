@@ -1,12 +1,10 @@
-#include "lib/registered.h"
+#include "lib/internal.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "lib/handle.h"
-#include "lib/snapshot.h"
-#include "partition/question.h"
+#include "partition/partition.h"
 
 /* A strategy or trigger that the program has registered.  It stays until the process ends. */
 typedef struct own {

@@ -1,4 +1,4 @@
-#include "lib/settings.h"
+#include "lib/internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -7,9 +7,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/point.h"
-#include "decide/select.h"
-#include "lib/options.h"
-#include "lib/registered.h"
+#include "decide/decider.h"
 
 /* X(variable of the environment, option). */
 #define ENVIRONMENT(X)                                                                            \

@@ -1,4 +1,4 @@
-#include "lib/sharing.h"
+#include "lib/internal.h"
 
 #include "base/mem.h"
 

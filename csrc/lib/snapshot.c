@@ -1,4 +1,4 @@
-#include "lib/snapshot.h"
+#include "lib/internal.h"
 
 #include <string.h>
 

@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "base/ints.h"
 #include "base/mem.h"
-#include "lib/advisor.h"
-#include "lib/database.h"
+#include "lib/internal.h"
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Measures a rank's work and its redistributions. */
 #include "base/clock.h"
-#include "lib/advisor.h"
+#include "lib/internal.h"
 
 /* ---- the seconds of this rank --------------------------------------------------------------- */
 

@@ -1,9 +1,7 @@
 /* Triggers for programs that reduce their own statistics. */
 
 #include "base/mem.h"
-#include "lib/handle.h"
-#include "lib/options.h"
-#include "lib/registered.h"
+#include "lib/internal.h"
 
 struct pylb_trigger {
     plb_handle_t handle;

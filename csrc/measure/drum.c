@@ -1,4 +1,4 @@
-#include "measure/drum.h"
+#include "measure/measure.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "measure/estimate.h"
+#include "measure/measure.h"
 
 #include <math.h>
 #include <stdbool.h>

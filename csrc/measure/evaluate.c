@@ -1,4 +1,4 @@
-#include "measure/evaluate.h"
+#include "measure/measure.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "measure/learner.h"
+#include "measure/measure.h"
 
 #include <math.h>
 #include <stdlib.h>

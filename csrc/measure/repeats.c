@@ -1,4 +1,4 @@
-#include "measure/repeats.h"
+#include "measure/measure.h"
 
 #include <math.h>
 #include <string.h>

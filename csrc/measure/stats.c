@@ -1,4 +1,4 @@
-#include "measure/stats.h"
+#include "measure/measure.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "measure/wait_check.h"
+#include "measure/measure.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "model/check_arrays.h"
+#include "model/snapshot.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "model/fpm.h"
+#include "model/machine.h"
 
 #include <math.h>
 #include <stdbool.h>

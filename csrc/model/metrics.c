@@ -1,4 +1,4 @@
-#include "model/metrics.h"
+#include "model/snapshot.h"
 
 #include <math.h>
 

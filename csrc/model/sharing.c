@@ -1,4 +1,4 @@
-#include "model/sharing.h"
+#include "model/machine.h"
 
 #include <math.h>
 #include <string.h>

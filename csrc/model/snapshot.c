@@ -3,8 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/check.h"
-#include "model/check_arrays.h"
+#include "base/err.h"
 
 /* Check that multicast_start begins with 0, never falls, and ends with the number of receivers. */
 static int check_start(const plb_snapshot_t *s, plb_err_t *err)

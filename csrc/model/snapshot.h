@@ -123,3 +123,42 @@ typedef struct plb_change {
  * of objects that move, and their bytes (0 if the snapshot has no `bytes`). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);
+
+/* Checks of the elements x[i0] ... x[end - 1] of arrays that come from outside.  If x is NULL,
+ * nothing is checked. The error names the array and the element. */
+
+/** Check that each element is in 0 ... limit - 1.  PLB_ERR_RANGE if not. */
+int plb_check_index(const char *name, const int32_t *x, int64_t i0, int64_t end, int64_t limit,
+                    plb_err_t *err);
+
+/** Check that each element is in least ... 1e30; least >= 0.  PLB_ERR_VALUE if not. */
+int plb_check_f64(const char *name, const double *x, int64_t i0, int64_t end, double least,
+                  plb_err_t *err);
+
+/** Check that each element is a number of bytes, zero or more.  PLB_ERR_VALUE if not. */
+int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, plb_err_t *err);
+
+/* Metrics of imbalance, computed from the ranks' times of one iteration.  The literature defines
+ * imbalance in several ways, so each metric has its own name. */
+
+/* X(name, unit, help).  Python's Metrics has the same names. */
+#define PLB_METRICS(X)                                                                            \
+    X(max, "s", "time of the most loaded rank: the time of the iteration")                        \
+    X(mean, "s", "mean time of the ranks: on equal ranks, no placement has a lower max")          \
+    X(min, "s", "time of the least loaded rank")                                                  \
+    X(std, "s", "standard deviation over the p ranks (sum of squares divided by p)")              \
+    X(max_over_mean, "", "max/mean, 1 is perfect (Charm++'s ratio; lambda in the literature)")    \
+    X(percent, "%", "100 (max/mean - 1); vt and LBAF call (max/mean - 1) the imbalance I")        \
+    X(efficiency, "", "mean/max (load balance of POP and TALP)")                                  \
+    X(idle_mean, "s", "mean over the ranks of max - time (I_av, Dasgupta eq. 1)")                 \
+    X(idle_max, "s", "max - min (I_m, Dasgupta eq. 2)")
+
+typedef struct plb_metrics {
+#define X(name, unit, help) double name;
+    PLB_METRICS(X)
+#undef X
+} plb_metrics_t;
+
+/** Compute every metric of time[n], n >= 1.  If all times are 0, the ratios are 1: no rank waits.
+ * (Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here.) */
+void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);

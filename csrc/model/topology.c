@@ -1,4 +1,4 @@
-#include "model/topology.h"
+#include "model/machine.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "partition/assignment.h"
+#include "partition/partition.h"
 
 #include <math.h>
 

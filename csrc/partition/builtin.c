@@ -3,7 +3,7 @@
 
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "partition/multilevel.h"
+#include "partition/partition.h"
 
 static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
                      plb_err_t *err)

@@ -1,4 +1,4 @@
-#include "partition/cholesky.h"
+#include "partition/partition.h"
 
 #include "base/interrupt.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "partition/hypergraph.h"
+#include "partition/partition.h"
 
 #include <string.h>
 
@@ -130,8 +130,8 @@ int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_er
             self->fixed[v] = !own ? v - n : in->fixed == NULL ? -1 : in->fixed[v];
         }
     }
-    ret = add_nets_of(self, in, err);
-    PLB_THEN(transpose(self, err));
+    PLB_TRY(add_nets_of(self, in, err));
+    PLB_TRY(transpose(self, err));
 out:
     if (ret != PLB_OK) {
         plb_hypergraph_free(self);
@@ -245,8 +245,8 @@ int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster
         add_net(out, fine->pin + fine->net_start[e], plb_pins_of(fine, e), cluster,
                 fine->net_weight[e], e + 1, seen);
     }
-    ret = merge_nets(out, fine->n_nets, seen, err);
-    PLB_THEN(transpose(out, err));
+    PLB_TRY(merge_nets(out, fine->n_nets, seen, err));
+    PLB_TRY(transpose(out, err));
 out:
     plb_free(seen);
     if (ret != PLB_OK) {

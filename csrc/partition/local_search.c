@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "partition/hypergraph.h"
+#include "partition/partition.h"
 
 enum {
     PATIENCE = 30, /* a search ends after this many moves without a better state */

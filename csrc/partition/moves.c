@@ -1,4 +1,4 @@
-#include "partition/moves.h"
+#include "partition/partition.h"
 
 #include "base/mem.h"
 

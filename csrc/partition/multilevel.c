@@ -1,4 +1,4 @@
-#include "partition/multilevel.h"
+#include "partition/partition.h"
 
 #include <math.h>
 #include <string.h>
@@ -309,9 +309,9 @@ static int bisect(const plb_hypergraph_t *hg, int64_t target, double slack, plb_
         return ret;
     }
     PLB_NEW(coarse, hg->n_vertices);
-    ret = coarsen(&levels, hg, COARSEST, NULL, rng, err);
-    PLB_THEN(bisect_coarsest(&levels.hg[levels.n - 1], &limits, target, rng, coarse, err));
-    PLB_THEN(uncoarsen(&levels, &limits, rng, coarse, part, &after, err));
+    PLB_TRY(coarsen(&levels, hg, COARSEST, NULL, rng, err));
+    PLB_TRY(bisect_coarsest(&levels.hg[levels.n - 1], &limits, target, rng, coarse, err));
+    PLB_TRY(uncoarsen(&levels, &limits, rng, coarse, part, &after, err));
 out:
     levels_free(&levels);
     plb_free(coarse);
@@ -372,9 +372,9 @@ static int recurse(const plb_hypergraph_t *hg, const int64_t *limit, int32_t k, 
         two.fixed = fixed;
     }
     const int64_t target = (int64_t)((double)total_weight(hg) * (all > 0.0 ? here / all : 0.5));
-    ret = bisect(&two, target, slack, rng, side, err);
-    PLB_THEN(recurse_side(hg, side, 0, limit, left, 0, slack, rng, part, err));
-    PLB_THEN(recurse_side(hg, side, 1, limit + left, k - left, left, slack, rng, part, err));
+    PLB_TRY(bisect(&two, target, slack, rng, side, err));
+    PLB_TRY(recurse_side(hg, side, 0, limit, left, 0, slack, rng, part, err));
+    PLB_TRY(recurse_side(hg, side, 1, limit + left, k - left, left, slack, rng, part, err));
 out:
     PLB_FREE(side, fixed);
     return ret;

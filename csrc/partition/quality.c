@@ -1,4 +1,4 @@
-#include "partition/quality.h"
+#include "partition/partition.h"
 
 #include <stdbool.h>
 

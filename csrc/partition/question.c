@@ -1,8 +1,8 @@
-#include "partition/question.h"
+#include "partition/partition.h"
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/mem.h"
 
 /* ---- the table of libraries ----------------------------------------------------------------- */
@@ -104,9 +104,11 @@ static int check_graph(const plb_question_t *in, plb_err_t *err)
 
 static int check_hypergraph(const plb_question_t *in, plb_err_t *err)
 {
-    int ret = check_start("net_start", in->net_start, in->n_nets, err);
-    PLB_THEN(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
-                          false, err));
+    int ret;
+    PLB_TRY(check_start("net_start", in->net_start, in->n_nets, err));
+    PLB_TRY(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
+                         false, err));
+out:
     PLB_THEN(check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err));
     return ret;
 }

@@ -1,10 +1,8 @@
-#include "partition/remap.h"
+#include "partition/partition.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "partition/assignment.h"
-#include "partition/moves.h"
 
 enum { NONE = -1 };
 

@@ -6,8 +6,7 @@
 #include "base/heap.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "partition/hypergraph.h"
-#include "partition/multilevel.h"
+#include "partition/partition.h"
 
 typedef struct repair {
     const plb_question_t *in;

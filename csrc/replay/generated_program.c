@@ -1,4 +1,4 @@
-#include "replay/generated_program.h"
+#include "replay/replay.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "replay/load_sums.h"
+#include "replay/internal.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "replay/optimum.h"
+#include "replay/replay.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,10 +6,7 @@
 
 #include "base/hash.h"
 #include "base/interrupt.h"
-#include "replay/phase_loads.h"
-#include "replay/phase_step.h"
-#include "replay/trace_check.h"
-#include "replay/trace_repeats.h"
+#include "replay/internal.h"
 
 enum {
     STATES_PER_CALL = 4,      /* states that the beam keeps per call of a strategy in a phase */

@@ -1,13 +1,11 @@
-#include "replay/phase_loads.h"
+#include "replay/replay.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/exact.h"
 #include "base/ints.h"
-#include "replay/load_sums.h"
-#include "replay/trace_check.h"
-#include "replay/trace_repeats.h"
+#include "replay/internal.h"
 
 static void take_edges(plb_phases_t *self, int64_t i)
 {

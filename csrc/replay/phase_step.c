@@ -1,4 +1,4 @@
-#include "replay/phase_step.h"
+#include "replay/replay.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 
 #include "base/exact.h"
 #include "base/mem.h"
-#include "replay/trace_check.h"
+#include "replay/internal.h"
 
 /* Get the indices of the ends of edge k among the present objects; false: an end is absent. */
 static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)

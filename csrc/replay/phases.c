@@ -1,11 +1,9 @@
-#include "replay/phases.h"
+#include "replay/replay.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "replay/load_sums.h"
-#include "replay/trace_check.h"
-#include "replay/trace_repeats.h"
+#include "replay/internal.h"
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 

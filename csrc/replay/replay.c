@@ -6,9 +6,7 @@
 
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "replay/load_sums.h"
-#include "replay/phase_loads.h"
-#include "replay/phase_step.h"
+#include "replay/internal.h"
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 

@@ -14,8 +14,252 @@
  * Phases may be given in parts: shadow mode gives them while the program runs. */
 #pragma once
 
-#include "decide/atsync.h"
-#include "replay/phases.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "decide/consensus.h"
+#include "decide/decider.h"
+#include "decide/trigger.h"
+#include "measure/measure.h"
+#include "model/machine.h"
+#include "model/snapshot.h"
+
+/* A recorded run: the successive phases of a program, as a struct of borrowed arrays.
+ *
+ * Entities are the objects of the whole run; a task is one entity in one phase. */
+
+/* What a phase has in common with the previous one, as bits. */
+enum {
+    PLB_REPEATS_TASKS = 1, /* the same entities, in the same order */
+    PLB_REPEATS_EDGES = 2, /* the same edges, bytes and messages */
+};
+
+/* What the recorded run measured in a phase, over all ranks (measure/measure.h). */
+enum {
+    PLB_FIGURE_TIME, /* seconds of the slowest rank, including messages */
+    PLB_FIGURE_MAX,  /* seconds; the load of the most loaded rank */
+    PLB_FIGURE_MEAN,
+    PLB_FIGURE_IDLE,
+    PLB_FIGURE_UTILIZATION,
+    PLB_FIGURE_MIN,
+    PLB_FIGURE_MESSAGES,
+    PLB_FIGURE_BYTES,
+    PLB_N_TRACE_FIGURES
+};
+
+typedef struct plb_trace {
+    int64_t n_phases, n_entities;
+    int32_t n_ranks;
+
+    const int64_t *entity_key;        /* [n_entities] a number that identifies the entity */
+    const uint8_t *entity_migratable; /* [n_entities] 1: may migrate, 0: never may */
+
+    const int64_t *task_ptr;    /* [n_phases + 1] where the tasks of each phase begin */
+    const int32_t *task_entity; /* [tasks] entity of each task; each at most once per phase */
+    const int32_t *task_rank;   /* [tasks] the rank where the task ran */
+    const int32_t *task_home;   /* [tasks] rank where the object was created; NULL: unknown */
+    const double *task_load;    /* [tasks] seconds; if `speed` is given, work: seconds * speed */
+    /* [tasks] seconds as measured on task_rank, or NULL: task_load / speed.  Needs `speed`. */
+    const double *task_seconds;
+    const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
+    const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
+    const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */
+    const double *task_work;    /* [tasks] the user's load estimates, 0: not given; or NULL */
+    /* [tasks] 1: may migrate, 0: must stay now; NULL: as entity_migratable says */
+    const uint8_t *task_migratable;
+
+    const int64_t *edge_ptr;            /* [n_phases + 1] where the edges of each phase begin */
+    const int32_t *edge_src, *edge_dst; /* [edges] entities: sender and receiver */
+    const double *edge_bytes, *edge_messages; /* [edges]; edge_messages NULL: one per edge */
+    /* [edges] number of the edge's multicast, 0: none; or NULL.  The edges of a multicast follow
+     * each other, and each has the multicast's sender, bytes and messages. */
+    const int32_t *edge_multicast;
+
+    const uint8_t *repeats; /* [n_phases] bits PLB_REPEATS_..., or NULL: not computed yet */
+
+    const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
+    const double *background;    /* [n_ranks] seconds of other work in an iteration, or NULL */
+    const int64_t *memory_limit; /* [n_ranks] bytes; NULL: no limits */
+
+    const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] measured values; NULL: unknown */
+    const double *measured; /* [n_ranks] speeds at which the loads were measured; NULL: equal */
+
+    /* Ranks that share cores (model/machine.h); NULL: each has a core of its own.  waits: whether
+     * loads include the time in which a rank waited for a core. */
+    const int32_t *core_group; /* [n_ranks] */
+    const double *group_cores; /* [n_ranks] number of cores of the rank's group */
+    bool waits;
+} plb_trace_t;
+
+/* Finds the phases with the same objects as the previous phase: these objects need not be checked
+ * and listed again.  Most phases of an iterative program are of this kind. */
+
+/** Whether phase i has the same objects as the previous phase, in the same order. */
+bool plb_trace_alike(const plb_trace_t *trace, int64_t i);
+
+/** Whether the objects of phase i were recorded on the same ranks as in the previous phase.  Both
+ * phases must have the same objects (plb_trace_alike), and i > 0. */
+bool plb_trace_same_ranks(const plb_trace_t *trace, int64_t i);
+
+/** Compute out[n_phases]: what each phase has in common with the previous one, as bits. */
+int plb_trace_repeats(const plb_trace_t *trace, uint8_t *out, plb_err_t *err);
+
+/* The load database of a recorded run, phase by phase, under placements that may differ from
+ * the recorded ones.
+ *
+ * The rank of an object (an "entity" of the trace):
+ *   - An object that may never migrate is always on its recorded rank.
+ *   - An object that appears is on the rank where it was created.  If the trace does not have
+ *     that rank, an object that was absent and comes back is on its last rank, and a new object is
+ *     on its recorded rank.
+ *   - An object stays on its rank until plb_phases_move moves it.
+ * Load estimates are computed as in the runtime (measure/measure.h).  Loads of ranks are exact
+ * sums, rounded once, with the same bits as in a run.
+ *
+ * A trace may be given in several parts, with the same numbers for the same entities. */
+
+typedef struct plb_phases_options {
+    int32_t n_ranks;
+    bool as_recorded; /* true: every object is always on its recorded rank; false: see above */
+    bool own_loads;   /* true: the database has the loads and edges of the phase itself (perfect
+                         prediction); false: load estimates, and the edges of the previous phase */
+    bool estimates;   /* whether to keep load estimates, which LB steps need */
+    bool learns;      /* whether to keep also estimates from iterations on the present rank only */
+    bool one_by_one;  /* whether to update a rank's estimates one by one, as in a run with a lag */
+    bool edges;       /* whether the database has edges */
+    bool crossing;    /* whether statistics count the messages and bytes between ranks */
+    plb_network_t network; /* cost of messages, added to the time of the sending rank */
+} plb_phases_options_t;
+
+typedef struct plb_phases {
+    plb_phases_options_t opt;
+    const plb_trace_t *trace; /* the part of the trace that is replayed now */
+    int64_t phase;            /* index of the present phase in the part `trace` */
+    /* Arrays of entities. */
+    int64_t n_entities, room;
+    int32_t *rank_of;     /* present or last rank; -1: the entity has not appeared yet */
+    int32_t *rank_before; /* rank before the last LB step; -1: the entity was absent */
+    int32_t *index_of;    /* index of each entity among the present objects; -1: it is absent */
+    /* Arrays of present objects, in the order of the trace. */
+    int64_t n, capacity;
+    int32_t *entity, *rank, *from; /* from: index in the previous phase; -1: it was absent */
+    int64_t *key, *bytes, *memory;
+    uint8_t *movable;
+    double *coords;    /* [3 * n] position of each object */
+    double *work;      /* [n] the user's load estimates */
+    char *held;        /* [24, capacity] scratch memory */
+    bool some_stay;    /* whether `movable` was copied from task_migratable */
+    bool all_movable;  /* whether entity_migratable is 1 for all present objects */
+    bool same_objects; /* whether the previous phase had the same objects */
+    /* whether the trace has task_bytes, task_memory, task_coords, task_work */
+    bool has_bytes, has_memory, has_coords, has_work;
+    double *estimate;         /* [plb_phases_rows, n] the rows of measure/measure.h */
+    double *window;           /* [n] sum of `phase_load` since the last LB step */
+    double *drift;            /* [n] change of each load per iteration (plb_estimate_drift) */
+    double *spare;            /* [rows + 1, capacity] scratch memory */
+    double *load;             /* [n] memory to which `phase_load` may point */
+    const double *phase_load; /* [n] load of each object: seconds on its present rank, or work if
+                                 plb_phases_pace is not NULL */
+    double *other;            /* [n_ranks] seconds of background work since the last LB step */
+    /* Objects sorted by rank; only used if `learns` is true. */
+    int32_t *order;
+    int64_t *rank_ptr;
+    bool ordered; /* whether `order` is valid */
+    /* Edges of the previous phase (own_loads: the present phase); their ends are entities. */
+    int64_t n_edges, edge_room;
+    const int32_t *edge_src, *edge_dst, *edge_multicast;
+    const double *edge_bytes, *edge_messages;
+    int32_t *own_edge;  /* [3 * n_edges] copies of edge_src, edge_dst and edge_multicast */
+    double *own_amount; /* [2 * n_edges] copies of edge_bytes and edge_messages */
+    /* [edge_room] indices of senders and receivers: of edges, then of multicasts */
+    int32_t *src, *dst;
+    double *amount; /* [2, edge_room] row 0: bytes, row 1: messages; edges, then multicasts */
+    int64_t *start; /* [edge_room + 1] where the receivers of each multicast begin */
+    int64_t *mark;  /* [n_ranks] scratch memory */
+    double *speed;  /* [n_ranks] speeds from the last plb_phases_move; 1 before that */
+    const double *trace_speed, *background; /* [n_ranks] from the trace, or NULL */
+    double *own_ranks;                      /* [2 * n_ranks] copies of trace_speed, background */
+    const int64_t *memory_limit;            /* [n_ranks] from the trace, or NULL */
+    int64_t *own_limit;                     /* [n_ranks] copy of `memory_limit` */
+    /* [n_ranks, PLB_SUM_PHASES] loads of ranks in the phases sums_begin ... sums_end - 1 */
+    double *sum, *room_of_sums; /* room_of_sums: scratch memory */
+    int64_t sums_begin, sums_end;
+    /* [n_ranks] seconds of each rank; messages and bytes that it sends to other ranks */
+    double *time, *messages, *sent;
+    plb_metrics_t metrics; /* metrics of `time` */
+    plb_sharing_t sharing; /* ranks that share cores; `group` is NULL: none do */
+    double *shared;        /* [2 * n_ranks] scratch memory */
+    double span; /* seconds until the last rank has computed: metrics.max, if none share cores */
+    double recorded_span; /* the same in the recorded placement; only set if the trace has
+                             figures */
+    bool in_seconds;      /* whether the trace has task_seconds */
+    bool all_as_recorded; /* whether every object is on its recorded rank; only determined if
+                             opt.as_recorded is set or the trace has figures */
+} plb_phases_t;
+
+/* Speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds. */
+static inline const double *plb_phases_pace(const plb_phases_t *self)
+{
+    return self->in_seconds ? NULL : self->trace_speed;
+}
+
+static inline int plb_phases_rows(const plb_phases_t *self)
+{
+    return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
+}
+
+int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);
+void plb_phases_free(plb_phases_t *self);
+
+/** Begin a part of the trace.  The caller keeps it until the next part, or plb_phases_pause. */
+int plb_phases_begin(plb_phases_t *self, const plb_trace_t *trace, plb_err_t *err);
+
+/** Copy what later parts need from the present part; afterwards the caller may free the part. */
+int plb_phases_pause(plb_phases_t *self, plb_err_t *err);
+
+/** Begin phase i of the part: its objects are now present, all other objects are absent.  Load
+ * estimates and edges are those of the previous phase. */
+int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err);
+
+/** Copy the properties of the present objects from the tasks first, first + 1, ... */
+void plb_phases_take_facts(plb_phases_t *self, int64_t first);
+
+/* The loads of a phase: times of the ranks, statistics, and the update of load estimates. */
+
+/** Compute self->time and self->metrics from the loads of the phase. */
+void plb_phases_run(plb_phases_t *self);
+
+/** Return the statistics of the phase, equal to those that the ranks of a run would reduce. */
+plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
+
+/** Return the seconds of a phase: the measured time if every object is on its recorded rank, else
+ * the measured time plus the difference between `span`, the seconds until the last rank has
+ * computed, and `recorded_span`, the same in the recorded placement.  If no time was measured
+ * (NULL), or far less than the largest load (loads are then no seconds): `span`.
+ * measured[PLB_N_TRACE_FIGURES]: the figures of the phase. */
+double plb_phase_seconds(const double *measured, bool as_recorded, double span,
+                         double recorded_span);
+
+/** Return the seconds of the phase, see plb_phase_seconds. */
+double plb_phases_time(const plb_phases_t *self);
+
+/** End the phase: add its loads to the estimates, and to the sums since the last LB step. */
+void plb_phases_leave(plb_phases_t *self);
+
+/* The load database for an LB step, and what an LB step does to the objects of a phase. */
+
+/** Get the load database of the present objects; it is valid until the next call with `self`. */
+int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err);
+
+/** Move the present objects to rank[n].  speed[n_ranks]: speeds of the ranks, by which load
+ * estimates are converted.  If `speed` is NULL or speed[0] is 0, all speeds count as 1. */
+void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed);
+
+/** Compute the seconds that the last move has saved: the largest sum of a rank's loads and other
+ * work since the move, under the previous placement, minus the same under the present one. */
+int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err);
 
 #define PLB_LOOP_OPEN                                                                             \
     ((int64_t)1 << 52) /* number of iterations of a loop whose end is not known */
@@ -97,3 +341,91 @@ void plb_replay_forget(plb_replay_t *self, int64_t before);
  * phase.  early: whether the loop was left before its end; then an LB step that is due takes
  * place now.  The gain of the last LB step is computed. */
 int plb_replay_settle(plb_replay_t *self, const plb_trace_t *left, bool early, plb_err_t *err);
+
+/* A generated program: a model of the time of an iteration, which depends on the iteration of the
+ * last LB step.
+ *
+ * If the last LB step was just before iteration s, iteration i >= s takes
+ *     mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))
+ *   growth   the imbalance that returns after each LB step (the model of Boulmier 2021,
+ *            arXiv 2104.01688)
+ *   drift    a state of the program; an LB step places for the state of the iteration before
+ *            it, and the distance from that state adds to the imbalance
+ *   noise    imbalance that no LB step removes, like `residual`
+ *
+ * The initial placement costs nothing and is made for the state `start`. */
+
+typedef struct plb_program { /* All but n and mean are in units of `mean`; arrays: [n], NULL: 0. */
+    int64_t n;
+    double mean; /* seconds of a balanced iteration */
+    double residual, start;
+    const double *growth, *drift, *noise;
+} plb_program_t;
+
+/** Return the seconds of iteration i if the last LB step was just before iteration s <= i. */
+double plb_program_time(const plb_program_t *self, int64_t s, int64_t i);
+
+/** Run the program under a trigger; each LB step takes `cost` seconds.  The caller has set
+ * by plb_trigger_expect what the trigger knows in advance.  There is no LB step at the end of the
+ * last iteration.  Writes time[n], the seconds of the iterations, and when[*n_steps], the
+ * iterations at whose end an LB step took place; both arrays need space for n values. */
+int plb_program_run(const plb_program_t *self, plb_trigger_t *trigger, double cost, double *time,
+                    int64_t *when, int64_t *n_steps, plb_err_t *err);
+
+/* The best schedule of LB steps for a run that is completely known.
+ *
+ * In a generated program, t(s, i) is the time of iteration i if the last LB step was just before
+ * iteration s, and best(s) the shortest time of the iterations 0 ... s - 1 and all LB steps up to
+ * and including one just before s:
+ *
+ *     best(s) = min over r < s of best(r) + t(r, r) + ... + t(r, s - 1) + cost,   best(0) = 0
+ *
+ * This dynamic programme covers all 2^(n-1) schedules in O(n^2) steps.
+ *
+ * In a recorded run, a search forward over the phases.  A state is a placement of all objects,
+ * with the time of the fastest schedule that leads to it.  At the end of each phase the fastest
+ * states take an LB step with each strategy; of states with the same placement, the fastest one
+ * remains.  States whose lower bound is not below the time of a known schedule are dropped.  With
+ * GreedyLB alone, unless loads depend on the rank or objects come back to their last rank, all LB
+ * steps of a phase lead to one placement: this is the dynamic programme again, and exact.  Else it
+ * is a beam search: if there are too many states, those remain that are the fastest of all states
+ * with the same last LB step, because an LB step pays only later.  Then the result is exact if no
+ * state was left out. */
+
+typedef struct plb_optimum {
+    double time;    /* seconds of all iterations and LB steps */
+    double bound;   /* seconds: lower bound for all schedules with any strategies */
+    bool exact;     /* false: the search skipped schedules, so a shorter one is possible */
+    int64_t *when;  /* owned; [n] iterations at whose end to rebalance, ascending */
+    int32_t *which; /* owned; [n] index of each LB step's strategy; NULL: generated program */
+    int64_t n;      /* number of LB steps */
+} plb_optimum_t;
+
+typedef struct plb_optimum_opts {
+    double cost; /* seconds of an LB step, zero or more */
+    /* Only for a recorded run. */
+    int64_t width; /* 1 or more: largest number of strategy calls at the end of a phase; each
+                      strategy may be called once in any case */
+    double upper;  /* seconds of a known schedule; INFINITY: none is known */
+    uint64_t seed; /* seed of strategies that draw random numbers */
+} plb_optimum_opts_t;
+
+/** Find the best schedule.  Ties: the latest last LB step, then the latest one before it, etc. */
+int plb_optimum_of_program(plb_optimum_t *self, const plb_program_t *program,
+                           const plb_optimum_opts_t *opts, plb_err_t *err);
+
+/** Find the best schedule, each LB step with one of strategy[n].  As in a replay, an LB step at
+ * the end of phase i places the objects of phase i + 1, by their load estimates at that time.
+ *
+ * self->time is INFINITY if the search found no schedule shorter than `upper`; if self->exact is
+ * also true, there is no such schedule. */
+int plb_optimum_of_trace(plb_optimum_t *self, const plb_trace_t *trace,
+                         const plb_candidate_strategy_t *strategy, int32_t n,
+                         const plb_optimum_opts_t *opts, plb_err_t *err);
+
+/** Call this also after a failure of the search. */
+static inline void plb_optimum_free(plb_optimum_t *self)
+{
+    PLB_FREE(self->when, self->which);
+    *self = (plb_optimum_t){0};
+}

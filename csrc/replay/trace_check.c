@@ -1,9 +1,9 @@
-#include "replay/trace_check.h"
+#include "replay/internal.h"
 
 #include <math.h>
 
-#include "base/check.h"
-#include "model/check_arrays.h"
+#include "base/err.h"
+#include "model/snapshot.h"
 
 static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
 {

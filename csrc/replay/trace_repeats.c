@@ -1,8 +1,8 @@
-#include "replay/trace_repeats.h"
+#include "replay/replay.h"
 
 #include <string.h>
 
-#include "replay/trace_check.h"
+#include "replay/internal.h"
 
 /* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
  * has the elements from[i] ... from[i + 1] - 1, of `size` bytes each. */

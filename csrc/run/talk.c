@@ -1,4 +1,4 @@
-#include "run/talk.h"
+#include "run/run.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "whatif/ops_check.h"
+#include "whatif/whatif.h"
 
 enum { MOST_REQUESTS = 1 << 24 }; /* largest number of open requests of a rank */
 /* Largest number of nanoseconds (104 days) and of bytes (9 PB): a double holds it exactly. */

@@ -1,4 +1,4 @@
-#include "whatif/pairing.h"
+#include "whatif/whatif.h"
 
 #include <string.h>
 
@@ -6,7 +6,6 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "whatif/ops_check.h"
 
 /* A channel: the messages with the same sender, receiver, communicator and tag. */
 typedef struct channel {

@@ -1,4 +1,4 @@
-#include "whatif/path.h"
+#include "whatif/whatif.h"
 
 #include <string.h>
 

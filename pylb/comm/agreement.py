@@ -49,7 +49,7 @@ def _say_shared(words: str) -> None:
 
 
 class Stats(NamedTuple):
-    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/stats.h``.
+    """The contributions of all ranks to a step, merged; fields as in ``csrc/measure/measure.h``.
 
     mixed: whether kind, iteration or arguments differ between ranks.
     """

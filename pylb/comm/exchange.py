@@ -11,7 +11,7 @@ from pylb import _core
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.transport import AnyExchanger, AnyLane, Side, Sides
 
-LOWEST_TAG, TAGS = 2, 32766  # lowest tag of an exchange, number of tags (csrc/comm/transfer.h)
+LOWEST_TAG, TAGS = 2, 32766  # lowest tag of an exchange, number of tags (csrc/comm/comm.h)
 
 
 class StepExchanger:

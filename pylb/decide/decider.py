@@ -25,7 +25,7 @@ NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
 LEDGER = [row[1] for row in _core.ledger()]
 DEFAULTS = [p.default for p in SELECTION]
-FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/receipt.h
+FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/decider.h
 # Fields of a receipt of the C core that `Receipt` lacks: `choice` and `reason` say them in words.
 OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
 

@@ -162,7 +162,7 @@ class Phases:
     skipped: tuple[int, ...] = ()
     _run: vt.Run | None = None
     _phases: I64 | None = None
-    _repeats: NDArray[np.uint8] | None = None  # (m,), `repeats` in csrc/replay/trace.h
+    _repeats: NDArray[np.uint8] | None = None  # (m,), `repeats` in csrc/replay/replay.h
 
     COMM_TYPES: ClassVar[tuple[str, ...]] = vt.COMM_TYPES
 

@@ -13,7 +13,7 @@ from pylb.errors import FormatError, OutOfRangeError
 from pylb.model.snapshot import F64, I32, I64
 
 FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "message_bytes")
-"""Metrics of an iteration, in the order of csrc/replay/trace.h."""
+"""Metrics of an iteration, in the order of csrc/replay/replay.h."""
 
 
 OF_RANKS = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}

@@ -18,7 +18,7 @@ class SpeedLearner:
     moves shows how much the speeds of its two ranks differ.  Speeds are fitted to the moves of the
     last seven intervals between placements; older ones count less.  Speeds are used only after they
     have predicted how the times of the objects that move next change, or if they explain nearly all
-    changes of the last interval (`csrc/measure/learner.h`).  With `work`, they are used at once.
+    changes of the last interval (`csrc/measure/measure.h`).  With `work`, they are used at once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The time of iterations on ranks that share cores; see csrc/model/sharing.h."""
+"""The time of iterations on ranks that share cores; see csrc/model/machine.h."""
 
 from __future__ import annotations
 

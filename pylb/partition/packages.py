@@ -21,7 +21,7 @@ _LOCK = threading.Lock()  # it is initialized once for the whole process
 
 
 class PackageQuestion(NamedTuple):
-    """A question (``csrc/partition/question.h``), with all weights filled in.
+    """A question (``csrc/partition/partition.h``), with all weights filled in.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a
 
 
 class AtSyncProtocol(OpenLoop):
-    """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/atsync.h``.
+    """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/consensus.h``.
 
     n: number of iterations; balances: whether to rebalance; each: whether each object reports the
     ends of its iterations (False: the rank reports the end of an iteration of all its objects).

@@ -157,7 +157,7 @@ class Store:
     seconds : (n,) float64
         Loads in the present iteration so far.
     estimates : (rows, n) float64
-        Estimates of the loads, see ``csrc/measure/estimate.h``; the first row is the expected load
+        Estimates of the loads, see ``csrc/measure/measure.h``; the first row is the expected load
         of each object.  The column of an object migrates with it.
     rows : int
         Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.

@@ -420,7 +420,7 @@ class RowPartition:
         """Return new parts by the functional models, or the present parts if they are as good.
 
         A part of a size that was never measured may exceed its rank's memory.  So parts of measured
-        sizes are preferred if they are slower by at most `tol` (``csrc/measure/repeats.h``).
+        sizes are preferred if they are slower by at most `tol` (``csrc/measure/measure.h``).
         """
         wary = self.models.wary()
         bold, safe = (self._arrange(models.split(self.n)) for models in (self.models, wary))

@@ -3,7 +3,7 @@
 In an iteration without LB steps, each object would have run on the rank where it was created.  Each
 rank sums its loads by these ranks; rank 0 gets the sums after some iterations, and computes how
 long the iterations last with both placements, on ranks that may share cores
-(csrc/model/sharing.h).  A replay of the recorded run as "unbalanced" gives the same number.
+(csrc/model/machine.h).  A replay of the recorded run as "unbalanced" gives the same number.
 """
 
 from __future__ import annotations

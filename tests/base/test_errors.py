@@ -56,7 +56,7 @@ def test_every_error_is_also_one_of_pythons_own(kind):
 
 
 def test_tags_are_those_of_the_c_core():
-    text = (ROOT / "csrc/comm/transfer.h").read_text()
+    text = (ROOT / "csrc/comm/comm.h").read_text()
     tag = {name: int(value) for name, value in re.findall(r"PLB_TAG_(\w+) = (\d+)", text)}
     assert tag["ITEMS"] == exchange.LOWEST_TAG
     assert tag["MOST"] == exchange.LOWEST_TAG + exchange.TAGS - 1

@@ -1,4 +1,4 @@
-/* Reductions (measure/reduction.h) between ranks of one process.  A result is complete when all
+/* Reductions (comm/transport.h) between ranks of one process.  A result is complete when all
  * ranks have contributed; it reaches a rank then or later, as `late` says. */
 #ifndef TEST_MEDIUM_H
 #define TEST_MEDIUM_H
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure/reduction.h"
+#include "comm/transport.h"
 
 enum { MEDIUM_RANKS = 5 };
 

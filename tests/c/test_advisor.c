@@ -15,7 +15,6 @@
 #include "plb.h"
 
 #include "decide/advisor.h"
-#include "decide/steps.h"
 
 #define OK(call) assert_int_equal(call, PLB_OK)
 

@@ -1,4 +1,4 @@
-/* Tests csrc/decide/atsync.h with random programs, delays and faults; the ranks reduce through
+/* Tests csrc/decide/consensus.h with random programs, delays and faults; the ranks reduce through
  * common memory. interleave.c tests the consensus itself. */
 #include <math.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "decide/atsync.h"
+#include "decide/consensus.h"
 #include "medium.h"
 
 enum { RANKS = MEDIUM_RANKS, OBJECTS = 12, MOST = 4096 };

@@ -9,7 +9,7 @@
 
 #include "plb.h"
 
-#include "partition/quality.h"
+#include "partition/partition.h"
 
 /* A grid of SIDE x SIDE vertices; there is a net for each vertex with its neighbours. */
 enum { SIDE = 12, N = SIDE * SIDE, K = 4 };

@@ -13,8 +13,8 @@
 
 #include "plb.h"
 
-#include "measure/estimate.h"
-#include "replay/load_sums.h"
+#include "measure/measure.h"
+#include "replay/internal.h"
 
 enum { PHASES = 40, ENTITIES = 9, RANKS = 3, ARRAYS = 24 };
 

@@ -11,8 +11,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "run/inbox.h"
-#include "run/talk.h"
+#include "run/run.h"
 
 enum { MESSAGES = 400, OBJECTS = 30 };
 

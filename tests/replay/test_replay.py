@@ -91,7 +91,7 @@ class Object:
     """What the replay knows about a present object."""
 
     def __init__(self):
-        self.past = [0.0] * 9  # rows of csrc/measure/estimate.h
+        self.past = [0.0] * 9  # rows of csrc/measure/measure.h
         self.window = 0.0
         self.bytes = self.memory = 0
 

@@ -17,7 +17,7 @@ from pylb import _core
 from pylb.measure.learner import SpeedLearner
 from pylb.model.snapshot import Snapshot
 
-ROWS, HERE = 9, 4  # rows of the estimator's table, and the row HERE (csrc/measure/estimate.h)
+ROWS, HERE = 9, 4  # rows of the estimator's table, and the row HERE (csrc/measure/measure.h)
 
 
 class Program(NamedTuple):

@@ -1,10 +1,10 @@
-"""The ledger of LB steps, csrc/decide/ledger.h, in plain Python."""
+"""The ledger of LB steps, csrc/decide/decider.h, in plain Python."""
 
 import math
 
 
 class Ledger:
-    """The rules of csrc/decide/ledger.h for n strategies."""
+    """The rules of csrc/decide/decider.h for n strategies."""
 
     def __init__(self, n, tries, fade, pause, share, rise):
         self.costs = {i: [] for i in range(n)}

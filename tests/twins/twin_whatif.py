@@ -1,4 +1,4 @@
-"""The simulation of csrc/whatif/simulator/simulator.h in plain Python, slow and with lists only.
+"""The simulation of csrc/whatif/whatif.h in plain Python, slow and with lists only.
 
 Each process is a generator, which yields what it needs next: ("work", seconds), ("slot", slot),
 ("probe", None) or ("pause", seconds).  A receive from any source takes the first message that has

@@ -1,6 +1,6 @@
 /* metabalancer: the fitted period of Menon 3.5.1-3.5.3 and the dynamic trigger of 3.5.5.
  *
- * The period tau is plb_period_tau (decide/period.h), from m, the growth of the imbalance per
+ * The period tau is plb_period_tau (decide/trigger.h), from m, the growth of the imbalance per
  * iteration, and theta, the cost of an LB step.  It is computed again at each iteration.  If the
  * imbalance grows linearly, it has cost m tau^2 / 2 = theta when the period is over.  (With
  * quadratic growth it has cost 2 theta / 3.)  If it has cost less than half of theta, the slope
@@ -26,7 +26,6 @@
 #include <math.h>
 
 #include "base/quantile.h"
-#include "decide/period.h"
 #include "decide/trigger.h"
 
 enum { THRESHOLD, PATIENCE, LEAST, MEMORY, N_PARAMS };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "partition/question.h"
+#include "partition/partition.h"
 
 /* Make a string from the value of a macro, or from the three numbers of a version. */
 #define PLB_TEXT_OF(x) #x

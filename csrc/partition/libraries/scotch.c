@@ -7,7 +7,7 @@
 
 #include <scotch.h>
 
-#include "base/finite.h"
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/point.h"
 #include "partition/libraries/partitioners.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "partition/libraries/zoltan_kept.h"
+#include "partition/libraries/zoltan.h"
 
 int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
                       const double *points, int32_t *part, plb_err_t *err)

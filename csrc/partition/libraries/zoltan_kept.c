@@ -1,4 +1,4 @@
-#include "partition/libraries/zoltan_kept.h"
+#include "partition/libraries/zoltan.h"
 
 #include <string.h>
 

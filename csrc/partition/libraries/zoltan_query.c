@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "partition/libraries/zoltan_query.h"
+#include "partition/libraries/zoltan.h"
 
 #define IDS                                                                                       \
     (void)n_gid;                                                                                  \

@@ -8,8 +8,7 @@
 #include "base/ints.h"
 #include "base/mem.h"
 #include "base/point.h"
-#include "partition/libraries/zoltan_kept.h"
-#include "partition/libraries/zoltan_query.h"
+#include "partition/libraries/zoltan.h"
 
 #define SEED "SEED"
 

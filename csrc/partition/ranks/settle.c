@@ -5,7 +5,7 @@
 
 #include "base/ints.h"
 #include "base/mem.h"
-#include "partition/quality.h"
+#include "partition/partition.h"
 
 /* A row of numbers for each rank: sums over the rank's objects in each part, as plb_part_sums;
  * then, if given, sums of their sizes. */

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "comm/comm.h"
-#include "partition/moves.h"
-#include "partition/remap.h"
+#include "partition/partition.h"
 
 typedef struct plb_settle {
     MPI_Comm comm;         /* the user's; all messages are complete on return */

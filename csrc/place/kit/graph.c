@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "partition/scale.h"
+#include "partition/partition.h"
 #include "place/kit/parts.h"
 
 /* ---- edges that are already sorted by sender ------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* The hypergraph of a snapshot (plb_parts_nets): a net for each multicast and each edge. */
 #include "base/mem.h"
-#include "partition/scale.h"
+#include "partition/partition.h"
 #include "place/kit/parts.h"
 
 /* Add an object as pin `at`, unless the net has it or it is no vertex.  Return the next index. */

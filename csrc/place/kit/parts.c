@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-#include "base/finite.h"
+#include "base/err.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "partition/scale.h"
+#include "partition/partition.h"
 #include "place/kit/pack.h"
 #include "place/kit/refine.h"
 #include "place/kit/relabel.h"

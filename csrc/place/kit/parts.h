@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "partition/question.h"
+#include "partition/partition.h"
 #include "place/kit/problem.h"
 
 typedef struct plb_parts {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "base/finite.h"
+#include "base/err.h"
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "calibrate.h"
+#include "whatif/recorder/internal.h"
 
 #include <mpi.h>
 #include <stdbool.h>

@@ -1,9 +1,6 @@
-#include "collectives.h"
+#include "whatif/recorder/internal.h"
 
 #include <string.h>
-
-#include "log.h"
-#include "requests.h"
 
 static bool collective_of(plb_op_t *out, plb_collective_t what, int root, int64_t bytes,
                           MPI_Comm comm)

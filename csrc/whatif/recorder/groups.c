@@ -1,10 +1,7 @@
-#include "groups.h"
+#include "whatif/recorder/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "log.h"
-#include "monitor.h"
 
 static plb_map_t groups; /* maps a communicator to its group */
 static plb_map_t made;   /* maps a hash of members and parent to the number of such groups */

@@ -1,4 +1,4 @@
-#include "handles.h"
+#include "whatif/recorder/internal.h"
 
 #include <stdlib.h>
 #include <unistd.h>

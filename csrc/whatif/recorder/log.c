@@ -1,12 +1,10 @@
-#include "log.h"
+#include "whatif/recorder/internal.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "monitor.h"
 
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */

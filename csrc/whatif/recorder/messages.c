@@ -1,9 +1,6 @@
-#include "messages.h"
+#include "whatif/recorder/internal.h"
 
 #include <stdlib.h>
-
-#include "log.h"
-#include "requests.h"
 
 /* Fill in a send.  Returns false if there is nothing to log, because the target is MPI_PROC_NULL
  * or not in MPI_COMM_WORLD. */

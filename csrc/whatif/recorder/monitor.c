@@ -1,4 +1,4 @@
-#include "monitor.h"
+#include "whatif/recorder/internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

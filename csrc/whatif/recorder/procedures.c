@@ -1,12 +1,8 @@
-#include "procedures.h"
+#include "whatif/recorder/internal.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "handles.h"
-#include "log.h"
-#include "monitor.h"
 
 enum { MOST = 256, LONGEST = 252 };
 

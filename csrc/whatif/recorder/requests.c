@@ -1,8 +1,6 @@
-#include "requests.h"
+#include "whatif/recorder/internal.h"
 
 #include <stdlib.h>
-
-#include "log.h"
 
 typedef struct request {
     plb_op_t op; /* the operation that begins the request; op.request: the request's number */

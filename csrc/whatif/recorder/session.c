@@ -1,16 +1,10 @@
-#include "session.h"
+#include "whatif/recorder/internal.h"
 
 #include <mpi.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "calibrate.h"
-#include "groups.h"
-#include "log.h"
-#include "monitor.h"
-#include "procedures.h"
 
 static pid_t process; /* the recorded one; processes that it forks are not recorded */
 

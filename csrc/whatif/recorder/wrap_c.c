@@ -1,11 +1,7 @@
 /* Wrappers of MPI's C functions. */
 #include <stdlib.h>
 
-#include "collectives.h"
-#include "log.h"
-#include "messages.h"
-#include "requests.h"
-#include "session.h"
+#include "whatif/recorder/internal.h"
 
 typedef const void *In;
 typedef void *Out;
@@ -83,7 +79,6 @@ typedef MPI_Message *MessageOut;
 #define UNIT MPI_Aint
 #define UNITS const MPI_Aint *
 #define NAME(name) name##_c
-#include "mpi_counted.h"
 #endif
 
 /* --- all other functions --- */

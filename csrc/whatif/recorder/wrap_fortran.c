@@ -6,11 +6,7 @@
  * MPI's Fortran functions are declared weak, because C programs do not have them. */
 #include <stdlib.h>
 
-#include "collectives.h"
-#include "log.h"
-#include "messages.h"
-#include "requests.h"
-#include "session.h"
+#include "whatif/recorder/internal.h"
 
 typedef MPI_Fint *F, *Int, *IntOut, *Ints, *Type, *Types, *Op, *Info, *Group, *Comm, *CommOut,
     *Win, *WinOut, *File, *Request, *RequestOut, *MessageOut, *StatusOut;

@@ -1,10 +1,8 @@
-#include "whatif/simulator/collective.h"
+#include "whatif/simulator/internal.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "whatif/simulator/message.h"
-#include "whatif/simulator/slots.h"
 
 enum {
     COLLECTIVE_CONTEXT = 1

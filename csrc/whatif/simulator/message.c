@@ -1,8 +1,6 @@
-#include "whatif/simulator/message.h"
+#include "whatif/simulator/internal.h"
 
 #include "base/mem.h"
-#include "whatif/simulator/slots.h"
-#include "whatif/simulator/target.h"
 
 /* --- channels --- */
 

@@ -1,4 +1,4 @@
-#include "whatif/simulator/order.h"
+#include "whatif/simulator/internal.h"
 
 #include "base/mem.h"
 

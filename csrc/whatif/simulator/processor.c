@@ -1,4 +1,4 @@
-#include "whatif/simulator/processor.h"
+#include "whatif/simulator/internal.h"
 
 #include <math.h>
 

@@ -1,16 +1,10 @@
-#include "whatif/simulator/simulator.h"
+#include "whatif/whatif.h"
 
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "whatif/ops_check.h"
-#include "whatif/simulator/collective.h"
-#include "whatif/simulator/message.h"
-#include "whatif/simulator/order.h"
-#include "whatif/simulator/processor.h"
-#include "whatif/simulator/slots.h"
-#include "whatif/simulator/target.h"
+#include "whatif/simulator/internal.h"
 
 /* --- begin and end --- */
 

@@ -1,4 +1,4 @@
-#include "whatif/simulator/slots.h"
+#include "whatif/simulator/internal.h"
 
 #include <string.h>
 

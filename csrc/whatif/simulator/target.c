@@ -1,8 +1,8 @@
-#include "whatif/simulator/target.h"
+#include "whatif/simulator/internal.h"
 
 #include <string.h>
 
-#include "base/check.h"
+#include "base/err.h"
 #include "base/mem.h"
 
 static const double MOST = 1e30;  /* the product of two such numbers does not overflow */

@@ -1,4 +1,4 @@
-#include "whatif/simulator/trees.h"
+#include "whatif/whatif.h"
 
 enum {
     /* from this many bytes on, Alltoall sends to each rank directly, as in Open MPI and MPICH */

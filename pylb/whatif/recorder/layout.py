@@ -1,4 +1,4 @@
-"""The layout of recorded operations (csrc/whatif/ops.h) as NumPy types, and names for its codes."""
+"""The layout of recorded operations (csrc/whatif/whatif.h) as NumPy types, and names for its codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for; -1: none."""
 
 
 class OpKind(IntEnum):
-    """The kind of an operation; csrc/whatif/ops.h explains the fields for each kind."""
+    """The kind of an operation; csrc/whatif/whatif.h explains the fields for each kind."""
 
     END = 0
     SEND = 1

@@ -1,4 +1,4 @@
-"""Read and check the frames (messages) of the recorder: csrc/whatif/recorder/monitor.h."""
+"""Read and check the frames (messages) of the recorder: csrc/whatif/recorder/internal.h."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #include "critical.h"
 
-#include "whatif/ops_check.h"
+#include "whatif/whatif.h"
 
 enum { RANKS = 8, OPS = 64, PROCEDURES = 3 };
 

@@ -5,7 +5,7 @@
 
 #include "feed.h"
 #include "plb.h"
-#include "whatif/path.h"
+#include "whatif/whatif.h"
 
 /** Pair the messages, find the paths, and check them.  fail_at: the argument of plb_mem_fail_at.
  */

@@ -4,11 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "partition/assignment.h"
-#include "partition/cholesky.h"
-#include "partition/moves.h"
-#include "partition/quality.h"
-#include "partition/remap.h"
+#include "partition/partition.h"
 
 enum { MOST = 80, MOST_PARTS = 16, MOST_RANKS = 6 };
 

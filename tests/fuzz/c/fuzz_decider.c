@@ -342,7 +342,7 @@ static void play(machine_t *m, feed_t *feed)
     const plb_decider_t *d = &m->made.decider;
     for (int n = 0; n < MOST_CALLS && (feed->at < feed->end || n < 20); n++) {
         plb_err_t err = {0, ""};
-        const bool pending = d->pending, answered = d->answered;
+        const plb_decider_phase_t phase = d->phase;
         const int64_t receipts = receipts_of(d);
         const uint8_t rare = feed_byte(feed);
         if (rare == 0) {
@@ -359,7 +359,7 @@ static void play(machine_t *m, feed_t *feed)
              ret == PLB_ERR_INFEASIBLE || (ret == PLB_ERR_NOMEM && fail_at >= 0));
         MUST(ret == PLB_OK || err.text[0] != '\0');
         MUST(ret == PLB_OK || m->advised || whole ||
-             (d->pending == pending && d->answered == answered && receipts_of(d) == receipts));
+             (d->phase == phase && receipts_of(d) == receipts));
         MUST(receipts_of(d) >= receipts);
         check_receipts(d);
         if (ret != PLB_OK && whole) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "comm/route.h"
-#include "comm/table.h"
 #include "feed.h"
 #include "plb.h"
 

@@ -7,9 +7,8 @@
 
 #include "base/cores.h"
 #include "feed.h"
-#include "measure/drum.h"
-#include "model/fpm.h"
-#include "model/topology.h"
+#include "measure/measure.h"
+#include "model/machine.h"
 #include "place/kit/rectangles.h"
 #include "plb.h"
 

@@ -5,10 +5,7 @@
 #include <string.h>
 
 #include "anything.h"
-#include "measure/estimate.h"
-#include "measure/evaluate.h"
-#include "measure/learner.h"
-#include "measure/repeats.h"
+#include "measure/measure.h"
 #include "plb.h"
 
 enum { RANKS = 6, OBJECTS = 12, ITERATIONS = 40 };

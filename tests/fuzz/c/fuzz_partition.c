@@ -7,7 +7,7 @@
 #include "feed.h"
 #include "finished.h"
 #include "library.h"
-#include "partition/quality.h"
+#include "partition/partition.h"
 #include "plb.h"
 
 enum { MOST = 420, MOST_PARTS = 24 }; /* the partitioner coarsens more than 200 vertices */

@@ -5,8 +5,7 @@
 
 #include "feed.h"
 #include "made.h"
-#include "replay/generated_program.h"
-#include "replay/optimum.h"
+#include "replay/replay.h"
 
 enum { LONGEST = 60 };
 

@@ -1,11 +1,13 @@
-/* The state of a simulation (simulator.h), for this folder only. */
+/* What only the files of the simulator use. */
 #pragma once
 
 #include <math.h>
 
 #include "base/hash.h"
 #include "base/heap.h"
-#include "whatif/simulator/simulator.h"
+#include "whatif/whatif.h"
+
+/* The state of a simulation (simulator.h), for this folder only. */
 
 #define PLB_ANY_TAG INT32_MIN
 
@@ -163,3 +165,76 @@ static inline void plb_agenda_set(plb_whatif_t *self, int32_t owner, double time
         plb_queue_drop(&self->agenda, owner);
     }
 }
+
+/* Slots: the states of a rank's open requests and of its blocking call. */
+
+int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err);
+/** Let a rank wait for a slot.  Returns NEXT if the slot is complete; it is then free again. */
+verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
+/** Complete a slot at time `when`, because of operation cause_op of cause_rank (-1: none). */
+void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
+                       int32_t cause_rank, int64_t cause_op);
+
+/* The simulated machine, and the times of its links. */
+
+/** Check and copy a target. */
+int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err);
+
+/** Return the seconds per message from one rank to another.  plb_link_beta: per byte. */
+double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
+double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
+
+/* Divides the processors' time among processes: egalitarian processor sharing.  Each of k
+ * processes that compute on a processor gets 1/k of it at any time. */
+
+/** Give `rank` more work: seconds at speed 1. */
+void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
+/** Let `rank` stop computing: it waits, pauses or has ended. */
+void plb_processor_leave(plb_whatif_t *self, int32_t rank);
+/** Handle the processor's event: return the rank whose work is done. */
+int32_t plb_processor_event(plb_whatif_t *self, int32_t processor);
+
+/* Lets a server process its requests in an order different from the recorded one.
+ *
+ * A receive from any source and the operations after it, up to the next such receive, form a
+ * block: the work for one message.  If messages arrive in a different order than recorded, their
+ * blocks are reordered accordingly.  These stay in their place: blocks with a collective; those of
+ * 4096 operations or more; and the last one, because it includes the operations after the loop. */
+
+typedef enum plb_order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_order_t;
+
+/** Whether an operation is open: a blocking receive or probe from any source. */
+bool plb_order_is_open(const plb_op_t *op);
+/** Choose the next block of `rank`, which is at an open operation: the block whose message has
+ * arrived first.  *out is CHOICE_NONE: no block's message has arrived; CHOICE_UNKNOWN: more
+ * operations of the rank must be passed first (plb_whatif_feed). */
+int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err);
+
+/* Matches messages with receives.  Messages with the same sender, receiver and communicator form
+ * a channel, in the order of sending.  Receives from a given sender wait in the channel; receives
+ * from any source wait at the receiver.  So the usual match is the first one that is tried. */
+
+/** Send `message`.  The caller sets its src, tag, bytes, op and slot (-1: the sender goes on). */
+int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
+                     plb_err_t *err);
+/** Post the receive of `slot`; complete it if its message is there.  src is -1: from any source;
+ * tag is PLB_ANY_TAG: with any tag. */
+int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                        int32_t tag, int32_t slot, plb_err_t *err);
+/** Let the first message that is in flight to `rank` arrive. */
+void plb_message_arrive(plb_whatif_t *self, int32_t rank);
+/** Return the first message that has arrived and fits; -1: there is none. */
+int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int32_t src,
+                         int32_t tag);
+/** Begin a call of `rank`: transfer the rendezvous messages that wait for a call of this rank. */
+void plb_message_progress(plb_whatif_t *self, int32_t rank);
+void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
+
+/* Simulates collectives, by the rules in simulator.h. */
+
+/** Get the next step of the blocking collective of `rank`; false: the collective is complete. */
+bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out);
+/** Continue the blocking collective of `rank`.  *verdict: NEXT: it is complete; WAIT: not yet. */
+int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err);
+/** Enter a nonblocking collective. */
+int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err);

@@ -1,12 +1,30 @@
+/* What only the files of this room use. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "replay/replay.h"
+
+/* Checks of a recorded run's arrays, phase by phase. */
+
+/** Check where each phase begins in the arrays, and the values of each rank, e.g. speeds. */
+int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
+
+/** Check the tasks of phase i.  alike: entities as in phase i - 1, so they are not checked. */
+int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
+
+/** Check the data of the tasks of phase i that only an LB step reads. */
+int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
+
+int plb_trace_check_edges(const plb_trace_t *trace, int64_t i, plb_err_t *err);
+
 /* Sums the loads of the ranks in several phases together, which is faster: additions of different
  * phases do not depend on each other.  The phases must have the same tasks on the same ranks.
  *
  * The sums are exact, like those that the ranks of a running program reduce (base/exact.h): the
  * rounding errors are summed, too (Knuth's TwoSum).  If this does not determine the last bit, the
  * sum is computed again in exact arithmetic. */
-#pragma once
-
-#include <stdint.h>
 
 enum { PLB_SUM_PHASES = 4 }; /* number of phases that are summed together */
 

@@ -1,4 +1,4 @@
-#include "measure/reduction.h"
+#include "comm/transport.h"
 
 #include <string.h>
 

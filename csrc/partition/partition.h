@@ -1,0 +1,362 @@
+/* Parts of graphs, of hypergraphs and of points. */
+#pragma once
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/ints.h"
+#include "base/rng.h"
+
+/* Scales loads and bytes to the 32-bit integers that partitioning libraries take. */
+
+/* Largest sum of weights: half of 2^31, because libraries add both directions of each edge. */
+enum { PLB_MOST_WEIGHT = 1 << 30 };
+
+/** The factor that scales the sum of x[n] to PLB_MOST_WEIGHT; 1 if all values are integers and
+ * their sum is not larger.  No value may be negative. */
+static inline double plb_scale_of(const double *x, int64_t n)
+{
+    double total = 0.0;
+    bool whole = true;
+    for (int64_t i = 0; i < n; i++) {
+        total += x[i];
+        whole = whole && x[i] <= PLB_MOST_WEIGHT && x[i] == (double)(int32_t)x[i];
+    }
+    return total == 0.0 || (whole && total <= PLB_MOST_WEIGHT)
+               ? 1.0
+               : fmin(PLB_MOST_WEIGHT / total, DBL_MAX);
+}
+
+/** Return x * scale, rounded to nearest, but in `least` ... PLB_MOST_WEIGHT.  With `least` 0,
+ * values that are tiny compared with the sum become 0. */
+static inline int32_t plb_scaled(double x, double scale, int32_t least)
+{
+    const double y = x * scale + 0.5;
+    const int32_t whole = y < PLB_MOST_WEIGHT ? (int32_t)y : PLB_MOST_WEIGHT;
+    return whole < least ? least : whole;
+}
+
+/* A question to any partitioner: vertices, their connections, and the number and sizes of parts.
+ *
+ * Each library has a small file in libraries/, which is built into a Python module of its own
+ * that may be absent; plb_partitioner_install puts the library into the table in question.c. */
+
+/* What a partitioner can use, as bits; other questions are refused. */
+enum {
+    PLB_TAKES_GRAPH = 1,
+    PLB_TAKES_HYPERGRAPH = 2,
+    PLB_TAKES_COORDS = 4,
+    PLB_TAKES_WEIGHTS = 8, /* more than one weight per vertex */
+    PLB_TAKES_FIXED = 16,
+    PLB_TAKES_OLD = 32, /* a present part of each vertex, and the cost of leaving it */
+};
+
+typedef struct plb_question {
+    int32_t n_vertices, n_parts;
+    int32_t n_weights; /* of each vertex */
+    /* [n_vertices * n_weights] weight[v * n_weights + c] is weight c of vertex v, zero or more;
+     * for each c, the sum is below 2^31; NULL: all are 1 */
+    const int32_t *weight;
+    const double *share; /* [n_parts] of the total weight, zero or more, any unit; NULL: equal */
+
+    /* a symmetric graph: v has the neighbours to[start[v]] ... to[start[v + 1] - 1]; each edge
+     * occurs in both directions; NULL: no graph */
+    const int32_t *start, *to;
+    const int32_t *edge_weight; /* [edges] of each entry of `to`, above zero; the sum is below
+                                   2^31; NULL: all are 1 */
+
+    int32_t n_nets; /* nets of a hypergraph: net e has the vertices pin[net_start[e]] ...
+                       pin[net_start[e + 1] - 1]; net_start NULL: no hypergraph */
+    const int32_t *net_start, *pin;
+    const int32_t *net_weight; /* [n_nets] zero or more; the sum is below 2^31; NULL: all are 1 */
+
+    int32_t n_dims;       /* 1 ... 3; 0: no coordinates */
+    const double *coords; /* [n_vertices * n_dims] vertex by vertex */
+
+    const int32_t *fixed; /* [n_vertices] part that a vertex must get, or -1; NULL: all are -1 */
+    const int32_t *old;   /* [n_vertices] present part; -1: new vertex; NULL: from scratch */
+    const int32_t *old_cost; /* [n_vertices] cost of leaving the present part, in the unit of edge
+                                or net weights; the sum is below 2^31; NULL: all are 1 */
+
+    double imbalance; /* largest allowed weight of a part, relative to its share; above 1 */
+    int32_t seed;     /* zero or more */
+    int n_options;    /* the library's own options */
+    const char *const *option; /* [2 * n_options] name, value, ... */
+} plb_question_t;
+
+typedef struct plb_partitioner {
+    const char *name; /* of its package, as in pylb.optional */
+    const char *version;
+    unsigned takes;
+    /** Compute part[n_vertices]; undefined after an error.  `in` has been checked: there are
+     * enough vertices for all parts, and there are edges, pins or coordinates.  At least one share
+     * is above zero; a share is zero only if vertices are fixed in its part. */
+    int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
+} plb_partitioner_t;
+
+/* pylb's own partitioner for graphs and hypergraphs, always in the table as "pylb".  Its objective
+ * is connectivity - 1 (hypergraph.h).  It does no V-cycles; plb_partition_improve does. */
+extern const plb_partitioner_t plb_builtin;
+
+/** Put a library into the table.  *self must stay valid.  No partitioner may run meanwhile. */
+int plb_partitioner_install(const plb_partitioner_t *self, plb_err_t *err);
+
+const plb_partitioner_t *plb_partitioner_find(const char *name);
+
+/** Check ranges and sums, not the symmetry of the graph.  Errors name array, index and value. */
+int plb_partition_check(const plb_question_t *in, plb_err_t *err);
+
+/** Let a library answer the question.  Cases that libraries handle badly are solved here: parts
+ * without a share, fewer vertices than parts, weights that are all zero, no connections.  The
+ * answer is checked: parts are in range, and fixed vertices in their parts.  Then
+ * plb_partition_repair follows.  PLB_ERR_VALUE or PLB_ERR_RANGE: a value is wrong,
+ * or the library does not take a part of the question; PLB_ERR_LIBRARY: it has failed. */
+int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
+                      plb_err_t *err);
+
+/** Repair a partition of a checked question.  Vertices that are not fixed leave parts without a
+ * share.  If a part weighs more than `imbalance` times its share, vertices leave it, those with
+ * the least loss of the objective first, until the tolerance holds; if such moves do not suffice,
+ * the heaviest vertices are packed again.  Then each empty part with a share gets a vertex, if
+ * possible. */
+int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err);
+
+/** Improve a partition of a checked question: bring it within its limits, refine it, then do
+ * `cycles` V-cycles.  The objective: connectivity - 1 of nets, the cut of edges, and the cost of
+ * leaving old parts.  Parts may become empty; parts without a share may keep vertices without
+ * weight. */
+int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err);
+
+/* Evaluates a partition: each rank counts the edges and nets between parts, in its own rows.
+ * Objects are numbered over all ranks; `first` is this rank's first object. */
+
+/* The part of every object that occurs in the rows of this rank. */
+typedef struct plb_places {
+    int64_t first, n, n_ghosts;
+    int32_t n_parts;
+    const int32_t *part;       /* [n] part of each object of this rank */
+    const int64_t *ghost;      /* [n_ghosts] ids of other ranks' objects, ascending */
+    const int32_t *ghost_part; /* [n_ghosts] part of each of these objects */
+} plb_places_t;
+
+/* Rows of a graph or nets of a hypergraph: start[n + 1], to[start[n]], all in range. */
+typedef struct plb_rows {
+    int64_t n;
+    plb_ints_t start, to;
+    const double *weight; /* of each edge, or of each net; NULL: all are 1 */
+} plb_rows_t;
+
+typedef struct plb_scan {
+    int64_t loops; /* edges from an object to itself */
+    uint64_t skew; /* tells whether the graph is symmetric; see plb_rows_scan */
+} plb_scan_t;
+
+/** Check that `start` rises from 0 to n_entries, and that every entry of `to` is in 0 ...
+ * n_objects - 1; errors call the arrays `name`.start and `name`.indices.  Count the loops and
+ * compute `skew`: its sum over all ranks is 0 if the graph is symmetric, else only with
+ * probability 2^-64. */
+int plb_rows_scan(const plb_rows_t *rows, const char *name, int64_t n_entries, int64_t first,
+                  int64_t n_objects, plb_scan_t *out, plb_err_t *err);
+
+/** Compute sums[1 + n_weights][n_parts]: the number of objects of each part, and the sum of each
+ * column of weight[n][n_weights].  PLB_ERR_RANGE: a part is out of range. */
+int plb_part_sums(const int32_t *part, int64_t n, int32_t n_parts, const double *weight,
+                  int32_t n_weights, double *sums, plb_err_t *err);
+
+/** Compute for each part: cut[n_parts], the number of edges from it to other parts;
+ * cut_weight[n_parts], their weight; and boundary[n_parts], the number of its objects with such an
+ * edge.  *volume: the sum over the objects of the number of other parts in which an object has
+ * neighbours.  *pair: part * n_parts + other for each of the n_pairs pairs of parts with an edge
+ * from one to the other, in any order; the caller frees it with plb_free. */
+int plb_quality_graph(const plb_rows_t *graph, const plb_places_t *places, double *cut,
+                      double *cut_weight, int64_t *boundary, double *volume, int64_t **pair,
+                      int64_t *n_pairs, plb_err_t *err);
+
+/** Sum over the nets: *connectivity: weight * (number of parts that the net touches - 1); *cut:
+ * weights of nets that touch several parts. */
+int plb_quality_nets(const plb_rows_t *nets, const plb_places_t *places, double *connectivity,
+                     double *cut, plb_err_t *err);
+
+/* Hypergraphs, their contraction, and connectivity - 1.
+ *
+ * connectivity - 1 is the sum over the nets of weight * (parts that the net touches - 1).  This is
+ * the volume of multicasts, if each part gets each message once (Catalyurek and Aykanat 1999). */
+
+typedef struct plb_hypergraph {
+    int32_t n_vertices, n_nets;
+    /* vertices of net e, each once: pin[net_start[e]] ... pin[net_start[e + 1] - 1] */
+    int32_t *net_start, *pin;
+    /* nets of vertex v: net[vertex_start[v]] ... net[vertex_start[v + 1] - 1] */
+    int32_t *vertex_start, *net;
+    int32_t *weight;     /* [n_vertices] */
+    int64_t *net_weight; /* [n_nets], above zero; the sum may exceed 2^31, because nets, edges and
+                            costs of leaving old parts are added */
+    int32_t *fixed; /* [n_vertices] part that a vertex must get, or -1; NULL: no vertex is fixed */
+} plb_hypergraph_t;
+
+static inline int32_t plb_pins_of(const plb_hypergraph_t *self, int32_t e)
+{
+    return self->net_start[e + 1] - self->net_start[e];
+}
+
+static inline int32_t plb_nets_of(const plb_hypergraph_t *self, int32_t v)
+{
+    return self->vertex_start[v + 1] - self->vertex_start[v];
+}
+
+/** Make the hypergraph of a question.  An edge of its graph is a net with two vertices.  Nets with
+ * one vertex or no weight are left out, and duplicate pins count once.  If there is an old
+ * partition, each part gets an extra vertex of weight 0, fixed in this part.  For each vertex, a
+ * net of weight old_cost joins it to the extra vertex of its old part (Catalyurek et al. 2007). */
+int plb_hypergraph_init(plb_hypergraph_t *self, const plb_question_t *in, plb_err_t *err);
+void plb_hypergraph_free(plb_hypergraph_t *self);
+
+/** Merge the vertices of each cluster 0 ... n - 1 into one vertex; vertices of cluster -1 are left
+ * out.  Nets with the same clusters become one net, with the sum of their weights; nets with fewer
+ * than two clusters are left out.  `out` owns its arrays. */
+int plb_hypergraph_contract(const plb_hypergraph_t *fine, const int32_t *cluster, int32_t n,
+                            plb_hypergraph_t *out, plb_err_t *err);
+
+/** Group vertices that share heavy nets into *n clusters of weight up to `most` (heavier vertices
+ * stay alone); cluster[n_vertices] is the cluster of each vertex.  Vertices of a cluster have the
+ * same label (label NULL: no labels), and its fixed vertices are fixed in the same part. */
+int plb_hypergraph_cluster(const plb_hypergraph_t *self, const int32_t *label, int64_t most,
+                           plb_rng_t *rng, int32_t *cluster, int32_t *n, plb_err_t *err);
+
+int plb_hypergraph_connectivity(const plb_hypergraph_t *self, const int32_t *part, int32_t n_parts,
+                                int64_t *out, plb_err_t *err);
+
+typedef struct plb_limits {
+    int32_t n_parts;
+    const int64_t *limit; /* [n_parts * n_weights] largest allowed weights of each part */
+    int32_t n_weights;
+    const int32_t *weight; /* [n_vertices * n_weights]; NULL: the hypergraph's own, one a vertex */
+} plb_limits_t;
+
+/** Refine a partition by k-way local searches (Fiduccia and Mattheyses).  Before the searches,
+ * vertices leave each part that is above its limit until the part keeps it, if possible.
+ * connectivity - 1 (*after: the final one) increases only if the limits require it. */
+int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                          int32_t *part, int64_t *after, plb_err_t *err);
+
+/** Only move vertices out of parts that are above their limits, those with the smallest loss
+ * first, until all parts keep their limits or no part has room for them. */
+int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
+                           plb_err_t *err);
+
+/** Make two parts: part 0 grows from vertex `start` until its weight reaches `target`; part 1 has
+ * the other vertices.  Fixed vertices are in their parts. */
+int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
+                        plb_err_t *err);
+
+/* Multilevel partitions of hypergraphs: coarsen step by step, partition the coarsest hypergraph,
+ * and refine on each finer level (Karypis and Kumar 1999). */
+
+/** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times the part's
+ * share of the total weight.  If even a greedy distribution of the vertices exceeds these limits,
+ * its largest ratio of weight to share replaces the imbalance. */
+int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
+                         plb_err_t *err);
+
+/** Partition by recursive multilevel bisection, then refine.  *after: connectivity - 1. */
+int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
+                             plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err);
+
+/** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
+ * and Kumar 1999, 4.2).  The result replaces part[] if only the result keeps the limits, or if
+ * both or neither keep them and its connectivity - 1 (*after: the final one) is no higher. */
+int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                         int32_t *part, int64_t *after, plb_err_t *err);
+
+/* Item i gains gain[e] > 0 at place[e], for e from start[i] to start[i + 1] - 1. */
+typedef struct plb_gains {
+    int32_t n_items, n_places;
+    const int64_t *start;
+    const int32_t *place;
+    const double *gain;
+} plb_gains_t;
+
+/** Find place[n_items], the place of each item or -1, with the largest sum of gains, such that no
+ * place p has more than room[p] items (a transportation problem).  room[p] becomes the number of
+ * items that place p could still take.  The method: shortest augmenting paths with prices (Jonker
+ * and Volgenant, 1987; for places that take several items: Ahuja, Magnanti and Orlin, 1993).  The
+ * time is at most O(items * gains * log gains), usually far less. */
+int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err);
+
+/* Lists the objects that change their part, in two orders: by index, and by new part. */
+
+/** The rank of a part.  Parts are assigned to ranks in order, as evenly as possible. */
+static inline int32_t plb_rank_of(int32_t part, int32_t n_ranks, int32_t n_parts)
+{
+    return (int32_t)((int64_t)part * n_ranks / n_parts);
+}
+
+/** The first part on a rank; if the rank has none, the first one on a later rank. */
+static inline int32_t plb_first_on(int32_t rank, int32_t n_ranks, int32_t n_parts)
+{
+    return (int32_t)(((int64_t)rank * n_parts + n_ranks - 1) / n_ranks);
+}
+
+/** The first part on a rank; -1: it has none. */
+static inline int32_t plb_own_part(int32_t rank, int32_t n_ranks, int32_t n_parts)
+{
+    const int32_t first = plb_first_on(rank, n_ranks, n_parts);
+    return first < plb_first_on(rank + 1, n_ranks, n_parts) ? first : -1;
+}
+
+typedef struct plb_new_parts {
+    int64_t n; /* this rank's objects, fewer than 2^31 */
+    int32_t n_parts, n_ranks;
+    const int32_t *part; /* [n] new parts */
+    const int32_t *old;  /* [n] old parts, `home` if negative; NULL: all are `home` */
+    int32_t home;        /* the first part on this rank; -1: it has none */
+    int64_t first;       /* id of the first object, if `ids` is NULL */
+    const int64_t *ids;  /* [n] ids, or NULL: consecutive from `first` */
+} plb_new_parts_t;
+
+typedef struct plb_moves {
+    int32_t *where;       /* [parts->n] new rank of every object */
+    int64_t n;            /* number of objects that change their part ("movers") */
+    int64_t *row, *id;    /* [n] index of each mover in parts->part (row), ascending; its id */
+    int32_t *rank, *part; /* [n] new rank and new part of each mover, in the order of row[] */
+    int32_t *packed;      /* [n] the same rows, sorted by new part; within a part, ascending */
+    int32_t *count;       /* [parts->n_parts] number of movers to each part */
+} plb_moves_t;
+
+/** Make the lists in time O(n + n_parts).  PLB_ERR_RANGE: a part is out of range. */
+int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
+void plb_moves_free(plb_moves_t *self);
+
+/* Renumbers new parts such that the total size of the objects that stay in their part is largest.
+ * Parts that get no number by this rule are numbered such that the total size of the objects that
+ * stay on their rank is largest (Oliker and Biswas, PLUM, 1998, with each step solved exactly). */
+
+/* With more parts than this, ranks are ignored: there would be too many pairs (rank, part). */
+enum { PLB_REMAP_MOST = 4096 };
+
+typedef struct plb_new_names {
+    int32_t n_parts, n_ranks; /* plb_rank_of gives the rank of a part */
+    const double *share; /* [n_parts] only parts of equal share swap numbers; NULL: all equal */
+    const bool *fixed;   /* [n_parts] whether a part must keep its number; NULL: none must */
+
+    int64_t n_kept;      /* pairs of a new and an old part that have objects in common */
+    const int32_t *part; /* [n_kept] new part; the pairs (part, old) ascend, each occurs once */
+    const int32_t *old;  /* [n_kept] old part */
+    const double *kept;  /* [n_kept] total size of the objects that the pair has in common */
+
+    const double *on_rank; /* [n_ranks][n_parts] total size of each new part's objects on each
+                              rank; NULL: ranks do not matter */
+} plb_new_names_t;
+
+/** Compute name[n_parts], the new numbers, a permutation.  Parts keep their numbers unless others
+ * are better.  PLB_ERR_RANGE: `part` or `old` is out of range or out of order. */
+int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
+
+/** Count the entries of each column of the Cholesky factor L of a symmetric graph, with the
+ * diagonal: column[n], in the new order.  perm[n]: new number of each vertex.  PLB_ERR_VALUE: perm
+ * is no permutation.  Time O(entries of L), memory O(n) (symbolic part of Davis' LDL, 2005). */
+int plb_cholesky_fill(int32_t n, const int64_t *start, const int32_t *to, const int32_t *perm,
+                      int64_t *column, plb_err_t *err);

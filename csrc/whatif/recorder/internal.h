@@ -1,0 +1,236 @@
+/* What only the files of the recorder use. */
+#pragma once
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/hash.h"
+#include "whatif/whatif.h"
+
+/* The log: reads the clocks around each MPI call, and buffers the operations of the call.
+ *
+ * Only calls between MPI_Init and MPI_Finalize by the thread that called MPI_Init are logged;
+ * calls that MPI itself makes are not logged. */
+
+#define PLB_EXPORT __attribute__((visibility("default")))
+
+int64_t plb_now(clockid_t clock); /* in nanoseconds */
+
+/** Prepare the log.  Called by the thread whose calls are logged.  Returns true if the kernel
+ * reports how long the thread waited for a processor. */
+bool plb_log_prepare(void);
+void plb_log_begin(bool on);
+void plb_log_end(bool finalized);
+
+/** Begin a call.  Returns true if the call is logged; then plb_leave must follow. */
+bool plb_enter(void);
+void plb_leave(void);
+/** Log an operation of the present call; the first one gets the processor time before the call. */
+void plb_note(plb_op_t op);
+/** Mark the present call as a poll, which the program repeats until it succeeds. */
+void plb_polled(void);
+/** Count a use of the MPI feature `what`, which cannot be recorded.  what: a string literal,
+ * because the log keeps the pointer. */
+void plb_lacks(const char *what);
+/** The same, before a call that is not logged: its processor time counts as computing. */
+void plb_lacks_in_call(const char *what);
+
+/* A hash table that maps MPI handles, or other numbers, to pointers. */
+
+typedef struct plb_map {
+    plb_keys_t keys; /* all keys, also removed ones, because MPI reuses its handles */
+    void **value;    /* [keys] value of each key; NULL: the key was removed */
+    int64_t room;
+} plb_map_t;
+
+/** Return the block; if it is NULL (no memory), end the program with a message. */
+void *plb_must_have(void *block);
+
+void *plb_map_get(const plb_map_t *self, uint64_t key);
+void plb_map_put(plb_map_t *self, uint64_t key, void *value);
+void *plb_map_take(plb_map_t *self, uint64_t key);
+
+static inline uint64_t plb_handle(const void *handle, size_t size)
+{
+    uint64_t out = 0;
+    __builtin_memcpy(&out, handle, size < sizeof out ? size : sizeof out);
+    return out;
+}
+#define PLB_HANDLE(handle) plb_handle(&(handle), sizeof(handle))
+
+/* Communicators: their number on this rank, their members, and an id, which all members compute
+ * without communication. */
+
+typedef struct plb_group {
+    int32_t number; /* number of the communicator on this rank, the `comm` of operations */
+    int32_t size, rank;
+    int32_t *world;   /* [size] ranks of the members in MPI_COMM_WORLD */
+    int32_t n_remote; /* number of ranks in the remote group of an intercommunicator */
+    int32_t *remote;  /* [n_remote] ranks of the remote group in MPI_COMM_WORLD */
+    uint64_t id;      /* the same on all members */
+    /* whether its collectives are simulated: it is no intercommunicator, and all its members are
+     * in MPI_COMM_WORLD */
+    bool meets;
+    /* group with the same members, for messages that are logged in place of other calls, e.g. of
+     * neighbourhood collectives; NULL: not created yet */
+    struct plb_group *own;
+} plb_group_t;
+
+/** Return the group of a communicator, registered if it is new; NULL: for MPI_COMM_NULL. */
+plb_group_t *plb_group(MPI_Comm comm);
+/** Return group->own; the first call creates it. */
+plb_group_t *plb_group_own(plb_group_t *group);
+/** Return the rank in MPI_COMM_WORLD of member `rank` of the remote group or, if there is none, of
+ * the group; -1: unknown. */
+int32_t plb_world_rank(const plb_group_t *group, int rank);
+
+/** Register a new communicator, created by a call that was collective over `parent`.
+ * plb_made_between: an intercommunicator, created by two groups with different parents;
+ * plb_made_among: collective over the members of `fresh` only. */
+void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
+void plb_made_between(MPI_Comm parent, MPI_Comm fresh);
+void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
+/** Register a copy with the members of `comm`; MPI may not have completed it yet. */
+void plb_made_copy(MPI_Comm comm, MPI_Comm fresh);
+void plb_group_gone(MPI_Comm comm);
+
+/* Requests: maps MPI's handles to operations. */
+
+/** Record a new request.  `op` is logged now or, if the request is persistent, at each start. */
+void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
+/** Record a persistent request with MPI_PROC_NULL, of which nothing is logged. */
+void plb_request_to_nobody(MPI_Request request);
+void plb_request_started(MPI_Request request);
+void plb_request_freed(MPI_Request request);
+void plb_request_cancelled(MPI_Request request);
+
+/** Log a wait for a request, or a test of it.  flag: whether the request is complete; was: the
+ * request's handle before the call.  plb_requests_all: for all of n requests. */
+void plb_request_tested(int flag, uint64_t was, const MPI_Status *status);
+void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *status);
+/** Log the completion of the requests index[n].  Indices count from `base`: 0 in C, 1 in Fortran.
+ * n is 0: none is complete; n < 0: no request was active. */
+void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
+                       const MPI_Status *status);
+void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
+
+/** Log the beginning of an operation, and return its new request number. */
+int32_t plb_note_begun(plb_op_t op);
+/** Log the completion of an operation.  received: the operation that has the source and tag of the
+ * received message; NULL: for a send, or for a receive without wildcards. */
+void plb_note_complete(int32_t number, const plb_op_t *received);
+
+/* Logs point-to-point messages. */
+
+static inline int64_t plb_bytes(int64_t count, MPI_Datatype type)
+{
+    int size = 0;
+    if (count <= 0 || type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS ||
+        size < 0) {
+        return 0;
+    }
+    return count * size;
+}
+
+/** Whether a call that returned `code` did something that is to be logged.  A call with bad
+ * arguments did nothing, and its results are undefined; a message that was too long was received.
+ */
+static inline bool plb_took_effect(int code)
+{
+    int class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) {
+        PMPI_Error_class(code, &class);
+    }
+    return class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS;
+}
+
+/** Log a blocking send.  flags: PLB_OP_BUFFERED, PLB_OP_SYNCHRONOUS or 0.  plb_made_send: log a
+ * nonblocking or persistent send, with its request. */
+void plb_note_send(int flags, int64_t bytes, int dest, int tag, MPI_Comm comm);
+void plb_made_send(MPI_Request request, bool persistent, int flags, int64_t bytes, int dest,
+                   int tag, MPI_Comm comm);
+
+/** Log a blocking receive, or a probe that has found a message.  kind: PLB_OP_RECV or
+ * PLB_OP_PROBE.  plb_made_receive: log a nonblocking or persistent receive, with its request. */
+void plb_note_receive(int kind, int source, int tag, MPI_Comm comm, const MPI_Status *status);
+void plb_made_receive(MPI_Request request, bool persistent, int source, int tag, MPI_Comm comm);
+/** Log MPI_Sendrecv: a send of `bytes` to `dest`, and a receive from `source`. */
+void plb_note_exchange(int64_t bytes, int dest, int sendtag, int source, int recvtag,
+                       MPI_Comm comm, const MPI_Status *status);
+
+/** Log a probe.  flag: 1: the probe has found a message; 0: it was a poll that found none. */
+void plb_note_probe(int flag, int source, int tag, MPI_Comm comm, const MPI_Status *status);
+
+/** Like plb_note_probe, for a matched probe; remember the message that the probe has found. */
+void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Comm comm,
+                     const MPI_Status *status);
+
+/** Log the blocking receive of a message that a matched probe has found.  plb_made_taken: log a
+ * nonblocking receive, with its request. */
+void plb_note_taken(uint64_t message);
+void plb_made_taken(uint64_t message, MPI_Request request);
+
+/* Logs collectives; `bytes` is explained at PLB_COLLECTIVES (ops.h). */
+
+/** Log a blocking collective.  plb_made_collective: log a nonblocking one, with its request. */
+void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);
+void plb_made_collective(MPI_Request request, plb_collective_t what, int root, int64_t bytes,
+                         MPI_Comm comm);
+/** Log a neighbourhood collective that sends `bytes` to each neighbour. */
+void plb_note_neighbours(MPI_Comm comm, int64_t bytes);
+/** Whether the rank has a neighbour to which it sends: else, its lists of counts may be empty. */
+bool plb_sends(MPI_Comm comm);
+
+/* The counts of a call, one for each rank. */
+typedef struct plb_counts {
+    const void *array;
+    bool large; /* true: the counts are of type MPI_Count; false: int */
+} plb_counts_t;
+#define PLB_COUNTS(array) ((plb_counts_t){(array), sizeof *(array) > sizeof(int)})
+
+/** Return the number of ranks of a communicator, at least 1. */
+int plb_members(MPI_Comm comm);
+bool plb_is_root(int root, MPI_Comm comm);
+int64_t plb_sum(plb_counts_t counts, MPI_Comm comm);
+/** Return the mean of all ranks' counts, in bytes.  plb_own: this rank's count, in bytes. */
+int64_t plb_mean(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
+int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
+
+/* Marked procedures of the program.  There are three ways to mark one: pylb.procedure in Python;
+ * the macro of pylb_procedure.h in C; or the compiler's -finstrument-functions, with -rdynamic for
+ * the linker and the procedure's name in PYLB_PROCEDURES. */
+
+/** Send those names of marked procedures that the monitor does not have yet. */
+void plb_procedures_tell(void);
+
+/* The connection to the monitor, a process that writes the recording to a file. */
+
+/** Connect to the monitor at the address in PYLB_RECORDER; false: not connected. */
+bool plb_monitor_reach(int rank);
+bool plb_monitor_is_open(void);
+void plb_monitor_close(void);
+
+/** Send a frame of `length` bytes; type: a letter.  A failure closes the connection. */
+void plb_frame(char type, const void *data, uint32_t length);
+void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/** Send `n` operations of `size` bytes each. */
+void plb_frame_ops(const void *op, int32_t n, uint32_t size);
+int64_t plb_monitor_sent(void); /* number of operations sent so far */
+
+/* Measures the cost of an MPI call and of a message. */
+
+typedef struct plb_call_costs {
+    double overhead;    /* seconds of a call */
+    double alpha, beta; /* seconds per message and per byte; -1: the rank has no partner */
+} plb_call_costs_t;
+
+/** Measure the costs, in some milliseconds.  Collective over MPI_COMM_WORLD. */
+void plb_calibrate(plb_call_costs_t *out);
+
+/* Begins a recording after MPI_Init, and ends it before MPI_Finalize. */
+
+void plb_record_start(int provided);
+void plb_record_end(bool finalized);
