@@ -5,30 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pylb.console import seconds, size
 from pylb.decide.receipts import Receipt
+from pylb.decide.sentences import OWN
 from pylb.show.course import Course
 
 
 class Spent(NamedTuple):
     """Where the time of a run went, in seconds; the first four add up to the fifth.
-
-    Attributes
-    ----------
-    computing : float
-        Mean load of the ranks, summed over all iterations.  On ranks of equal speed, no placement
-        makes the run shorter than this.
-    imbalance : float
-        Load of the slowest rank minus the mean load, summed over all iterations.
-    messages : float
-        All other time of the whole run: messages, waits for a core, other code in the loops.
-    balancing_seconds : float
-        Time of the LB steps, without the extra time of the first iterations after an LB step.
-    seconds : float
-        Time of the whole run: of its loops, if that was measured; else of its iterations and LB
-        steps.
-    saved : float or None
-        Seconds that LB steps have saved: the time of the same loads without them, minus the time
-        as it was.  None: not known.
 
     Examples
     --------
@@ -39,11 +23,19 @@ class Spent(NamedTuple):
     True
     """
 
+    #: Mean load of the ranks, summed over all iterations.  On ranks of equal speed, no placement
+    #: makes the run shorter than this.
     computing: float
-    imbalance: float
+    imbalance: float  #: Load of the slowest rank minus the mean load, summed over all iterations.
+    #: All other time of the whole run: messages, waits for a core, other code in the loops.
     messages: float
+    #: Time of the LB steps, without the extra time of the first iterations after an LB step.
     balancing_seconds: float
+    #: Time of the whole run: of its loops, if that was measured; else of its iterations and LB
+    #: steps.
     seconds: float
+    #: Seconds that LB steps have saved: the time of the same loads without them, minus the time as
+    #: it was.  None: not known.
     saved: float | None = None
 
     @classmethod
@@ -79,6 +71,29 @@ class StepPair(NamedTuple):
     iteration: int
     first: Receipt | None
     second: Receipt | None
+
+
+TIMES = {
+    "computing": "computing, mean of the ranks",
+    "imbalance": "waiting for the slowest rank",
+    "messages": "messages, waits for cores, all else",
+    "balancing_seconds": "LB steps",
+    "seconds": "the whole run",
+    "saved": "saved by LB steps",
+}
+COUNTS = {"iterations": "number of iterations", "balancings": "number of LB steps"}
+
+
+def signed(difference: float) -> str:
+    return ("+" if difference > 0 else "-") * (difference != 0) + seconds(abs(difference))
+
+
+def _moved(run: Course) -> tuple[Any, Any]:
+    """Return the number of migrations, and their size as text; None: not known."""
+    if any(r.strategy == OWN for r in run.balancings):
+        return None, None
+    n = Counted.of(run)
+    return n.migrations, None if n.migrations and not n.bytes else size(n.bytes)
 
 
 class Comparison(NamedTuple):
@@ -118,6 +133,21 @@ class Comparison(NamedTuple):
         second = {r.iteration: r for r in self.second.balancings}
         for iteration in sorted(first.keys() | second.keys()):
             yield StepPair(iteration, first.get(iteration), second.get(iteration))
+
+    def rows(self) -> list[list[Any]]:
+        """Return name, value of each run and difference of each figure, as text."""
+        one, two = self.spent
+        names = [name for name in TIMES if None not in (getattr(one, name), getattr(two, name))]
+        out: list[list[Any]] = []
+        for name in names:
+            x, y = getattr(one, name), getattr(two, name)
+            out.append([TIMES[name], seconds(x), seconds(y), signed(y - x)])
+        first, second = self.counted
+        for name, words in COUNTS.items():
+            x, y = getattr(first, name), getattr(second, name)
+            out.append([words, x, y, f"{y - x:+d}" if y != x else "0"])
+        moved = zip(("number of migrations", "moved"), *map(_moved, self), strict=True)
+        return out + [[*cells, None] for cells in moved]
 
     def doubts(self) -> list[str]:
         """Return reasons why the runs may not be comparable."""
