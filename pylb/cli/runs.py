@@ -17,6 +17,7 @@ from pylb.cli import common
 from pylb.cli.common import COUNTED, Column, Functions, print_json, progress, show
 from pylb.console import count
 from pylb.decide import trigger
+from pylb.decide.figures import RECEIPT
 from pylb.decide.receipts import Receipt
 from pylb.decide.sentences import OWN
 from pylb.errors import DomainError, FormatError
@@ -317,11 +318,7 @@ def optimum(args: argparse.Namespace) -> int:
 
 # ---- compare ------------------------------------------------------------------------------------
 
-NOTES = {
-    "cost": "time of the LB step, and the extra time of the first iterations after it",
-    "gain": "time that the LB step saved against the placement before it, until the next LB step",
-    "moved": "number of objects that migrated",
-}
+STEP = [f for f in RECEIPT if f.name in ("strategy", "cost", "gain", "migrations")]
 
 
 def compare(args: argparse.Namespace) -> int:
@@ -346,8 +343,9 @@ def compare(args: argparse.Namespace) -> int:
         return 0
     columns = ["after iteration"]
     for name in (a, b):
-        columns += [f"{name}:", "cost", "gain", "moved"]
-    console.show(columns, rows, title="LB steps", drop=["moved"], notes=NOTES)
+        columns += [f"{name}:", *(f.heading for f in STEP[1:])]
+    notes = {f.heading: f.note for f in STEP if f.note}
+    console.show(columns, rows, title="LB steps", drop=["migrations"], notes=notes)
     return 0
 
 
@@ -360,11 +358,7 @@ def _times(speedup: float) -> str:
 
 
 def _cells(step: Receipt | None) -> list[Any]:
-    if step is None:
-        return [None] * 4
-    gain = console.seconds(step.gain) if step.gain == step.gain else None  # nan: not known
-    moved = None if step.strategy == OWN else step.migrations
-    return [step.strategy, console.seconds(step.cost), gain, moved]
+    return [None if step is None else f.cell(f.of(step)) for f in STEP]
 
 
 # ---- report, convert ----------------------------------------------------------------------------
@@ -415,7 +409,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _replay_shown(args: argparse.Namespace) -> Replay:
-    functions = Functions(args.imports, [args.strategy], filter(None, [args.trigger]))
+    functions = Functions(args.imports, [args.strategy], [args.trigger] if args.trigger else [])
     when: dict[str, Any] = {} if args.every is None else {"every": args.every}
     if args.trigger:
         when["trigger"] = functions.trigger(args.trigger)

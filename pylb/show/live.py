@@ -39,17 +39,10 @@ def state(course: Course) -> dict[str, Any]:
     decision = course.history[-1] if course.history else None
     order = np.argsort(-recent.mean(axis=0), kind="stable")[:MOST_RANKS]
     return {
-        "iterations": course.n_iterations,
-        "n_ranks": course.n_ranks,
-        "n_objects": course.n_objects,
-        "seconds": course.seconds,
+        **course.figures(),
         "max": float(last.max()),
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
-        "balancings": len(course.balancings),
-        "balancing_seconds": math.fsum(r.step_seconds for r in course.balancings),
-        "balancing_cost": math.fsum(r.cost for r in course.balancings),
-        "saved": None if course.saved is None else float(course.saved[-1]),
         "saving": course.saving,
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
