@@ -29,7 +29,7 @@ from pylb.replay.replayed import BASELINES, Replay
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.run import demo as program
-from pylb.show import course, efficiency, live, page, served, tables, timeline
+from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
 from pylb.virtual.cluster import MOST_RANKS
 
@@ -394,9 +394,9 @@ def report(args: argparse.Namespace) -> int:
     names = {k: str(v) for k, v in (_by_key(args.names, "names") or {}).items()}
     coords = _by_key(args.coords, "coordinates")
     shown = course.of(found, title=args.title or stem.name, names=names, coords=coords)
-    written = [] if args.csv is None else tables.write(shown, args.csv)
+    written = [] if args.csv is None else exports.write_tables(shown, args.csv)
     if args.chrome is not None:
-        written.append(timeline.write(shown, args.chrome))
+        written.append(exports.write_timeline(shown, args.chrome))
     if is_page:
         written.append(page.write(shown, args.html or f"{stem.stem}.html"))
     for path in written:
@@ -455,7 +455,11 @@ def _written(
         h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
         return [target]
     shown = course.of(found, title=Path(args.run).resolve().name)
-    return tables.write(shown, target) if kind == "csv" else [timeline.write(shown, target)]
+    return (
+        exports.write_tables(shown, target)
+        if kind == "csv"
+        else [exports.write_timeline(shown, target)]
+    )
 
 
 # ---- watch --------------------------------------------------------------------------------------

@@ -271,6 +271,11 @@ class LabPlan(NamedTuple):
 
     def check_change(self, where: str, change: Change) -> None:
         """Check that a change fits the lab; DomainError: it names what the lab does not have."""
+        if not change.values:
+            known = ", ".join((*PROFILE, *LINK))
+            raise DomainError(f"{where} changes nothing: expected at least one of {known}")
+        if not isinstance(change.when, str | None):
+            raise DomainError(f"{where}.when is {change.when!r}: expected a moment's name")
         names = [host.name for host in self.hosts]
         for name in change.hosts or ():
             if not names:
@@ -405,32 +410,15 @@ def _changes(found: Any) -> tuple[Change, ...]:
 
 def _change(where: str, found: Any) -> Change:
     table = _table(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
-    if ("at" in table) == ("when" in table):
-        raise DomainError(f"{where}: expected either at (a time) or when (the name of a moment)")
-    if "when" in table and not isinstance(table["when"], str):
-        raise DomainError(
-            f"{where}.when is {units.shortened(table['when'])}: expected a moment's name"
-        )
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
-    if not values:
-        raise DomainError(
-            f"{where} changes nothing: expected at least one of {', '.join((*PROFILE, *LINK))}"
-        )
     return Change(
         units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,
         table.get("when"),
-        _ranks_or_hosts(f"{where}.ranks", table.get("ranks"), int),
-        _ranks_or_hosts(f"{where}.hosts", table.get("hosts"), str),
+        _several(table.get("ranks")),
+        _several(table.get("hosts")),
         values,
     )
 
 
-def _ranks_or_hosts(where: str, found: Any, kind: type) -> Any:
-    if found is None:
-        return None
-    listed: Sequence[Any] = found if isinstance(found, list) else [found]
-    for one in listed:
-        if type(one) is not kind or (isinstance(one, int) and not 0 <= one < MOST_RANKS):
-            what = f"ranks, 0 ... {MOST_RANKS - 1}" if kind is int else "names"
-            raise DomainError(f"{where} is {units.shortened(found)}: expected {what}")
-    return tuple(listed)
+def _several(found: Any) -> tuple[Any, ...] | None:
+    return None if found is None else tuple(found if isinstance(found, list) else [found])

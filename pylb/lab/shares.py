@@ -17,7 +17,7 @@ PERIOD_US = 5_000
 it is stopped until the period ends, and delays ranks that wait for it.  So the period is short."""
 
 SLACK = 2**28
-"""Bytes by which a group of version 1 may briefly exceed the memory limit (see keeper.py)."""
+"""Bytes by which a group of version 1 may briefly exceed the memory limit (see `run.keeping`)."""
 
 
 class Limit(NamedTuple):
