@@ -33,7 +33,7 @@ int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank
                     plb_refined_t *out, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
- * excess is left, move and exchange single objects (swaps.h), then go on as in RefineSwapLB.
+ * excess is left, go on by moves and exchanges (improve.h).
  * cost[2]: seconds per message and per byte, part of the sender's time (RefineCommLB); NULL:
  * messages take no time. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
