@@ -111,6 +111,16 @@ def test_each_part_of_the_model_has_its_effect():
     assert apart.migrations == 0
 
 
+def test_a_block_at_home_may_be_worth_a_longer_sum_of_loads():
+    snap = pylb.Snapshot(
+        np.ones(4), [0, 0, 1, 1], n_ranks=2, block=[-1, 0, 0, -1], block_bytes=[4], home=[1],
+        migratable=[False, True, True, False],
+    )  # fmt: skip
+    plan = pylb.place(snap, "CCMLB", beta=0.0, delta=1.0)
+    assert plan.rank.tolist() == [0, 1, 1, 1]  # 1 and 3 s; before, 2 + 4 s and 2 s
+    assert plan.after.max > plan.before.max
+
+
 def test_a_home_needs_blocks_and_a_rank():
     with pytest.raises(DomainError, match="home is given without block"):
         pylb.Snapshot([1.0], [0], home=[0])
