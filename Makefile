@@ -102,7 +102,7 @@ $(VENV)/.lint: $(VENV)/.built $(VENV)/.tests
 	@touch $@
 
 # C files that include neither MPI nor Python nor a library: most of the core.
-PURE := $(shell find csrc/{base,model,measure,place,decide,io,replay,run,whatif/simulator} -name '*.c') \
+PURE := $(shell find csrc/{base,model,measure,place,decide,replay,run,whatif/simulator} -name '*.c') \
 	$(wildcard csrc/partition/*.c csrc/whatif/*.c) csrc/comm/route.c csrc/comm/table.c
 PURE_FLAGS := -std=c11 -D_GNU_SOURCE -Icsrc
 # Two checks of gcc 12's analyzer are off: they assume that a loop which always runs might not run.

@@ -186,9 +186,9 @@ def partitioner_extensions(mpi):
         if name == "zoltan":  # this module takes NumPy's arrays and mpi4py's communicators
             import mpi4py
 
-            own = ("run", "query", "assign", "kept", "patience", "aside")
+            own = ("run", "query", "assign", "kept")
             files += [f"partition/libraries/zoltan_{f}" for f in own]
-            files += ["bind/views", "bind/errors", "base/interrupt", "base/aside"]
+            files += ["bind/views", "bind/errors", "base/interrupt"]
             include = [mpi4py.get_include()]
         out[name] = extension(
             f"pylb._{name}",
@@ -218,10 +218,7 @@ def dgraph_extension(mpi, found):
     out = extension(
         "pylb._dgraph",
         sources("base", "model", "measure")
-        + [
-            f"csrc/partition/libraries/{f}.c"
-            for f in ("zoltan_color", "ptscotch_order", "dgraph_aside")
-        ]
+        + [f"csrc/partition/libraries/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
         + [f"csrc/bind/{f}.c" for f in ("dgraphmodule", "errors", "views")],
         include=[mpi4py.get_include()],
         compile_args=compile_args,

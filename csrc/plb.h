@@ -4,7 +4,6 @@
 
 #define PLB_VERSION "0.1.0"
 
-#include "base/aside.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/cores.h"
@@ -66,14 +65,10 @@
 #include "place/kit/refine.h"
 #include "place/kit/rounds.h"
 #include "place/strategy.h"
-#include "replay/calendar.h"
 #include "replay/generated_program.h"
 #include "replay/optimum.h"
-#include "replay/optimum_generated.h"
-#include "replay/optimum_recorded.h"
 #include "replay/phase_loads.h"
 #include "replay/phase_step.h"
-#include "replay/protocol.h"
 #include "replay/replay.h"
 #include "replay/trace.h"
 #include "replay/trace_repeats.h"

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 version: Final[str]
 partitioner: Final[Any]
-left: Final[Any]
 
 def partition(
     comm: Any, dist: Any, parts: int, home: int, old: Any, *, n_weights: int = 0, n_dims: int = 0,
@@ -16,7 +15,7 @@ def partition(
     pin: Any = None, net_weight: Any = None, fixed: Any = None, size: Any = None,
     options: list[str] = [], keep: bool = False, imports: bool = False, spare: int = 0,
     scale: float = 0.0,
-) -> tuple[NDArray[int32], int, str, Any]: ...  # fmt: skip
+) -> tuple[NDArray[int32], Any]: ...  # fmt: skip
 def spare(comm: Any, /) -> int: ...
 def points(cuts: Any, n_dims: int, points: Any, /) -> NDArray[int32]: ...
 def boxes(

@@ -97,7 +97,7 @@ class PartitionerError(PylbError, RuntimeError):
 
 
 class PartitionerWarning(UserWarning):
-    """A partitioner has written a warning, or ignores a part of its input."""
+    """A partitioner ignores a part of its input."""
 
 
 def told(error: BaseException) -> tuple[str, str]:

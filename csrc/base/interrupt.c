@@ -16,11 +16,6 @@ plb_interrupt_t plb_interrupt_set(plb_interrupt_t now)
     return before;
 }
 
-bool plb_interruptible(void)
-{
-    return interrupt.check != NULL;
-}
-
 static int check(plb_interrupt_t *self)
 {
     const int64_t now = plb_clock_real_ns(PLB_CLOCK_WALL);

@@ -6,7 +6,6 @@
  * function without a return code can return early; then its caller calls plb_interrupted(0). */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -27,5 +26,3 @@ plb_interrupt_t plb_interrupt_set(plb_interrupt_t now);
 
 /** Count `steps` of about 10 ns each; check for signals if the last check was 5 ms ago or more. */
 int plb_interrupted(int64_t steps);
-
-bool plb_interruptible(void);

@@ -19,9 +19,9 @@ typedef struct comm {
     int *count;
     Py_buffer *held; /* buffers of the parts that are being sent */
     Py_ssize_t n_held;
-    PyObject *received; /* list of (source, [parts]) that the step under way has received */
-    PyObject *into;     /* argument of begin(), owned: a dict from a source to a list of arrays
-                           for its parts; NULL: none */
+    PyObject *received;  /* list of (source, [parts]) that the step under way has received */
+    PyObject *into;      /* argument of begin(), owned: a dict from a source to a list of arrays
+                            for its parts; NULL: none */
     plb_py_call_t *call; /* the call that waits */
 } comm_t;
 

@@ -219,7 +219,7 @@ PLB_PY_METHOD(steps, leave, "sample:O seconds:d",
     PLB_PY_TRY(last != NULL && plb_py_sample(sample, self->core.net->rank, last) != 0);
     mine.n_ended = 1;
     PLB_PY_RUN(c, plb_steps_leave(&self->core, last, nanoseconds(seconds), plb_py_tick, &c->state,
-                                 &done, &c->err));
+                                  &done, &c->err));
     return PyBool_FromLong(done);
 }
 

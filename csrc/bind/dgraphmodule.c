@@ -6,8 +6,6 @@
 
 #include "partition/libraries/dgraph.h"
 
-static atomic_int *left; /* plb_zoltan_left of pylb._zoltan: interrupted calls that still run */
-
 /* Read the first arguments: the communicator and the graph; *m: number of edges. */
 static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int64_t *m)
 {
@@ -41,7 +39,7 @@ PLB_PY_FN(
     PLB_PY_TRY(read_graph(c, &comm, &graph, &m));
     int64_t n = graph.n;
     PLB_PY_TRY(plb_py_parse(c, &graph.number, &n, &graph.owner, &m, &distance, &color, &n));
-    PLB_PY_RUN(c, plb_dgraph_color(comm, &graph, distance, color, left, &c->err));
+    PLB_PY_RUN(c, plb_zoltan_color(comm, &graph, distance, color, &c->err));
     Py_RETURN_NONE;
 }
 
@@ -60,7 +58,7 @@ PLB_PY_FN(
     PLB_PY_TRY(read_graph(c, &comm, &graph, &m));
     int64_t n = graph.n;
     PLB_PY_TRY(plb_py_parse(c, &perm, &n, &room, &blocks.first, &room, &blocks.parent, &room));
-    PLB_PY_RUN(c, plb_dgraph_order(comm, &graph, perm, &blocks, left, &c->err));
+    PLB_PY_RUN(c, plb_ptscotch_order(comm, &graph, perm, &blocks, &c->err));
     return PyLong_FromLong(blocks.n);
 }
 
@@ -68,12 +66,9 @@ static PyMethodDef methods[] = PLB_PY_METHODS(fn, color, order);
 
 static int dgraph_exec(PyObject *module)
 {
-    PyObject *zoltan = PyImport_ImportModule("pylb._zoltan");
-    left = zoltan == NULL ? NULL : PyCapsule_Import(PLB_PY_LEFT, 0);
-    Py_XDECREF(zoltan);
-    return left == NULL || PyArray_ImportNumPyAPI() < 0 || import_mpi4py() != 0
-               ? -1
-               : plb_py_add_functions(module, methods);
+    PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);
+    PLB_PY_PASS(import_mpi4py() < 0);
+    return plb_py_add_functions(module, methods);
 }
 
 PLB_PY_MODULE(dgraph, "Graph colouring by Zoltan, ordering by PT-Scotch.", dgraph_exec)

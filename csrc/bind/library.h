@@ -5,8 +5,7 @@
 
 #include "partition/libraries/partitioners.h"
 
-#define PLB_PY_PARTITIONER "pylb.partitioner" /* names of capsules */
-#define PLB_PY_LEFT "pylb._zoltan.left"
+#define PLB_PY_PARTITIONER "pylb.partitioner" /* name of the capsules */
 
 static inline int plb_py_add_library(PyObject *module, const plb_partitioner_t *library)
 {

@@ -25,8 +25,8 @@ static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
     return 0;
 }
 
-/* Get the part of each vertex from the library (NULL: the parts are in part[] already), improve the
- * parts by V-cycles, unless `cycles` is negative, and repair them. */
+/* Get the part of each vertex from the library (NULL: the parts are in part[] already), improve
+ * the parts by V-cycles, unless `cycles` is negative, and repair them. */
 static int answer(const plb_partitioner_t *library, const plb_question_t *q, int32_t cycles,
                   int32_t *part, plb_err_t *err)
 {

@@ -16,8 +16,8 @@ static PyObject *answer_of(PyObject *module, const plb_question_t *q)
     const int32_t *start = nets ? q->net_start : q->start;
     const int32_t n_rows = nets ? q->n_nets : q->n_vertices;
     return PyObject_CallMethod(
-        module, "answer_of", "iidiONNNNNN", q->n_vertices, q->n_parts, q->imbalance,
-        q->seed, nets ? Py_True : Py_False, shown(q->weight, q->n_vertices, NPY_INT32),
+        module, "answer_of", "iidiONNNNNN", q->n_vertices, q->n_parts, q->imbalance, q->seed,
+        nets ? Py_True : Py_False, shown(q->weight, q->n_vertices, NPY_INT32),
         shown(q->share, q->n_parts, NPY_FLOAT64), shown(q->fixed, q->n_vertices, NPY_INT32),
         shown(start, n_rows + 1, NPY_INT32),
         shown(nets ? q->pin : q->to, start[n_rows], NPY_INT32),

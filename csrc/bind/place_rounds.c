@@ -146,9 +146,9 @@ PLB_PY_METHOD(
     PLB_PY_RAISE_IF(self->core->done, PyExc_RuntimeError, "there are no more rounds");
     plb_note_t *notes = read_notes(c, received, &n);
     PLB_PY_GET(notes);
-    PyObject *sends = PLB_PY_OR(
-        c, PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err)),
-        written(c, self->core));
+    PyObject *sends =
+        PLB_PY_OR(c, PLB_PY_UNLOCKED(c, plb_agent_round(self->core, notes, n, &all, &c->err)),
+                  written(c, self->core));
     return sends ? Py_BuildValue("NN", sends, plb_py_tuple(tally, &self->core->mine)) : NULL;
 }
 

@@ -52,7 +52,7 @@ int64_t plb_py_estimate_rows(PyObject *table, int64_t n);
     X(partition) X(partition_packages) X(place) X(place_rounds)                                   \
     X(decide) X(decide_selection) X(decide_decider) X(decide_advisor)                                \
     X(run) X(run_recorder) X(run_keys) X(run_mail)                                                \
-    X(replay) X(replay_optimum) X(replay_protocol) X(whatif) X(whatif_path)
+    X(replay) X(replay_optimum) X(whatif) X(whatif_path)
 #define PLB_PY_MPI_ROOMS(X) X(comm_ranks) X(comm_lane) X(partition_settle)
 /* clang-format on */
 #define X(name) extern const plb_py_room_t plb_py_##name;

@@ -23,8 +23,8 @@ int plb_py_begin(plb_py_call_t *c, PyObject *self, const char *name)
     c->n_memory = 0;
     c->code = PLB_OK;
     c->err.text[0] = '\0';
-    const bool busy = self != NULL && c->self->within != NULL &&
-                      c->self->thread != PyThread_get_thread_ident();
+    const bool busy =
+        self != NULL && c->self->within != NULL && c->self->thread != PyThread_get_thread_ident();
     return busy ? refuse(c) : 0;
 }
 

@@ -64,7 +64,7 @@ typedef struct plb_py_object {
 typedef struct plb_py_call {
     plb_py_object_t *self; /* the object whose method is called; NULL: a function */
     const char *name;      /* of the method */
-    const char *spec; /* the arguments that were not read yet */
+    const char *spec;      /* the arguments that were not read yet */
     plb_py_source_t source;
     plb_py_held_t held;
     void *memory[PLB_PY_MAX_MEMORY];
@@ -315,24 +315,25 @@ int plb_py_options(plb_py_call_t *c, PyObject *list, const char *const **option,
     }                                                                                             \
     static PyObject *prefix##_##name##_in parameters
 
-#define PLB_PY_FN(name, spec, text) \
+#define PLB_PY_FN(name, spec, text)                                                               \
     PLB_PY_FULL(fn, name, NULL, (plb_py_call_t * c), (c), spec, text)
 #define PLB_PY_FN1(name, arg, text)                                                               \
-    PLB_PY_PLAIN(fn, name, METH_O, NULL, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED), (one, c),   \
-                 #name "($module, " #arg ", /)\n--\n\n" text)
+    PLB_PY_PLAIN(fn, name, METH_O, NULL, (PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED),       \
+                 (one, c), #name "($module, " #arg ", /)\n--\n\n" text)
 #define PLB_PY_FN0(name, text)                                                                    \
-    PLB_PY_PLAIN(fn, name, METH_NOARGS, NULL, (plb_py_call_t * c PLB_PY_UNUSED), (c),                   \
+    PLB_PY_PLAIN(fn, name, METH_NOARGS, NULL, (plb_py_call_t * c PLB_PY_UNUSED), (c),             \
                  #name "($module, /)\n--\n\n" text)
 #define PLB_PY_METHOD(type, name, spec, text)                                                     \
-    PLB_PY_FULL(type, name, object, (type##_t * self, plb_py_call_t * c), ((type##_t *)object, c), spec,  \
-                text)
+    PLB_PY_FULL(type, name, object, (type##_t * self, plb_py_call_t * c),                         \
+                ((type##_t *)object, c), spec, text)
 #define PLB_PY_METHOD1(type, name, arg, text)                                                     \
-    PLB_PY_PLAIN(type, name, METH_O, object,                                                              \
+    PLB_PY_PLAIN(type, name, METH_O, object,                                                      \
                  (type##_t * self, PyObject * arg, plb_py_call_t * c PLB_PY_UNUSED),              \
                  ((type##_t *)object, one, c), #name "($self, " #arg ", /)\n--\n\n" text)
 #define PLB_PY_METHOD0(type, name, text)                                                          \
-    PLB_PY_PLAIN(type, name, METH_NOARGS, object, (type##_t * self, plb_py_call_t * c PLB_PY_UNUSED),     \
-                 ((type##_t *)object, c), #name "($self, /)\n--\n\n" text)
+    PLB_PY_PLAIN(type, name, METH_NOARGS, object,                                                 \
+                 (type##_t * self, plb_py_call_t * c PLB_PY_UNUSED), ((type##_t *)object, c),     \
+                 #name "($self, /)\n--\n\n" text)
 #define PLB_PY_ENTRY(prefix, name)                                                                \
     {                                                                                             \
 #name, (PyCFunction)(void (*)(void))prefix##_##name, prefix##_##name##_how,               \

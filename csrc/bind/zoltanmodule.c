@@ -4,7 +4,6 @@
 
 #include <mpi4py/mpi4py.h>
 
-#include "base/aside.h"
 #include "partition/libraries/zoltan.h"
 
 #define CUTS "pylb_zoltan_cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
@@ -82,17 +81,15 @@ PLB_PY_FN(
     "options:L=[] keep:p=False imports:p=False spare:l=0 scale:d=0.0 ... weight:f8@?=None "
     "share:f8@?=None coords:f8@?=None start:I@+?=None to:I@?=None edge_weight:f8@?=None "
     "net_start:I@+?=None pin:I@?=None net_weight:f8@?=None fixed:i4@?=None size:i4@?=None",
-    "Return (part of each of this rank's objects, Zoltan's code, its messages, cuts).  cuts:\n"
-    "for points(), if `keep`; else None.  Collective over comm (None: only this process).\n"
+    "Return (part of each of this rank's objects, cuts).  cuts: for points(), if `keep`; else\n"
+    "None.  Collective over comm (None: only this process).\n"
     "Does not copy arrays of the right type.  options: [name, value, ...]; the other\n"
     "arguments: see csrc/partition/libraries/zoltan.h.  The GIL is released.")
 {
-    PyObject *comm, *result;
+    PyObject *comm;
     plb_zoltan_t q = {0};
     bool keep = false;
-    int code = 0;
     int32_t *part = NULL;
-    char *said = NULL;
     plb_zoltan_kept_t *kept = NULL;
     PLB_PY_TRY(plb_py_parse(c, &comm));
     const int size = read_comm(comm, &q);
@@ -103,14 +100,8 @@ PLB_PY_FN(
         return NULL;
     }
     plb_zoltan_kept_t **kept_at = keep ? &kept : NULL;
-    if (PLB_PY_UNLOCKED(c, plb_zoltan_call(&q, part, &code, kept_at, &said, &c->err)) != PLB_OK) {
-        result = plb_py_fail(c);
-    } else {
-        result = Py_BuildValue("NisN", plb_py_sealed(c, part), code, said == NULL ? "" : said,
-                               cuts_capsule(kept));
-    }
-    plb_free(said);
-    return result;
+    PLB_PY_RUN(c, plb_zoltan_run(&q, part, kept_at, &c->err));
+    return Py_BuildValue("NN", plb_py_sealed(c, part), cuts_capsule(kept));
 }
 
 PLB_PY_FN1(
@@ -190,19 +181,6 @@ PLB_PY_FN(regions, "cuts:O n_dims:i n_parts:i",
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, partition, spare, points, boxes, regions);
 
-/* MPI must not be finalized while an interrupted call still uses it (base/aside.h). */
-static void wait_for_left(void)
-{
-    plb_aside_wait(&plb_zoltan_left);
-}
-
-/* Share plb_zoltan_left (interrupted calls that still run) with pylb._dgraph, because only one
- * thread at a time may use Zoltan and PT-Scotch. */
-static int add_left(PyObject *module)
-{
-    return plb_py_add_value(module, "left", PyCapsule_New(&plb_zoltan_left, PLB_PY_LEFT, NULL));
-}
-
 static int zoltan_exec(PyObject *module)
 {
     PLB_PY_PASS(PyArray_ImportNumPyAPI() < 0);
@@ -210,10 +188,9 @@ static int zoltan_exec(PyObject *module)
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);
-    if (ret != 0 || plb_py_add_functions(module, methods) != 0 || add_left(module) != 0) {
+    if (ret != 0 || plb_py_add_functions(module, methods) != 0) {
         return -1;
     }
-    Py_AtExit(wait_for_left); /* runs before mpi4py's function that finalizes MPI */
     return plb_py_add_library(module, plb_zoltan());
 }
 

@@ -17,8 +17,8 @@ enum plb_tag {
 typedef struct plb_comm {
     MPI_Comm comm; /* MPI_COMM_NULL after plb_comm_free, and if plb_comm_init has failed */
     int rank, size;
-    MPI_Datatype record; /* MPI's type for a plb_stats_t */
-    MPI_Op merge;        /* merges two records (plb_stats_merge) */
+    MPI_Datatype record;            /* MPI's type for a plb_stats_t */
+    MPI_Op merge;                   /* merges two records (plb_stats_merge) */
     const plb_patience_t *patience; /* borrowed: what to do in a long wait; NULL: nothing */
 } plb_comm_t;
 

@@ -10,7 +10,7 @@ typedef struct plb_transport plb_transport_t;
 struct plb_transport {
     int rank, size;
     const plb_reduction_t *reduction; /* valid after a call of `reserve` */
-    plb_patience_t patience; /* what to do if a call waits long; the caller may set it */
+    plb_patience_t patience;          /* what to do if a call waits long; the caller may set it */
     const int64_t *sizes; /* [size] bytes of each rank; valid after a gather until the next call */
 
     /** Allocate memory for `depth` reductions of records at a time.  If one rank fails, all do. */

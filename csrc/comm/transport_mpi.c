@@ -49,7 +49,8 @@ static int layout(by_mpi_t *self, int64_t *total, plb_err_t *err)
 }
 
 /* Send `mine` to all ranks: the size of a gather, 0 before an exchange, or a negative error code.
- * If one rank has failed, all fail.  If one has left, it no longer takes part: all fail at once. */
+ * If one rank has failed, all fail.  If one has left, it no longer takes part: all fail at once.
+ */
 static int announce(by_mpi_t *self, int64_t mine, plb_err_t *err)
 {
     const plb_err_t own = *err;

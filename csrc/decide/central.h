@@ -23,7 +23,7 @@
  *     loses until the next LB step.
  *
  * The constants (central.c) are ours.  They were measured with BestFitLB and GossipLB for 10^3 to
- * 10^7 objects on 2 to 10^5 ranks (benchmarks/lb_step.py, benchmarks/scale.py). */
+ * 10^7 objects on 2 to 10^5 ranks (benchmarks/scale.py). */
 #pragma once
 
 #include <stdbool.h>

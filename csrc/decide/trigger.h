@@ -114,8 +114,8 @@ struct plb_trigger {
     bool started; /* whether an iteration was observed, or an LB step took place */
     int64_t end;  /* number of the last iteration plus 1; INT64_MAX: not known */
     double cost;  /* seconds: expected cost of the next LB step; NAN: unknown */
-    bool misled;    /* the loads jumped just before the last LB step, so it used old estimates:
-                       another LB step may remove the imbalance that is left */
+    bool misled;  /* the loads jumped just before the last LB step, so it used old estimates:
+                     another LB step may remove the imbalance that is left */
     plb_cycle_t cycle;
     int failed;            /* error code of a user's trigger that failed, or PLB_OK */
     plb_verdict_t verdict; /* the last verdict */

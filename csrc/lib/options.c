@@ -26,8 +26,7 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
     PLB_PASS(read_number(option, text, &number, err));
     PLB_FAIL_IF(!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number,
                 err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... 2^53 - 1",
-                option,
-                text, (long long)least);
+                option, text, (long long)least);
     *out = (int64_t)number;
     return PLB_OK;
 }

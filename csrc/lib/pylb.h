@@ -165,11 +165,11 @@ PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
 /** End a step.  *rebalance is 1 if the program has to redistribute its data now, else 0; the same
  * on all ranks.  Collective: it begins one nonblocking reduction, and waits for the result of the
  * step `lag` steps before, by default of this step.  If the arguments of a rank are
- * invalid, or it called pylb_start without pylb_stop, all ranks get an error (PYLB_ERR_VALUE on the
- * other ranks); then the step has not ended, and all ranks can repeat the call.  PYLB_ERR_STATE: the ranks are in different
- * steps or have different options, a rank has closed its advisor, or, with `lag`, a rank has
- * failed; then there are no more steps, and the advisor can only be closed.  After any other
- * error, the step has ended. */
+ * invalid, or it called pylb_start without pylb_stop, all ranks get an error (PYLB_ERR_VALUE on
+ * the other ranks); then the step has not ended, and all ranks can repeat the call.
+ * PYLB_ERR_STATE: the ranks are in different steps or have different options, a rank has closed
+ * its advisor, or, with `lag`, a rank has failed; then there are no more steps, and the advisor
+ * can only be closed.  After any other error, the step has ended. */
 PYLB_CALL int pylb_advise(pylb_advisor *lb, int *rebalance);
 
 /* Call these before and after the advised redistribution: the time between is its cost.  Local. */
@@ -351,8 +351,8 @@ PYLB_API const char *pylb_trigger_help(int i);
 typedef int (*pylb_strategy_fn)(const pylb_snapshot *snapshot, uint64_t seed, int32_t *rank,
                                 void *user);
 
-/** Register a strategy for this process under a new name in UTF-8, which is copied.  Do not call this while
- * other threads use the library. */
+/** Register a strategy for this process under a new name in UTF-8, which is copied.  Do not call
+ * this while other threads use the library. */
 PYLB_CALL int pylb_strategy_register(const char *name, pylb_strategy_fn strategy, void *user);
 
 /* What has happened since the last LB step, for a trigger of your own.  Boulmier 2021 has the

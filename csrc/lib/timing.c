@@ -38,9 +38,10 @@ static int check_seconds(double seconds, double before, plb_err_t *err)
 {
     return seconds >= 0.0 && before + seconds <= 1e30
                ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE,
-                          "seconds is %g: expected 0 ... 1e30, also with the %g of this step so far",
-                          seconds, before);
+               : PLB_FAIL(
+                     err, PLB_ERR_VALUE,
+                     "seconds is %g: expected 0 ... 1e30, also with the %g of this step so far",
+                     seconds, before);
 }
 
 int pylb_work(pylb_advisor *lb, double seconds)

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/mem.h"
-#include "partition/aside.h"
 
 /* ---- the table of libraries ----------------------------------------------------------------- */
 
@@ -347,8 +346,7 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    int ret = is_connected_at_all(in) ? plb_partition_aside(with, &plain, part, err)
-                                      : by_order(&plain, part, err);
+    int ret = is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err);
     PLB_THEN(check_answer(with, in, part, err));
     /* regions of points stay as the library has cut them */
     const bool cuts = in->n_dims > 0 && in->start == NULL && in->net_start == NULL;

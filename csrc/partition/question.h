@@ -4,7 +4,6 @@
  * that may be absent; plb_partitioner_install puts the library into the table in question.c. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -61,11 +60,6 @@ typedef struct plb_partitioner {
      * enough vertices for all parts, and there are edges, pins or coordinates.  At least one share
      * is above zero; a share is zero only if vertices are fixed in its part. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
-    /* Not NULL: the library ignores signals, and therefore answers large questions in another
-     * thread (base/aside.h); *left is the number of running calls whose callers were interrupted.
-     * NULL: it runs in the caller's thread. */
-    atomic_int *left;
-    void (*watch)(void); /* called every few milliseconds by the thread that waits; or NULL */
 } plb_partitioner_t;
 
 /* pylb's own partitioner for graphs and hypergraphs, always in the table as "pylb".  Its objective
@@ -89,9 +83,9 @@ int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, i
                       plb_err_t *err);
 
 /** Repair a partition of a checked question.  Vertices that are not fixed leave parts without a
- * share.  If a part weighs more than `imbalance` times its share, vertices leave it, those with the
- * least loss of the objective first, until the tolerance holds; if such moves do not suffice, the
- * heaviest vertices are packed again.  Then each empty part with a share gets a vertex, if
+ * share.  If a part weighs more than `imbalance` times its share, vertices leave it, those with
+ * the least loss of the objective first, until the tolerance holds; if such moves do not suffice,
+ * the heaviest vertices are packed again.  Then each empty part with a share gets a vertex, if
  * possible. */
 int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err);
 

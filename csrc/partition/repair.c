@@ -1,5 +1,5 @@
-/* Repairs a partition after any library: parts without a share become empty, parts with a share get
- * a vertex, and the parts keep the tolerance, if they can. */
+/* Repairs a partition after any library: parts without a share become empty, parts with a share
+ * get a vertex, and the parts keep the tolerance, if they can. */
 #include <math.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@ typedef struct repair {
     const plb_question_t *in;
     int32_t k, d;
     int32_t *part;
-    double *share;  /* [k] the sum is 1 */
-    double *total;  /* [d] weight of all vertices */
-    int64_t *limit; /* [k * d] */
-    int64_t *load;  /* [k * d] */
+    double *share;   /* [k] the sum is 1 */
+    double *total;   /* [d] weight of all vertices */
+    int64_t *limit;  /* [k * d] */
+    int64_t *load;   /* [k * d] */
     int32_t *weight; /* [(n_vertices + k) * d]; the vertices that stand for old parts have none */
 } repair_t;
 
@@ -104,7 +104,8 @@ static int32_t lightest(const repair_t *self, int32_t p)
     return best;
 }
 
-/* Each empty part with a share gets a vertex from the part with the most vertices that may move. */
+/* Each empty part with a share gets a vertex from the part with the most vertices that may move.
+ */
 static int fill_empty(const repair_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -251,7 +252,8 @@ out:
     return ret;
 }
 
-/* If moves of single vertices do not suffice: pack the heaviest from scratch, as few as suffice. */
+/* If moves of single vertices do not suffice: pack the heaviest from scratch, as few as suffice.
+ */
 static void repack(repair_t *self, packing_t *with)
 {
     const int32_t n = self->in->n_vertices;
@@ -262,15 +264,14 @@ static void repack(repair_t *self, packing_t *with)
     }
 }
 
-/* Move single vertices until the limits are kept, if possible; refine: then lower the objective. */
+/* Move single vertices until the limits are kept, if possible; refine: then lower the objective.
+ */
 static int move_single(repair_t *self, const plb_hypergraph_t *hg, bool refine, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t n = self->in->n_vertices;
-    const plb_limits_t limits = {.n_parts = self->k,
-                                 .limit = self->limit,
-                                 .n_weights = self->d,
-                                 .weight = self->weight};
+    const plb_limits_t limits = {
+        .n_parts = self->k, .limit = self->limit, .n_weights = self->d, .weight = self->weight};
     int32_t *all = NULL;
     int64_t after;
     plb_rng_t rng;
@@ -312,10 +313,8 @@ out:
 
 int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
-    repair_t self = {.in = in,
-                     .k = in->n_parts,
-                     .d = in->weight == NULL ? 1 : in->n_weights,
-                     .part = part};
+    repair_t self = {
+        .in = in, .k = in->n_parts, .d = in->weight == NULL ? 1 : in->n_weights, .part = part};
     int ret = repair_init(&self, err);
     if (ret == PLB_OK) {
         leave_no_share(&self);

@@ -1,11 +1,12 @@
-/* A step takes object i from rank a, the slowest one of component k, to rank b, and may take object
- * j of rank b to rank a; or ranks a and b divide some objects in the best way.
+/* A step takes object i from rank a, the slowest one of component k, to rank b, and may take
+ * object j of rank b to rank a; or ranks a and b divide some objects in the best way.
  *
  * Gain.  The value of a placement alone is a poor guide: where many ranks are nearly as slow as a,
- * all steps lower it by the same small amount.  So steps are chosen by what they gain for the ranks
- * a and b: the value of two ranks is the value of the placement if all other ranks took the times
- * floor[k].  As long as some step gains with floor[k] = goal[k], such steps are made.  At the end,
- * floor[k] is the time of the slowest other rank; then the value is that of the placement.
+ * all steps lower it by the same small amount.  So steps are chosen by what they gain for the
+ * ranks a and b: the value of two ranks is the value of the placement if all other ranks took the
+ * times floor[k].  As long as some step gains with floor[k] = goal[k], such steps are made.  At
+ * the end, floor[k] is the time of the slowest other rank; then the value is that of the
+ * placement.
  *
  * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
  * slower of the two takes at least as long as both would take if they ended together; this limits
@@ -15,8 +16,8 @@
  * the ranks with which rank a communicates are looked at first.
  *
  * Window.  From the gain of the best step found follows how long component k may take at most, and
- * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(., k),
- * so only the objects in the window are examined.
+ * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
+ * k), so only the objects in the window are examined.
  *
  * Bound and window are widened a little, so that rounding excludes no step. */
 #include "place/improve.h"
@@ -47,7 +48,8 @@ static const double SLACK = 1e-12;
 static const double ENOUGH = 2.0;
 enum { MOST_RANKS = 16, TALKING = 12, UNITS = 10, IN_UNITS = 128, STEPS = 1 << 17 };
 
-/* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects. */
+/* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects.
+ */
 enum { FEW = 512, CHANGES = 3 };
 
 typedef struct step {
@@ -87,15 +89,16 @@ typedef struct search {
     int64_t over;           /* bytes by which ranks a and b exceed their limits */
     double *before, *after; /* [p] value of a and each rank b; its lower bound after a step */
     plb_heap_t next;        /* ranks b; the key is the limit of the gain, negative */
-    uint8_t *talks;         /* [p] whether the rank is in the heap because it communicates with a */
-    line_t mine, its;       /* objects of a and b */
+    uint8_t *talks;   /* [p] whether the rank is in the heap because it communicates with a */
+    line_t mine, its; /* objects of a and b */
     plb_item_t *spare;
     uint32_t *bin;      /* scratch memory of the sort */
     double *bond;       /* [n] bonds of each object with the object that is examined; else 0 */
     int32_t *best_rank; /* [n] the best placement so far, while random changes are tried */
     plb_rng_t rng;
-    int32_t unit[UNITS + 1], object[IN_UNITS]; /* unit u: object[unit[u]] ... object[unit[u+1]-1] */
-    double work;                               /* numbers that may still be examined */
+    int32_t unit[UNITS + 1],
+        object[IN_UNITS]; /* unit u: object[unit[u]] ... object[unit[u+1]-1] */
+    double work;          /* numbers that may still be examined */
 } search_t;
 
 /* ---- what a step changes -------------------------------------------------------------------- */
@@ -169,8 +172,8 @@ static inline int64_t excess(int64_t left)
     return left < 0 ? -left : 0;
 }
 
-/* Return the value of the two ranks after i has moved from a to b, and j (-1: none) to a; not exact
- * if it is larger than `most`. */
+/* Return the value of the two ranks after i has moved from a to b, and j (-1: none) to a; not
+ * exact if it is larger than `most`. */
 static double value_after(search_t *self, int32_t i, int32_t j, const change_t *change,
                           const double *floor, double most)
 {
@@ -346,8 +349,10 @@ static void find_partners(search_t *self)
     for (int32_t b = 0; b < on->p; b++) {
         const double limit = self->before[b] - self->after[b];
         if (b != self->a && (limit > self->best.gain || self->crowded || !self->bounded)) {
-            self->next.item[self->next.n++] =
-                (plb_item_t){self->talks[b] ? -INFINITY : self->crowded ? 0.0 : -limit, b};
+            self->next.item[self->next.n++] = (plb_item_t){self->talks[b]  ? -INFINITY
+                                                           : self->crowded ? 0.0
+                                                                           : -limit,
+                                                           b};
         }
     }
     plb_heap_build(&self->next);
@@ -410,7 +415,8 @@ static void look_for_move(search_t *self, double enough)
 static void set_bonds(search_t *self, int32_t i, bool on)
 {
     const plb_state_t *s = self->on;
-    for (int64_t k = s->own == NULL ? 0 : s->start[i]; s->own != NULL && k < s->start[i + 1]; k++) {
+    for (int64_t k = s->own == NULL ? 0 : s->start[i]; s->own != NULL && k < s->start[i + 1];
+         k++) {
         self->bond[s->other[k]] = on ? self->bond[s->other[k]] + s->bond[k] : 0.0;
     }
 }
@@ -440,8 +446,8 @@ static void look_for_exchange(search_t *self, double enough)
 {
     list_objects(self, &self->its, self->b);
     list_changes(self, &self->its, self->b, self->a);
-    for (int64_t m = self->mine.n - 1;
-         m >= 0 && self->best.gain < enough && self->work > 0.0; m--) {
+    for (int64_t m = self->mine.n - 1; m >= 0 && self->best.gain < enough && self->work > 0.0;
+         m--) {
         exchange_for(self, m, enough);
     }
 }
@@ -523,13 +529,12 @@ static void look_for_division(search_t *self, double enough)
         code ^= 1 << u;
         for (int32_t k = 0; k < on->d; k++) {
             const double *t = on->t + (int64_t)k * on->p;
-            value = plb_state_add(
-                on, value, fmax(self->floor[k], fmax(t[self->a], t[self->b])), k);
+            value =
+                plb_state_add(on, value, fmax(self->floor[k], fmax(t[self->a], t[self->b])), k);
         }
         const int64_t relief =
-            on->left == NULL
-                ? 0
-                : self->over - excess(on->left[self->a]) - excess(on->left[self->b]);
+            on->left == NULL ? 0
+                             : self->over - excess(on->left[self->a]) - excess(on->left[self->b]);
         if (code != 0 && is_better(&self->best, relief, self->of_two - value, -INFINITY)) {
             self->best = (step_t){relief, self->of_two - value, 0.0, -1, -1, self->b, code};
         }
@@ -555,8 +560,9 @@ static void look_from(search_t *self, int32_t a, look_fn *look)
     for (int n = 0; self->next.n > 0 && self->work > 0.0; n++) {
         const plb_item_t next = plb_heap_pop(&self->next);
         const double limit = -next.key;
-        const bool done = self->best.to >= 0 && (n >= MOST_RANKS + (on->own == NULL ? 0 : TALKING) ||
-                                                 look == look_for_division);
+        const bool done =
+            self->best.to >= 0 &&
+            (n >= MOST_RANKS + (on->own == NULL ? 0 : TALKING) || look == look_for_division);
         if (done || (early && self->best.gain * ENOUGH >= limit) ||
             plb_interrupted(self->mine.n) != PLB_OK) {
             return;
@@ -612,8 +618,8 @@ static int one_round(search_t *self, int32_t round, bool *made)
         bool by_value;
         look_fn *look;
     } ways[] = {
-        {PLB_MOVES, false, look_for_move},    {PLB_SWAPS, false, look_for_exchange},
-        {PLB_MOVES, true, look_for_move},     {PLB_SWAPS, true, look_for_exchange},
+        {PLB_MOVES, false, look_for_move},   {PLB_SWAPS, false, look_for_exchange},
+        {PLB_MOVES, true, look_for_move},    {PLB_SWAPS, true, look_for_exchange},
         {PLB_SETS, true, look_for_division},
     };
     plb_state_t *on = self->on;
@@ -673,8 +679,7 @@ static void kick(search_t *self)
 {
     plb_state_t *on = self->on;
     for (int n = 0; n < CHANGES; n++) {
-        const int32_t i =
-            (int32_t)plb_rng_below(&self->rng, (uint64_t)on->in->n_objects);
+        const int32_t i = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->in->n_objects);
         const int32_t to = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->p);
         const int32_t block = plb_state_block(on, i), from = on->rank[i];
         const bool whole = block >= 0 && plb_rng_below(&self->rng, 2) == 0;

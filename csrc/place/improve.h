@@ -1,11 +1,11 @@
-/* The local search of all strategies whose objective is more than the load: it improves a placement
- * by steps between two ranks, until its value is low enough. */
+/* The local search of all strategies whose objective is more than the load: it improves a
+ * placement by steps between two ranks, until its value is low enough. */
 #pragma once
 
 #include "place/state.h"
 
-/* The families of steps: an object moves; two objects are exchanged; two ranks divide some of their
- * objects in the best way. */
+/* The families of steps: an object moves; two objects are exchanged; two ranks divide some of
+ * their objects in the best way. */
 enum { PLB_MOVES = 1, PLB_SWAPS = 2, PLB_SETS = 4, PLB_ALL_STEPS = 7 };
 
 typedef struct plb_aim {

@@ -179,8 +179,8 @@ static int64_t own_bytes(const units_t *self, int64_t j, int64_t end)
     return sum;
 }
 
-/* Put the objects j ... end-1 of one block on a rank: the present rank of the first one if they may
- * stay, else the one with the most memory left afterwards; return whether they fit on one. */
+/* Put the objects j ... end-1 of one block on a rank: the present rank of the first one if they
+ * may stay, else the one with the most memory left afterwards; return whether they fit on one. */
 static bool put_together(units_t *self, int64_t j, int64_t end)
 {
     plb_state_t *on = self->on;

@@ -322,8 +322,8 @@ int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_object
                    int32_t *rank, plb_err_t *err)
 {
     const int64_t n = in->n_objects, p = in->n_ranks, d = in->n_components;
-    *self = (plb_state_t){
-        .in = in, .of = *of, .p = in->n_ranks, .d = in->n_components, .rank = rank};
+    *self =
+        (plb_state_t){.in = in, .of = *of, .p = in->n_ranks, .d = in->n_components, .rank = rank};
     PLB_PASS_NEW_EACH(d, self->goal, self->per, self->slowest);
     PLB_PASS_NEW_EACH(p, self->pace, self->head);
     PLB_PASS_NEW(self->t, d * p);

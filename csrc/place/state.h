@@ -38,20 +38,20 @@ typedef struct plb_slowest {
 typedef struct plb_state {
     const plb_snapshot_t *in;
     plb_objective_t of;
-    int32_t p, d;           /* number of ranks, number of components */
-    int32_t *rank;          /* [n] array of the caller: the current rank of each object; -1: none */
-    double *goal, *per;     /* [d] goal: lower bound of the slowest rank's work; per: 1 / goal, or 0 */
-    double *pace;           /* [p] 1 / speed */
-    double *t;              /* [d * p] see above */
+    int32_t p, d;       /* number of ranks, number of components */
+    int32_t *rank;      /* [n] array of the caller: the current rank of each object; -1: none */
+    double *goal, *per; /* [d] goal: lower bound of the slowest rank's work; per: 1 / goal, or 0 */
+    double *pace;       /* [p] 1 / speed */
+    double *t;          /* [d * p] see above */
     plb_slowest_t *slowest; /* [d] as of the last call of plb_state_value */
     double *own;            /* [n] see above; NULL: there are no messages */
     int64_t *start;         /* [n + 1] partners of object i: other[start[i]] ... */
     int32_t *other;         /* the partners; several entries can name the same one */
     double *bond;           /* see above */
-    int64_t *left;          /* [p] free bytes, negative above the limit; NULL: there are no limits */
-    bool fits;              /* whether all ranks kept their limits at the last plb_state_value */
-    int64_t *slot;          /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
-    int32_t *n_slots;       /* [n_blocks] entries in use; -1: entry r is that of rank r */
+    int64_t *left;    /* [p] free bytes, negative above the limit; NULL: there are no limits */
+    bool fits;        /* whether all ranks kept their limits at the last plb_state_value */
+    int64_t *slot;    /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
+    int32_t *n_slots; /* [n_blocks] entries in use; -1: entry r is that of rank r */
     int32_t *holder, *uses; /* a rank that has the block, and how many of its objects use it */
     int32_t *head;          /* [p] first object of each rank that may migrate; -1: none */
     int32_t *next, *prev;   /* [n] next and previous object on the same rank; -1: none */

@@ -85,9 +85,9 @@ extern const plb_strategy_t *const plb_strategies[];
 
 /** Run a strategy of the table, or one that the program has added.  If the placement of a strategy
  * of the table is slower than the present one, `out` is the present one, except if that exceeds a
- * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha and
- * beta count messages in a rank's time; others that read communication may be slower if they send
- * less. */
+ * memory limit or if the strategy takes all objects as equal.  Strategies with parameters alpha
+ * and beta count messages in a rank's time; others that read communication may be slower if they
+ * send less. */
 int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err);
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pylb.decide.decider import FIGURES, Decider, Settings, settings
+from pylb.decide.decider import FIGURES, settings
 from pylb.model.snapshot import Snapshot
 from pylb.place.placement import CHOOSERS, Placement
-from pylb.place.registry import Strategy
 
 
 def choose_and_place(
@@ -17,7 +16,8 @@ def choose_and_place(
 ) -> Placement:
     """Place the objects by the strategy that `Balancer` would choose in its first LB step."""
     given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
-    decider = _decider_of(snapshot, given, (alpha, beta))
+    decider = given.decider(snapshot.n_ranks, (alpha, beta))
+    decider.core.see(snapshot)
     decider.choose()
     figures = np.zeros(len(FIGURES))
     speed = np.zeros(snapshot.n_ranks)
@@ -41,24 +41,6 @@ def choose_and_place(
         seed=seed,
         why=receipt.why,
     )
-
-
-def choose_for_ranks(snapshot: Snapshot, network: tuple[float, float]) -> Strategy:
-    """Choose the strategy of a `Balancer`'s first LB step for these loads and messages.
-
-    The strategy is distributed if a central one would take too long on rank 0
-    (``csrc/decide/central.h``).  `Balancer` and `choose_and_place` may still replace a central
-    strategy by a refinement.  network: (alpha, beta), seconds per message and per byte.
-    """
-    given = settings(every=1, unlike=False, distributed=True)
-    return _decider_of(snapshot, given, network).choose(-1, snapshot.n_objects)
-
-
-def _decider_of(snapshot: Snapshot, given: Settings, network: tuple[float, float]) -> Decider:
-    """Return a decider that has seen one iteration with these loads and messages."""
-    decider = given.decider(snapshot.n_ranks, network)
-    decider.core.see(snapshot)
-    return decider
 
 
 CHOOSERS["auto"] = choose_and_place

@@ -499,7 +499,8 @@ def _keys(name: str, ids: I64, home: I64, migratable: Any) -> I64:
             f"{name} and other ranks: objects of different homes have the same number, and object "
             f"{ids[at]} has home {home[at]}: expected numbers below 2**45 and homes below 2**16"
         )
-    return ids * 2**18 + home * 4 + 2 + migratable
+    keys: I64 = ids * 2**18 + home * 4 + 2 + migratable
+    return keys
 
 
 def _only(codes: I64, wanted: I64) -> I64:
@@ -644,7 +645,7 @@ def _moved(
     stay: list[list[Any]] = [[] for _ in phases]
     come: list[list[Any]] = [[] for _ in phases]
     changed, k = set(), 0
-    into = list[Raw] if node is None else list[dict[str, Raw]]
+    into: Any = list[Raw] if node is None else list[dict[str, Raw]]
     for r, phase in enumerate(phases):
         begins = node is not None and bytes(phase["id"]) == b"0"
         for item in msgspec.json.decode(phase.get(key, b"[]"), type=into):

@@ -146,8 +146,7 @@ def partition(
     Warns
     -----
     PartitionerWarning
-        Zoltan has printed a warning or error; or the method balances only the first of several
-        weights.
+        The method balances only the first of several weights.
 
     Raises
     ------

@@ -104,7 +104,9 @@ class Quality:
             lines.append(f"{name:12}" + "".join(f"{x:12.6g}" for x in values))
         lines.append("max over share: " + ", ".join(f"{x:.4g}" for x in self.imbalance))
         if self.missed:
-            why = "a better partition may exist" if self.possible is None else "no partition keeps it"
+            why = (
+                "a better partition may exist" if self.possible is None else "no partition keeps it"
+            )
             lines.append(f"tolerance {self.tolerance:g}: missed by {self.missed:.2%}; {why}")
         for name in ("cut", "connectivity", "cut_nets"):
             value = getattr(self, name)
@@ -200,7 +202,9 @@ def least_imbalance(
     if (fixed[shares == 0] > 0).any():
         return np.inf
     used = shares > 0
-    low = max(1.0, heaviest / total / shares.max(), float((fixed[used] / shares[used]).max() / total))
+    low: float = max(
+        1.0, heaviest / total / shares.max(), float((fixed[used] / shares[used]).max() / total)
+    )
     if heaviest == lightest:  # equal objects: only whole numbers of them fit
         high = n + 1 / shares.max()
         while high - low > 1e-9 * high:

@@ -312,7 +312,7 @@ def count(problem: Problem, part: I32, sums: F64) -> Counts:
 
 
 def _least(problem: Problem, loads: list[F64]) -> float:
-    """Return a lower bound of the imbalance if the tolerance is missed; otherwise 0.  Collective."""
+    """Return a lower bound of the imbalance if the tolerance is missed, else 0.  Collective."""
     k, ranks = problem.parts, problem.ranks
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
     least = 0.0
@@ -326,9 +326,10 @@ def _least(problem: Problem, loads: list[F64]) -> float:
         where = np.zeros(0, np.int64) if problem.fixed is None else problem.fixed[here]
         fixed = np.bincount(where, weight[here], k)
         ends = ranks.gather((some.max(initial=0.0), some.min(initial=np.inf), len(some)))
-        heaviest, lightest, n = (f(x) for f, x in zip((max, min, sum), zip(*ends, strict=True), strict=True))
+        most, fewest, numbers = zip(*ends, strict=True)
         least = max(
-            least, least_imbalance(total, n, heaviest, lightest, ranks.sum(fixed), shares)
+            least,
+            least_imbalance(total, sum(numbers), max(most), min(fewest), ranks.sum(fixed), shares),
         )
     return least
 

@@ -48,7 +48,9 @@ def repair(problem: Problem, how: Method, approach: str, part: I32) -> I32:
     sums = ranks.sum(_core.part_sums(part, k, problem.weight, problem.n_weights)).reshape(-1, k)
     shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
     loads = sums[1:] if problem.n_weights else sums[:1]
-    over = (loads > problem.imbalance * (1 + 1e-9) * loads.sum(axis=1, keepdims=True) * shares).any()
+    over = (
+        loads > problem.imbalance * (1 + 1e-9) * loads.sum(axis=1, keepdims=True) * shares
+    ).any()
     wrong = ((sums[0] == 0) != (shares == 0)).any()
     entries = problem.n_all + sum(
         int(ranks.sum(np.array([len(rows.to)]))[0])

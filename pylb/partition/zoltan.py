@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pylb.errors import DomainError, PartitionerError, PartitionerWarning, warn
+from pylb.errors import DomainError, PartitionerError
 from pylb.optional import require
 from pylb.partition import libraries, pitfalls, serial
 from pylb.partition.arrays import F64, I32, MOST, closed
 from pylb.partition.libraries import Method
 from pylb.partition.problem import Problem
 from pylb.partition.ranks import Ranks
-
-LINE = re.compile(r"^(?:\[-?\d+\] Zoltan (?:WARNING|ERROR)|\(\d+\): |WARNING:|ERROR:|\s*remaining)")
 
 IMPORTS = ("rcb", "rib")  # methods that report incoming objects instead of outgoing ones
 OWN = (  # parameters that are set from other arguments
@@ -50,7 +45,7 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
         options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else len(parts.label))]
 
     problem.ranks.ready()
-    part, _, messages, cuts = require("Zoltan").partition(
+    part, cuts = require("Zoltan").partition(
         problem.ranks.comm,
         problem.dist,
         len(parts.label),
@@ -61,7 +56,6 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
         spare=problem.spare,
         **given,
     )
-    _tell(name, messages)
     part = part if parts.same else parts.label[part]
     if how.takes in ("graph", "nets"):
         part = serial.repair(_asked(problem, approach), how, approach, _fixed(problem, name, part))
@@ -218,19 +212,6 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
     out |= problem.params
     out["REMAP"] = "0"  # parts are numbered afterwards: result.py
     return [text for pair in out.items() for text in pair]
-
-
-def _tell(name: str, messages: str) -> None:
-    """Turn Zoltan's output into warnings; print other output to standard error."""
-    if not messages:
-        return
-    lines = [line for line in messages.splitlines() if line.strip()]
-    own = [line for line in lines if LINE.match(line)]
-    others = [line for line in lines if not LINE.match(line)]
-    if others:
-        print("\n".join(others), file=sys.stderr)
-    if own:
-        warn(f"method {name!r}: {' '.join(x.strip() for x in own)}", PartitionerWarning)
 
 
 def _fixed(problem: Problem, name: str, part: I32) -> I32:

@@ -36,11 +36,12 @@ def optimum(
     i + 1 by the estimates of their loads at that time.  If there is one strategy, a replay of the
     schedule found takes exactly the time of the result.
 
-    The search goes forward over the phases (csrc/replay/optimum_recorded.h).  Its states are
-    placements, each with the shortest time to reach it: label-setting search (Dijkstra 1959) with
-    branch and bound (Land and Doig 1960).  The result is exact if the search left out no state:
-    mostly with GreedyLB, which ignores the present placement, else if `width` is large enough.  In
-    other cases it is at least as good as the runs with each trigger and with some fixed periods.
+    With GreedyLB, which ignores the present placement, the result is the best schedule, found by
+    dynamic programming, unless loads depend on the rank or objects come back to their last rank.
+    With other strategies it is the best schedule found by a beam search forward over the phases,
+    beside a lower bound (csrc/replay/optimum.h); it is exact if the beam left out no placement, i.e.
+    if `width` is large enough.  It is at least as good as the runs with each trigger and with some
+    fixed periods.
 
     Parameters
     ----------

@@ -63,8 +63,8 @@ class Trace(Phases):
             A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
             the message names the place), or the phases differ between ranks.
         MissingPartError
-            msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py, for
-            HDF5.
+            msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py,
+            for HDF5.
         DomainError
             `stem` is given, but the path is not a folder; or `threads` is below 1.
 

@@ -142,8 +142,7 @@ def generated():
 STRATEGIES = [
     name
     for name in pylb.strategies()
-    if name
-    not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "MtKaHyParLB")
+    if name not in ("none", "MetisLB", "ScotchLB", "GreedyLB", "PowerAwareLB", "MtKaHyParLB")
     and (name != "ZoltanLB" or libraries.available("Zoltan"))
 ]
 LONG_CALLS = {
@@ -152,9 +151,8 @@ LONG_CALLS = {
     "replay": lambda _: traced().replay("GreedyLB", every=1),
     "optimum": lambda _: traced().optimum(cost=1e-3),
     "optimum of a generated run": lambda _: generated()(),
-    "protocol": lambda _: pylb.replay.simulate_protocol(n_ranks=50, iterations=50),
 }
-FILES = {"read": read, "write": written, "write packed": packed, "write again": rewritten}
+FILES = {"write": written, "write packed": packed, "write again": rewritten}
 
 
 @pytest.mark.parametrize("name", LONG_CALLS)

@@ -362,115 +362,6 @@ static void a_table_of_keys_never_exceeds_its_limit(void **state)
     munmap(bucket, bytes[1]);
 }
 
-/* ---- calls aside ---------------------------------------------------------------------------- */
-
-typedef struct slow_call {
-    atomic_bool *go, *freed;
-    int code;
-} slow_call_t;
-
-static int slow(void *data, plb_err_t *why)
-{
-    slow_call_t *self = data;
-    while (!atomic_load(self->go)) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-    return self->code == PLB_OK ? PLB_OK : PLB_FAIL(why, self->code, "slow failed");
-}
-
-static void free_slow(void *data)
-{
-    const slow_call_t *self = data;
-    atomic_store(self->freed, true);
-}
-
-static int signalled(void *arg)
-{
-    ++*(int *)arg;
-    return PLB_ERR_INTERRUPTED;
-}
-
-/* A call that a signal has interrupted goes on until it ends, and frees its data; the next call
- * waits for that. */
-static void a_signal_ends_the_wait_for_a_call(void **state)
-{
-    (void)state;
-    atomic_bool go = false, freed = false;
-    atomic_int left = 0;
-    int looks = 0;
-    slow_call_t call = {.go = &go, .freed = &freed};
-    const plb_aside_t how = {.run = slow, .free = free_slow, .left = &left};
-    plb_interrupt_set((plb_interrupt_t){.check = signalled, .arg = &looks});
-    assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_INTERRUPTED);
-    assert_int_equal(looks, 1);
-    assert_false(atomic_load(&freed));
-    assert_int_equal(atomic_load(&left), 1);
-
-    atomic_bool never = false, freed_too = false;
-    slow_call_t next = {.go = &never, .freed = &freed_too};
-    plb_interrupt_set((plb_interrupt_t){.check = signalled, .arg = &looks});
-    assert_int_equal(plb_aside_run(&how, &next, &err), PLB_ERR_INTERRUPTED);
-    assert_true(atomic_load(&freed_too)); /* the second call was freed without having begun */
-    plb_interrupt_set((plb_interrupt_t){.check = NULL});
-
-    atomic_store(&go, true);
-    plb_aside_wait(&left);
-    assert_true(atomic_load(&freed));
-    atomic_store(&freed, false);
-    call.code = PLB_ERR_LIBRARY;
-    assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_LIBRARY);
-    assert_string_equal(err.text, "slow failed");
-    assert_false(atomic_load(&freed)); /* the data still belong to the caller */
-}
-
-static int signalled_at_the_end(void *arg)
-{
-    atomic_store((atomic_bool *)arg, true);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the call ends here */
-    return PLB_ERR_INTERRUPTED;
-}
-
-/* A signal is never lost, even if the call ends while the signals are checked. */
-static void a_signal_at_the_end_of_a_call(void **state)
-{
-    (void)state;
-    atomic_bool go = false, freed = false;
-    atomic_int left = 0;
-    slow_call_t call = {.go = &go, .freed = &freed};
-    const plb_aside_t how = {.run = slow, .free = free_slow, .left = &left};
-    plb_interrupt_set((plb_interrupt_t){.check = signalled_at_the_end, .arg = &go});
-    assert_int_equal(plb_aside_run(&how, &call, &err), PLB_ERR_INTERRUPTED);
-    plb_interrupt_set((plb_interrupt_t){.check = NULL});
-    plb_aside_wait(&left);
-    assert_true(atomic_load(&freed));
-    assert_int_equal(atomic_load(&left), 0);
-}
-
-static void all_arrays_are_copied_or_none(void **state)
-{
-    (void)state;
-    const int32_t number[] = {1, 2, 3};
-    const char *const word[] = {"SEED", "", "7"};
-    for (int n = 0; n < 2; n++) {
-        const int32_t *a = number, *b = number, *none = NULL;
-        const plb_piece_t piece[] = {PLB_PIECE(a, 3), PLB_PIECE(none, 3), PLB_PIECE(b, 2)};
-        plb_mem_fail_at(n);
-        void *block = plb_aside_own(piece, 3);
-        plb_mem_fail_at(-1);
-        assert_int_equal(block == NULL, n < 1);
-        assert_true(none == NULL &&
-                    (n < 1 ? a == number && b == number : a != number && a[2] == 3));
-        assert_true(n < 1 || (b != number && b[1] == 2));
-        plb_free(block);
-    }
-    const char **copy = plb_aside_words(word, 3);
-    assert_true(copy != NULL && copy[0] != word[0] && strcmp(copy[2], "7") == 0);
-    plb_free(copy);
-    plb_mem_fail_at(0);
-    assert_null(plb_aside_words(word, 3));
-    plb_mem_fail_at(-1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,9 +379,6 @@ int main(void)
         cmocka_unit_test(no_clock_shows_no_time),
         cmocka_unit_test(a_table_of_keys_never_exceeds_its_limit),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
-        cmocka_unit_test(a_signal_ends_the_wait_for_a_call),
-        cmocka_unit_test(a_signal_at_the_end_of_a_call),
-        cmocka_unit_test(all_arrays_are_copied_or_none),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

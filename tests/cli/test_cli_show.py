@@ -71,8 +71,6 @@ def test_a_recording_instead_of_a_run_is_named(command, capsys, tmp_path):
 
 
 def test_report_json_is_talps_and_the_rest_goes_into_files(folder, capsys, tmp_path):
-    names = tmp_path / "names.json"
-    names.write_text('{"3": "<script>"}')
     found = answer(
         capsys,
         "report",
@@ -81,8 +79,6 @@ def test_report_json_is_talps_and_the_rest_goes_into_files(folder, capsys, tmp_p
         tmp_path / "tables",
         "--chrome",
         tmp_path / "run.json",
-        "--names",
-        names,
     )
     whole = found["Application"]["Global"]
     product = whole["mpiLoadBalance"] * whole["mpiCommunicationEfficiency"]

@@ -46,7 +46,7 @@ def test_the_gain_agrees_with_the_twin(seed, every, ranks):
         loads = rng.lognormal(0, 0.3, ranks)
         if due:
             cycles.append([])
-        due = core.observe(record(i, loads, due), i, False) == BALANCE
+        due = core.observe(record(i, loads, due), i, False, 0.0) == BALANCE
         cycles[-1].append((loads.max(), math.fsum(loads) / ranks))
         if len(cycles) > 1:
             core.judge()

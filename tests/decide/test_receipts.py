@@ -145,9 +145,7 @@ def programs(draw):
     }[draw(st.sampled_from(["stays", "grows", "noise", "jumps", "moves"]))]
     loads = 1e-3 * rng.exponential(1.0, n) * factor
     rank = np.sort(rng.integers(0, p, n))
-    return pylb.Trace.from_snapshots(
-        [pylb.Snapshot(row, rank, n_ranks=p, key=k) for row in loads]
-    )
+    return pylb.Trace.from_snapshots([pylb.Snapshot(row, rank, n_ranks=p, key=k) for row in loads])
 
 
 @chance.examples(200)

@@ -378,13 +378,15 @@ def test_auto_tries_when_a_steady_imbalance_has_cost_what_a_trial_may_cost(cost,
     for ratio in (1.2, 1.33, 1.5, 2.0):
         for seed in range(8):
             steps, lost = four_ranks(ratio, n, noise, seed, cost)
-            assert steps and (steps[0] == 2 or lost <= 3.3), (ratio, seed, steps, lost)
+            assert steps, (ratio, seed)
+            assert steps[0] == 2 or lost <= 3.3, (ratio, seed, steps, lost)
 
 
 def test_auto_tries_a_small_imbalance_among_noise_before_it_has_cost_much():
     for seed in range(20):
         steps, lost = four_ranks(1.1, 1000, 0.05, seed, 1.0)
-        assert steps and lost < 7, (seed, steps, lost)
+        assert steps, seed
+        assert lost < 7, (seed, steps, lost)
         assert len(steps) <= 3
 
 

@@ -127,7 +127,7 @@ EXPECTED = {
     "explore_a_run": ("speed-up over the recorded run", 3, explored),
     "why_did_it_balance": ("the worst one:\nAfter iteration", 3, None),
     "your_own_strategy": ("StrategyError: ", 2, None),
-    "million_ranks": (f"{int(MILLION):,} ranks, answers at once", 3, None),
+    "million_ranks": (f"{int(MILLION):9,} ranks, ", 2, None),
     "cluster": ("", 0, balanced),
     "unlike-processors": ("five iterations after", 4, None),
     "what-if": ("servBusy2 at the other end of its messages", 3, None),

@@ -364,7 +364,7 @@ def test_numbers_are_rounded_as_python_does(texts):
         assert read_times(small, folder) == [float(text) for text in small]
         for text in texts:
             if text not in small:
-                with pytest.raises(pylb.errors.FormatError, match="at most 1e30"):
+                with pytest.raises(pylb.errors.FormatError, match=r"one\.json"):
                     read_times([text], folder)
 
 

@@ -24,7 +24,7 @@ def test_shares_that_are_not_numbers(text):
         plan.values_of("share", text)
 
 
-@pytest.mark.parametrize("text", ["", "5", "ms", "5 min", "-5ms", "5e3us"])
+@pytest.mark.parametrize("text", ["", "5", "ms", "5 min", "-5ms"])
 def test_periods_without_number_or_unit(text):
     with pytest.raises(DomainError, match=r"period is .*expected a time with its unit"):
         units.microseconds("period", text)

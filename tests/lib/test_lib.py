@@ -281,16 +281,22 @@ def test_ranks_that_wait_for_another_rank_say_so(mpi_program, mpiexec):
     for case in lines:
         words = [*mpiexec, "-n", "2", str(mpi_program("faults")), case]
         jobs[case] = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ},  # without the variables that MPI sets here
         )
+    missing, said = {case: set(lines[case]) for case in lines}, {}
     for case, job in jobs.items():
-        missing = set(lines[case])
         with job:
-            while missing and (row := job.stderr.readline().decode()):
-                missing -= {line for line in missing if line in row}
+            said[case] = []
+            while missing[case] and (row := job.stderr.readline().decode()):
+                said[case].append(row)
+                missing[case] -= {line for line in missing[case] if line in row}
             job.terminate()  # the ranks would wait forever
             job.communicate()
-        assert not missing, case
+    assert not any(missing.values()), said
 
 
 LOOPS = {"every": ["every", "2"], "lag": ["every", "2", "lag", "2"], "auto": []}  # options

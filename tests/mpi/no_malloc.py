@@ -93,7 +93,6 @@ def replays():
             yield f"trigger {name}", lambda name=name: trace.replay("RefineLB", trigger=name)
     yield "optimum", lambda: trace.optimum(cost=1e-3)
     yield "optimum of a generated run", lambda: run.optimum(cost=5.0)
-    yield "protocol", lambda: pylb.replay.simulate_protocol(n_ranks=6, iterations=30)
     yield "evaluate", lambda: pylb.evaluate(snapshot())
 
 

@@ -4,11 +4,11 @@ Every allocation of Python in such a call fails once; then the call must raise M
 each array once.
 """
 
+import _testcapi
 import math
 from functools import partial
 from unittest import mock
 
-import _testcapi
 import numpy as np
 
 import pylb

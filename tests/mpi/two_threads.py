@@ -18,10 +18,13 @@ from pylb.errors import StateError
 comm, lag = MPI.COMM_WORLD, int(sys.argv[1])
 lb, other = (pylb.Balancer(comm, lag=lag) for _ in range(2))
 lb.add(comm.rank, "an object")
+is_in_body = threading.Event()  # from here on, the first thread waits only in the call to test
 
 
 def loop():
     for it in lb.iterate(5):
+        if it == 1 or not lag:
+            is_in_body.set()
         if it == 1 and lag:
             break  # the call that waits is finish()
     lb.finish()
@@ -42,7 +45,12 @@ def second_calls():
 
 
 def finish_twice():
-    for call in (lb.finish, lb.rank_loads, lambda: lb.save("never.h5"), lambda: list(lb.iterate(1))):
+    for call in (
+        lb.finish,
+        lb.rank_loads,
+        lambda: lb.save("never.h5"),
+        lambda: list(lb.iterate(1)),
+    ):
         raised(StateError, ("AtSync.serve() while another thread is in AtSync.serve()",), call)
 
 
@@ -56,6 +64,7 @@ def waits():
 if comm.rank == 0:
     thread = threading.Thread(target=loop)
     thread.start()
+    is_in_body.wait()
     while not waits():
         time.sleep(1e-3)
     time.sleep(0.1)

@@ -571,7 +571,7 @@ def test_equal_objects_are_divided_as_evenly_as_possible(method, parts):
         out = pylb.partition(graph, parts, method=method, starts=2)
         assert largest(out.part, parts) == -(-35 // parts)
         even = out.max_over_mean <= 1.03
-        assert out.evaluation.possible is (True if even else False)
+        assert out.evaluation.possible is bool(even)
         assert out.evaluation.missed == pytest.approx(max(0, out.max_over_mean / 1.03 - 1))
 
 
@@ -587,7 +587,8 @@ def test_the_tolerance_holds_with_shares_and_objects_without_weight(method):
         weight = rng.lognormal(0, 1.6, 400)
         weight = np.minimum(weight, weight.sum() / 8)
         out = pylb.partition(A, 6, method=method, weight=weight, starts=2)
-        assert out.max_over_mean <= 1.03 * (1 + 1e-6) and out.evaluation.missed == 0.0
+        assert out.max_over_mean <= 1.03 * (1 + 1e-6)
+        assert out.evaluation.missed == 0.0
 
 
 def test_several_weights_keep_a_large_tolerance():
@@ -602,14 +603,17 @@ def test_the_evaluation_says_whether_the_tolerance_was_possible():
     A = stencil(5, 8)
     heavy = np.where(np.arange(40) == 3, 100.0, 1.0)
     out = pylb.partition(A, 4, method="pylb", weight=heavy).evaluation
-    assert out.possible is False and out.missed == pytest.approx(400 / 139 / 1.03 - 1)
+    assert out.possible is False
+    assert out.missed == pytest.approx(400 / 139 / 1.03 - 1)
     assert "no partition keeps it" in str(out)
     fixed = np.where(np.arange(40) < 30, 0, -1)
     out = pylb.partition(A, 4, method="pylb", fixed=fixed).evaluation
-    assert out.possible is False and out.missed == pytest.approx(3 / 1.03 - 1)
+    assert out.possible is False
+    assert out.missed == pytest.approx(3 / 1.03 - 1)
     uneven = np.r_[np.ones(39), 2.0]
     out = pylb.partition(A, 4, method="keep", weight=uneven, old=np.zeros(40, int)).evaluation
-    assert out.possible is None and "a better partition may exist" in str(out)
+    assert out.possible is None
+    assert "a better partition may exist" in str(out)
 
 
 @pytest.mark.parametrize("method", POINTS)

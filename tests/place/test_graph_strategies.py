@@ -1,9 +1,8 @@
 """MetisLB, ScotchLB, ScotchRefineLB, ZoltanLB and HypergraphLB: properties of their placements."""
 
+import dataclasses
 import sys
 from pathlib import Path
-
-import dataclasses
 
 import numpy as np
 import pytest

@@ -35,20 +35,6 @@ def searching():
     return lambda: trace.optimum(cost=1e-3)
 
 
-def partitioning(method):
-    pylb.optional.require({"metis": "METIS", "scotch": "Scotch"}.get(method, "Zoltan"))
-    n = 200 if method == "zoltan" else 300  # Zoltan takes seconds
-    at = np.arange(n * n).reshape(n, n)
-    across, down = (np.stack([np.delete(at, 0, a), np.delete(at, -1, a)], -1) for a in (0, 1))
-    pairs = np.concatenate([across.reshape(-1, 2), down.reshape(-1, 2)])
-    src, dst = np.concatenate([pairs, pairs[:, ::-1]]).T
-    start = np.concatenate([[0], np.cumsum(np.bincount(src))])
-    graph = start, dst[np.argsort(src, kind="stable")]
-    if method == "color":
-        return lambda: pylb.color(graph)
-    return lambda: pylb.partition(graph=graph, parts=64, method=method)
-
-
 def often(function):
     """Repeat a call, because one call may be too short to be interrupted."""
     for _ in range(1000):
@@ -90,24 +76,6 @@ LONG = {
     "optimum": searching,
     "hotspot": lambda: lambda: pylb.replay.hotspot(16, 40_000, 50),
 }
-
-
-LIBRARIES = ["metis", "scotch", "zoltan", "color"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", LIBRARIES)
-def test_a_signal_ends_the_wait_for_a_library(interrupted, method):
-    """After Ctrl-C, the library goes on in its own thread, and the next call waits for it."""
-    try:
-        call = partitioning(method)
-    except pylb.errors.MissingPartError as why:
-        pytest.skip(str(why))
-    before = call()
-    assert interrupted(call, 0.1) < 0.25
-    after = call()
-    name = "color" if method == "color" else "part"
-    assert (getattr(before, name) == getattr(after, name)).all()
 
 
 @pytest.mark.parametrize("name", LONG)

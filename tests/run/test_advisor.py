@@ -495,10 +495,13 @@ def test_an_error_within_a_block_closes_it():
 def test_a_block_that_raises_does_not_count():
     """Neither as work nor as a redistribution; for `RowPartition.timed` see test_rows.py."""
 
+    def work(comm):
+        comm.elapse(5.0)
+        raise ZeroDivisionError
+
     def fails(comm, block):
         with pytest.raises(ZeroDivisionError), block:
-            comm.elapse(5.0)
-            raise ZeroDivisionError
+            work(comm)
 
     def main(comm):
         lb = pylb.Advisor(comm, every=1)
@@ -856,10 +859,9 @@ BALANCED = {
     "work varies, with communication": lambda rank, it, alike, own: (1 + 0.01 * own.random(), 1.1),
     "work grows alike": lambda rank, it, alike, own: [1 + 0.05 * it + 1e-3 * own.random()] * 2,
     "work alternates": lambda rank, it, alike, own: [1 + it % 2 + 1e-3 * own.random()] * 2,
-    "every tenth step is longer": lambda rank, it, alike, own: [
-        1 + (it % 10 == 0) + 1e-3 * own.random()
-    ]
-    * 2,
+    "every tenth step is longer": lambda rank, it, alike, own: (
+        [1 + (it % 10 == 0) + 1e-3 * own.random()] * 2
+    ),
     "work varies alike, much shorter than the step": lambda rank, it, alike, own: (
         1 + alike.random(),
         2.5,

@@ -205,7 +205,9 @@ def test_a_second_thread_while_the_core_calls_a_strategy():
     lb = pylb.Balancer(strategy=strategy, every=1)
     lb.add(0, "an object")
     run(lb)
-    one = "Decider.abandon() while another thread is in Decider.place(): expected one call at a time"
+    one = (
+        "Decider.abandon() while another thread is in Decider.place(): expected one call at a time"
+    )
     assert said == [one] * len(said)
     assert said
 
@@ -215,4 +217,4 @@ def test_a_second_thread_in_a_collective_call(mpiexec, lag):
     pytest.importorskip("mpi4py")
     code, out, said = launch(mpiexec, 2, HERE / "two_threads.py", lag)
     assert code == 0, said
-    assert out.split() == ["done", "done"]
+    assert "".join(out.split()) == 2 * "done"  # mpiexec may mix the lines of two ranks

@@ -292,9 +292,9 @@ def test_a_report_of_a_file_is_a_page_or_efficiencies(folder, tmp_path):
     assert found["pylb"]["title"] == "run.h5"
     pylb.report(folder / "run.h5", tmp_path / "run.json", title="Monday")
     assert json.loads((tmp_path / "run.json").read_text())["pylb"]["title"] == "Monday"
-    for given in ({"names": {0: "first"}}, {"coords": {0: (0.0,)}}):
-        with pytest.raises(DomainError, match=f"{next(iter(given))} without a page: expected"):
-            pylb.report(folder / "run.h5", tmp_path / "run.json", **given)
+    for extra in ({"names": {0: "first"}}, {"coords": {0: (0.0,)}}):
+        with pytest.raises(DomainError, match=f"{next(iter(extra))} without a page: expected"):
+            pylb.report(folder / "run.h5", tmp_path / "run.json", **extra)
     with pytest.raises(DomainError, match=r"expected a suffix \.html or \.json"):
         pylb.report(folder / "run.h5", tmp_path / "run.csv")
 
@@ -309,9 +309,9 @@ def test_every_argument_of_lb_report_is_heeded_or_refused(tmp_path):
         lb.report(tmp_path / f"run.{suffix}", title="Monday")
         assert "Monday" in (tmp_path / f"run.{suffix}").read_text()
     for path in (None, tmp_path / "run.txt", tmp_path / "run.json"):
-        for given in ({"names": {0: "first"}}, {"coords": {0: (0.0,)}}):
-            with pytest.raises(DomainError, match=f"{next(iter(given))} without a page: expected"):
-                lb.report(path, **given)
+        for extra in ({"names": {0: "first"}}, {"coords": {0: (0.0,)}}):
+            with pytest.raises(DomainError, match=f"{next(iter(extra))} without a page: expected"):
+                lb.report(path, **extra)
 
 
 def test_lb_report_writes_a_page_also_of_a_balancer_without_a_record(tmp_path):

@@ -43,7 +43,9 @@ def unbound(code):
     made = {node.id for node in names if not isinstance(node.ctx, ast.Load)} | {*dir(builtins)}
     made |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     made |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    made |= {node.asname or node.name.split(".")[0] for node in nodes if isinstance(node, ast.alias)}
+    made |= {
+        node.asname or node.name.split(".")[0] for node in nodes if isinstance(node, ast.alias)
+    }
     return {node.id for node in names} - made
 
 

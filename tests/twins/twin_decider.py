@@ -64,10 +64,10 @@ def heaviest(s):
         work += v * b
     for load in loads:
         work += load
-    share = added(speed) / (max(speed) * work)
+    alike = added(speed) / max(speed)
     first = loads.index(max(loads))
     rest = loads[:first] + loads[first + 1 :]
-    return [loads[first] * share, max(rest, default=0.0) * share, float(s.key[first])]
+    return [loads[first] / work * alike, max(rest, default=0.0) / work * alike, float(s.key[first])]
 
 
 class Promise:

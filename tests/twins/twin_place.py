@@ -94,14 +94,17 @@ def packed(q):
 
 
 def repaired(q):
-    """Return the present placement; ranks above their limit give away their largest objects."""
+    """Return the present placement; ranks above their limit give away objects.
+
+    Those with the least load for their memory leave, and the largest of them are placed first.
+    """
     rank, room = list(q.rank), q.room(q.rank)
-    given = []
-    for i in by_memory(q):
-        if room[rank[i]] < 0:
+    order, leaving = by_memory(q), set()
+    for i in sorted(order, key=lambda i: q.load[i] / max(q.memory[i], 1)):
+        if room[rank[i]] < 0 and q.memory[i] > 0:
             room[rank[i]] += q.memory[i]
-            given.append(i)
-    for i in given:
+            leaving.add(i)
+    for i in (i for i in order if i in leaving):
         r = min(range(q.p), key=lambda r: (-room[r], r))
         if room[r] < q.memory[i]:
             return packed(q)
@@ -118,8 +121,10 @@ def greedy(s):
     out = in_time(s)
     if out is None and (start := packed(q)):
         out = refine(s, start=start)[0]
-    if out is None or s.memory is None or s.memory_limit is None:
-        return out
+    if out is None:
+        return None
+    if s.memory is None or s.memory_limit is None:
+        return out if longest(q, out) <= longest(q, q.rank) * (1 + 1e-12) else list(q.rank)
     present = repaired(q)
     return out if longest(q, out) <= longest(q, present) else refine(s, start=present)[0]
 

@@ -88,9 +88,9 @@ typedef struct state {
     double before;       /* mean load in the iteration before the last one */
     double rate;         /* the last result of best_rate */
     double lowest;       /* the smallest `level` since the last LB step */
-    /* Since the last LB step, without spikes, in seconds: the sum of u; the sum of u in the present
-     * block of BLOCK iterations, and in its first half; the smallest and the largest mean u of a
-     * block. */
+    /* Since the last LB step, without spikes, in seconds: the sum of u; the sum of u in the
+     * present block of BLOCK iterations, and in its first half; the smallest and the largest mean
+     * u of a block. */
     double lost, block, half, least, most;
     /* seconds, sums over imagined LB steps: hoped: what they would have saved if the imbalance had
      * stayed the same; gained: what they would have saved */
@@ -173,9 +173,9 @@ static void add_to_block(state_t *s, int64_t n, double u)
     }
 }
 
-/* Estimate what the last LB step has left: at first from three iterations, then from the lower half
- * of the first block, because noise may have made these three low; it falls to the mean of a later
- * block that is lower. */
+/* Estimate what the last LB step has left: at first from three iterations, then from the lower
+ * half of the first block, because noise may have made these three low; it falls to the mean of a
+ * later block that is lower. */
 static void update_residual(state_t *s, int64_t n, double low)
 {
     const double base = s->mean * BLOCK;
@@ -326,8 +326,8 @@ static double best_rate(const plb_trigger_t *self, int64_t n)
                                : out;
 }
 
-/* Seconds per iteration that a steady imbalance has cost.  Less counts if the means of blocks differ
- * by more than noise explains, or if the imbalance is so small that it may be noise. */
+/* Seconds per iteration that a steady imbalance has cost.  Less counts if the means of blocks
+ * differ by more than noise explains, or if the imbalance is so small that it may be noise. */
 static double steady_loss(const state_t *s, int64_t n)
 {
     const double mean = s->lost / (double)n, range = s->most - s->least;
@@ -336,8 +336,9 @@ static double steady_loss(const state_t *s, int64_t n)
     return u * plb_lesser(plb_greater(weight, 0.0), 1.0);
 }
 
-/* Whether to try a first LB step: only a trial can tell which part of a steady imbalance an LB step
- * removes.  The imbalance must have cost as much as the trial may cost (ski rental problem). */
+/* Whether to try a first LB step: only a trial can tell which part of a steady imbalance an LB
+ * step removes.  The imbalance must have cost as much as the trial may cost (ski rental problem).
+ */
 static bool tries(const plb_trigger_t *self, int64_t n, double left)
 {
     const state_t *s = self->state;
@@ -350,7 +351,8 @@ static bool tries(const plb_trigger_t *self, int64_t n, double left)
     if (n <= FIRST && level * left >= times(self, TRIAL) * theta) {
         return true;
     }
-    const double u = steady_loss(s, n), price = unknown ? plb_trigger_price(self) * s->mean : theta;
+    const double u = steady_loss(s, n),
+                 price = unknown ? plb_trigger_price(self) * s->mean : theta;
     return (double)n * u >= price && u * left >= self->params[DOUBT] * price;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <mpi.h>
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -36,11 +35,3 @@ typedef struct plb_blocks {
  * its arrays, with an entry for each vertex of the whole graph and one more. */
 int plb_ptscotch_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t *perm,
                        plb_blocks_t *blocks, plb_err_t *err);
-
-/** Like plb_zoltan_color and plb_ptscotch_order; but on a single rank, a large call runs in
- * another thread, so that a signal can end the wait (base/aside.h).  left: number of running calls
- * whose callers were interrupted. */
-int plb_dgraph_color(MPI_Comm comm, const plb_dgraph_t *graph, int distance, int32_t *color,
-                     atomic_int *left, plb_err_t *err);
-int plb_dgraph_order(MPI_Comm comm, const plb_dgraph_t *graph, int32_t *perm, plb_blocks_t *blocks,
-                     atomic_int *left, plb_err_t *err);

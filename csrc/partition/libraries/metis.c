@@ -2,7 +2,6 @@
 #include <math.h>
 #include <metis.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,40 +128,6 @@ static void unmute(void)
 }
 #endif
 
-/* ---- signals --------------------------------------------------------------------------------
- *
- * During a call, METIS handles SIGTERM: it raises this signal itself after an error, and its
- * handler jumps back to METIS's caller.  In another thread, this jump would be undefined.  So if
- * another thread gets the signal, the handler from before the call handles it. */
-extern void gk_sigthrow(int number) __attribute__((weak)); /* METIS's handler */
-
-static void (*before)(int);
-static _Thread_local bool inside;
-
-static void direct(int number)
-{
-    if (inside) {
-        gk_sigthrow(number);
-    } else {
-        signal(number, before); /* as METIS at the end of its call */
-        raise(number);
-    }
-}
-
-static void (*present(void))(int)
-{
-    struct sigaction now;
-    return sigaction(SIGTERM, NULL, &now) == 0 ? now.sa_handler : SIG_DFL;
-}
-
-/* Called by the thread that waits for METIS. */
-static void watch(void)
-{
-    if (gk_sigthrow != NULL && present() == gk_sigthrow) {
-        signal(SIGTERM, direct);
-    }
-}
-
 /* ---- the call ------------------------------------------------------------------------------- */
 
 static bool weigh_the_same(const plb_question_t *in)
@@ -269,11 +234,8 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
         bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
     pthread_mutex_lock(&lock);
     mute();
-    before = present();
-    inside = true;
     const int code = ask(&n, &ncon, (idx_t *)in->start, (idx_t *)in->to, (idx_t *)in->weight, NULL,
                          (idx_t *)in->edge_weight, &k, target, NULL, options, &cut, part);
-    inside = false;
     unmute();
     pthread_mutex_unlock(&lock);
     ret = failed(code, err);
@@ -282,13 +244,9 @@ out:
     return ret;
 }
 
-static atomic_int left;
-
 const plb_partitioner_t plb_metis = {
     .name = "METIS",
     .version = PLB_VERSION3(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR),
     .takes = PLB_TAKES_GRAPH | PLB_TAKES_WEIGHTS,
     .run = run,
-    .left = &left,
-    .watch = watch,
 };

@@ -217,12 +217,9 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     return ret;
 }
 
-static atomic_int left;
-
 const plb_partitioner_t plb_scotch = {
     .name = "Scotch",
     .version = PLB_VERSION3(SCOTCH_VERSION, SCOTCH_RELEASE, SCOTCH_PATCHLEVEL),
     .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD,
     .run = run,
-    .left = &left,
 };

@@ -1,10 +1,9 @@
 /* Zoltan as one of the partitioners: for the vertices of this process, over MPI_COMM_SELF.  mpi4py
- * has initialised MPI at the import of the Python module.  Only errors show Zoltan's output. */
+ * has initialised MPI at the import of the Python module. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "partition/libraries/alone.h"
 #include "partition/libraries/partitioners.h"
 #include "partition/libraries/zoltan.h"
 
@@ -66,8 +65,6 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
     double *weight = NULL, *edge_weight = NULL, *net_weight = NULL;
     int32_t *old = NULL;
     own_options_t own = {.option = NULL};
-    char *said = NULL;
-    int code = 0;
     int ret = plb_zoltan_has_mpi(err);
     PLB_THEN(widen(in->weight, (int64_t)in->n_vertices * in->n_weights, &weight, err));
     if (ret == PLB_OK && in->edge_weight != NULL) {
@@ -107,26 +104,20 @@ static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
         .n_options = N_OWN + in->n_options,
         .option = own.option,
     };
-    ret = plb_zoltan_listen_begin(err);
-    if (ret == PLB_OK) {
-        plb_err_t unheard;
-        ret = plb_zoltan_run(&question, part, &code, NULL, err);
-        plb_zoltan_listen_end(&said, &unheard);
-    }
+    ret = plb_zoltan_run(&question, part, NULL, err);
 out:
-    PLB_FREE(weight, edge_weight, net_weight, own.option, old, said);
+    PLB_FREE(weight, edge_weight, net_weight, own.option, old);
     return ret;
 }
 
 const plb_partitioner_t *plb_zoltan(void)
 {
-    static plb_partitioner_t self = {
+    static const plb_partitioner_t self = {
         .name = "Zoltan",
         .version = PLB_TEXT(ZOLTAN_VERSION_NUMBER),
         .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_COORDS | PLB_TAKES_WEIGHTS |
                  PLB_TAKES_FIXED | PLB_TAKES_OLD,
         .run = run,
     };
-    self.left = plb_may_run_aside(MPI_COMM_SELF) ? &plb_zoltan_left : NULL;
     return &self;
 }

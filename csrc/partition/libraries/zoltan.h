@@ -4,7 +4,6 @@
  * arrays.  Neighbours and pins are such numbers.  <zoltan.h> includes mpi.h. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <zoltan.h>
@@ -53,32 +52,20 @@ typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 /** Check that MPI can be used.  PLB_ERR_STATE: it is not initialised, or finalised already. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
-/** Partition: part[n] is the new part of each object.  *code: Zoltan's return value.  If Zoltan
- * fails on one rank, the call fails on all ranks.  *keep: the Zoltan structure with the cuts, to
- * be given back by plb_zoltan_leave; keep may be NULL.  Collective over comm, blocks. */
-int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
+/** Partition: part[n] is the new part of each object.  If Zoltan fails on one rank, the call
+ * fails on all ranks, or, if the others wait inside Zoltan, aborts the job.  *keep: the Zoltan
+ * structure with the cuts, to be given back by plb_zoltan_leave; keep may be NULL.  One thread at
+ * a time: others wait.  Collective over comm, blocks. */
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep,
                    plb_err_t *err);
 
 /** Take part in the call of the other ranks without a question: it fails on all ranks. */
 int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err);
 
-/** Call plb_zoltan_run, and capture what Zoltan writes to `stderr` in *said, which the caller
- * frees with plb_free.  On a single rank, a large call runs in another thread (base/aside.h). */
-int plb_zoltan_call(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
-                    char **said, plb_err_t *err);
-
-/* number of running calls of Zoltan and PT-Scotch whose callers were interrupted */
-extern atomic_int plb_zoltan_left;
-
 /** Which Zoltan structures kept for comm are unused on this rank: bit i is set for structure i.  A
  * call can only take a structure that is unused on all ranks.  Local. */
 int64_t plb_zoltan_spare(MPI_Comm comm);
 void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give a structure back.  Local. */
-
-/** Capture the text that C code writes to `stderr` between _begin and _end.  The caller frees
- * *text with plb_free; NULL: nothing was written.  One thread at a time: others wait. */
-int plb_zoltan_listen_begin(plb_err_t *err);
-int plb_zoltan_listen_end(char **text, plb_err_t *err);
 
 /** Find part[n], the part in whose region each of points[n * n_dims] lies.  Local. */
 int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,

@@ -3,90 +3,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+#include <time.h>
 
 #include "base/ints.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "partition/libraries/zoltan_kept.h"
-#include "partition/libraries/zoltan_patience.h"
 #include "partition/libraries/zoltan_query.h"
 
 #define SEED "SEED"
 
-/* One call at a time: a process has one stderr, and Zoltan has one random stream. */
+/* One call at a time: Zoltan has one random stream. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* ---- messages of Zoltan --------------------------------------------------------------------- */
-
-static struct {
-    FILE *ear; /* never closed, because another thread may still use it */
-    FILE *real;
-    char *text;
-    size_t n, room;
-} listener;
-
-static ssize_t hear(void *cookie, const char *words, size_t n)
-{
-    (void)cookie;
-    if (listener.n + n + 1 > listener.room) {
-        const size_t room = 2 * (listener.n + n + 1);
-        char *text = realloc(listener.text, room);
-        if (text == NULL) {
-            return (ssize_t)n; /* out of memory: drop the text */
-        }
-        listener.text = text;
-        listener.room = room;
-    }
-    memcpy(listener.text + listener.n, words, n);
-    listener.n += n;
-    return (ssize_t)n;
-}
-
-int plb_zoltan_listen_begin(plb_err_t *err)
-{
-    pthread_mutex_lock(&lock);
-    if (listener.ear == NULL) {
-        listener.ear = fopencookie(NULL, "w", (cookie_io_functions_t){.write = hear});
-        if (listener.ear == NULL) {
-            pthread_mutex_unlock(&lock);
-            return PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
-        }
-        setvbuf(listener.ear, NULL, _IONBF, 0);
-    }
-    listener.n = 0;
-    listener.real = stderr;
-    stderr = listener.ear;
-    return PLB_OK;
-}
-
-int plb_zoltan_listen_end(char **text, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    stderr = listener.real;
-    *text = NULL;
-    flockfile(listener.ear);
-    if (listener.n > 0) {
-        PLB_NEW(*text, listener.n + 1);
-        memcpy(*text, listener.text, listener.n);
-        (*text)[listener.n] = '\0';
-    }
-out:
-    funlockfile(listener.ear);
-    pthread_mutex_unlock(&lock);
-    return ret;
-}
-
-static int quoted(int ret, plb_err_t *err)
-{
-    flockfile(listener.ear);
-    if (ret != PLB_OK && listener.n > 0) {
-        const size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n, ": %.*s",
-                 (int)(listener.n < 400 ? listener.n : 400), listener.text);
-    }
-    funlockfile(listener.ear);
-    return ret;
-}
 
 /* ---- parameters ----------------------------------------------------------------------------- */
 
@@ -173,19 +101,43 @@ static int failed_on(int rank, int ret, plb_err_t *err)
     return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed on rank %d", rank);
 }
 
+/* Wait until all ranks agree.  If this rank has failed, the others may wait for it inside Zoltan,
+ * where no message reaches them: after PYLB_ABORT_AFTER seconds (as in pylb/comm/program_end.py),
+ * abort the job. */
+static int wait_or_abort(MPI_Comm comm, MPI_Request *request, int rank, const char *why)
+{
+    const char *text = getenv("PYLB_ABORT_AFTER");
+    const double limit = text == NULL || *text == '\0' ? 10.0 : plb_point_read(text, NULL);
+    const double begin = MPI_Wtime();
+    int done = 0, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    while (code == MPI_SUCCESS && !done) {
+        if (MPI_Wtime() - begin > limit) {
+            fprintf(stderr,
+                    "pylb: rank %d: %s; the other ranks did not come within %g s "
+                    "(PYLB_ABORT_AFTER); aborting all ranks\n",
+                    rank, why, limit);
+            MPI_Abort(comm, 1);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    }
+    return code;
+}
+
 /* All ranks fail if one has failed.  ret: the result of this rank. */
 static int agree(MPI_Comm comm, int ret, plb_err_t *err)
 {
     int rank, first = 0, mine;
+    MPI_Request request;
     MPI_Comm_rank(comm, &rank);
     mine = ret == PLB_OK ? INT_MAX : rank;
-    plb_patience_t patience;
-    plb_patience_begin(&patience, comm, listener.real != NULL ? listener.real : stderr,
-                       ret == PLB_OK ? NULL : err->text);
-    const int code = MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm);
-    plb_patience_end(&patience);
+    int code = MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request);
+    if (code == MPI_SUCCESS) {
+        code = ret == PLB_OK ? MPI_Wait(&request, MPI_STATUS_IGNORE)
+                             : wait_or_abort(comm, &request, rank, err->text);
+    }
     if (code != MPI_SUCCESS) {
-        return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Allreduce failed");
+        return ret != PLB_OK ? ret : PLB_FAIL(err, PLB_ERR_MPI, "MPI_Iallreduce failed");
     }
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
@@ -266,7 +218,7 @@ out:
 }
 
 static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *count, int32_t *part,
-                     int *code, plb_err_t *err)
+                     plb_err_t *err)
 {
     int changes, n_gid, n_lid, ret = PLB_OK;
     lists_t come = {0}, go = {0};
@@ -274,13 +226,13 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *coun
         setenv("SCOTCH_PTHREAD_NUMBER", "1", 0); /* with more threads, PT-Scotch's results vary */
         SCOTCH_randomReset();
     }
-    *code =
+    const int code =
         Zoltan_LB_Partition(zz, &changes, &n_gid, &n_lid, &come.n, &come.gid, &come.lid,
                             &come.rank, &come.part, &go.n, &go.gid, &go.lid, &go.rank, &go.part);
-    if (*code == ZOLTAN_MEMERR) {
+    if (code == ZOLTAN_MEMERR) {
         ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan ran out of memory");
-    } else if (*code != ZOLTAN_OK && *code != ZOLTAN_WARN) {
-        ret = quoted(PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", *code), err);
+    } else if (code != ZOLTAN_OK && code != ZOLTAN_WARN) {
+        ret = PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan failed (code %d)", code);
     }
     for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
         part[v] = in->old == NULL ? in->home : in->old[v];
@@ -344,13 +296,13 @@ static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t 
 }
 
 static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int *count,
-               int32_t *part, int *code, plb_err_t *err)
+               int32_t *part, plb_err_t *err)
 {
     plb_zoltan_answer(kept->zz, in);
     int ret = kept->params == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
     PLB_THEN(set_shares(kept->zz, in, err));
-    ret = agree(in->comm, quoted(ret, err), err); /* before some ranks wait in Zoltan for others */
-    PLB_THEN(partition(kept->zz, in, count, part, code, err));
+    ret = agree(in->comm, ret, err); /* before some ranks wait in Zoltan for others */
+    PLB_THEN(partition(kept->zz, in, count, part, err));
     if (ret != PLB_OK) { /* do not use the structure again */
         plb_free(kept->params);
         kept->params = NULL;
@@ -367,8 +319,7 @@ int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err)
     return agree(comm, PLB_FAIL(err, PLB_ERR_NOMEM, "this rank cannot call Zoltan"), err);
 }
 
-int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_kept_t **keep,
-                   plb_err_t *err)
+static int run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep, plb_err_t *err)
 {
     float version;
     char *params = NULL;
@@ -383,12 +334,21 @@ int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, int *code, plb_zoltan_
     PLB_THEN(plb_zoltan_prepare(in->comm, &fresh, err));
     ret = agree(in->comm, ret, err); /* before some ranks make a structure, which waits for all */
     PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &fresh, &kept, err));
-    PLB_THEN(ask(kept, in, &params, count, part, code, err));
+    PLB_THEN(ask(kept, in, &params, count, part, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;
     } else if (kept != NULL) {
         plb_zoltan_leave(kept);
     }
     PLB_FREE(params, count, fresh);
+    return ret;
+}
+
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep, plb_err_t *err)
+{
+    PLB_PASS(plb_zoltan_has_mpi(err));
+    pthread_mutex_lock(&lock);
+    const int ret = run(in, part, keep, err);
+    pthread_mutex_unlock(&lock);
     return ret;
 }

@@ -240,8 +240,8 @@ out:
 }
 
 /* Keep in order[] only *n objects of ranks above their limits, such that the other objects keep
- * the limits.  Those with the least load for their memory leave first: they change the times least.
- * Before and after, order[] has the largest memory first. */
+ * the limits.  Those with the least load for their memory leave first: they change the times
+ * least. Before and after, order[] has the largest memory first. */
 static int evict(const plb_problem_t *problem, const int32_t *rank, int64_t *room,
                  plb_item_t *order, int64_t *n, plb_err_t *err)
 {

@@ -10,8 +10,9 @@
 int plb_pack(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
 /** Repair a placement that exceeds memory limits.  Ranks above their limits give the
- * objects with the least load for their memory to the ranks with the most free memory.  If the objects do not fit there, take the
- * present placement; if it exceeds a limit, too, call plb_pack. */
+ * objects with the least load for their memory to the ranks with the most free memory.  If the
+ * objects do not fit there, take the present placement; if it exceeds a limit, too, call plb_pack.
+ */
 int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */

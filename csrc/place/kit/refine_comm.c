@@ -27,10 +27,10 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
+#include "place/improve.h"
 #include "place/kit/affinity.h"
 #include "place/kit/bound.h"
 #include "place/kit/offers.h"
-#include "place/improve.h"
 #include "place/kit/refine.h"
 
 /* An excess below this fraction of the threshold is due to rounding. */

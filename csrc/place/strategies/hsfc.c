@@ -162,8 +162,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));
     PLB_TRY(plb_chain_cut(&problem, object, opts->params[0], false, out, err));
-    ret = problem.room == NULL ? PLB_OK
-                               : keep_memory(&problem, object, opts->params[0], out, err);
+    ret = problem.room == NULL ? PLB_OK : keep_memory(&problem, object, opts->params[0], out, err);
 out:
     plb_free(object);
     plb_problem_free(&problem);

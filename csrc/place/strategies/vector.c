@@ -1,5 +1,5 @@
-/* VectorLB and CCMLB: objects with several loads each, shared blocks of memory, messages, and blocks
- * that are better at home.
+/* VectorLB and CCMLB: objects with several loads each, shared blocks of memory, messages, and
+ * blocks that are better at home.
  *
  * The search (place/improve.h) starts from a placement by work in which objects stay where they
  * fit.  If an object does not fit into memory there, it starts from the present placement or, if
@@ -22,8 +22,8 @@ static const double WORTH = 0.001;
 /* Largest number of random changes. */
 enum { KICKS = 256 };
 
-/* Start by work, or else by memory alone; or else from the present placement, which the search then
- * has to bring within the limits. */
+/* Start by work, or else by memory alone; or else from the present placement, which the search
+ * then has to bring within the limits. */
 static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
 {
     int ret = plb_start_fit(on, overload, err);
@@ -62,8 +62,7 @@ static int run(const plb_snapshot_t *in, const plb_objective_t *of, double overl
     if (ret == PLB_OK && !on.fits) {
         ret = PLB_ERR_INFEASIBLE; /* `err` has the message of plb_start_fit */
     }
-    if (kept &&
-        (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && plb_state_value(&on) >= most))) {
+    if (kept && (ret == PLB_ERR_INFEASIBLE || (ret == PLB_OK && plb_state_value(&on) >= most))) {
         plb_start_present(&on);
         ret = plb_improve(&on, &aim, err);
         if (ret == PLB_OK && plb_state_value(&on) >= most) {
@@ -125,8 +124,9 @@ static const plb_param_t ccm_params[] = {
 
 const plb_strategy_t plb_strategy_ccm = {
     .name = "CCMLB",
-    .help = "balances load, messages and blocks that are away from home, as one time of each rank, "
-            "within memory limits",
+    .help =
+        "balances load, messages and blocks that are away from home, as one time of each rank, "
+        "within memory limits",
     .source = "Lifflander, Pebay, Slattengren et al. 2024, arXiv 2404.16793",
     .family = PLB_REFINEMENT,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,

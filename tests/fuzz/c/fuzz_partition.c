@@ -130,13 +130,6 @@ static void evaluate(const plb_question_t *q, const int32_t *part)
 
 /* ---- a library ------------------------------------------------------------------------------ */
 
-static int go_on_or_stop(void *stops)
-{
-    return stops == NULL ? PLB_OK : PLB_ERR_INTERRUPTED;
-}
-
-/* Let a library answer.  It answers large questions in a thread of its own, and a signal may end
- * the wait for that thread. */
 static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
 {
     plb_err_t err = {0, ""};
@@ -144,37 +137,13 @@ static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
     library_answer = answer < LIBRARY_RIGHT ? (library_answer_t)answer : LIBRARY_RIGHT;
     library_install();
     library_fill_table();
-    const plb_interrupt_t before = plb_interrupt_set(
-        (plb_interrupt_t){.check = go_on_or_stop, .arg = feed_bool(feed) ? feed : NULL});
     const int ret = plb_partition_run(plb_partitioner_find("fuzzed"), q, part, &err);
-    plb_interrupt_set(before);
-    plb_aside_wait(&library_left);
-    MUST(ret == PLB_OK || ret == PLB_ERR_INTERRUPTED || err.text[0] != '\0');
-    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE || ret == PLB_ERR_LIBRARY ||
-         ret == PLB_ERR_INTERRUPTED);
+    MUST(ret == PLB_OK || err.text[0] != '\0');
+    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+         ret == PLB_ERR_LIBRARY);
     if (ret == PLB_OK) {
         check(q, part);
     }
-}
-
-/* Ask for the parts of a ring that is too large to be answered in the caller's thread. */
-static void ask_large(feed_t *feed)
-{
-    enum { LARGE = 2100 };
-    int32_t start[LARGE + 1], to[2 * LARGE], part[LARGE];
-    for (int32_t v = 0; v < LARGE; v++) {
-        start[v] = 2 * v;
-        to[2 * v] = (v + 1) % LARGE;
-        to[2 * v + 1] = (v + LARGE - 1) % LARGE;
-    }
-    start[LARGE] = 2 * LARGE;
-    const plb_question_t q = {.n_vertices = LARGE,
-                              .n_parts = 3,
-                              .n_weights = 1,
-                              .start = start,
-                              .to = to,
-                              .imbalance = 1.03};
-    ask_library(&q, feed, part);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -200,10 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         evaluate(q, part);
     }
     finished_call(&feed, fail_at);
-    const uint8_t asks = feed_byte(&feed);
-    if (asks < 4) {
-        ask_large(&feed);
-    } else if (asks < 32) {
+    if (feed_byte(&feed) < 32) {
         ask_library(q, &feed, part);
     }
     plb_free(part);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "made.h"
-#include "replay/optimum_recorded.h"
+#include "replay/optimum.h"
 #include "replay/replay.h"
 
 enum { RANKS = 5, ENTITIES = 16, PHASES = 12, MOST_EDGES = 16, MOST_STEPS = 4 };

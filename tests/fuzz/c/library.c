@@ -3,7 +3,6 @@
 #include "plb.h"
 
 library_answer_t library_answer = LIBRARY_RIGHT;
-atomic_int library_left;
 
 static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
@@ -22,10 +21,7 @@ void library_install(void)
 {
     enum { ALL = 63 };
     static const plb_partitioner_t libraries[] = {
-        {.name = "fuzzed",
-         .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED,
-         .run = run,
-         .left = &library_left},
+        {.name = "fuzzed", .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED, .run = run},
         {.name = "METIS", .takes = PLB_TAKES_GRAPH | PLB_TAKES_WEIGHTS, .run = run},
         {.name = "Scotch", .takes = PLB_TAKES_GRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD, .run = run},
         {.name = "Zoltan", .takes = ALL, .run = run},

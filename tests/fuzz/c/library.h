@@ -2,14 +2,11 @@
 #ifndef FUZZ_LIBRARY_H
 #define FUZZ_LIBRARY_H
 
-#include <stdatomic.h>
-
 #include "feed.h"
 
 typedef enum library_answer { LIBRARY_FAILS, LIBRARY_WRONG, LIBRARY_RIGHT } library_answer_t;
 
 extern library_answer_t library_answer; /* the next answer of all libraries */
-extern atomic_int library_left;         /* running calls whose callers were interrupted */
 
 /** Put "fuzzed", which takes graphs only, and libraries with the names of real ones into the
  * table. */
