@@ -30,6 +30,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/sort.h"
+#include "place/transfer.h"
 
 /* The search examines at most WORK numbers (a few tenths of a second), and ends earlier if it has
  * examined PATIENCE numbers without lowering the value by the fraction LITTLE. */
@@ -75,6 +76,7 @@ typedef struct line {
 typedef struct search {
     plb_state_t *on;
     const plb_aim_t *aim;
+    bool by_transfer;       /* whether plb_transfer makes the steps */
     bool plain;             /* whether only loads count, without memory */
     bool bounded;           /* whether a step only distributes the work of two ranks differently */
     bool by_value;          /* whether the value of two ranks is that of the placement */
@@ -655,9 +657,14 @@ static bool is_done(const search_t *self)
 }
 
 /* Make steps until none helps, or until they are not worth their time. */
-static int descend(search_t *self)
+static int descend(search_t *self, plb_err_t *err)
 {
     plb_state_t *on = self->on;
+    if (self->by_transfer) {
+        PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
+        self->value = plb_state_value(on);
+        return PLB_OK;
+    }
     bool more = true;
     double until = self->work - PATIENCE, before = INFINITY;
     self->value = plb_state_value(on);
@@ -693,18 +700,19 @@ static void kick(search_t *self)
 }
 
 /* Go on after random changes of the best placement. */
-static int kicks(search_t *self)
+static int kicks(search_t *self, plb_err_t *err)
 {
     plb_state_t *on = self->on;
     const size_t size = (size_t)on->in->n_objects * sizeof *on->rank;
     double best = self->value;
     bool fits = on->fits;
     self->work = self->work < KICK_WORK ? self->work : KICK_WORK;
+    PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
     for (int n = 0; n < self->aim->kicks && self->work > 0.0 && !is_done(self); n++) {
         self->work -= (double)on->in->n_objects;
         kick(self);
-        PLB_PASS(descend(self));
+        PLB_PASS(descend(self, err));
         if (on->fits != fits ? on->fits : self->value < best * (1.0 - SLACK)) {
             best = self->value;
             fits = on->fits;
@@ -720,9 +728,13 @@ static int kicks(search_t *self)
 static int search_init(search_t *self, plb_err_t *err)
 {
     const int64_t n = self->on->in->n_objects, d = self->on->d, p = self->on->p;
+    if (self->by_transfer) {
+        return PLB_OK;
+    }
+    PLB_PASS(plb_state_list(self->on, err));
     PLB_PASS_NEW_EACH(d, self->here, self->there, self->rest, self->floor, self->least);
     PLB_PASS_NEW_EACH(p, self->before, self->after, self->next.item, self->talks);
-    PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare, self->best_rank);
+    PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare);
     PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
     if (!self->plain) {
         PLB_PASS_NEW_EACH(n, self->mine.change, self->its.change);
@@ -738,10 +750,12 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
     self.bounded = (on->own == NULL || !on->of.messages) && !homes;
     self.plain = on->own == NULL && on->left == NULL && !homes;
     plb_rng_init(&self.rng, aim->seed);
+    plb_state_value(on);
+    self.by_transfer = plb_state_is_plain(on) && on->fits;
     int ret = search_init(&self, err);
-    PLB_THEN(descend(&self));
-    if (ret == PLB_OK && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
-        ret = kicks(&self);
+    PLB_THEN(descend(&self, err));
+    if (ret == PLB_OK && aim->kicks > 0 && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
+        ret = kicks(&self, err);
     }
     plb_state_value(on);
     PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);

@@ -14,8 +14,8 @@ static int list_blocks(plb_state_t *self, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->in;
     const int64_t b = in->n_blocks;
-    if (in->block == NULL) {
-        return PLB_OK;
+    if (in->block == NULL || (self->left == NULL && self->of.delta == 0.0)) {
+        return PLB_OK; /* blocks do not matter */
     }
     PLB_PASS_NEW0(self->slot, b + 1);
     PLB_PASS_NEW(self->n_slots, b);
@@ -96,6 +96,17 @@ static double bonds_with(const plb_state_t *self, int32_t i, int32_t r)
     return sum;
 }
 
+static void enter_list(plb_state_t *self, int32_t i)
+{
+    int32_t *head = &self->head[self->rank[i]];
+    self->prev[i] = -1;
+    self->next[i] = *head;
+    if (*head >= 0) {
+        self->prev[*head] = i;
+    }
+    *head = i;
+}
+
 void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
 {
     const int32_t block = plb_state_block(self, i);
@@ -114,13 +125,8 @@ void plb_state_put(plb_state_t *self, int32_t i, int32_t r)
                          (first ? self->in->block_bytes[block] : 0);
     }
     self->rank[i] = r;
-    if (plb_may_migrate(self->in, i)) {
-        self->prev[i] = -1;
-        self->next[i] = self->head[r];
-        if (self->head[r] >= 0) {
-            self->prev[self->head[r]] = i;
-        }
-        self->head[r] = i;
+    if (self->head != NULL && plb_may_migrate(self->in, i)) {
+        enter_list(self, i);
     }
 }
 
@@ -142,6 +148,9 @@ void plb_state_take(plb_state_t *self, int32_t i)
         self->left[r] += (self->in->memory == NULL ? 0 : self->in->memory[i]) +
                          (last ? self->in->block_bytes[block] : 0);
     }
+    if (self->head == NULL) {
+        return;
+    }
     if (self->prev[i] >= 0) {
         self->next[self->prev[i]] = self->next[i];
     } else {
@@ -154,13 +163,15 @@ void plb_state_take(plb_state_t *self, int32_t i)
 
 /* ---- all objects ---------------------------------------------------------------------------- */
 
-void plb_state_begin(plb_state_t *self)
+static void begin_ranks(plb_state_t *self)
 {
     const plb_snapshot_t *in = self->in;
     memset(self->t, 0, (size_t)self->d * (size_t)self->p * sizeof *self->t);
     for (int32_t r = 0; r < self->p; r++) {
         self->t[r] = plb_background(in, r);
-        self->head[r] = -1;
+        if (self->head != NULL) {
+            self->head[r] = -1;
+        }
     }
     for (int32_t b = 0; self->slot != NULL && b < in->n_blocks; b++) {
         const int64_t n = self->slot[b + 1] - self->slot[b];
@@ -170,6 +181,12 @@ void plb_state_begin(plb_state_t *self)
     if (self->left != NULL) {
         memcpy(self->left, in->memory_limit, (size_t)self->p * sizeof *self->left);
     }
+}
+
+void plb_state_begin(plb_state_t *self)
+{
+    const plb_snapshot_t *in = self->in;
+    begin_ranks(self);
     for (int64_t i = 0; i < in->n_objects; i++) {
         self->rank[i] = -1;
     }
@@ -180,14 +197,63 @@ void plb_state_begin(plb_state_t *self)
     }
 }
 
+/* Add the loads and the memory of all objects.  Successive objects are often on the same rank:
+ * their sum stays in a register. */
+static void add_objects(plb_state_t *self, const int32_t *to)
+{
+    const plb_snapshot_t *in = self->in;
+    for (int64_t i = 0; i < in->n_objects;) {
+        const int32_t r = to[i];
+        double sum = 0.0;
+        for (; i < in->n_objects && to[i] == r; i++) {
+            sum += in->load[i];
+        }
+        self->t[r] += sum * self->pace[r];
+    }
+    for (int64_t i = 0; self->left != NULL && in->memory != NULL && i < in->n_objects; i++) {
+        self->left[to[i]] -= in->memory[i];
+    }
+    if (to != self->rank) {
+        memcpy(self->rank, to, (size_t)in->n_objects * sizeof *self->rank);
+    }
+}
+
 void plb_state_set(plb_state_t *self, const int32_t *to)
 {
+    if (plb_state_is_plain(self) && self->head == NULL) {
+        begin_ranks(self);
+        add_objects(self, to);
+        return;
+    }
     plb_state_begin(self);
     for (int64_t i = 0; i < self->in->n_objects; i++) {
         if (plb_may_migrate(self->in, i)) {
             plb_state_put(self, (int32_t)i, to[i]);
         }
     }
+}
+
+static int new_lists(plb_state_t *self, plb_err_t *err)
+{
+    PLB_PASS_NEW_EACH(self->in->n_objects, self->next, self->prev);
+    PLB_PASS_NEW(self->head, self->p);
+    memset(self->head, 0xff, (size_t)self->p * sizeof *self->head);
+    return PLB_OK;
+}
+
+int plb_state_list(plb_state_t *self, plb_err_t *err)
+{
+    const plb_snapshot_t *in = self->in;
+    if (self->head != NULL) {
+        return PLB_OK;
+    }
+    PLB_PASS(new_lists(self, err));
+    for (int32_t i = 0; i < in->n_objects; i++) {
+        if (self->rank[i] >= 0 && plb_may_migrate(in, i)) {
+            enter_list(self, i);
+        }
+    }
+    return PLB_OK;
 }
 
 static plb_slowest_t slowest_in(const double *t, int32_t p)
@@ -222,6 +288,16 @@ double plb_state_value(plb_state_t *self)
     return value;
 }
 
+double plb_state_mean(const plb_state_t *self)
+{
+    double work = 0.0, speed = 0.0;
+    for (int32_t r = 0; r < self->p; r++) {
+        work += self->t[r] / self->pace[r];
+        speed += 1.0 / self->pace[r];
+    }
+    return work / speed;
+}
+
 double plb_state_least(const plb_state_t *self)
 {
     double value = 0.0;
@@ -231,24 +307,39 @@ double plb_state_least(const plb_state_t *self)
     return value;
 }
 
+/* The goal is the largest of three: all ranks end together; the slowest rank with its background
+ * and fixed objects; the heaviest object that may migrate, on the rank where it ends first. */
 static void set_goals(plb_state_t *self)
 {
     const plb_snapshot_t *in = self->in;
-    double speed = 0.0, fastest = 0.0, background = 0.0;
+    double speed = 0.0;
+    begin_ranks(self);
     for (int32_t r = 0; r < self->p; r++) {
-        const double v = plb_speed(in, r);
-        self->pace[r] = 1.0 / v;
-        speed += v;
-        fastest = v > fastest ? v : fastest;
-        background += plb_background(in, r) * v;
+        self->pace[r] = 1.0 / plb_speed(in, r);
+        speed += plb_speed(in, r);
+    }
+    for (int64_t i = 0; in->migratable != NULL && i < in->n_objects; i++) {
+        for (int32_t k = 0; !in->migratable[i] && k < self->d; k++) {
+            self->t[(int64_t)k * self->p + in->rank[i]] +=
+                plb_state_load(self, i, k) * self->pace[in->rank[i]];
+        }
     }
     for (int32_t k = 0; k < self->d; k++) {
-        double sum = k == 0 ? background : 0.0, heaviest = 0.0;
+        const double *t = self->t + (int64_t)k * self->p;
+        double sum = 0.0, heaviest = 0.0, first = INFINITY;
         for (int64_t i = 0; i < in->n_objects; i++) {
-            sum += plb_state_load(self, i, k);
-            heaviest = fmax(heaviest, plb_state_load(self, i, k));
+            const double x = plb_state_load(self, i, k);
+            sum += x;
+            heaviest = x > heaviest && plb_may_migrate(in, i) ? x : heaviest;
         }
-        self->goal[k] = fmax(sum / speed, heaviest / fastest);
+        for (int32_t r = 0; r < self->p; r++) {
+            sum += k == 0 ? plb_background(in, r) * plb_speed(in, r) : 0.0;
+            first = fmin(first, t[r] + heaviest * self->pace[r]);
+        }
+        self->goal[k] = fmax(sum / speed, first);
+        for (int32_t r = 0; r < self->p; r++) {
+            self->goal[k] = fmax(self->goal[k], t[r]);
+        }
         /* the inverse of a subnormal number would be infinite */
         self->per[k] = self->goal[k] > 0.0 ? fmin(1.0 / self->goal[k], DBL_MAX) : 0.0;
     }
@@ -321,19 +412,19 @@ static int list_partners(plb_state_t *self, plb_err_t *err)
 int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_objective_t *of,
                    int32_t *rank, plb_err_t *err)
 {
-    const int64_t n = in->n_objects, p = in->n_ranks, d = in->n_components;
+    const int64_t p = in->n_ranks, d = in->n_components;
     *self =
         (plb_state_t){.in = in, .of = *of, .p = in->n_ranks, .d = in->n_components, .rank = rank};
     PLB_PASS_NEW_EACH(d, self->goal, self->per, self->slowest);
-    PLB_PASS_NEW_EACH(p, self->pace, self->head);
+    PLB_PASS_NEW(self->pace, p);
     PLB_PASS_NEW(self->t, d * p);
-    PLB_PASS_NEW_EACH(n, self->next, self->prev);
     if (in->memory_limit != NULL && (in->memory != NULL || in->block != NULL)) {
         PLB_PASS_NEW(self->left, p);
     }
     set_goals(self);
+    PLB_PASS(list_partners(self, err));
     PLB_PASS(list_blocks(self, err));
-    return list_partners(self, err);
+    return plb_state_is_plain(self) ? PLB_OK : new_lists(self, err);
 }
 
 void plb_state_free(plb_state_t *self)

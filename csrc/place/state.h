@@ -53,7 +53,8 @@ typedef struct plb_state {
     int64_t *slot;    /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
     int32_t *n_slots; /* [n_blocks] entries in use; -1: entry r is that of rank r */
     int32_t *holder, *uses; /* a rank that has the block, and how many of its objects use it */
-    int32_t *head;          /* [p] first object of each rank that may migrate; -1: none */
+    int32_t *head;          /* [p] first object of each rank that may migrate; -1: none.  NULL:
+                               objects are not listed (yet) */
     int32_t *next, *prev;   /* [n] next and previous object on the same rank; -1: none */
 } plb_state_t;
 
@@ -62,6 +63,15 @@ typedef struct plb_state {
 int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_objective_t *of,
                    int32_t *rank, plb_err_t *err);
 void plb_state_free(plb_state_t *self);
+
+/** Whether the work of a rank is one load, without messages and blocks. */
+static inline bool plb_state_is_plain(const plb_state_t *self)
+{
+    return self->d == 1 && self->own == NULL && self->slot == NULL;
+}
+
+/** List the objects of each rank, if the state is plain and this has not been done. */
+int plb_state_list(plb_state_t *self, plb_err_t *err);
 
 /** Begin (again) with only the background and the fixed objects. */
 void plb_state_begin(plb_state_t *self);
@@ -80,6 +90,9 @@ static inline void plb_state_move(plb_state_t *self, int32_t i, int32_t to)
 
 /** Find the slowest ranks of each component and whether limits are kept; return the value. */
 double plb_state_value(plb_state_t *self);
+
+/** Return the work of each rank in component 0 if all ranks ended together. */
+double plb_state_mean(const plb_state_t *self);
 
 /** Return a lower bound of the value of all placements. */
 double plb_state_least(const plb_state_t *self);

@@ -156,7 +156,9 @@ def optimum(snap, seconds, alpha, beta, gamma, delta):
         time = [(0, -1.0)] + [(x[i, r], snap.load[i]) for i in range(n)]
         time += [(x[src[e], r], alpha + beta * nbytes[e]) for e in range(m)]
         time += [(s[e, r], gamma * nbytes[e] - alpha - beta * nbytes[e]) for e in range(m)]
-        time += [(y[b, r], delta * snap.block_bytes[b] * (snap.home[b] != r)) for b in range(blocks)]
+        time += [
+            (y[b, r], delta * snap.block_bytes[b] * (snap.home[b] != r)) for b in range(blocks)
+        ]
         constrain(time, -np.inf, 0.0)
         used = [(x[i, r], snap.memory[i]) for i in range(n)]
         used += [(y[b, r], snap.block_bytes[b]) for b in range(blocks)]
@@ -225,7 +227,12 @@ def test_the_synthetic_blocks_of_vt_are_placed_best():
         block=[numbers.index(t["shared_id"]) for t in told], block_bytes=np.array(sizes, int),
         home=home, memory=np.zeros(len(tasks), int), memory_limit=[20] * 4,
     )  # fmt: skip
-    for beta, gamma, delta in ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.2, 0.05, 0.01), (0.0, 0.0, 0.1)):
+    for beta, gamma, delta in (
+        (0.0, 0.0, 0.0),
+        (1.0, 0.0, 0.0),
+        (0.2, 0.05, 0.01),
+        (0.0, 0.0, 0.1),
+    ):
         costs = {"alpha": 0.0, "beta": beta, "gamma": gamma, "delta": delta}
         plan = pylb.place(snap, "CCMLB", **costs)
         assert work(snap, plan.rank, **costs)[0].max() == pytest.approx(best(snap, **costs))
