@@ -50,8 +50,8 @@ static const double ENOUGH = 2.0;
 enum { MOST_RANKS = 16, TALKING = 12, UNITS = 10, IN_UNITS = 128, STEPS = 1 << 17 };
 
 /* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects.
- */
-enum { FEW = 512, CHANGES = 3 };
+ * Where only loads count, changes times objects are at most KICKED: the steps are thorough. */
+enum { FEW = 512, CHANGES = 3, KICKED = 2048 };
 
 typedef struct step {
     int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
@@ -709,7 +709,9 @@ static int kicks(search_t *self, plb_err_t *err)
     self->work = self->work < KICK_WORK ? self->work : KICK_WORK;
     PLB_PASS_NEW(self->best_rank, on->in->n_objects);
     memcpy(self->best_rank, on->rank, size);
-    for (int n = 0; n < self->aim->kicks && self->work > 0.0 && !is_done(self); n++) {
+    const int64_t some = KICKED / on->in->n_objects;
+    const int64_t most = self->by_transfer && some < self->aim->kicks ? some : self->aim->kicks;
+    for (int64_t n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
         self->work -= (double)on->in->n_objects;
         kick(self);
         PLB_PASS(descend(self, err));

@@ -17,8 +17,7 @@
  * which cannot be divided more evenly without many migrations. */
 static const double LITTLE = 4e-4, LITTLE_OF_FEW = 3e-3;
 
-/* Largest number of random changes, and of these times the number of objects. */
-enum { KICKS = 32, KICKED = 2048 };
+enum { KICKS = 32 }; /* largest number of random changes */
 
 /* GreedyLB's placement is worth its migrations only if the maximum falls by this factor. */
 static const double WORTH = 1.05;
@@ -62,8 +61,7 @@ static int run_any(const plb_snapshot_t *in, double overload, unsigned families,
         PLB_TRY(plb_pack_present(&problem, start, err));
         from = start;
     }
-    const int64_t kicks = in->n_objects * KICKS < KICKED ? KICKS : KICKED / in->n_objects;
-    plb_refinement_t how = {overload, families, (int)kicks, opts->seed, 0.0, 0.0, 0.0};
+    plb_refinement_t how = {overload, families, KICKS, opts->seed, 0.0, 0.0, 0.0};
     PLB_THEN(plb_refine(&problem, &how, from, out, err));
     if (ret == PLB_OK && how.after > WORTH * how.limit) {
         ret = try_greedy(&problem, &how, opts, out, err);
