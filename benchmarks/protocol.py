@@ -31,7 +31,8 @@ from pylb.model.multicasts import Rows
 
 F64 = NDArray[np.float64]
 
-L, O, G = 1e-6, 5e-7, 1e-10  # s, s, s/B: latency, time to send or receive (also the gap), per byte
+# LogGP: latency, time to send or receive (also the gap), time per byte
+L, OVERHEAD, G = 1e-6, 5e-7, 1e-10  # s, s, s/B
 WORK, NOISE = 10e-3, 0.02  # s; mean of the delay, as a fraction of the work
 ASKED = 20  # the iteration whose statistics ask for an LB step
 STATS, WORD, HALO = _core.STATS_BYTES, 16, 1024  # bytes of messages
@@ -55,7 +56,7 @@ OBJECT, EDGE, MOVE = 48, 40, 16  # bytes that rank 0 gets per object and edge; o
 
 def message(nbytes: float) -> float:
     """Return the seconds from the sender to the receiver."""
-    return L + 2.0 * O + max(nbytes - 1.0, 0.0) * G
+    return L + 2.0 * OVERHEAD + max(nbytes - 1.0, 0.0) * G
 
 
 # ---- the ranks and their tree ------------------------------------------------------------------
@@ -118,7 +119,7 @@ class Ranks:
     def down(self, root: float, nbytes: int) -> F64:
         """Send a message of the root to all; return when each rank passes it on."""
         out = np.full(self.p, root)
-        gap = O + max(nbytes - 1.0, 0.0) * G
+        gap = OVERHEAD + max(nbytes - 1.0, 0.0) * G
         for lo, hi in self.levels[1:]:
             child = np.arange(lo, hi) - 1
             arrives = out[child // 2] + gap * (child % 2) + message(nbytes)
@@ -250,7 +251,7 @@ def exchange(name: str, p: int, source: Any, target: Any, nbytes: Any, kept: int
     a, b = np.divmod(np.unique(source.astype(np.int64) * p + target), p)
     messages = np.bincount(a, minlength=p) + np.bincount(b, minlength=p)
     out, into = (np.bincount(x, nbytes, minlength=p) for x in (source, target))
-    seconds = float((messages * O + (out + into) * G).max()) + L + 2.0 * tree(p, STATS)
+    seconds = float((messages * OVERHEAD + (out + into) * G).max()) + L + 2.0 * tree(p, STATS)
     return Part(name, seconds, int(out.max()), int(into.max()), kept)
 
 
@@ -285,7 +286,7 @@ def lb_step(s: pylb.Snapshot, name: str) -> dict[str, Any]:
         seen = pylb.traffic(s, name)
         rank, computed = seen.rank, (time.process_time() - begin) / p
         rounds = seen.rounds * (L + 2.0 * tree(p, STATS))
-        busiest = float((2.0 * seen.messages * O + 2.0 * seen.bytes * G).max())
+        busiest = float((2.0 * seen.messages * OVERHEAD + 2.0 * seen.bytes * G).max())
         most = int(seen.bytes.max())
         parts.append(
             Part("strategy", rounds + busiest + computed, most, most, 24 * int(seen.held.max()))
@@ -335,8 +336,8 @@ def main() -> None:
     )  # fmt: skip
     print(
         "iterations: from the statistics to the LB step; ms: from the root's decision until the\n"
-        "last rank knows F, or from the statistics with a lag; pause, lag: iterations of work that\n"
-        "a rank pauses for an LB step, and waits for statistics per iteration.  A rank sends\n"
+        "last rank knows F, or from the statistics with a lag; pause, lag: iterations of work\n"
+        "that a rank pauses for an LB step, and waits for statistics per iteration.  A rank sends\n"
         f"{2 * STATS} bytes of statistics per iteration on average, and {3 * STATS} at most."
     )
     lines = {

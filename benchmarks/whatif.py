@@ -46,17 +46,13 @@ from common.still import Stillness
 import pylb
 from pylb.console import show
 from pylb.whatif.prediction import target
-from pylb.whatif.recorder.launch import sharing
 from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.recording import Recording
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("jacobi2d", "kneighbor", "leanmd", "spa", "server", "stencil", "pipeline")
 IN_C = NAMES[4:]
-SAID = (
-    *("alpha", "beta", "overhead", "waiting", "quantum", "polling", "response"),
-    *("nap", "asleep"),
-)
+SAID = ("alpha", "beta", "overhead", "response")
 PERCENT = ("error", "model", "second", "spread")
 EACH_MS = "pipeline, a message each ms"
 
@@ -170,9 +166,7 @@ def measure(
     return at, held, alone
 
 
-def compare(
-    program: Program, args: argparse.Namespace, still: Stillness, options: dict[str, object]
-) -> dict[str, object]:
+def compare(program: Program, args: argparse.Namespace, still: Stillness) -> dict[str, object]:
     """Record the program, run it under all placements, then predict the times."""
     at, held, alone = measure(program, args, still)
     if args.keep is not None:
@@ -180,15 +174,14 @@ def compare(
             for i, one in enumerate(runs.recordings):
                 one.save(args.keep / f"{program.name}-{number}-{i}")
     recording = at[0].fastest
-    recording.info.update(sharing(recording.info))
     speeds = recording.speeds(held.fastest)
-    rows = [row(recording, speeds, runs, options) for runs in at]
+    rows = [row(recording, speeds, runs) for runs in at]
     for one in rows:
         print(
-            f"{program.name:10} {one['place']:28} predicted {one['predicted']:7.3f} s (fluid "
-            f"{one['fluid']:7.3f}, nominal speed {one['nominal']:7.3f}) measured "
-            f"{one['measured']:7.3f} s {100 * one['error']:+5.1f} %, model "
-            f"{100 * one['model']:+5.1f} %, {len(one['runs'])} runs",
+            f"{program.name:10} {one['place']:28} predicted {one['predicted']:7.3f} s (nominal "
+            f"speed {one['nominal']:7.3f}) measured {one['measured']:7.3f} s "
+            f"{100 * one['error']:+5.1f} %, model {100 * one['model']:+5.1f} %, "
+            f"{len(one['runs'])} runs",
             flush=True,
         )
     return {
@@ -202,36 +195,30 @@ def compare(
     }
 
 
-def row(
-    recording: Recording, speeds: np.ndarray, runs: Runs, options: dict[str, object]
-) -> dict[str, Any]:
+def row(recording: Recording, speeds: np.ndarray, runs: Runs) -> dict[str, Any]:
     """Return a row with the prediction for a placement, and the measurement."""
     same, place, measured = np.ones(len(speeds)), runs.place, runs.seconds[0]
-    ideal = {**options, "quantum": 0.0, "period": 0.0, "polling": 0.0}
     there = replace(runs.fastest, info=recording.info)
-    told = predict(recording, place, speeds, options)
+    told = predict(recording, place, speeds)
     return {
         "place": str(place),
         "recorded_here": there.ops is recording.ops,
         "predicted": told,
-        "fluid": predict(recording, place, speeds, ideal),
-        "nominal": predict(recording, place, same, options),
+        "nominal": predict(recording, place, same),
         "measured": measured,
         "runs": runs.seconds,
         "second": runs.beyond(min(1, len(runs.seconds) - 1)),
         "spread": runs.beyond(-1),
         "error": told / measured - 1.0,
-        "model": predict(there, place, same, options) / measured - 1.0,
+        "model": predict(there, place, same) / measured - 1.0,
     }
 
 
-def predict(
-    recording: Recording, place: Place, speeds: np.ndarray, options: dict[str, object]
-) -> float:
+def predict(recording: Recording, place: Place, speeds: np.ndarray) -> float:
     """Return the predicted seconds under this placement."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pylb.whatif(recording, **aim(place, speeds), **options).time
+        return pylb.whatif(recording, **aim(place, speeds)).time
 
 
 def cost(recorded: Runs, alone: Runs) -> dict[str, float]:
@@ -306,7 +293,6 @@ def main() -> None:
     parser.add_argument(
         "--patience", type=float, default=300, help="seconds to wait in all, at most"
     )
-    parser.add_argument("--quantum", type=float, help="time slice in s (as recorded)")
     parser.add_argument("--skip-speed", action="store_true", help="do not time the simulation")
     parser.add_argument(
         "--pairs", type=int, default=8, help="pairs of runs with and without recording"
@@ -317,11 +303,10 @@ def main() -> None:
     ask_mpi()
     if args.keep is not None:
         args.keep.mkdir(parents=True, exist_ok=True)
-    options = {} if args.quantum is None else {"quantum": args.quantum}
     still = Stillness(args.patience)
     with tempfile.TemporaryDirectory() as folder:
         chosen = [p for p in programs(Path(folder)) if p.name in args.only.split(",")]
-        results = [compare(p, args, still, options) for p in chosen]
+        results = [compare(p, args, still) for p in chosen]
         costs = {str(r["program"]): r["cost"] for r in results}
         if args.pairs > 0:
             costs[EACH_MS] = cost_of(f"{folder}/pipeline", args, still)

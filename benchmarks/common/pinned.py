@@ -13,6 +13,7 @@ from pathlib import Path
 from pylb.lab import Lab
 from pylb.whatif.recorder.launch import loaded
 from pylb.whatif.recorder.monitor import RecordMonitor
+from pylb.whatif.recorder.protocol import TOKEN
 from pylb.whatif.recorder.recording import Recording
 
 PIN = Path(__file__).with_name("pin.py")
@@ -49,6 +50,7 @@ def run(program: Sequence[str], place: Place, *, only_time: bool = False) -> Rec
     """Run a program on the cores of `place`, and record it."""
     monitor = RecordMonitor()
     words = loaded(place.command(program), monitor.address, only_time=only_time)
+    os.environ[TOKEN] = monitor.token
     done = threading.Event()
     thread = threading.Thread(target=monitor.serve_until, args=(done.is_set,))
     thread.start()

@@ -222,3 +222,84 @@ out:
     plb_free(c);
     return ret;
 }
+
+/* The lowest rank of the group of rank r; shortens the path to it. */
+static int32_t lowest(int32_t *group, int32_t r)
+{
+    while (group[r] != r) {
+        group[r] = group[group[r]];
+        r = group[r];
+    }
+    return r;
+}
+
+static void join(int32_t *group, int32_t a, int32_t b)
+{
+    const int32_t x = lowest(group, a), y = lowest(group, b);
+    group[x < y ? y : x] = x < y ? x : y;
+}
+
+static bool overlap(const plb_cores_t *a, const plb_cores_t *b)
+{
+    bool out = false;
+    for (int w = 0; w < WORDS; w++) {
+        out = out || (a->mask[w] & b->mask[w]) != 0;
+    }
+    return out && same_host(a, b);
+}
+
+int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *cores,
+                     plb_err_t *err)
+{
+    int ret = PLB_OK;
+    uint64_t(*mask)[WORDS] = NULL; /* of the group whose lowest rank is r: the union */
+    int32_t *kind = NULL, n = 0;   /* [n] the first rank of each host, mask and quota */
+    PLB_NEW0(mask, p);
+    PLB_NEW(kind, p);
+    for (int32_t r = 0, k; r < p; r++) {
+        group[r] = r;
+        for (k = 0; k < n && memcmp(&all[r], &all[kind[k]], sizeof *all) != 0;) {
+            k++;
+        }
+        if (k < n) {
+            /* ranks without a known core, or alone under a quota, share no core */
+            if (n_cores(all[r].mask) > 0) {
+                join(group, r, kind[k]);
+            }
+            continue;
+        }
+        for (k = 0; k < n; k++) {
+            const plb_cores_t *a = &all[r], *b = &all[kind[k]];
+            if (overlap(a, b) || (is_capped(a) && is_capped(b) && same_group(a, b))) {
+                join(group, r, kind[k]);
+            }
+        }
+        kind[n++] = r;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        const int32_t g = lowest(group, r);
+        for (int w = 0; w < WORDS; w++) {
+            mask[g][w] |= all[r].mask[w];
+        }
+    }
+    for (int32_t r = 0; r < p; r++) {
+        const int32_t g = lowest(group, r);
+        const double c = n_cores(mask[g]);
+        const bool quota = is_capped(&all[r]) && same_group(&all[r], &all[g]);
+        group[r] = g;
+        cores[r] = c > 0.0 ? c : 1.0;
+        if (quota && !plb_cores_capped(all, p, r)) {
+            cores[r] = all[r].quota < cores[r] ? all[r].quota : cores[r];
+        }
+    }
+    /* ranks of one group have the same number: the smallest */
+    for (int32_t r = 0; r < p; r++) {
+        cores[group[r]] = cores[r] < cores[group[r]] ? cores[r] : cores[group[r]];
+    }
+    for (int32_t r = 0; r < p; r++) {
+        cores[r] = cores[group[r]];
+    }
+out:
+    PLB_FREE(mask, kind);
+    return ret;
+}

@@ -155,9 +155,28 @@ PLB_PY_FN(crowd, "all:O rank:i",
                          PyBool_FromLong(plb_cores_capped(cores, (int32_t)p, rank)));
 }
 
+PLB_PY_FN(core_groups, "all:O",
+          "Return (group, cores), (p,) each: the lowest rank of the ranks that share cores with\n"
+          "each rank, and the number of these cores.  all: the cores() of all ranks, joined.")
+{
+    PyObject *all;
+    int32_t *group;
+    double *cores;
+    PLB_PY_TRY(plb_py_parse(c, &all));
+    const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
+    PLB_PY_RAISE_IF(!PyBytes_Check(all) || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,
+                    "all: expected the bytes of cores() of each rank");
+    const int32_t p = (int32_t)(PyBytes_GET_SIZE(all) / size);
+    PLB_PY_GET(group = plb_py_new(c, NPY_INT32, p));
+    PLB_PY_GET(cores = plb_py_new(c, NPY_FLOAT64, p));
+    const plb_cores_t *known = (const plb_cores_t *)PyBytes_AS_STRING(all);
+    PLB_PY_TRY(plb_py_check(c, plb_cores_groups(known, p, group, cores, &c->err)));
+    return Py_BuildValue("NN", plb_py_out(c, group), plb_py_out(c, cores));
+}
+
 static PyMethodDef methods[] = PLB_PY_METHODS(
     fn, last_words, simd, all_finite, exact_sum, trim, clock, load_clock, run_delay, cores, crowd,
-    clock_enter, clock_leave, clock_declare, stop_when, check_signals);
+    core_groups, clock_enter, clock_leave, clock_declare, stop_when, check_signals);
 
 static int constants(PyObject *module)
 {

@@ -13,11 +13,13 @@ static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
     bool places;
-    PLB_PY_PASS(plb_py_parse(c, &decider, &places));
+    double share = 1.0;
+    PLB_PY_PASS(plb_py_parse(c, &decider, &places, &share));
     plb_decider_t *core = plb_py_decider(decider);
     PLB_PY_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
     plb_advisor_init(&self->core, core, places);
+    self->core.share = share;
     return 0;
 }
 
@@ -119,7 +121,7 @@ static PyMethodDef advisor_methods[] =
       "What to tell the user if the loads contain waiting for other ranks; None: they do not.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
 
-PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p",
+PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider:O places:p share:d=1.0",
             "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
             "says how.  places: whether the decider plans where data go, or only when they move.",
             {Py_tp_getset, advisor_getset}, )

@@ -4,25 +4,6 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-PLB_PY_FN(speeds_fit, "start:i8+ rank:i4 seconds:f8 weight:f8? n_ranks:i",
-          "Return (speed, error, sigma, explained, moved), see csrc/measure/speeds.h.  Object o\n"
-          "has observations start[o] ... start[o+1]-1: rank, seconds, weight (None: 1).")
-{
-    const int64_t *start;
-    const int32_t *rank;
-    const double *seconds, *weight;
-    int64_t n = -1, m = -1;
-    int32_t p;
-    plb_speeds_t fit;
-    PLB_PY_TRY(plb_py_parse(c, &start, &n, &rank, &m, &seconds, &m, &weight, &m, &p));
-    PLB_PY_RAISE_IF(p < 1 || !plb_py_rises(start, n, m), PyExc_ValueError,
-                    "start: expected 0 ... number of observations, rising; n_ranks: 1 or more");
-    double *speed = plb_py_new(c, NPY_FLOAT64, p), *error = plb_py_new(c, NPY_FLOAT64, p);
-    PLB_PY_RUN(c, plb_speeds_fit(n, start, rank, seconds, weight, p, speed, error, &fit, &c->err));
-    return Py_BuildValue("NNddL", plb_py_out(c, speed), plb_py_out(c, error), fit.sigma,
-                         fit.explained, (long long)fit.moved);
-}
-
 PLB_PY_FN(drum_power, "parent:i4 cpu:f8 comm:f8 w_comm:d",
           "Return the share of the work of each place (node, socket, core) of a machine; the\n"
           "root has 1.  parent: each place's parent, an earlier place.  See csrc/measure/drum.h.")
@@ -47,7 +28,7 @@ PLB_PY_FN(drum_benchmark, "seconds:d",
     return Py_BuildValue("ddd", steps, wall, cpu);
 }
 
-static PyMethodDef methods[] = PLB_PY_METHODS(fn, speeds_fit, drum_power, drum_benchmark);
+static PyMethodDef methods[] = PLB_PY_METHODS(fn, drum_power, drum_benchmark);
 
 typedef struct learner {
     PLB_PY_HEAD plb_learner_t core;
@@ -85,23 +66,8 @@ PyObject *plb_py_speeds(const plb_learner_t *learner)
 {
     PyObject *out = learner->unlike ? plb_py_copy(learner->log_speed, learner->p, NPY_FLOAT64)
                                     : Py_NewRef(Py_None);
-    double *x = out && out != Py_None ? PyArray_DATA((PyArrayObject *)out) : NULL;
-    for (int32_t r = 0; x != NULL && r < learner->p; r++) {
-        x[r] = exp(x[r]);
-    }
-    return out;
-}
-
-static PyObject *sizes_of(const plb_learner_t *learner)
-{
-    PyObject *out = PyTuple_New(learner->n_seen);
-    for (int32_t j = 0; out != NULL && j < learner->n_seen; j++) {
-        PyObject *n = PyLong_FromLongLong(learner->seen[j].n);
-        if (n == NULL) {
-            Py_CLEAR(out);
-        } else {
-            PyTuple_SET_ITEM(out, j, n);
-        }
+    if (out != NULL && out != Py_None) {
+        plb_learner_speeds(learner, PyArray_DATA((PyArrayObject *)out));
     }
     return out;
 }
@@ -112,16 +78,11 @@ static PyObject *sizes_of(const plb_learner_t *learner)
       "nothing is known yet.")                                                                    \
     X(learner, error, plb_py_copy(self->core.error, self->core.p, NPY_FLOAT64),                   \
       "Standard errors of the speeds' logarithms.")                                               \
-    X(learner, sigma, PyFloat_FromDouble(self->core.fit.sigma),                                   \
-      "Standard deviation of the noise in the logarithm of an observed time.")                    \
-    X(learner, has_changed, PyBool_FromLong(self->core.has_changed),                              \
-      "Whether the speed of any rank has changed since the previous placement.")                  \
-    X(learner, explained, PyFloat_FromDouble(self->core.fit.explained),                           \
-      "Fraction of the variance of moved objects' times that the speeds explain.")                \
-    X(learner, evidence, PyFloat_FromDouble(plb_evidence_total(&self->core.evidence)),            \
-      "How much better the speeds predict times than the best rival model does, as a log "        \
-      "likelihood ratio (csrc/measure/evidence.h).")                                              \
-    X(learner, sizes, sizes_of(&self->core), "Number of objects in each remembered placement.")
+    X(learner, sigma, PyFloat_FromDouble(self->core.sigma),                                       \
+      "Standard deviation of the noise in the change of a logarithm of an observed time.")        \
+    X(learner, evidence, PyFloat_FromDouble(self->core.evidence),                                 \
+      "Which part of the changes of moved objects the speeds predicted "                          \
+      "(csrc/measure/learner.h).")
 PLB_PY_PROPERTIES(learner, LEARNER)
 
 PLB_PY_TYPE(learner, "pylb._core.SpeedLearner", "n_ranks:i",

@@ -39,13 +39,14 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
     m = out->n_phases;
     p = out->n_ranks;
     figures = m * PLB_N_TRACE_FIGURES;
-    PLB_PY_PASS(
-        plb_py_fields(c, object,
-                      "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
-                      "background:f8@? memory_limit:i8@? figures:f8@? measured:f8@? _repeats:u1@?",
-                      &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m,
-                      &out->speed, &p, &out->background, &p, &out->memory_limit, &p, &out->figures,
-                      &figures, &out->measured, &p, &out->repeats, &m));
+    PLB_PY_PASS(plb_py_fields(
+        c, object,
+        "entity_migratable:b1@? task_ptr:i8+ edge_ptr:i8+ speed:f8@? "
+        "background:f8@? memory_limit:i8@? figures:f8@? measured:f8@? _repeats:u1@? "
+        "core_group:i4@? group_cores:f8@? waits:p",
+        &out->entity_migratable, &n, &out->task_ptr, &m, &out->edge_ptr, &m, &out->speed, &p,
+        &out->background, &p, &out->memory_limit, &p, &out->figures, &figures, &out->measured, &p,
+        &out->repeats, &m, &out->core_group, &p, &out->group_cores, &p, &out->waits));
     int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks;
     return plb_py_fields(
         c, object,
@@ -218,8 +219,59 @@ PLB_PY_FN(fpm_split, "start:i8+ rows:f8 speed:f8 ... n:l",
     return Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
 }
 
+/* Read the arguments (group, cores, x).  *k: number of rows of x, with an entry for each rank. */
+static int read_sharing(plb_py_call_t *c, plb_sharing_t *sharing, const double **x, int64_t *p,
+                        int64_t *k)
+{
+    const int32_t *group;
+    const double *cores;
+    int64_t n = -1;
+    *p = -1;
+    PLB_PY_PASS(plb_py_parse(c, &group, p, &cores, p, x, &n));
+    if (*p < 1 || n % *p != 0) {
+        PyErr_SetString(PyExc_ValueError, "expected rows with a number for each rank");
+        return -1;
+    }
+    *k = n / *p;
+    return plb_py_check(c, plb_sharing_init(sharing, group, cores, (int32_t)*p, &c->err));
+}
+
+PLB_PY_FN(
+    shared_times, "group:i4 cores:f8 loads:f8@",
+    "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
+    "csrc/model/sharing.h.  loads: (k, p), seconds of a core.")
+{
+    plb_sharing_t sharing;
+    const double *loads;
+    int64_t p, k;
+    PLB_PY_TRY(read_sharing(c, &sharing, &loads, &p, &k));
+    double *out = plb_py_new(c, NPY_FLOAT64, k);
+    for (int64_t i = 0; out != NULL && i < k; i++) {
+        out[i] = plb_sharing_time(&sharing, loads + i * p);
+    }
+    plb_sharing_free(&sharing);
+    return out == NULL ? NULL : plb_py_out(c, out);
+}
+
+PLB_PY_FN(
+    loads_without_waits, "group:i4 cores:f8 ends:f8@",
+    "Return the seconds of a core, (k * p,), of ranks that finished after ends[k, p] seconds\n"
+    "of k iterations, in which they waited for one another's cores.")
+{
+    plb_sharing_t sharing;
+    const double *ends;
+    int64_t p, k;
+    PLB_PY_TRY(read_sharing(c, &sharing, &ends, &p, &k));
+    double *out = plb_py_new(c, NPY_FLOAT64, k * p);
+    for (int64_t i = 0; out != NULL && i < k; i++) {
+        plb_sharing_loads(&sharing, ends + i * p, out + i * p);
+    }
+    plb_sharing_free(&sharing);
+    return out == NULL ? NULL : plb_py_out(c, out);
+}
+
 static PyMethodDef methods[] =
     PLB_PY_METHODS(fn, metrics, rank_times, phase_times, evaluate, check_snapshot, fpm_check,
-                   fpm_times, fpm_update, fpm_split);
+                   fpm_times, fpm_update, fpm_split, shared_times, loads_without_waits);
 
 const plb_py_room_t plb_py_model = {methods, {NULL}, NULL};

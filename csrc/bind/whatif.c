@@ -14,11 +14,9 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
     plb_target_t t = {0};
     plb_comms_t comms;
     int64_t n_ranks = -1, p = -1, nodes = -1, n = -1, alphas = -1, betas = -1, shares = -1;
-    int32_t waiting;
     PLB_PY_PASS(plb_py_parse(c, &start, &member, &t.place, &n_ranks, &t.speed, &p, &t.node, &n,
                              &t.alpha, &alphas, &t.beta, &betas, &t.share, &shares, &t.period,
-                             &t.overhead, &t.eager, &t.quantum, &t.polling, &waiting,
-                             &t.as_recorded));
+                             &t.overhead, &t.eager, &t.as_recorded));
     PLB_PY_PASS(plb_py_comms(&c->held, start, member, &comms));
     for (nodes = 0; nodes * nodes < alphas; nodes++) {
     }
@@ -26,7 +24,6 @@ static int simulation_init(simulation_t *self, plb_py_call_t *c)
                      PyExc_ValueError,
                      "speed, node, share: expected one entry for each processor; alpha, beta: "
                      "one for each pair of nodes");
-    t.waiting = (plb_waiting_t)waiting;
     t.n_processors = (int32_t)p;
     t.n_nodes = (int32_t)nodes;
     self->n_ranks = (int32_t)n_ranks;
@@ -117,12 +114,13 @@ static PyMethodDef simulation_methods[] =
 
 PLB_PY_TYPE(simulation, "pylb._core.Simulation",
             "comm_start:O comm_member:O place:i4 speed:f8 node:i4 alpha:f8@ beta:f8@ share:f8 "
-            "period:d overhead:d eager:l quantum:d polling:d waiting:i as_recorded:p",
+            "period:d overhead:d eager:l as_recorded:p",
             "Simulates recorded operations on a machine; see csrc/whatif/simulator/simulator.h.", )
 
-PLB_PY_FN0(op_layout,
-           "Return (fields, kinds, collectives).  fields: (name, NumPy type, offset) of each\n"
-           "field of a recorded operation; kinds, collectives: names in order of number.")
+PLB_PY_FN0(
+    op_layout,
+    "Return (fields, kinds, collectives, one-sided).  fields: (name, NumPy type, offset) of\n"
+    "each field of a recorded operation; the others: names in order of number.")
 {
 #define X(name, help) #name,
     static const char *const kinds[] = {PLB_OPS(X)};
@@ -147,22 +145,20 @@ PLB_PY_FN0(op_layout,
         plb_py_append(&layout,
                       Py_BuildValue("ssi", fields[i].name, fields[i].type, fields[i].offset));
     }
-    return Py_BuildValue("NNN", layout, plb_py_names(kinds, PLB_N_OPS),
-                         plb_py_names(collectives, PLB_N_COLLECTIVES));
+    return Py_BuildValue("NNNN", layout, plb_py_names(kinds, PLB_N_OPS),
+                         plb_py_names(collectives, PLB_N_COLLECTIVES),
+                         plb_py_names(plb_one_sided_names, PLB_N_ONE_SIDED));
 }
 
 static PyMethodDef methods[] = PLB_PY_METHODS(fn, op_layout);
 
 static int constants(PyObject *module)
 {
-    /* in the order of plb_waiting_t */
-    static const char *const waiting[] = {"block", "yield", "spin"};
-    PyObject *flags = Py_BuildValue("{sisisisisisisi}", "SAME_CALL", PLB_OP_SAME_CALL,
-                                    "ANY_SOURCE", PLB_OP_ANY_SOURCE, "ANY_TAG", PLB_OP_ANY_TAG,
-                                    "SYNCHRONOUS", PLB_OP_SYNCHRONOUS, "BUFFERED", PLB_OP_BUFFERED,
-                                    "SHARED", PLB_OP_SHARED, "CANCELLED", PLB_OP_CANCELLED);
-    return plb_py_add_value(module, "OP_FLAGS", flags) ||
-           PLB_PY_ADD_NAMES(module, "WAITING", waiting);
+    PyObject *flags = Py_BuildValue("{sisisisisisi}", "SAME_CALL", PLB_OP_SAME_CALL, "ANY_SOURCE",
+                                    PLB_OP_ANY_SOURCE, "ANY_TAG", PLB_OP_ANY_TAG, "SYNCHRONOUS",
+                                    PLB_OP_SYNCHRONOUS, "BUFFERED", PLB_OP_BUFFERED, "CANCELLED",
+                                    PLB_OP_CANCELLED);
+    return plb_py_add_value(module, "OP_FLAGS", flags);
 }
 
 const plb_py_room_t plb_py_whatif = {methods, {&simulation_spec}, constants};

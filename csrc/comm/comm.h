@@ -8,6 +8,9 @@
 #include "base/err.h"
 #include "base/wait.h"
 
+/* bytes of the largest message: MPI counts in int, so larger data go in pieces of this size */
+enum { PLB_PIECE = 1 << 30 };
+
 /* Message tags; odd and even steps differ, because a rank can be one step ahead of another. */
 enum plb_tag {
     PLB_TAG_HEAD = 1, /* the head of a parcel (step.h) in even steps; 2 in odd steps */

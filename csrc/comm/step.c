@@ -8,7 +8,6 @@
 enum {
     INLINE = 16 << 10,   /* bytes; copying a part of up to this size is cheaper than a message */
     HEAD_MOST = 1 << 20, /* bytes; the small parts in a head have at most this many in total */
-    PIECE = 1 << 30,     /* bytes of the largest message; MPI counts in int */
 };
 
 /* ---- which parts go where ------------------------------------------------------------------- */
@@ -81,7 +80,7 @@ static int64_t n_messages(const plb_parcel_t *p)
 {
     int64_t n = 0, used = 0;
     for (int i = 0; i < p->n; i++) {
-        n += is_inline(p->size[i], &used) ? 0 : (p->size[i] + PIECE - 1) / PIECE;
+        n += is_inline(p->size[i], &used) ? 0 : (p->size[i] + PLB_PIECE - 1) / PLB_PIECE;
     }
     return n;
 }
@@ -96,9 +95,9 @@ static int move_parts(plb_step_t *self, const plb_parcel_t *p, bool receive, plb
         if (is_inline(p->size[i], &used)) {
             continue;
         }
-        for (int64_t at = 0; at < p->size[i]; at += PIECE) {
+        for (int64_t at = 0; at < p->size[i]; at += PLB_PIECE) {
             const int64_t left = p->size[i] - at;
-            const int n = (int)(left < PIECE ? left : PIECE);
+            const int n = (int)(left < PLB_PIECE ? left : PLB_PIECE);
             char *data = (char *)p->part[i] + at;
             MPI_Request *slot = add_request(&self->parts);
             if (receive) {
@@ -149,7 +148,7 @@ static int pack(plb_step_t *self, const plb_parcel_t *parcel, int n_parcels, plb
         const plb_parcel_t *p = &parcel[i];
         const int64_t n = head_size(p);
         char *wire;
-        PLB_FAIL_IF(n > PIECE, err, PLB_ERR_RANGE,
+        PLB_FAIL_IF(n > PLB_PIECE, err, PLB_ERR_RANGE,
                     "a parcel for rank %d has %d parts: too many for one message", p->peer, p->n);
         PLB_PASS_NEW(wire, n);
         self->wire[self->n_wires++] = wire;

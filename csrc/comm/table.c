@@ -18,12 +18,7 @@ int32_t plb_home(int64_t id, int32_t n_ranks)
 
 static inline int64_t first_slot(const plb_table_t *self, int64_t id)
 {
-    return (int64_t)(((plb_hash(id) & UINT32_MAX) * (uint64_t)self->n_slots) >> 32);
-}
-
-static inline int64_t next_slot(const plb_table_t *self, int64_t i)
-{
-    return i + 1 < self->n_slots ? i + 1 : 0;
+    return plb_slot_first(plb_hash(id), self->n_slots);
 }
 
 /* Return the slot of an id.  If the id is not in the table, return the free slot for it. */
@@ -31,7 +26,7 @@ static inline int64_t probe(const plb_table_t *self, int64_t id)
 {
     int64_t i = first_slot(self, id);
     while (self->owner[i] != PLB_FREE && self->id[i] != id) {
-        i = next_slot(self, i);
+        i = plb_slot_next(i, self->n_slots);
     }
     return i;
 }
@@ -167,7 +162,8 @@ static void take_out(plb_table_t *self, int64_t i)
         self->spare[self->n_spare++] = self->row[i];
     }
     self->n--;
-    for (int64_t j = next_slot(self, i); self->owner[j] != PLB_FREE; j = next_slot(self, j)) {
+    for (int64_t j = plb_slot_next(i, self->n_slots); self->owner[j] != PLB_FREE;
+         j = plb_slot_next(j, self->n_slots)) {
         const int64_t first = first_slot(self, self->id[j]);
         if (steps(self, first, j) >= steps(self, i, j)) {
             copy_entry(self, j, self, i);

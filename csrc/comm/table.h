@@ -1,9 +1,11 @@
 /* A rank's part of a distributed directory: for each global id its owner and, if wanted, a local
  * id and user data.
  *
- * The hash table uses open addressing with linear probing, and is at most three quarters full.  A
- * removal moves back the entries that follow, so there are no markers of removed entries.  Each
- * field is a separate array: a slot with only an id and an owner takes 12 bytes. */
+ * The hash table is at most three quarters full.  A removal moves back the entries that follow, so
+ * there are no markers of removed entries.  Each field is a separate array: a slot with only an id
+ * and an owner takes 12 bytes.  (Entries lie in the slots, not in arrays by number as in hash.h: a
+ * look-up among 4 * 10^6 ids takes 22 % longer with one more access to memory, even if it is
+ * prefetched.) */
 #pragma once
 
 #include <stdbool.h>

@@ -9,7 +9,6 @@
 #include "base/wait.h"
 
 enum {
-    PIECE = 1 << 30, /* bytes of a piece of a large message (large_type) */
     /* A rank that sleeps while a message arrives delays the message.  So a rank first only yields
      * its core, for PATIENCE ns plus PATIENCE_BYTE ns for each byte of the message. */
     PATIENCE = 200000,
@@ -18,15 +17,16 @@ enum {
 
 /* ---- one message ---------------------------------------------------------------------------- */
 
-/* Make a datatype for more than INT_MAX bytes: pieces of PIECE bytes, and the remaining bytes. */
+/* Make a datatype for more than INT_MAX bytes: pieces of PLB_PIECE bytes, and the remaining bytes.
+ */
 static int large_type(int64_t bytes, MPI_Datatype *type, plb_err_t *err)
 {
     int ret = PLB_OK;
     MPI_Datatype piece = MPI_DATATYPE_NULL, pieces = MPI_DATATYPE_NULL;
-    const MPI_Aint whole = (MPI_Aint)(bytes / PIECE * PIECE);
-    PLB_MPI(MPI_Type_contiguous(PIECE, MPI_BYTE, &piece));
-    PLB_MPI(MPI_Type_contiguous((int)(bytes / PIECE), piece, &pieces));
-    int count[2] = {1, (int)(bytes % PIECE)};
+    const MPI_Aint whole = (MPI_Aint)(bytes / PLB_PIECE * PLB_PIECE);
+    PLB_MPI(MPI_Type_contiguous(PLB_PIECE, MPI_BYTE, &piece));
+    PLB_MPI(MPI_Type_contiguous((int)(bytes / PLB_PIECE), piece, &pieces));
+    int count[2] = {1, (int)(bytes % PLB_PIECE)};
     MPI_Aint at[2] = {0, whole};
     MPI_Datatype of[2] = {pieces, MPI_BYTE};
     PLB_MPI(MPI_Type_create_struct(2, count, at, of, type));

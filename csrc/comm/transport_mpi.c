@@ -7,8 +7,6 @@
 #include "comm/reduction.h"
 #include "comm/transfer.h"
 
-enum { PIECE = 1 << 30 }; /* a broadcast is divided into pieces of this many bytes */
-
 typedef struct by_mpi {
     plb_transport_t face;
     plb_comm_t comm, items; /* communicators: one for collective calls, one for exchanges */
@@ -115,8 +113,8 @@ out:
 static int bcast(plb_transport_t *face, void *data, int64_t n, plb_err_t *err)
 {
     by_mpi_t *self = (by_mpi_t *)face;
-    for (int64_t at = 0; at < n; at += PIECE) {
-        const int64_t piece = n - at < PIECE ? n - at : PIECE;
+    for (int64_t at = 0; at < n; at += PLB_PIECE) {
+        const int64_t piece = n - at < PLB_PIECE ? n - at : PLB_PIECE;
         PLB_PASS(plb_comm_bcast(&self->comm, (char *)data + at, piece, 0, err));
     }
     return PLB_OK;

@@ -26,7 +26,7 @@ const plb_strategy_t plb_own_strategy = {
 
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 {
-    *self = (plb_advisor_t){.decider = decider, .places = places, .at = -1};
+    *self = (plb_advisor_t){.decider = decider, .places = places, .at = -1, .share = 1.0};
 }
 
 /* ---- the record of a rank ------------------------------------------------------------------- */
@@ -180,14 +180,17 @@ static double gain_of(const plb_advisor_t *self)
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
 {
     double *recent = self->recent[self->n++ % PLB_ADVISOR_SPAN];
+    /* virtual seconds, of which an iteration has more than have elapsed, do not wait for cores */
+    const double share = it->time > it->max ? self->share : 1.0;
+    const double mean = fmin(it->mean, share * it->max);
     recent[0] = it->max;
-    recent[1] = it->mean;
+    recent[1] = mean;
     self->max += it->max;
-    self->mean += it->mean;
+    self->mean += mean;
     if (self->n <= FIRST) {
         self->left = self->mean > 0.0 ? self->max / self->mean : 1.0;
     } else {
-        self->grown += it->max - self->left * it->mean;
+        self->grown += it->max - self->left * mean;
     }
 }
 

@@ -11,7 +11,11 @@
  *
  * The saving of an LB step is estimated from max/mean.  The time that an iteration would have
  * taken without the LB step is the present mean load times the max/mean from before the LB step,
- * plus most of the growth of the imbalance since the LB step. */
+ * plus most of the growth of the imbalance since the LB step.
+ *
+ * If loads include waits for a core, and p ranks share c < p cores, a balanced iteration makes all
+ * loads longer.  An iteration of `max` seconds cannot have more work than c * max, so the mean
+ * load counts at most max * c / p: otherwise an LB step would seem to save more than there is. */
 #pragma once
 
 #include "decide/decider.h"
@@ -27,11 +31,12 @@ typedef struct plb_advisor {
     bool placed; /* whether the decider has the placement of the advised LB step */
     int64_t at;  /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
-    double before;             /* max/mean of the last iteration before the advised LB step */
-    double usual; /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
-    double ratio; /* `usual` of the last LB step that was carried out */
-    double left;  /* max/mean of the first two iterations after the LB step that was carried out */
-    int64_t n;    /* number of iterations since the LB step that was carried out */
+    double share;  /* cores per rank, at most 1, if loads include waits for a core; else 1 */
+    double before; /* max/mean of the last iteration before the advised LB step */
+    double usual;  /* max/mean of up to PLB_ADVISOR_SPAN iterations before the advised LB step */
+    double ratio;  /* `usual` of the last LB step that was carried out */
+    double left; /* max/mean of the first two iterations after the LB step that was carried out */
+    int64_t n;   /* number of iterations since the LB step that was carried out */
     double max, mean; /* seconds: sums over these n iterations */
     double grown;     /* seconds: sum of max - left * mean over iterations 3 ... n of these */
     double recent[PLB_ADVISOR_SPAN]

@@ -48,13 +48,13 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
     return plb_check_known(
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
-                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, suspected),
-                    PLB_FIGURE(p, seconds_statistics), PLB_FIGURE(p, seconds_strategy),
-                    PLB_FIGURE(p, ahead), PLB_FIGURE(p, present), PLB_FIGURE(p, loss_0),
-                    PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2), PLB_FIGURE(p, loss_4),
-                    PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
-                    PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
-                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest)),
+                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
+                    PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
+                    PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
+                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered),
+                    PLB_FIGURE(p, tolerance), PLB_FIGURE(p, loss_tolerant),
+                    PLB_FIGURE(p, memory_full), PLB_FIGURE(p, heaviest),
+                    PLB_FIGURE(p, next_heaviest)),
         err);
 }
 
@@ -87,7 +87,7 @@ static int copy_candidates(plb_decider_t *self, plb_err_t *err)
             memcpy(params, from->params, (size_t)from->strategy.n_params * sizeof *params);
         }
         self->candidates[i] = (plb_candidate_strategy_t){from->strategy, params};
-        /* the selection leaves out distributed strategies: central.h decides about them */
+        /* the selection leaves out distributed strategies: the size decides about them */
         const bool selectable = from->strategy.agent == NULL || !opt->selects;
         self->traits[i] =
             (plb_candidate_t){from->strategy.family, selectable ? from->strategy.looks_at : 0};
@@ -157,7 +157,7 @@ int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_
                 (int)opt->n, (int)opt->n_ranks);
     PLB_FAIL_IF(opt->keep < 0 || (opt->keep > 0 && opt->keep < 8), err, PLB_ERR_VALUE,
                 "keep is %lld: expected 0, or 8 receipts or more", (long long)opt->keep);
-    self->central = plb_central_begin();
+    self->limit = -1;
     plb_promise_init(&self->promise);
     ret = copy_candidates(self, err);
     PLB_THEN(plb_ledger_init(&self->ledger, opt->n, opt->ledger, err));
@@ -201,7 +201,7 @@ int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *e
 
 void plb_decider_limit(plb_decider_t *self, int64_t bytes)
 {
-    self->central.limit = bytes;
+    self->limit = bytes;
 }
 
 int plb_decider_expect(plb_decider_t *self, int64_t end, double cost, double moving,
@@ -633,8 +633,6 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     if (self->most_bytes > 0.0) {
         self->per_byte = moving / self->most_bytes;
     }
-    plb_central_balanced(&self->central, plb_decider_in_rounds(self, r->strategy), self->n_objects,
-                         p->seconds_statistics + p->seconds_strategy, moving);
     plb_promise_balanced(&self->promise, p->predicted, done->cost - moving);
     if (r->kind == PLB_DECISION_SPEEDS) {
         take_back_hold(self);

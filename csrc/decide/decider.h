@@ -7,7 +7,7 @@
  *   - the trigger, which says when an LB step is due,
  *   - the ledger of what LB steps cost and saved, which switches LB steps off if they do not pay,
  *   - the given strategy, or the selection of the strategy (Menon 3.7), which takes a distributed
- *     strategy if the work on rank 0 would take too long (central.h),
+ *     strategy if the load database is too large for rank 0,
  *   - the ranks' speeds, learned from object times on different ranks, and the promise of the
  *     last LB step, which says when to check whether better speed estimates would save time.
  *
@@ -30,7 +30,6 @@
  * anything.  If an error elsewhere prevents an answer, call plb_decider_abandon. */
 #pragma once
 
-#include "decide/central.h"
 #include "decide/ledger.h"
 #include "decide/promise.h"
 #include "decide/receipt.h"
@@ -90,7 +89,7 @@ typedef struct plb_decider {
     double most_bytes; /* most bytes that leave a rank in this LB step; 0: not known here */
     plb_ledger_t ledger;
     plb_selector_t selector;
-    plb_central_t central;
+    int64_t limit; /* memory limit of rank 0 in bytes; negative: none */
     plb_promise_t promise;
     plb_learner_t learner;
     int64_t end;          /* number of the last iteration plus 1; INT64_MAX: not known */

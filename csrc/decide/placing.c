@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "decide/cycle.h"
 #include "decide/decider.h"
-#include "measure/suspicion.h"
 #include "model/metrics.h"
 #include "place/kit/scatter.h"
 
@@ -99,7 +98,7 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
 {
     int ret = begin_to_learn(self, err);
     PLB_THEN(plb_learner_observe(&self->learner, n, key, rank, here, work, err));
-    if (ret == PLB_OK && !plb_learner_speeds(&self->learner, false, speed)) {
+    if (ret == PLB_OK && !plb_learner_speeds(&self->learner, speed)) {
         memset(speed, 0, (size_t)self->opt.n_ranks * sizeof *speed);
     }
     return ret;
@@ -122,7 +121,7 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
         return ret;
     }
     PLB_NEW(out->speed, s->n_ranks);
-    if (!plb_learner_speeds(&self->learner, !samples, out->speed)) {
+    if (!plb_learner_speeds(&self->learner, out->speed)) {
         plb_free(out->speed);
         out->speed = NULL;
         return ret;
@@ -568,9 +567,6 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         PLB_THEN(look_ahead(self, which, &costs, fewer, rank, out, err));
     }
     PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
-    if (ret == PLB_OK && input.speed != NULL && !self->learner.unlike) {
-        out->suspected = plb_suspicions_most(self->learner.suspected, self->opt.n_ranks);
-    }
     /* with a distributed strategy, no rank of a run would know these values */
     if (ret == PLB_OK && !in_rounds) {
         measure_heaviest(&input.snapshot, out);
@@ -620,8 +616,7 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
                 "plb_decider_preview was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
     ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);
-    if (ret == PLB_OK && (input.speed != NULL || self->learner.has_changed ||
-                          plb_promise_is_void(&self->promise))) {
+    if (ret == PLB_OK && (input.speed != NULL || plb_promise_is_void(&self->promise))) {
         ret = would_save(&input.snapshot, gain, err);
         if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
             ret = raise_limits(&input, err);

@@ -22,7 +22,6 @@
     X(heaviest)                                                                                   \
     X(next_heaviest)                                                                              \
     X(heaviest_key)                                                                               \
-    X(suspected)                                                                                  \
     X(ahead)                                                                                      \
     X(present)                                                                                    \
     X(loss_0)                                                                                     \

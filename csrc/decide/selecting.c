@@ -5,8 +5,16 @@
 
 #include "decide/decider.h"
 
-/* Iterations that are expected after a first LB step if the period is not known (ours). */
-static const double FIRST_CYCLE = 100.0;
+/* Beyond these sizes, the work on rank 0 takes too large a part of an LB step, and a distributed
+ * strategy is used. */
+/* objects.  Gathering, sorting and placing them takes rank 0 about 0.2 s, rounds of GossipLB take
+ * 6 ms on 1,000 ranks; at the same time, GossipLB leaves up to 1 % more imbalance, which loses as
+ * much in 100 iterations of 0.2 s (benchmarks/scale.py, BestFitLB and GossipLB). */
+static const int64_t MOST_OBJECTS = 1000000;
+/* bytes of the load database.  Rank 0 holds 256 bytes for each object, and receives 40 for each
+ * message between ranks: 1 GB takes 0.1 s at 10 GB/s (benchmarks/scale.py, memory of rank 0). */
+static const double MOST_BYTES = 1e9;
+enum { OBJECT_BYTES = 256, MESSAGE_BYTES = 40 };
 
 /* The first refinement of kind c->used; -1: none, or the choice is a refinement or ran before. */
 static int32_t stand_in(const plb_decider_t *self, const plb_choice_t *c)
@@ -53,50 +61,24 @@ static int32_t in_rounds(const plb_decider_t *self, plb_kind_t kind)
     return -1;
 }
 
-/* The smallest of the central strategies' last predictions of max/mean; NAN: none has run. */
-static double left_by_central(const plb_decider_t *self)
-{
-    double least = NAN;
-    for (int32_t i = 0; i < self->opt.n; i++) {
-        least = plb_decider_in_rounds(self, i) ? least : fmin(least, self->left[i]);
-    }
-    return least;
-}
-
-/* The expected iterations until the next LB step: the ideal period, or, if it is not known, the
- * iterations since the last LB step (at first: FIRST_CYCLE or more); at most those that remain. */
-static double until_next(const plb_decider_t *self)
-{
-    const double tau = self->trigger->verdict.tau;
-    const double since = self->last < 0 ? fmax(self->n_since, FIRST_CYCLE) : self->n_since;
-    return fmin(isfinite(tau) ? tau : since, self->next.left);
-}
-
+/* Use a distributed strategy instead of a central one if the load database is too large. */
 static void pass_over_root(plb_decider_t *self, plb_kind_t kind)
 {
     const int32_t other = in_rounds(self, kind), chosen = self->chosen;
-    if (other < 0 || self->n_objects == 0 || self->opt.n_ranks == 1) {
+    const int64_t n = self->n_objects;
+    const double bytes = (double)n * OBJECT_BYTES + (double)self->seen.messages * MESSAGE_BYTES;
+    const double most = self->limit >= 0 ? fmin((double)self->limit, MOST_BYTES) : MOST_BYTES;
+    if (other < 0 || n == 0 || self->opt.n_ranks == 1 || (n <= MOST_OBJECTS && bytes <= most)) {
         return;
     }
-    const plb_central_answer_t answer =
-        plb_central_compare(&self->central, &(plb_central_case_t){
-                                                .n_ranks = self->opt.n_ranks,
-                                                .n_objects = self->n_objects,
-                                                .messages = self->seen.messages,
-                                                .network = self->opt.network,
-                                                .mean = self->seen.mean,
-                                                .left = left_by_central(self),
-                                                .left_in_rounds = self->left[other],
-                                                .iterations = until_next(self),
-                                            });
     const size_t at = strlen(self->next.why);
-    plb_central_say(&answer, self->candidates[chosen].strategy.name,
-                    self->candidates[other].strategy.name, self->next.why + at,
-                    sizeof self->next.why - at);
-    if (answer.in_rounds) {
-        self->chosen = other;
-        self->instead = -1;
-    }
+    snprintf(self->next.why + at, sizeof self->next.why - at,
+             "; %s instead of %s: the load database of %lld objects and %.3g MB is too large for "
+             "rank 0",
+             self->candidates[other].strategy.name, self->candidates[chosen].strategy.name,
+             (long long)n, 1e-6 * bytes);
+    self->chosen = other;
+    self->instead = -1;
 }
 
 int plb_decider_select(plb_decider_t *self, plb_err_t *err)

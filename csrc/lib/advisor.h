@@ -94,6 +94,12 @@ static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
     return self->settings.clock == PLB_CLOCK_NONE;
 }
 
+/** Whether loads include waits for a core. */
+static inline bool plb_lib_loads_wait(const plb_lib_advisor_t *self)
+{
+    return self->with_cells || self->clock == PLB_CLOCK_WALL;
+}
+
 /* A plan calls these before and after each migration, to measure the time; arg: the advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);

@@ -1,4 +1,6 @@
 /* The beginning of an advisor: makes the settings final, and makes the decider. */
+#include <math.h>
+
 #include "lib/advisor.h"
 #include "lib/decider.h"
 #include "lib/registered.h"
@@ -45,6 +47,9 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     PLB_PASS(plb_lib_share_cores(self->ranks, &self->crowd, &capped, &lag, err));
     if (capped && self->clock == PLB_CLOCK_AUTO) {
         self->clock = PLB_CLOCK_WALL;
+    }
+    if (plb_lib_loads_wait(self) && self->crowd.n_ranks == self->ranks->size) {
+        self->core.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
     }
     PLB_PASS(self->ranks->reserve(self->ranks, (int)lag + 2, err));
     PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, (int32_t)lag, err));

@@ -102,7 +102,11 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
             s->off ? "off" : "on", (long long)s->lag, (long long)s->seed,
             plb_clock_name(s->clock));
     if (*self->crowd.words != '\0') {
-        fprintf(f, "\"cores\": \"%s\",\n", self->crowd.words);
+        fprintf(f,
+                "\"cores\": \"%s\",\n"
+                "\"sharing\": {\"ranks\": %d, \"cores\": %g, \"waits\": %s},\n",
+                self->crowd.words, (int)self->crowd.n_ranks, self->crowd.n_cores,
+                plb_lib_loads_wait(self) ? "true" : "false");
     }
     fprintf(f, "\"give_up\": %s,\n\"unlike\": %s,\n\"steps\": %lld,\n",
             plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",

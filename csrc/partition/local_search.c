@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/hypergraph.h"
@@ -17,78 +18,6 @@ enum {
     MAX_ROUNDS = 12,
     WIDE_NET = 1000, /* after a move, vertices of nets with more pins are not queued */
 };
-
-/* ---- a priority queue of vertices that can be re-keyed -------------------------------------- */
-
-typedef struct queue {
-    int64_t *key;       /* [n_vertices] gain of each vertex */
-    int32_t *heap, *at; /* [n_vertices] heap: queued vertices, best first; at: index of a vertex in
-                           `heap`, or -1 */
-    int32_t n;
-} queue_t;
-
-/* Whether vertex a comes before b: its key is higher, or the keys are equal and a < b. */
-static bool before(const queue_t *q, int32_t a, int32_t b)
-{
-    return q->key[a] > q->key[b] || (q->key[a] == q->key[b] && a < b);
-}
-
-static void put(queue_t *q, int32_t at, int32_t v)
-{
-    q->heap[at] = v;
-    q->at[v] = at;
-}
-
-static void rise(queue_t *q, int32_t v)
-{
-    int32_t at = q->at[v];
-    while (at > 0 && before(q, v, q->heap[(at - 1) / 2])) {
-        put(q, at, q->heap[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    put(q, at, v);
-}
-
-static void sink(queue_t *q, int32_t v)
-{
-    int32_t at = q->at[v];
-    for (;;) {
-        int32_t child = 2 * at + 1;
-        if (child + 1 < q->n && before(q, q->heap[child + 1], q->heap[child])) {
-            child++;
-        }
-        if (child >= q->n || !before(q, q->heap[child], v)) {
-            break;
-        }
-        put(q, at, q->heap[child]);
-        at = child;
-    }
-    put(q, at, v);
-}
-
-static void set_key(queue_t *q, int32_t v, int64_t key)
-{
-    if (q->at[v] < 0) {
-        q->key[v] = key;
-        put(q, q->n++, v);
-        rise(q, v);
-    } else {
-        const bool up = key > q->key[v];
-        q->key[v] = key;
-        (up ? rise : sink)(q, v);
-    }
-}
-
-static void drop(queue_t *q, int32_t v)
-{
-    const int32_t at = q->at[v], last = q->heap[--q->n];
-    q->at[v] = -1;
-    if (last != v) {
-        put(q, at, last);
-        rise(q, last);
-        sink(q, last);
-    }
-}
 
 /* ---- the state ------------------------------------------------------------------------------ */
 
@@ -122,8 +51,8 @@ typedef struct search {
     int64_t *words; /* the nets one after the other, each with room for all parts it can touch */
     uint32_t *net_word;    /* [n_nets] first word of each net */
     uint32_t *vertex_word; /* as the hypergraph's net[], with first words instead of nets */
-    queue_t queue;
-    int64_t *conn; /* [k] total weight of the current vertex's nets that touch each part */
+    plb_queue_t queue;     /* vertices; the key is -gain */
+    int64_t *conn;         /* [k] total weight of the current vertex's nets that touch each part */
     int32_t *touched, n_touched;
     /* stamp: its high half is the number of the round, the low half that of the move.  seen[v]:
      * the stamp at which v was woken last, or, once v has moved in this round, the round's last
@@ -326,9 +255,9 @@ static void queue_vertex(search_t *s, int32_t v)
     }
     const int64_t gain = best_move(s, v, &to);
     if (to >= 0) {
-        set_key(&s->queue, v, gain);
+        plb_queue_set(&s->queue, v, -(double)gain);
     } else if (s->queue.at[v] >= 0) {
-        drop(&s->queue, v);
+        plb_queue_drop(&s->queue, v);
     }
 }
 
@@ -345,13 +274,6 @@ static void queue_woken(search_t *s)
     }
 }
 
-static void clear_queue(search_t *s)
-{
-    while (s->queue.n > 0) {
-        s->queue.at[s->queue.heap[--s->queue.n]] = -1;
-    }
-}
-
 /* ---- one search ----------------------------------------------------------------------------- */
 
 /* Search from the queued vertices; return the total gain. */
@@ -360,19 +282,19 @@ static int64_t search(search_t *s)
     int64_t gained = 0, best = 0;
     int32_t kept = s->n_moves, idle = 0;
     while (s->queue.n > 0 && idle < PATIENCE && !stopped(s)) {
-        const int32_t v = s->queue.heap[0];
+        const int32_t v = s->queue.item[0].id;
         int32_t to;
         /* loads and gains may have changed since v was queued */
         const int64_t gain = best_move(s, v, &to);
         if (to < 0) {
-            drop(&s->queue, v);
+            plb_queue_drop(&s->queue, v);
             continue;
         }
-        if (gain < s->queue.key[v]) {
-            set_key(&s->queue, v, gain);
+        if (-(double)gain > s->queue.item[0].key) {
+            plb_queue_set(&s->queue, v, -(double)gain);
             continue;
         }
-        drop(&s->queue, v);
+        plb_queue_drop(&s->queue, v);
         s->moves[s->n_moves++] = (move_t){v, s->part[v]};
         s->seen[v] = round_end(s);
         move(s, v, to);
@@ -385,7 +307,7 @@ static int64_t search(search_t *s)
             idle = 0;
         }
     }
-    clear_queue(s);
+    plb_queue_clear(&s->queue);
     while (s->n_moves > kept) {
         const move_t undo = s->moves[--s->n_moves];
         transfer(s, undo.vertex, undo.from, false);
@@ -439,8 +361,8 @@ static void grow(search_t *s, int32_t start, int64_t target)
     while (s->load[0] < target && tried < n && !stopped(s)) {
         int32_t v = next;
         if (s->queue.n > 0) {
-            v = s->queue.heap[0];
-            drop(&s->queue, v);
+            v = s->queue.item[0].id;
+            plb_queue_drop(&s->queue, v);
         } else { /* at the start, or when a component has no more vertices */
             next = next + 1 == n ? 0 : next + 1;
             tried++;
@@ -452,7 +374,7 @@ static void grow(search_t *s, int32_t start, int64_t target)
         move(s, v, 0);
         queue_woken(s);
     }
-    clear_queue(s);
+    plb_queue_clear(&s->queue);
 }
 
 /* ---- balance -------------------------------------------------------------------------------- */
@@ -502,17 +424,17 @@ static void relieve(search_t *s, int32_t p)
     next_round(s);
     for (int32_t v = 0; v < hg->n_vertices && !plb_interrupted(s->part[v] == p ? s->k : 1); v++) {
         if (s->part[v] == p && relieves(s, p, v) && !(hg->fixed != NULL && hg->fixed[v] >= 0)) {
-            set_key(&s->queue, v, escape(s, v, roomiest, &to));
+            plb_queue_set(&s->queue, v, -(double)escape(s, v, roomiest, &to));
         }
     }
     while (s->queue.n > 0 && excess(s, p) > 0.0 && !plb_interrupted(32 + s->k)) {
-        const int32_t v = s->queue.heap[0];
+        const int32_t v = s->queue.item[0].id;
         const int64_t gain = escape(s, v, roomiest, &to);
-        if (to >= 0 && gain < s->queue.key[v]) {
-            set_key(&s->queue, v, gain);
+        if (to >= 0 && -(double)gain > s->queue.item[0].key) {
+            plb_queue_set(&s->queue, v, -(double)gain);
             continue;
         }
-        drop(&s->queue, v);
+        plb_queue_drop(&s->queue, v);
         if (to < 0 || !relieves(s, p, v)) {
             continue;
         }
@@ -521,11 +443,11 @@ static void relieve(search_t *s, int32_t p)
         for (int32_t i = 0; i < s->n_woken; i++) {
             const int32_t u = s->woken[i];
             if (s->queue.at[u] >= 0) {
-                set_key(&s->queue, u, escape(s, u, roomiest, &to));
+                plb_queue_set(&s->queue, u, -(double)escape(s, u, roomiest, &to));
             }
         }
     }
-    clear_queue(s);
+    plb_queue_clear(&s->queue);
 }
 
 static void relieve_all(search_t *s)
@@ -541,8 +463,8 @@ static void relieve_all(search_t *s)
 
 static void search_free(search_t *s)
 {
-    PLB_FREE(s->load, s->scale, s->words, s->net_word, s->vertex_word, s->queue.key, s->queue.heap,
-             s->queue.at, s->conn, s->touched, s->seen, s->woken, s->moves);
+    PLB_FREE(s->load, s->scale, s->words, s->net_word, s->vertex_word, s->queue.item, s->queue.at,
+             s->conn, s->touched, s->seen, s->woken, s->moves);
 }
 
 /* Lay out the nets, without pins.  A net has at least two pins, so that it takes at most two words
@@ -608,7 +530,7 @@ static int search_init(search_t *s, const plb_hypergraph_t *hg, const plb_limits
                     .part = part};
     PLB_TRY(loads_init(s, err));
     PLB_TRY(nets_init(s, err));
-    PLB_NEW_EACH(n, s->queue.key, s->queue.heap, s->queue.at);
+    PLB_NEW_EACH(n, s->queue.item, s->queue.at);
     PLB_NEW0(s->conn, s->k);
     PLB_NEW(s->touched, s->k);
     PLB_NEW0(s->seen, n);

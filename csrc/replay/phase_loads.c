@@ -137,8 +137,14 @@ static const double *figures_of(const plb_phases_t *self)
     return all == NULL ? NULL : all + PLB_N_TRACE_FIGURES * self->phase;
 }
 
+/* If the measured time of an iteration is a smaller fraction of the largest load, loads are in
+ * another unit than seconds.  A background that the user has told may make it less than 1. */
+#define NO_SECONDS 0.1
+
+/* ---- the time of a phase -------------------------------------------------------------------- */
+
 /* Return the seconds of the slowest rank, with its messages, in the recorded placement. */
-static double max_as_recorded(plb_phases_t *self, int64_t first)
+static double span_as_recorded(plb_phases_t *self, int64_t first)
 {
     const int64_t i = self->phase;
     int32_t *own = self->rank;
@@ -147,12 +153,50 @@ static double max_as_recorded(plb_phases_t *self, int64_t first)
     self->phase_load = loads_here(self, first);
     sum_until(self, i, i + 1);
     add_loads(self, i);
-    add_traffic(self, i);
+    if (plb_network_costs(self->opt.network)) {
+        add_traffic(self, i);
+    }
     plb_metrics_of(self->time, self->opt.n_ranks, &self->metrics);
     self->sums_end = i; /* do not reuse these sums: the replay has other ranks */
     self->all_as_recorded = false;
     self->rank = own;
-    return self->metrics.max;
+    memcpy(self->shared, self->time, (size_t)self->opt.n_ranks * sizeof *self->time);
+    return self->sharing.group == NULL || self->trace->waits
+               ? self->metrics.max
+               : plb_sharing_time(&self->sharing, self->time);
+}
+
+/* Like `time`, but without the waits for a core that the loads include.  shared[p]: seconds of the
+ * ranks in the recorded placement. */
+static void leave_waits_out(plb_phases_t *self)
+{
+    const plb_trace_t *t = self->trace;
+    const double *pace = plb_phases_pace(self);
+    const int64_t p = self->opt.n_ranks, first = t->task_ptr[self->phase];
+    double *worked = self->shared + p, *end = self->shared;
+    plb_sharing_loads(&self->sharing, end, worked);
+    for (int64_t r = 0; r < p; r++) {
+        worked[r] = end[r] > 0.0 ? 1.0 - worked[r] / end[r] : 0.0; /* the fraction of waits */
+    }
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t r = self->rank[k];
+        const double seconds = self->phase_load[k] / (pace == NULL ? 1.0 : pace[r]);
+        self->time[r] -= seconds * worked[t->task_rank[first + k]];
+    }
+    for (int64_t r = 0; r < p; r++) {
+        self->time[r] = fmax(self->time[r], 0.0);
+    }
+}
+
+static double span_of(plb_phases_t *self)
+{
+    if (self->sharing.group == NULL || (self->trace->waits && self->all_as_recorded)) {
+        return self->metrics.max;
+    }
+    if (self->trace->waits) {
+        leave_waits_out(self);
+    }
+    return plb_sharing_time(&self->sharing, self->time);
 }
 
 void plb_phases_run(plb_phases_t *self)
@@ -161,12 +205,14 @@ void plb_phases_run(plb_phases_t *self)
     const int64_t i = self->phase, first = t->task_ptr[i];
     const bool costs = plb_network_costs(self->opt.network);
     self->all_as_recorded = self->opt.as_recorded ||
-                            (t->figures != NULL &&
+                            ((t->figures != NULL || self->sharing.group != NULL) &&
                              (self->n == 0 || memcmp(self->rank, t->task_rank + first,
                                                      (size_t)self->n * sizeof *self->rank) == 0));
-    if (t->figures != NULL) {
-        self->recorded_max = costs && !self->all_as_recorded ? max_as_recorded(self, first)
-                                                             : figures_of(self)[PLB_FIGURE_MAX];
+    const bool other = costs && t->figures != NULL;
+    if (!self->all_as_recorded && (self->sharing.group != NULL || other)) {
+        self->recorded_span = span_as_recorded(self, first);
+    } else if (t->figures != NULL) {
+        self->recorded_span = figures_of(self)[PLB_FIGURE_MAX];
     }
     self->phase_load = loads_here(self, first);
     plb_phases_take_facts(self, first);
@@ -178,17 +224,17 @@ void plb_phases_run(plb_phases_t *self)
         add_traffic(self, i);
     }
     plb_metrics_of(self->time, t->n_ranks, &self->metrics);
+    self->span = span_of(self);
 }
 
 double plb_phases_time(const plb_phases_t *self)
 {
     const double *measured = figures_of(self);
-    if (measured == NULL) {
-        return self->metrics.max;
+    const double time = measured == NULL ? 0.0 : measured[PLB_FIGURE_TIME];
+    if (measured == NULL || (time > 0.0 && time < NO_SECONDS * measured[PLB_FIGURE_MAX])) {
+        return self->span;
     }
-    const double more = self->metrics.max - self->recorded_max;
-    return self->all_as_recorded ? measured[PLB_FIGURE_TIME]
-                                 : fmax(measured[PLB_FIGURE_TIME] + more, self->metrics.max);
+    return self->all_as_recorded ? time : fmax(self->span + (time - self->recorded_span), 0.0);
 }
 
 typedef struct sums {

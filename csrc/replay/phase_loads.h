@@ -9,10 +9,9 @@ void plb_phases_run(plb_phases_t *self);
 /** Return the statistics of the phase, equal to those that the ranks of a run would reduce. */
 plb_iteration_t plb_phases_statistics(const plb_phases_t *self, int64_t iteration);
 
-/** Return the seconds of the phase.  `most` is the time of the slowest rank in the replay:
- *   - no time was measured: `most`;
- *   - every object is on its recorded rank: the measured time;
- *   - otherwise: the measured time + `most` - self->recorded_max, but at least `most`. */
+/** Return the seconds of the phase: the measured time if every object is on its recorded rank,
+ * else the measured time plus the difference between self->span and self->recorded_span.  If no
+ * time was measured, or far less than the largest load (loads are then no seconds): self->span. */
 double plb_phases_time(const plb_phases_t *self);
 
 /** End the phase: add its loads to the estimates, and to the sums since the last LB step. */

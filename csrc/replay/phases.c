@@ -25,6 +25,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW0(self->other, p);
     PLB_NEW(self->rank_ptr, p + 1);
     PLB_NEW(self->mark, p);
+    PLB_NEW(self->shared, 2 * p);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
     }
@@ -43,7 +44,8 @@ void plb_phases_free(plb_phases_t *self)
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
              self->own_limit, self->coords, self->work, self->held, self->other, self->start,
-             self->mark);
+             self->mark, self->shared);
+    plb_sharing_free(&self->sharing);
     *self = (plb_phases_t){0};
 }
 
@@ -127,6 +129,9 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
     if (self->opt.edges) {
         const int64_t m = largest(t->edge_ptr, t->n_phases);
         PLB_TRY(make_room_for_edges(self, m > self->n_edges ? m : self->n_edges, err));
+    }
+    if (t->core_group != NULL && self->sharing.group == NULL) {
+        PLB_TRY(plb_sharing_init(&self->sharing, t->core_group, t->group_cores, t->n_ranks, err));
     }
 out:
     self->trace = t;

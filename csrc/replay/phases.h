@@ -20,6 +20,7 @@
 #include "decide/decider.h"
 #include "measure/estimate.h"
 #include "model/metrics.h"
+#include "model/sharing.h"
 #include "replay/trace.h"
 
 typedef struct plb_phases_options {
@@ -91,11 +92,14 @@ typedef struct plb_phases {
     /* [n_ranks] seconds of each rank; messages and bytes that it sends to other ranks */
     double *time, *messages, *sent;
     plb_metrics_t metrics; /* metrics of `time` */
-    double recorded_max;   /* seconds of the slowest rank in the recorded placement, with messages
-                              if they have a cost; only set if the trace has figures */
-    bool in_seconds;       /* whether the trace has task_seconds */
-    bool all_as_recorded;  /* whether every object is on its recorded rank; only determined if
-                              opt.as_recorded is set or the trace has figures */
+    plb_sharing_t sharing; /* ranks that share cores; `group` is NULL: none do */
+    double *shared;        /* [2 * n_ranks] scratch memory */
+    double span; /* seconds until the last rank has computed: metrics.max, if none share cores */
+    double recorded_span; /* the same in the recorded placement; only set if the trace has
+                             figures */
+    bool in_seconds;      /* whether the trace has task_seconds */
+    bool all_as_recorded; /* whether every object is on its recorded rank; only determined if
+                             opt.as_recorded is set or the trace has figures */
 } plb_phases_t;
 
 /* Speeds by which sums of `phase_load` are divided to give seconds; NULL: sums are seconds. */

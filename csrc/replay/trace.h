@@ -3,6 +3,7 @@
  * Entities are the objects of the whole run; a task is one entity in one phase. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -62,4 +63,10 @@ typedef struct plb_trace {
 
     const double *figures;  /* [n_phases, PLB_N_TRACE_FIGURES] measured values; NULL: unknown */
     const double *measured; /* [n_ranks] speeds at which the loads were measured; NULL: equal */
+
+    /* Ranks that share cores (model/sharing.h); NULL: each has a core of its own.  waits: whether
+     * loads include the time in which a rank waited for a core. */
+    const int32_t *core_group; /* [n_ranks] */
+    const double *group_cores; /* [n_ranks] number of cores of the rank's group */
+    bool waits;
 } plb_trace_t;

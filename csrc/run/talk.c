@@ -5,11 +5,11 @@
 
 #include "base/mem.h"
 
-enum { LEAST = 16, MOST = 1 << 30 };
+enum { MOST = 1 << 30 };
 
 void plb_talk_free(plb_talk_t *self)
 {
-    PLB_FREE(self->edge, self->bucket);
+    PLB_FREE(self->edge, self->index.bucket);
     *self = (plb_talk_t){0};
 }
 
@@ -49,35 +49,31 @@ static uint64_t hash_more(uint64_t hash, int64_t target)
     return plb_mix64(hash ^ (uint64_t)target);
 }
 
-static int32_t *bucket_of(const plb_talk_t *self, int64_t source, const int64_t *target, int64_t n)
+/* The index of a message's first edge; -1: there is no such message. */
+static int32_t find(const plb_talk_t *self, int64_t source, const int64_t *target, int64_t n)
 {
-    const uint64_t mask = (uint64_t)(self->n_buckets - 1);
-    uint64_t b = plb_hash(source);
+    uint64_t hash = plb_hash(source);
     for (int64_t j = 0; j < n; j++) {
-        b = hash_more(b, target[j]);
+        hash = hash_more(hash, target[j]);
     }
-    for (b &= mask;; b = (b + 1) & mask) {
-        const int32_t k = self->bucket[b];
-        if (k < 0 || is_at(self, k, source, target, n)) {
-            return &self->bucket[b];
-        }
+    int64_t b = plb_slot_first(hash, self->index.n_buckets);
+    int32_t k;
+    while ((k = self->index.bucket[b]) >= 0 && !is_at(self, k, source, target, n)) {
+        b = plb_slot_next(b, self->index.n_buckets);
     }
+    return k;
 }
 
-/* Put all messages into the hash table.  They all differ, so each takes the first free bucket. */
-static void rehash(plb_talk_t *self)
+/* Put the messages from edge k on into the hash table. */
+static void put_from(plb_talk_t *self, int64_t k)
 {
-    const uint64_t mask = (uint64_t)(self->n_buckets - 1);
-    memset(self->bucket, -1, (size_t)self->n_buckets * sizeof *self->bucket);
-    for (int64_t k = 0, n; k < self->n; k += n) {
-        uint64_t b = plb_hash(self->edge[k].source);
+    for (int64_t n; k < self->n; k += n) {
+        uint64_t hash = plb_hash(self->edge[k].source);
         n = length_at(self, k);
         for (int64_t j = 0; j < n; j++) {
-            b = hash_more(b, self->edge[k + j].target);
+            hash = hash_more(hash, self->edge[k + j].target);
         }
-        for (b &= mask; self->bucket[b] >= 0; b = (b + 1) & mask) {
-        }
-        self->bucket[b] = (int32_t)k;
+        plb_index_put(&self->index, hash, (int32_t)k);
     }
 }
 
@@ -86,15 +82,12 @@ static int reserve(plb_talk_t *self, int64_t more, plb_err_t *err)
     const int64_t n = self->n + more;
     PLB_FAIL_IF(n > MOST, err, PLB_ERR_RANGE,
                 "more than %d edges in the communication graph: expected fewer", MOST);
-    PLB_PASS_GROW(self->edge, self->room, n);
-    if (2 * n > self->n_buckets) {
-        int64_t n_buckets = self->n_buckets > 0 ? self->n_buckets : LEAST;
-        while (2 * n > n_buckets) {
-            n_buckets *= 2;
-        }
-        PLB_PASS_RENEW(self->bucket, n_buckets);
-        self->n_buckets = n_buckets;
-        rehash(self);
+    if (n > self->room) {
+        const int64_t room = 2 * self->room + 16 > n ? 2 * self->room + 16 : n;
+        PLB_PASS_RENEW(self->edge, room);
+        PLB_PASS(plb_index_reset(&self->index, room, err));
+        self->room = room;
+        put_from(self, 0);
     }
     return PLB_OK;
 }
@@ -105,10 +98,11 @@ static int append(plb_talk_t *self, int64_t source, const int64_t *target, int64
 {
     PLB_PASS(reserve(self, n, err));
     const int64_t cast = n > 1 ? ++self->casts : 0;
-    *bucket_of(self, source, target, n) = (int32_t)self->n;
+    const int64_t first = self->n;
     for (int64_t j = 0; j < n; j++) {
         self->edge[self->n++] = (plb_edge_t){source, target[j], 0, 0, cast};
     }
+    put_from(self, first);
     return PLB_OK;
 }
 
@@ -119,7 +113,7 @@ static plb_edge_t *edges_of(plb_talk_t *self, int64_t source, const int64_t *tar
     /* if the previous message used the last edge, a new iteration probably begins */
     int64_t k = self->next < self->n ? self->next : 0;
     if (k == self->n || !is_at(self, k, source, target, n)) {
-        const int32_t found = self->n > 0 ? *bucket_of(self, source, target, n) : -1;
+        const int32_t found = self->n > 0 ? find(self, source, target, n) : -1;
         k = found >= 0 ? found : self->n;
         if (found < 0 && append(self, source, target, n, err) != PLB_OK) {
             return NULL;
@@ -146,8 +140,8 @@ int plb_talk_add(plb_talk_t *self, int64_t source, const int64_t *target, int64_
 void plb_talk_clear(plb_talk_t *self)
 {
     self->n = self->next = self->casts = 0;
-    if (self->n_buckets > 0) {
-        rehash(self);
+    if (self->index.n_buckets > 0) {
+        memset(self->index.bucket, -1, (size_t)self->index.n_buckets * sizeof *self->index.bucket);
     }
 }
 

@@ -18,9 +18,8 @@ typedef struct plb_edge {
 typedef struct plb_talk {
     plb_edge_t *edge;             /* [n] in the order of their first messages */
     int64_t n, room, next, casts; /* room: capacity of `edge`; casts: number of multicasts */
-    int32_t *bucket; /* [n_buckets] index of an edge (of a multicast: the first); -1: empty */
-    int64_t n_buckets;
-} plb_talk_t; /* {0}: no edges */
+    plb_index_t index;            /* indices of edges (of a multicast: the first one) */
+} plb_talk_t;                     /* {0}: no edges */
 
 void plb_talk_free(plb_talk_t *self);
 

@@ -22,11 +22,9 @@
     X(ICOLL, "nonblocking collective, identified by `request`")                                   \
     X(PAUSE, "`bytes` ns in which the process neither ran nor waited for a processor: "           \
              "sleep, files")                                                                      \
-    X(ACCESS, "one-sided access of `bytes` to `peer`, complete when the call returns")            \
-    X(LOCK, "lock window `tag` at `peer`; exclusive without the flag PLB_OP_SHARED")              \
-    X(UNLOCK, "unlock window `tag` at `peer` when `bytes` have been transferred")                 \
     X(ENTER, "procedure `tag` begins")                                                            \
-    X(LEAVE, "procedure `tag` ends")
+    X(LEAVE, "procedure `tag` ends")                                                              \
+    X(ONE_SIDED, "one-sided call `what`, which cannot be simulated")
 
 typedef enum plb_op_kind {
 #define X(name, help) PLB_OP_##name,
@@ -50,6 +48,21 @@ typedef enum plb_collective {
         PLB_N_COLLECTIVES
 } plb_collective_t;
 
+/* X(name).  The one-sided calls that are recorded: those that make a window or access one. */
+/* clang-format off */
+#define PLB_ONE_SIDED_CALLS(X) \
+    X(Win_create) X(Win_allocate) X(Win_allocate_shared) X(Win_create_dynamic) \
+    X(Put) X(Rput) X(Get) X(Rget) X(Accumulate) X(Raccumulate) \
+    X(Get_accumulate) X(Rget_accumulate) X(Fetch_and_op) X(Compare_and_swap)
+/* clang-format on */
+
+typedef enum plb_one_sided {
+#define X(name) PLB_ONE_SIDED_##name,
+    PLB_ONE_SIDED_CALLS(X)
+#undef X
+        PLB_N_ONE_SIDED
+} plb_one_sided_t;
+
 enum {                       /* Flags of an operation. */
        PLB_OP_SAME_CALL = 1, /* the operation belongs to the same call as the previous one */
        PLB_OP_ANY_SOURCE =
@@ -58,8 +71,7 @@ enum {                       /* Flags of an operation. */
            4, /* receive or probe with any tag; `tag`: the actual tag, or 0 if the WAIT has it */
        PLB_OP_SYNCHRONOUS = 8, /* a synchronous send: complete when the message is received */
        PLB_OP_BUFFERED = 16,   /* a buffered send: complete immediately */
-       PLB_OP_SHARED = 32,     /* LOCK: shared, not exclusive */
-       PLB_OP_CANCELLED = 64,  /* WAIT: the receive will never be matched */
+       PLB_OP_CANCELLED = 32,  /* WAIT: the receive will never be matched */
 };
 
 typedef struct plb_op {
@@ -73,7 +85,7 @@ typedef struct plb_op {
     int32_t request;     /* a small number that identifies an open request; numbers are reused */
     int32_t comm;        /* index of a communicator in plb_comms_t */
     uint8_t kind, flags; /* a plb_op_kind_t; a sum of PLB_OP_SAME_CALL etc. */
-    uint16_t what;       /* a plb_collective_t */
+    uint16_t what;       /* a plb_collective_t or plb_one_sided_t */
 } plb_op_t;
 
 _Static_assert(sizeof(plb_op_t) == 48, "a record has 48 bytes");

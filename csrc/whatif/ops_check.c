@@ -25,9 +25,6 @@ static bool has_peer(const plb_op_t *op)
     switch (op->kind) {
     case PLB_OP_SEND:
     case PLB_OP_ISEND:
-    case PLB_OP_ACCESS:
-    case PLB_OP_LOCK:
-    case PLB_OP_UNLOCK:
         return true;
     case PLB_OP_RECV:
     case PLB_OP_IRECV:
@@ -37,6 +34,12 @@ static bool has_peer(const plb_op_t *op)
         return false;
     }
 }
+
+const char *const plb_one_sided_names[PLB_N_ONE_SIDED] = {
+#define X(name) #name,
+    PLB_ONE_SIDED_CALLS(X)
+#undef X
+};
 
 #define EXPECT(what, value, most)                                                                 \
     do {                                                                                          \
@@ -50,6 +53,12 @@ int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
                  const plb_comms_t *comms, plb_err_t *err)
 {
     EXPECT("kind", op->kind, PLB_N_OPS - 1);
+    if (op->kind == PLB_OP_ONE_SIDED) {
+        EXPECT("one-sided call", op->what, PLB_N_ONE_SIDED - 1);
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "operation %lld of rank %d is MPI_%s: one-sided calls are not simulated",
+                        (long long)at, rank, plb_one_sided_names[op->what]);
+    }
     EXPECT("processor time in ns", op->compute, MOST);
     EXPECT("number of bytes", op->bytes, MOST);
     EXPECT("communicator", op->comm, comms->n - 1);

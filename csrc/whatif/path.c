@@ -237,12 +237,16 @@ static int64_t awaited(const collective_t *m, const plb_op_t *op, int32_t *membe
     return m->top;
 }
 
-/* Return the largest path length of all members except `member`. */
-static int64_t others(const collective_t *m, int32_t member)
+/* Like `awaited`, of all members except `self`. */
+static int64_t others(const collective_t *m, int32_t self, int32_t *member)
 {
     int64_t top = 0;
+    *member = -1;
     for (int32_t i = 0; i < m->size; i++) {
-        top = i == member ? top : larger(top, m->longest[i]);
+        if (i != self && m->longest[i] >= top) {
+            top = m->longest[i];
+            *member = i;
+        }
     }
     return top;
 }
@@ -253,12 +257,15 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
     collective_t *m = &p->collective[op->comm].at[number];
     walk_t *w = &p->rank[rank];
     int32_t member;
-    const int64_t Cs = awaited(m, op, &member);
+    int64_t Cs = awaited(m, op, &member);
     if (Cs < 0) {
         return false;
     }
-    const bool own = member == op->tag && w->gain > 0;
-    reset_work(p, w, member < 0 ? INT64_MAX : w->longest - (own ? others(m, member) : Cs));
+    /* no rank waits for itself: its path may have become shorter since it entered */
+    if (member == op->tag && (w->gain > 0 || Cs > w->longest)) {
+        Cs = others(m, op->tag, &member);
+    }
+    reset_work(p, w, member < 0 ? INT64_MAX : w->longest - Cs);
     if (member >= 0 && Cs > w->longest) {
         w->longest = Cs;
         hop(p, rank, p->s->comms.member[p->s->comms.start[op->comm] + member], m->op[member]);

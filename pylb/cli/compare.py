@@ -24,7 +24,7 @@ EXAMPLES = """\
 
 NOTES = {
     "cost": "time of the LB step, and the extra time of the first iterations after it",
-    "saved": "time that the LB step saved until the next LB step of the same run",
+    "gain": "time that the LB step saved against the placement before it, until the next LB step",
     "moved": "number of objects that migrated",
 }
 ROWS = {
@@ -72,6 +72,9 @@ def _show_time(both: Comparison, a: str, b: str) -> None:
     for name, words in ROWS.items():
         x, y = getattr(one, name), getattr(two, name)
         rows.append([words, console.seconds(x), console.seconds(y), _signed(y - x)])
+    if one.saved is not None and two.saved is not None:
+        saved = map(console.seconds, (one.saved, two.saved))
+        rows.append(["saved by LB steps", *saved, _signed(two.saved - one.saved)])
     first, second = both.counted
     for name, words in COUNTS.items():
         x, y = getattr(first, name), getattr(second, name)
@@ -109,7 +112,7 @@ def _show_steps(both: Comparison, a: str, b: str) -> None:
         return
     columns = ["after iteration"]
     for name in (a, b):
-        columns += [f"{name}:", "cost", "saved", "moved"]
+        columns += [f"{name}:", "cost", "gain", "moved"]
     console.show(columns, rows, title="LB steps", drop=["moved"], notes=NOTES)
 
 

@@ -75,5 +75,5 @@ def run(args: argparse.Namespace) -> int:
     best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
     if best is not None:
         said = console.fill(best.explain(), console.width_of(sys.stdout))
-        print(f"\nThe LB step that saved the most time:\n{said}")
+        print(f"\nThe LB step that gained the most time:\n{said}")
     return 0

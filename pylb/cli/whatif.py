@@ -11,7 +11,7 @@ from pylb.cli import common
 from pylb.cli.progress import progress
 from pylb.errors import DomainError
 from pylb.lab import units
-from pylb.whatif.prediction import MATCHING, WAITING, Prediction, whatif
+from pylb.whatif.prediction import MATCHING, Prediction, whatif
 from pylb.whatif.recorder.recording import Recording
 from pylb.whatif.suggestion import Suggestion, suggest
 
@@ -24,7 +24,7 @@ EXAMPLES = """\
   pylb whatif run --place 0,1,2,3 --node 0,0,1,1 --alpha 2e-6 --beta 1e-9 --json
 """
 
-AS_GIVEN = ("overhead", "eager", "quantum", "waiting", "matching")
+AS_GIVEN = ("overhead", "eager", "matching")
 PREDICTED = ("complete", "finish", "busy", "waiting", "end", "warnings")
 NOTES = {
     "seconds": "from the end of MPI_Init to the last MPI_Finalize, as predicted",
@@ -57,9 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overhead", type=float, help="processor seconds of an MPI call")
     eager = "largest message in bytes that is sent before its receive is posted"
     add("--eager", type=int, help=eager)
-    quantum = "time slice on a shared processor in seconds; 0: infinitely short"
-    add("--quantum", type=float, help=quantum)
-    add("--waiting", choices=WAITING, help="how a waiting rank uses its processor")
     add(
         "--matching",
         choices=MATCHING,

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import NamedTuple
 
 from pylb import _core
+
+TICKS = os.sysconf("SC_CLK_TCK")
+MATTERS = 0.1  # cores; a smaller use of the cores by other programs is not counted
+
+
+def _busy_ticks() -> int:
+    """Return the clock ticks for which the cores of this process did not idle; see proc(5)."""
+    own = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    try:
+        with open("/proc/stat") as file:
+            lines = [line.split() for line in file if line.startswith("cpu")]
+        ticks = [[int(word) for word in words[1:9]] for words in lines if words[0] in own]
+        return sum(sum(row) - row[3] - row[4] for row in ticks)  # idle, and waiting for a disk
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class Used(NamedTuple):
+    """How much the cores of a rank were used, in seconds: by all, by this rank, and elapsed."""
+
+    busy: float
+    own: float
+    elapsed: float
+
+    @classmethod
+    def now(cls) -> Used:
+        return cls(_busy_ticks() / TICKS, time.process_time(), _core.clock())
 
 
 class Cores(NamedTuple):
@@ -23,17 +52,48 @@ class Cores(NamedTuple):
         E.g. "4 ranks share 2 cores" if the ranks wait for one another, else empty.
     capped : bool
         Whether a quota limits this rank and no other.  The quota then acts like a slow processor.
+    group, cores : tuple
+        For each rank: the lowest rank of those that share cores with it, and their number of cores.
     """
 
     n_ranks: int = 0
     n_cores: float = 0.0
     words: str = ""
     capped: bool = False
+    group: tuple[int, ...] = ()
+    cores: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, known: list[bytes], rank: int) -> Cores:
         """Evaluate the results of ``_core.cores()`` of all ranks, in order of rank."""
-        return cls(*_core.crowd(b"".join(known), rank))
+        whole = b"".join(known)
+        group, cores = _core.core_groups(whole)
+        return cls(*_core.crowd(whole, rank), tuple(group.tolist()), tuple(cores.tolist()))
+
+    @property
+    def shared(self) -> bool:
+        """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
+        return any(self.group.count(g) > self.cores[g] for g in set(self.group))
+
+    @property
+    def share(self) -> float:
+        """Number of cores per rank if all ranks share them, at most 1; else 1."""
+        p = len(self.group)
+        return min(self.n_cores / p, 1.0) if p and self.n_ranks == p else 1.0
+
+    def others(self, used: list[Used]) -> float:
+        """Return how many cores other programs used, if ranks had to wait for these; else 0.
+
+        used: an entry for each rank.  Of all groups of ranks, the one with the largest use counts.
+        """
+        most = 0.0
+        for g in set(self.group):
+            ranks = [r for r, of in enumerate(self.group) if of == g]
+            busy, own, elapsed = used[g].busy, sum(used[r].own for r in ranks), used[g].elapsed
+            others = (busy - own) / elapsed if elapsed > 0 else 0.0
+            if others > MATTERS and len(ranks) + others > self.cores[g]:
+                most = max(most, others)
+        return most
 
     def clock(self, name: str) -> str:
         """Return the clock that measures loads if the user has asked for the clock `name`.

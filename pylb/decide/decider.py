@@ -120,7 +120,7 @@ def settings(
 ) -> Settings:
     """Check the arguments of a `Balancer` and fill in its defaults.
 
-    distributed: whether "auto" may use a distributed strategy (see ``csrc/decide/central.h``).
+    distributed: whether "auto" may use a distributed strategy.
     """
     for name_of_flag, flag in (("give_up", gives_up), ("unlike", unlike)):
         if flag is not None:

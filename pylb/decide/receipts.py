@@ -120,9 +120,6 @@ class Receipt:
         the time that perfect balance would give: max/mean cannot be less than `heaviest`.
     heaviest_key : float
         The key of the heaviest object.
-    suspected : float
-        A rank that may be slower, because all its objects suddenly take longer by the same factor;
-        no migration has confirmed this yet, but `speed` assumes it.  nan: there is no such rank.
     realised_idle_mean, realised_idle_max : float
         Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
     realised : float
@@ -199,7 +196,6 @@ class Receipt:
     heaviest: float = NAN
     next_heaviest: float = NAN
     heaviest_key: float = NAN
-    suspected: float = NAN
     realised_idle_mean: float = NAN
     realised_idle_max: float = NAN
     realised: float = NAN
@@ -272,10 +268,10 @@ class Receipt:
         after = f"<Receipt: after iteration {self.iteration}, {self.choice}"
         if not self.balanced:
             return f"{after}: {self.reason}>"
-        saved = "" if math.isnan(self.gain) else f", saved {seconds(self.gain)}"
+        gain = "" if math.isnan(self.gain) else f", gain {seconds(self.gain)}"
         return (
             f"{after} with {self.strategy}: max/mean {self.before:.4g} -> {self.predicted:.4g}, "
-            f"{self.migrations} migrations, cost {seconds(self.cost)}{saved}>"
+            f"{self.migrations} migrations, cost {seconds(self.cost)}{gain}>"
         )
 
     def explain(self) -> str:

@@ -233,7 +233,7 @@ def registered() -> list[Strategy]:
 
 
 def in_rounds() -> list[Strategy]:
-    """Return the distributed strategies that "auto" uses where rank 0 would take too long.
+    """Return the distributed strategies that "auto" uses if there are many objects.
 
     Strategies that need to know the nodes are left out; they run only if the user names them.
     """

@@ -130,12 +130,6 @@ def _speeds(r: Any) -> str:
         return ""
     fast, slow = (r.speed.index(f(r.speed)) for f in (max, min))
     ratio = r.speed[fast] / r.speed[slow]
-    if not math.isnan(r.suspected):
-        return (
-            f"All objects of rank {r.suspected:.0f} suddenly took longer by the same factor, so it "
-            f"was assumed to be {ratio:.3g} times slower than the other ranks, until migrations "
-            "show its speed."
-        )
     return f"The ranks differ in speed: rank {fast} is {ratio:.3g} times as fast as rank {slow}."
 
 
@@ -221,3 +215,18 @@ def _idle(r: Any) -> str:
 def _times(ratio: float) -> str:
     """Format a ratio with two digits, without powers of ten."""
     return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
+
+
+def saving(saved: float, as_it_was: float, others: float, would: bool = False) -> str:
+    """Say what LB steps have saved (would: would have saved).
+
+    as_it_was: seconds of the run; others: number of cores that other programs used, if they
+    disturbed the run.
+    """
+    if math.isnan(saved):
+        return "not known"
+    if others:
+        said = f"at most {seconds(saved)}" if saved > 0 else "not known"
+        return f"{said}, because other programs used {others:.1f} cores"
+    without, using = (as_it_was, as_it_was - saved) if would else (as_it_was + saved, as_it_was)
+    return f"{seconds(saved)}: {seconds(without)} without, {seconds(using)} with them"

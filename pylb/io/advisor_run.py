@@ -37,16 +37,19 @@ def read(path: str | os.PathLike[str]) -> RunData:
 
 def _rest(record: dict[str, Any]) -> dict[str, Any]:
     cores = {"cores": record["cores"]} if "cores" in record else {}
-    return {"advisor": True, **cores}
+    sharing: dict[str, Any] = {}
+    if known := record.get("sharing"):  # successive ranks are taken to be on the same host
+        p, n = int(record["n_ranks"]), max(int(known["ranks"]), 1)
+        group = [r // n * n for r in range(p)]
+        sharing = {"sharing": {**known, "group": group, "cores": [known["cores"]] * p}}
+    return {"advisor": True, "keyed": False, **cores, **sharing}
 
 
 def _run(name: str, record: dict[str, Any]) -> RunData:
     if record.get("format") != FORMAT:
         raise FormatError(f"{name}: JSON, but not a run record of pylb's C library")
-    if record["version"] > VERSION:
-        raise FormatError(
-            f"{name}: version {record['version']}: this pylb reads versions up to {VERSION}"
-        )
+    if record["version"] != VERSION:
+        raise FormatError(f"{name}: version {record['version']}: expected version {VERSION}")
     figures = np.array(record["figures"], np.float64).reshape(-1, len(FIGURES))
     p = int(record["n_ranks"])
     load = np.array(record["loads"], np.float64).reshape(p, -1).T
@@ -88,5 +91,4 @@ def _receipt(row: dict[str, Any], record: dict[str, Any]) -> Receipt:
     known["alternatives"] = [
         [math.nan if x is None else x for x in pair] for pair in row["alternatives"]
     ]
-    among = record.get("strategies", [record["strategy"]])  # absent in older records
-    return receipt_of(known, among, record["trigger"], record["seed"])
+    return receipt_of(known, record["strategies"], record["trigger"], record["seed"])

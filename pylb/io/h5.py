@@ -15,7 +15,6 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,10 +29,7 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_figures
 
 FORMAT = "pylb run"
-# New in 3: fixed-length texts; in 4: positions, multicasts, sizes of remaining objects; in 5: the
-# `FIGURES` of the iterations include the background load of the ranks; in 6: `work` and `birth` of
-# objects (see `Stretch`), and `RunFacts.answers`.
-VERSION = 6
+VERSION = 6  # no other version is read
 OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 OPTIONAL = (
@@ -70,13 +66,11 @@ DTYPES = {
     "receipts": np.uint8,
     "answers": np.uint8,
 }
-NOT_IN_1 = ("home", "min", "messages", "message_bytes")  # datasets that version 1 lacks
 # Columns of the dataset ``stretch``; the last ones: number of elements in each `OPTIONAL` dataset.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)
 # Elements of a chunk.  For loads: as many as objects, but at least `CHUNK`, at most `MOST_CHUNK`.
 CHUNK, MOST_CHUNK = 1024, 1 << 17
 STARTS = -1  # written as the number of iterations if `Stretch.starts`
-MOST_RANKS, MOST_VERSION = 1 << 24, 1 << 16
 
 
 class Writer:
@@ -211,10 +205,10 @@ def _check(array: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(array).tobytes()) | 1
 
 
-def _check_of(stretch: Stretch, table: Any, without: tuple[str, ...] = ()) -> int:
-    """Return the checksum of all arrays except the loads and those in `without`."""
+def _check_of(stretch: Stretch, table: Any) -> int:
+    """Return the checksum of all arrays except the loads."""
     out = zlib.crc32(np.ascontiguousarray(table).tobytes())
-    for name in (x for x in (*OF_OBJECTS, *OF_EDGES, *OPTIONAL) if x not in without):
+    for name in (*OF_OBJECTS, *OF_EDGES, *OPTIONAL):
         if (values := getattr(stretch, name)) is not None:
             out = zlib.crc32(np.ascontiguousarray(values, DTYPES[name]).tobytes(), out)
     return out | 1
@@ -238,58 +232,43 @@ def read(path: str | os.PathLike[str]) -> RunData:
 
 
 def _record(name: str, file: hdf5.Input) -> RunData:
+    version = file.number("version")
+    if version not in (0, VERSION):
+        raise FormatError(f"{name}: version {version}: expected a run record of version {VERSION}")
     form = file.text("format")
-    if form and form.startswith("pylb operations"):
+    if form.startswith("pylb operations"):
         raise FormatError(
             f"{name}: a recording of MPI operations (pylb record), not a run record; to predict "
             f"from it: pylb whatif {name}"
         )
     if form != FORMAT:
         raise FormatError(f"{name}: an HDF5 file, but not a run record of pylb")
-    version = file.number("version", 1, MOST_VERSION)
-    if version > VERSION:
-        raise FormatError(
-            f"{name}: run record of version {version}: pylb {__version__} reads versions up to "
-            f"{VERSION}; use a newer pylb"
-        )
-    n_ranks = file.number("n_ranks", 1, MOST_RANKS)
-    # Before version 3, the parameters were an attribute.
-    content = file.text("parameters") or file.bytes("parameters").decode()
-    stretches, table, remaining, starting = _stretches(file, n_ranks, version)
+    n_ranks = file.number("n_ranks")
+    if not 1 <= n_ranks < 2**31:
+        raise FormatError(f"{name}: n_ranks is {n_ranks}: expected 1 or more")
+    stretches, table, remaining, starting = _stretches(file, n_ranks)
     end = stretches[-1].first + stretches[-1].iterations if stretches else 0
     columns = [np.ascontiguousarray(column) for column in table.T]
-    run = RunData(
+    return RunData(
         n_ranks=n_ranks,
-        parameters=dict(json.loads(content)),
+        parameters=dict(json.loads(file.bytes("parameters"))),
         stretches=stretches,
         **dict(zip(FIGURES, columns, strict=True)),
         history=_history(file, end),
-        loops=_loops_of(file, version, end, end in starting),
+        loops=_loops_of(file, end, end in starting),
         remaining=remaining,
         starting=starting,
         answers=_answers(file, n_ranks),
         path=name,
     )
-    return run if version >= 5 else _with_other_work(run)
 
 
-def _with_other_work(run: RunData) -> RunData:
-    """Add the ranks' background load to max, mean and min, which lack it before version 5."""
-    if "background" not in run.parameters.get("ranks", {}):
-        return run
-    times = run.rank_times
-    most, mean, least = times.max(axis=1), times.mean(axis=1), times.min(axis=1)
-    out = replace(run, max=most, mean=mean, min=least)
-    check_figures(out.figures)
-    return out
-
-
-def _loops_of(file: hdf5.Input, version: int, end: int, starts: bool) -> list[Loop]:
-    """Read the loops that have begun; a record of version 1 counts as one loop.
+def _loops_of(file: hdf5.Input, end: int, starts: bool) -> list[Loop]:
+    """Read the loops that have begun.
 
     starts: whether a loop has begun with an LB step, and has no complete iteration.
     """
-    rows = [] if version == 1 else file.rows("loops")
+    rows = file.rows("loops")
     loops = [] if rows is None else [Loop(*map(float, row)) for row in rows]
     known = [
         x for x in loops if x.first < end or end == 0 or (x.first == end and (x.n == 0 or starts))
@@ -297,16 +276,7 @@ def _loops_of(file: hdf5.Input, version: int, end: int, starts: bool) -> list[Lo
     return known or [Loop(0, end)]
 
 
-def _figures_of(s: Stretch, table: Any, n_ranks: int) -> Any:
-    """Complete the `FIGURES` of a stretch in format version 1, which has only the first five."""
-    loads = s.rank_loads(n_ranks)
-    crossing = s.rank[s.src] != s.rank[s.dst]
-    sums = s.edge_messages[crossing].sum(), s.edge_bytes[crossing].sum()
-    more = [loads.min(axis=1), *(np.full(len(table), x) for x in sums)]
-    return np.concatenate([table, np.stack(more, axis=1)], axis=1)
-
-
-def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stretch], Any, Any, Any]:
+def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any, Any]:
     """Return the stretches, the `FIGURES` of each iteration, and `remaining` and `starting`.
 
     If the last stretch is truncated, only its complete iterations are read.
@@ -318,36 +288,31 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
     at = dict.fromkeys(("objects", "edges", "iterations", "load", *OPTIONAL), 0)
     for first, k, n, m, check, *counts in _prefix(file):
         expected = out[-1].first + out[-1].iterations if out else 0
-        more = dict(zip(OPTIONAL, counts, strict=version >= 6))
+        more = dict(zip(OPTIONAL, counts, strict=True))
         starts = k == STARTS
         k = max(k, 0) if starts else k
         if first != expected or min(k, n, m, *counts) < 0:
             break
-        old = NOT_IN_1 if version == 1 else ()
-        fields = {x: file.rows(x, at["objects"], n) for x in OF_OBJECTS if x not in old}
+        fields = {x: file.rows(x, at["objects"], n) for x in OF_OBJECTS}
         fields |= {x: file.rows(x, at["edges"], m) for x in OF_EDGES}
         fields |= {x: file.rows(x, at[x], count) for x, count in more.items() if count}
-        iterations = [file.rows(x, at["iterations"], k) for x in FIGURES if x not in old]
+        iterations = [file.rows(x, at["iterations"], k) for x in FIGURES]
         if any(x is None for x in [*fields.values(), *iterations]):
             break
         table = np.stack(iterations, axis=1)
         if "coords" in fields:
             fields["coords"] = fields["coords"].reshape(-1, 3)
         load, complete = _loads(file, at["load"], at["iterations"], k, n)
-        so_far = at["iterations"] + complete
-        file.check_count(n_ranks * so_far, f"{n_ranks} ranks in {so_far} iterations")
-        stretch = Stretch(first, load=load, **{"home": np.full(n, -1, np.int32), **fields})
-        if _check_of(stretch, table, old) != check:
+        stretch = Stretch(first, load=load, **fields)
+        if _check_of(stretch, table) != check:
             break
-        if old:
-            table = _figures_of(stretch, table[:complete], n_ranks)
         stretch = stretch._replace(migratable=stretch.migratable.astype(bool))
         _check_values(stretch, n_ranks)
         check_figures(table, first)
         if starts:
             starting[first] = stretch._replace(starts=True)
         elif k == 0 and out:
-            remaining.setdefault(first, stretch if version >= 4 else _part(out[-1], stretch.key))
+            remaining.setdefault(first, stretch)
         if complete:
             out.append(stretch)
             tables.append(table[:complete])
@@ -361,15 +326,6 @@ def _stretches(file: hdf5.Input, n_ranks: int, version: int) -> tuple[list[Stret
             **{x: at[x] + count for x, count in more.items()},
         }
     return out, np.concatenate(tables), remaining, starting
-
-
-def _part(stretch: Stretch, keys: Any) -> Stretch:
-    """Return the objects with these keys, without iterations and edges."""
-    among = np.isin(stretch.key, keys)
-    facts = {name: getattr(stretch, name)[among] for name in OF_OBJECTS}
-    facts |= {name: getattr(stretch, name)[:0] for name in OF_EDGES}
-    end = stretch.first + stretch.iterations
-    return stretch._replace(**facts, first=end, load=np.zeros((0, among.sum())))
 
 
 def _loads(file: hdf5.Input, at: int, iteration: int, k: int, n: int) -> tuple[Any, int]:

@@ -1,15 +1,13 @@
-"""Write and read HDF5 files safely: a full disk or a damaged file does not crash the process.
+"""Write and read HDF5 files: a full disk or a truncated file does not crash the process.
 
 libhdf5 uses the files only through the classes of this module.  Without them, a failed write would
-leave the file open and crash the process at its end; and a damaged file could make libhdf5 loop
-forever, allocate any amount of memory, or open other files.
+leave the file open and crash the process at its end, and no part of a truncated file could be read.
 """
 
 from __future__ import annotations
 
 import errno
 import io
-import math
 import os
 import stat
 import weakref
@@ -25,10 +23,6 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUFFIXES = (".h5", ".hdf5")
 MOST = 1 << 40  # size in bytes that libhdf5 sees if a truncated file is accepted
 CHUNK = 1 << 14  # elements of a chunk, for arrays that are written by one call
-MOST_AT_ONCE = 1 << 28  # largest number of bytes of a chunk, and of one read
-MOST_SMALL = 1 << 26  # bytes that a reader may use for any file, however small
-MOST_DEFLATED = 1032  # largest factor of decompression (RFC 1951)
-HEAP = b"GCOL\x01\0\0\0"  # first bytes of a global heap; its size follows
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -200,41 +194,41 @@ def reading(
     dtypes: the type that each dataset must have, by name; cut: accept a truncated file.
     """
     h5py = optional.require("h5py")
-    with _Bounded(descriptor(path), cut) as file:
+    with _Padded(descriptor(path), cut) as file:
         if file.read(len(SIGNATURE)) != SIGNATURE:
             raise FormatError(f"{os.fsdecode(path)}: not an HDF5 file")
         with h5py.File(file, "r") as opened:
-            yield Input(opened, file.size, dtypes)
+            yield Input(opened, dtypes)
 
 
 class Input:
-    """An HDF5 file for reading; it refuses data in other files, and data larger than the file."""
+    """An HDF5 file for reading."""
 
-    def __init__(self, file: Any, size: int, dtypes: Mapping[str, Any]) -> None:
-        self._file, self._size, self._dtypes = file, size, dtypes
+    def __init__(self, file: Any, dtypes: Mapping[str, Any]) -> None:
+        self._file, self._dtypes = file, dtypes
         self._wholes: dict[str, Any] = {}  # datasets read so far; None: not readable as a whole
-        self._sound: dict[str, bool] = {}  # whether the chunks of a dataset can be read safely
-
-    def check_count(self, n: int, words: str) -> None:
-        """Refuse a count of numbers, named by `words`, if the file is too small for them."""
-        if 8 * n > MOST_DEFLATED * self._size + MOST_SMALL:
-            raise FormatError(f"{words}: too many for a file of {self._size} bytes")
 
     def text(self, name: str) -> str:
         """Return a text attribute of the file; empty if there is none."""
-        value = self._file.attrs.get(name, "")
-        if isinstance(value, bytes):
-            value = value.decode()
-        if not isinstance(value, str):
-            raise FormatError(f"{name} is not a text")
-        return value
+        return (self._attribute(name, "S") or b"").decode()
 
-    def number(self, name: str, low: int, high: int) -> int:
-        """Return an attribute that is a whole number in this range."""
-        value = int(self._file.attrs[name])
-        if not low <= value <= high:
-            raise FormatError(f"{name} is {value}: expected {low} ... {high}")
-        return value
+    def number(self, name: str) -> int:
+        """Return an integer attribute of the file; 0 if there is none."""
+        return int(self._attribute(name, "iu") or 0)
+
+    def _attribute(self, name: str, kinds: str) -> Any:
+        """Return an attribute whose type is of one of these kinds; None if there is none.
+
+        A text of variable length is refused, because in a truncated file libhdf5 may loop forever.
+        """
+        attributes = self._file.attrs
+        if name not in attributes:
+            return None
+        dtype = attributes.get_id(name).dtype
+        if dtype.kind not in kinds:
+            expected = "text of fixed length" if kinds == "S" else "integer"
+            raise FormatError(f"attribute {name} has the type {dtype}: expected {expected}")
+        return attributes[name]
 
     def bytes(self, name: str) -> bytes:
         """Return a dataset as bytes: missing data as zeros; no bytes if it cannot be read."""
@@ -242,7 +236,7 @@ class Input:
         return b"" if value is None else value.tobytes()
 
     def n_datasets(self, group: str) -> int:
-        return len(self._member(group))
+        return len(self._file[group])
 
     def length(self, name: str) -> int:
         return len(self._dataset(name))
@@ -261,106 +255,52 @@ class Input:
         try:
             found = self._dataset(name)
             n = len(found) - first if n is None else n
-            width = found.dtype.itemsize * math.prod(found.shape[1:])
-            most = self._size * (MOST_DEFLATED if found.compression else 1)
-            if not (0 <= first <= first + n <= len(found) and n * width <= most):
-                return None
-            if name not in self._sound:
-                self._sound[name] = _has_sound_chunks(found)
-            if not self._sound[name]:
+            if not 0 <= first <= first + n <= len(found) or not _has_sound_chunks(found):
                 return None
             return found[first : first + n]
         except (OSError, RuntimeError):
             return None
 
-    def _member(self, name: str) -> Any:
-        """Return the group or dataset of this name; links to other places are refused."""
-        h5py = optional.require("h5py")
-        parts = name.split("/")
-        for i in range(len(parts)):
-            link = self._file.get("/".join(parts[: i + 1]), getlink=True)
-            if not isinstance(link, h5py.HardLink):
-                raise FormatError(f"{name} is {'absent' if link is None else 'a link'}")
-        return self._file[name]
-
     def _dataset(self, name: str) -> Any:
-        found = self._member(name)
-        if not isinstance(found, optional.require("h5py").Dataset) or not found.shape:
-            raise FormatError(f"{name} is not an array")
-        if found.external or found.is_virtual:
-            raise FormatError(f"{name} is in another file")
+        found = self._file[name]
         expected = self._dtypes.get(name, found.dtype)
         if found.dtype.hasobject or found.dtype.newbyteorder("=") != expected:
             raise FormatError(f"{name} has the type {found.dtype}: expected {expected}")
-        nbytes = math.prod(found.chunks or (0,)) * found.dtype.itemsize
-        if nbytes > MOST_AT_ONCE:
-            raise FormatError(
-                f"{name} has chunks of {found.chunks} elements, {nbytes} bytes: expected at most "
-                f"{MOST_AT_ONCE} bytes"
-            )
         return found
 
 
 def _has_sound_chunks(found: Any) -> bool:
-    """Say whether the size that the file gives for each chunk is possible.
+    """Say whether each chunk has room for its checksum.
 
-    libhdf5 2.0 does not check this size: it allocates that much memory, up to 4 GiB, and computes
-    the checksum of a chunk of less than 4 bytes over the whole memory, which ends the process.
+    libhdf5 2.0 does not check this, and crashes if half-written data give a chunk the size 0.
     """
-    chunks, least = found.id, 4 if found.fletcher32 else 0
-    if not found.chunks:
+    chunks, least = found.id, 4
+    if not found.fletcher32:
         return True
     if not hasattr(chunks, "chunk_iter"):  # before HDF5 1.12.3
         sizes = (chunks.get_chunk_info(i).size for i in range(chunks.get_num_chunks()))
-        return all(least <= size <= MOST_AT_ONCE for size in sizes)
-    return not chunks.chunk_iter(lambda one: None if least <= one.size <= MOST_AT_ONCE else True)
+        return min(sizes, default=least) >= least
+    return not chunks.chunk_iter(lambda one: None if one.size >= least else True)
 
 
-class _Bounded(io.FileIO):
-    """A file whose offsets and sizes are checked.
+class _Padded(io.FileIO):
+    """A file that is followed by zeros.
 
-    cut: accept reads after the end of the file.  They give zeros, which do not fit the checksums;
-    so missing data are found.
+    cut: let it appear long enough for every offset in a truncated file.  The zeros do not fit the
+    checksums of the missing data.
     """
 
     def __init__(self, fd: int, cut: bool) -> None:
         super().__init__(fd, "rb")
-        self.size = os.fstat(fd).st_size
-        self._end = MOST if cut else self.size
+        self._cut = cut
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        at = offset + (self._end if whence == io.SEEK_END else 0)
-        if not 0 <= at <= self._end:
-            raise FormatError(f"it refers to byte {at}, beyond its end")
-        return super().seek(at)
+        if self._cut and whence == io.SEEK_END:
+            return super().seek(MOST + offset)
+        return super().seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
         out = memoryview(buffer).cast("B")
-        if len(out) > MOST_AT_ONCE:
-            raise FormatError(f"it has a block of {len(out)} bytes, more than {MOST_AT_ONCE}")
-        at = self.tell()
         n = super().readinto(out) or 0
         out[n:] = bytes(len(out) - n)
-        _check_heaps(bytes(out), self.size - at)
         return len(out)
-
-
-def _check_heaps(data: bytes, left: int) -> None:
-    """Check the global heaps in `data`; `left`: bytes from the start of `data` to the file's end.
-
-    libhdf5 walks through a heap by the sizes of its objects, and loops forever at a free object of
-    size 0.  Heaps hold texts of variable length, which pylb wrote before version 3.
-    """
-    start = data.find(HEAP)
-    while start >= 0:
-        size = int.from_bytes(data[start + 8 : start + 16], "little")
-        at, end = start + 16, min(start + size, len(data))
-        if start + size > left:
-            raise FormatError("its global heap is truncated")
-        while at + 16 <= end:
-            used = int.from_bytes(data[at : at + 2], "little") > 0
-            length = int.from_bytes(data[at + 8 : at + 16], "little")
-            if start + size < at + length + 16 * used or (not used and length < 16):
-                raise FormatError("its global heap is damaged")
-            at += 16 + -(-length // 8) * 8 if used else length
-        start = data.find(HEAP, start + 8)

@@ -108,6 +108,12 @@ class Phases:
         speeds.  None: equal speeds.
     figures : (m, 8) float64 or None
         Measurements of each phase: `pylb.io.run_record.FIGURES`.
+    core_group : (p,) int32 or None
+        The lowest rank of those that share cores with each rank.  None: no ranks share cores.
+    group_cores : (p,) float64 or None
+        Number of cores that the rank and those of its group share.
+    waits : bool
+        Whether loads include the time for which a rank waited for a core.
     recorded : RunFacts or None
         Parameters, loops and receipts of the run, if pylb recorded it.
 
@@ -148,6 +154,9 @@ class Phases:
     task_seconds: F64 | None = None
     measured: F64 | None = None
     figures: F64 | None = None
+    core_group: I32 | None = None
+    group_cores: F64 | None = None
+    waits: bool = False
     recorded: RunFacts | None = None
     dangling_edges: int = 0
     skipped: tuple[int, ...] = ()

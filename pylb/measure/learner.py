@@ -14,14 +14,11 @@ from pylb.model.snapshot import F64, _array
 class SpeedLearner:
     """Speeds of ranks, learned from one placement after another.
 
-    The time of an object on a rank is its work divided by the rank's speed.  Only objects that move
-    show which part of a time is work and which is speed (`csrc/measure/speeds.h`).  The eight most
-    recent placements are remembered; the older of them count less.  Speeds are used only after they
-    have predicted well the times under placements to which they were not fitted
-    (`csrc/measure/evidence.h`).  In three cases, speeds are used immediately: with `work`; if they
-    explain most of the changes of the objects that have just moved; and for a rank that seems to
-    have become much slower (`csrc/measure/suspicion.h`).  If the times of all objects on a rank
-    change by the same factor, the rank is treated as a new one (`csrc/measure/learner.h`).
+    The time of an object on a rank is its work divided by the rank's speed.  So an object that
+    moves shows how much the speeds of its two ranks differ.  Speeds are fitted to the moves of the
+    last seven intervals between placements; older ones count less.  Speeds are used only after they
+    have predicted how the times of the objects that move next change, or if they explain nearly all
+    changes of the last interval (`csrc/measure/learner.h`).  With `work`, they are used at once.
 
     Parameters
     ----------
@@ -58,17 +55,15 @@ class SpeedLearner:
 
     @property
     def sigma(self) -> float:
-        """Noise of the measured times: standard deviation of their logarithms from the fit."""
+        """Noise of the change of a log time from one placement to the next: standard deviation."""
         return self._core.sigma
 
     @property
-    def explained(self) -> float:
-        """Fraction of the variance of the moved objects' log times that speeds explain, 0 ... 1."""
-        return self._core.explained
-
-    @property
     def evidence(self) -> float:
-        """Log likelihood ratio: how much better speeds predict times than the best simple rule."""
+        """Which part of the changes of moved objects the speeds predicted.
+
+        The sum over the intervals; older ones count less.  Negative: equal speeds predict better.
+        """
         return self._core.evidence
 
     def observe(

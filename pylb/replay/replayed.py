@@ -26,6 +26,7 @@ from pylb.errors import DomainError, nearest
 from pylb.io.phases import Phases, check_trace
 from pylb.model import checks
 from pylb.model.network import Network
+from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
 from pylb.replay.feeding import feed, loops, parts, settle, start
@@ -127,18 +128,7 @@ class Replay:
     @functools.cached_property
     def rank_times(self) -> F64:
         """Seconds of each rank in each phase without its messages, (m, p)."""
-        t = self.trace
-        if self._times is not None:
-            return self._times
-        plain = {**DEFAULTS, "as_recorded": True, "keep_times": True}
-        core = _core.Replay(**plain, n_ranks=t.n_ranks)
-        core.loop(0, t.n_phases, math.nan)
-        for begin, end in parts(t, 0, t.n_phases):
-            part = t if end - begin == len(t) else t[begin:end]
-            core.feed(_placed(part, self.rank[slice(*t.task_ptr[[begin, end]].tolist())]))
-        times = core.take()[1]
-        assert times is not None
-        return times
+        return _rank_times(self.trace, self.rank) if self._times is None else self._times
 
     @property
     def migrations(self) -> int:
@@ -149,6 +139,18 @@ class Replay:
     def bytes(self) -> int:
         """Bytes that the migrations of all LB steps send."""
         return sum(r.bytes for r in self.balancings)
+
+    @functools.cached_property
+    def unbalanced(self) -> Replay:
+        """The replay of the same loads, speeds and network without LB steps."""
+        if self.strategy == "unbalanced":
+            return self
+        return replay(self.trace, "unbalanced", alpha=self.network.alpha, beta=self.network.beta)
+
+    @property
+    def saved(self) -> float:
+        """Seconds that LB steps have saved: the time of `unbalanced` minus the time of this run."""
+        return self.unbalanced.time - self.time
 
     def speedup_over(self, other: Replay) -> float:
         """Return time of `other` / time of this run; 1 if both are 0."""
@@ -171,6 +173,18 @@ class Replay:
             f"{self.balancing_seconds:.4g} s{mean}, {len(self.balanced_after)} LB steps, "
             f"{self.migrations} migrations>"
         )
+
+
+def _rank_times(t: Phases, rank: I32) -> F64:
+    """Return the seconds of each rank in each phase without messages, with tasks on `rank`."""
+    core = _core.Replay(**{**DEFAULTS, "as_recorded": True, "keep_times": True}, n_ranks=t.n_ranks)
+    core.loop(0, t.n_phases, math.nan)
+    for begin, end in parts(t, 0, t.n_phases):
+        part = t if end - begin == len(t) else t[begin:end]
+        core.feed(_placed(part, rank[slice(*t.task_ptr[[begin, end]].tolist())]))
+    times = core.take()[1]
+    assert times is not None
+    return times
 
 
 def _placed(trace: Phases, rank: I32) -> Phases:
@@ -315,7 +329,7 @@ def replay(
         n_ranks=trace.n_ranks,
         decider=decider.core if decider else None,
         lag=lag,
-        as_recorded=strategy == "none",
+        as_recorded=strategy == "none" or (strategy == "unbalanced" and not _is_keyed(trace)),
         foresight=foresight,
         moves=True,
         network=(alpha, beta),
@@ -342,6 +356,8 @@ def replay(
         settle(core, trace, end, early)
     metrics, seconds = core.metrics(0)
     rank, times = core.take()
+    if strategy == "unbalanced" and not _is_keyed(trace):
+        metrics, seconds, times = _as_before(trace, seconds, times)
     return Replay(
         metrics=metrics,
         iteration_time=seconds,
@@ -355,6 +371,31 @@ def replay(
         seed=seed,
         _times=times,
     )
+
+
+def _is_keyed(trace: Phases) -> bool:
+    """Say whether the record knows the objects of a rank again after they have moved."""
+    return trace.recorded is None or bool(trace.recorded.parameters.get("keyed", True))
+
+
+def _as_before(
+    trace: Phases, seconds: F64, times: F64 | None
+) -> tuple[dict[str, F64], F64, F64 | None]:
+    """Replay a run whose ranks keep their shares of the load from before the first LB step.
+
+    seconds, times: of the phases as recorded, which the program divided in its own way.
+    """
+    assert trace.recorded is not None
+    done = [r.iteration + 1 for r in trace.recorded.history.balancings if r.moved]
+    first = max(done[0], 0) if done else len(trace)
+    of_ranks = _rank_times(trace, trace.task_rank) if times is None else times
+    sharing = None if trace.core_group is None else (trace.core_group, trace.group_cores)
+    worked = of_ranks * fractions(of_ranks, sharing if trace.waits else None)
+    was = worked.copy()
+    was[first:] = as_before(worked[max(first - BEFORE, 0) : first], worked[first:])
+    metrics = [_core.metrics(row) for row in was]
+    out = {name: np.array([m[name] for m in metrics]) for name in _core.metrics([1.0])}
+    return out, seconds + spans(was, sharing) - spans(worked, sharing), was
 
 
 OWN = [name for name in inspect.signature(replay).parameters if name not in ("trace", "params")]

@@ -45,6 +45,7 @@ def trace_fields(run: RunData) -> Arrays:
         **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), ranks),
         "figures": frozen(run.figures),
         "measured": np.array(learned[-1]) if learned and learned[-1] else None,
+        **sharing_of(run.parameters),
         "recorded": RunFacts(
             parameters=run.parameters,
             history=run.history,
@@ -54,6 +55,14 @@ def trace_fields(run: RunData) -> Arrays:
             answers=run.answers,
         ),
     }
+
+
+def sharing_of(parameters: dict[str, Any]) -> Arrays:
+    """Return which ranks shared cores, as fields of a trace; {}: none did."""
+    if not (known := parameters.get("sharing")):
+        return {}
+    group, cores = np.array(known["group"], np.int32), np.array(known["cores"], np.float64)
+    return {"core_group": frozen(group), "group_cores": frozen(cores), "waits": known["waits"]}
 
 
 def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:

@@ -150,7 +150,9 @@ class AdvisingMode(MeasuringMode):
 
     def _started(self, n: int) -> None:
         if self._core is None:
-            self._core = _core.Advisor(self._state.decider.core, bool(self._state.places))
+            state, saved = self._state, self._state.records.saved
+            share = saved.cores.share if saved.waits else 1.0
+            self._core = _core.Advisor(state.decider.core, bool(state.places), share)
 
     @property
     def core(self) -> _core.Advisor:
@@ -204,7 +206,24 @@ class AdvisingMode(MeasuringMode):
             self.core.abandon()
             raise
         self.core.placed(part.figures, part.speed, part.migrations, part.nbytes)
+        if state.records.saved.keyed:
+            self._send_homes(part)
         return part
+
+    def _send_homes(self, part: PlacedCells) -> None:
+        """Tell the new ranks of this rank's cells where these were first.  Collective."""
+        state, cells = self._state, self._state.cells
+        me, homes = state.agreement.transport.rank, cells.homes
+        sends = [
+            (int(r), [cells.keys[part.rank == r], homes[part.rank == r]])
+            for r in np.unique(part.rank[part.rank != me])
+        ]
+        _, received = state.agreement.step(Step.PLACE, state.done - 1, sends=sends)
+        keys = [np.frombuffer(parts[0], np.int64) for _, parts in received]
+        came = [np.frombuffer(parts[1], np.int32) for _, parts in received]
+        cells.learn_homes(
+            np.concatenate([cells.keys[:0], *keys]), np.concatenate([homes[:0], *came])
+        )
 
     def abandon(self) -> None:
         if self._core is not None:

@@ -191,6 +191,10 @@ class AdvisorLoop:
         assert mine is not None
         self._watch.work.clock = state.clock()
         state.choose(places=mine.form > 0)
+        saved = state.records.saved
+        saved.cores = state.records.core_waits.cores
+        saved.waits = not self._watch.work.used or self._watch.work.clock == "wall"
+        saved.keyed = mine.cells.keys is not None
         if self.advice is None:  # otherwise this step learns how the advised LB step went
             self._mode.abandon()  # after an error, a decision may be unfinished
         self._accept(mine, cut=False)
@@ -259,6 +263,7 @@ class AdvisorLoop:
         state, mode = self._state, self._mode
         assert isinstance(mode, AdvisingMode)
         part = mode.place() if state.places else None
+        state.records.saved.begin(state.done)
         if part is None or part.migrations:
             self.advice = Advice(state.agreement, self._watch, self.step - 1, part)
         return self._end()
@@ -283,7 +288,9 @@ class AdvisorLoop:
         else:
             assert stats is not None
             self._accept(mine, cut=bool(stats.n_changed))
-        records.rank_loads.append((state.options.facts.background + mine.cells.seconds,))
+        background, cells = state.options.facts.background, state.cells
+        records.rank_loads.append((background + mine.cells.seconds,))
+        records.saved.keep(cells.seconds, cells.homes, background)
         for history in records.keepers:
             history.keep()
 
@@ -302,7 +309,10 @@ class AdvisorLoop:
         state.cells.n_objects = stats.n_objects
         state.records.add(stats)
         if isinstance(self._mode, AdvisingMode):
-            return self._mode.advise(stats, self.step - 1, elapsed)
+            due = self._mode.advise(stats, self.step - 1, elapsed)
+            if not self._mode.n_balancings:
+                state.records.saved.cancel()
+            return due
         if not state.options.lag:
             self._mode.observe(stats, is_last=False)
         return False

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.errors import DomainError, UnknownKeyError
-from pylb.model.snapshot import F64, I64, _array
+from pylb.model.snapshot import F64, I32, I64, _array
 from pylb.run.object_sizes import SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
@@ -120,6 +120,8 @@ class LocalCells:
         self.whole = True  # whether all work of the rank is one cell
         self.sent = CellMessages()  # what the cells sent when `edges` were last examined
         self.keys: I64 = np.zeros(0, np.int64)  # keys of the cells in `now`
+        self.homes: I32 = np.zeros(0, np.int32)  # the first rank of each of the `keys`
+        self._known: tuple[I64, I32] = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self.version = 0  # number of steps in which `nbytes`, `memory` or `fixed` changed
 
     @property
@@ -163,6 +165,24 @@ class LocalCells:
         if changed:
             n = len(now.loads)
             self.keys = (self.rank << 32) + np.arange(n) if now.keys is None else now.keys.copy()
+            self._find_homes()
+
+    def learn_homes(self, keys: I64, homes: I32) -> None:
+        """Learn where cells that may come to this rank were first."""
+        every = np.append(self._known[0], keys), np.append(self._known[1], homes)
+        order = np.argsort(every[0], kind="stable")
+        self._known = every[0][order], every[1][order]
+
+    def _find_homes(self) -> None:
+        keys, homes = self._known
+        if len(keys):
+            place = np.minimum(np.searchsorted(keys, self.keys), len(keys) - 1)
+            known = keys[place] == self.keys
+            self.homes = np.where(known, homes[place], self.rank).astype(np.int32)
+        else:
+            self.homes = np.full(len(self.keys), self.rank, np.int32)
+        order = np.argsort(self.keys, kind="stable")
+        self._known = self.keys[order], self.homes[order]
 
     def facts(self) -> I64:
         """Return the integer properties of each cell, (n, 5), like `Store.facts`."""

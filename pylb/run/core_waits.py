@@ -6,7 +6,7 @@ from typing import Any
 
 from pylb import _core
 from pylb.comm.agreement import Agreement
-from pylb.comm.cores import Cores
+from pylb.comm.cores import Cores, Used
 
 
 def _processor_ticks() -> tuple[int, int]:
@@ -25,6 +25,7 @@ class CoreWaits:
     def __init__(self) -> None:
         self.cores = Cores()  # known after `begin`
         self._delay, self._ticks = 0.0, (0, 0)
+        self._began = Used(0.0, 0.0, 0.0)
 
     def begin(self, agreement: Agreement) -> None:
         """Find out which ranks share cores.  Collective the first time."""
@@ -32,6 +33,7 @@ class CoreWaits:
             self.cores = agreement.cores()
             if self.cores.n_ranks:
                 self._delay, self._ticks = _core.run_delay(), _processor_ticks()
+                self._began = Used.now()
 
     @property
     def waited(self) -> float:
@@ -45,6 +47,12 @@ class CoreWaits:
             return 0.0
         stolen, every = (b - a for a, b in zip(self._ticks, _processor_ticks(), strict=True))
         return stolen / every if every > 0 else 0.0
+
+    def used(self) -> Used:
+        """Return how much the cores of this rank were used since the first loop began."""
+        if not self.cores.n_ranks:
+            return self._began
+        return Used(*(b - a for a, b in zip(self._began, Used.now(), strict=True)))
 
     def figures(self) -> dict[str, Any]:
         """Return `cores` (in words), `waited` and `stolen`, unless they are 0 or empty."""

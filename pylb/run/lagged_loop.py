@@ -93,10 +93,12 @@ class LaggedLoop(IterationLoop):
         state, objects = self._state, self._state.objects
         first = state.done
         at_sync, go, keepers = protocol.core.at_sync, AtSync.GO, state.records.keepers
+        saved, background = state.records.saved, state.options.facts.background
         try:
             for it in range(first, first + n):
                 yield it
                 objects.ask_loads()
+                saved.keep(objects.store.seconds, objects.store.properties["home"], background)
                 for history in keepers:
                     history.keep()
                 answer = at_sync()

@@ -206,6 +206,8 @@ class SynchronousLoop(IterationLoop):
         if is_sync:
             own = _core.exact_sum(objects.store.seconds)
             state.records.rank_loads.append((background + own,))
+            homes = objects.store.properties["home"]
+            state.records.saved.keep(objects.store.seconds, homes, background)
             for history in state.records.keepers:
                 history.keep()
             objects.store.end_pass(background)

@@ -50,9 +50,9 @@ class MeasuringMode:
         return decider.core.n_balancings + len(decider.before)
 
     @property
-    def would_save(self) -> float:
-        """In shadow mode: seconds that LB steps would save if they cost nothing; else nan."""
-        return math.nan
+    def saved(self) -> float:
+        """Seconds that LB steps have saved (in shadow mode: would save), without their own time."""
+        return self._state.records.saved.total
 
     def shadow_figures(self) -> IterationLog:
         """In shadow mode: the metrics that the iterations would have had with LB steps."""
@@ -148,8 +148,15 @@ class MeasuringMode:
         """
         if not failed:
             self.judge()
+            self._update_saved()
         self.catch_up(is_over=True, left_early=left_early)
         self._state.records.write(lambda: self.history)
+
+    def _update_saved(self) -> None:
+        """Compute what LB steps have saved so far.  Collective."""
+        state, given = self._state, self._state.options.facts.known("speed")
+        learned = [r.speed for r in self.history.balancings if given is None and r.moved]
+        state.records.saved.update(state.done, given, learned[-1] if learned else ())
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
         """In shadow mode: make the pending decisions.  Collective.
@@ -198,6 +205,8 @@ class BalancingMode(MeasuringMode):
             ),
         )
         self.due = self._answer(bool(asked), may_preview=not is_last)
+        if state.records.saved.is_due(state.done) and not is_last:
+            self._update_saved()
         if self.due and not is_last:
             self.rebalance()
 
@@ -253,6 +262,7 @@ class BalancingMode(MeasuringMode):
         self.due = False
         self.judge()
         self._state.records.cut()
+        self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)
         except BaseException:

@@ -92,6 +92,10 @@ class RankFacts:
         assert self._now is not None
         return self._now
 
+    def known(self, name: str) -> float | None:
+        """Return the most recent value of a property of this rank; None: it is not given."""
+        return (self._now or {}).get(name)
+
     def start(self, done: int) -> None:
         """When a loop starts: if `background` is a function, call all functions.  Collective."""
         if callable(self._given.get("background")):

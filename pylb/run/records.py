@@ -26,6 +26,7 @@ from pylb.run.local_objects import LocalObjects
 from pylb.run.object_store import Properties
 from pylb.run.options import Options
 from pylb.run.rank_facts import Answers
+from pylb.run.saved import Saved
 
 log = logging.getLogger("pylb")
 # A disk is full, a file would be too large, or another run is recorded in the file.
@@ -296,7 +297,7 @@ def _make_writer(records: Records, where: Any, **also: float) -> Any:
     from pylb.io.h5 import Writer
 
     n_ranks, n_objects = records.agreement.transport.size, records.objects.n_objects
-    parameters = {**records.parameters, **records.core_waits.figures(), **also}
+    parameters = {**records.all_parameters(), **also}
     return Writer(where, n_ranks, parameters, n_objects)
 
 
@@ -327,6 +328,7 @@ class Records:
         self.writer = None if in_memory else RecordWriter(options.record)  # type: ignore[arg-type]
         self.seconds = 0.0  # time in the loops on this rank
         self.core_waits = CoreWaits()
+        self.saved = Saved(agreement, self.core_waits)
         self._facts = options.facts
         self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
         self.restored = False  # whether the run goes on from a checkpoint
@@ -361,6 +363,16 @@ class Records:
         self.rank_loads.extend(rows[:, -1:].tolist())
         for history in self.keepers:
             history.figures(figures)
+
+    def all_parameters(self) -> dict[str, Any]:
+        """Return the parameters, and what is known of the cores; on rank 0."""
+        out = {**self.parameters, **self.core_waits.figures()}
+        if self.saved.cores.shared:
+            _, _, _, _, group, cores = self.saved.cores
+            out["sharing"] = {"group": group, "cores": cores, "waits": self.saved.waits}
+        if self.saved.others:
+            out["others"] = self.saved.others
+        return out if self.saved.keyed else {**out, "keyed": False}
 
     def restore(self, rows: F64, span: int, done: int) -> None:
         """Continue after the iterations of a checkpoint, whose loads per rank are not known."""

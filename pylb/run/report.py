@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from pylb import console, files
 from pylb.decide.receipts import History
+from pylb.decide.sentences import saving
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Reductions, reduction
@@ -123,8 +123,12 @@ class Report:
         Fraction of the core time of this rank's host that other virtual machines used.
     cores : str
         E.g. "4 ranks share 2 cores"; empty if there is a core for each rank.
-    would_save : float
-        In shadow mode, seconds that LB steps would have saved, minus their cost; else nan.
+    saved : float
+        Seconds that LB steps have saved: the time of the same loads without LB steps, minus the
+        time as it was.  In shadow mode, what LB steps would have saved.  nan: not known.
+    others : float
+        Number of cores that other programs used, if this disturbed the run: then `saved` is only an
+        upper bound.
     balancings : int
         Number of LB steps.
     balancing_cost : float
@@ -160,7 +164,9 @@ class Report:
     waited: float = 0.0
     stolen: float = 0.0
     cores: str = ""
-    would_save: float = math.nan
+    saved: float = 0.0
+    others: float = 0.0
+    shadow: bool = False
     balancings: int = 0
     balancing_cost: float = 0.0
     mode: str = "on"
@@ -181,7 +187,7 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        would = "would be " if not math.isnan(self.would_save) else ""
+        would = "would be " if self.shadow else ""
         slow = self.balancing_cost > self.balancing_seconds
         rows: list[list[Any]] = [
             ["ranks", self.n_ranks, ""],
@@ -204,8 +210,9 @@ class Report:
             [f"{would}migrations", self.migrations, ""],
             *([[f"{would}moved", *console.size(self.bytes).split()]] if self.bytes else []),
         ]
-        if would:
-            rows.append(["LB steps would have saved", self.would_save, "s"])
+        if self.balancings:
+            said = saving(self.saved, self.seconds, self.others, would=self.shadow)
+            rows.append([f"LB steps {'would have ' if would else ''}saved", said, ""])
         console.show(["", "", ""], rows, title=self.title, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"

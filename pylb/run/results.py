@@ -162,7 +162,9 @@ class RunResults:
             bytes=dropped.bytes + sum(r.bytes for r in done),
             history=history,
             **state.records.core_waits.figures(),
-            would_save=mode.would_save - cost,
+            saved=mode.saved - steps,
+            others=state.records.saved.others,
+            shadow=state.options.mode == "shadow",
             span=state.records.figures.span,
             title="Run" if title is None else title,
         )
@@ -212,8 +214,9 @@ class RunResults:
             state.agreement.transport.size,
             times=times,
             figures=(figures[0], figures[1], figures[2]),
+            gained=records.saved.by_iteration(state.done),
             history=self.history,
-            parameters={**records.parameters, "seconds": records.seconds},
+            parameters={**records.all_parameters(), "seconds": records.seconds},
             title=title,
             names=names,
         )

@@ -52,7 +52,11 @@ class RunState:
     def clock(self) -> str:
         """Return the clock that times objects, see `Cores.clock`.  Collective the first time."""
         self.records.core_waits.begin(self.agreement)
-        return self.records.core_waits.cores.clock(self.options.clock)
+        cores = self.records.core_waits.cores
+        clock = cores.clock(self.options.clock)
+        if self.options.load is None:  # otherwise loads are what the user says
+            self.records.saved.cores, self.records.saved.waits = cores, clock == "wall"
+        return clock
 
     def learn(self) -> None:
         """Tell all ranks which objects were added and removed.  Collective."""

@@ -26,6 +26,7 @@ from pylb.replay.trace_conversion import (
     on_ranks,
     on_speeds,
     one_phase,
+    sharing_of,
     trace_arrays,
 )
 from pylb.run.iteration_log import IterationLog, Row
@@ -49,7 +50,7 @@ class ShadowMode(MeasuringMode):
         state.records.keepers.append(self._loads)
         # The results for the user, the same on all ranks: metrics and receipts of the replay.
         self._figures, self._history = IterationLog(), History()
-        self._measured = 0.0  # seconds: measured largest load of each iteration, summed
+        self._measured = 0.0  # seconds of the iterations as they were
         # Rank 0 collects the replayed metrics here; `_share` sends them to all ranks.
         self._log, self._replayed = IterationLog(), 0.0
         self._replay: Any = None  # the replay, on rank 0
@@ -71,9 +72,9 @@ class ShadowMode(MeasuringMode):
         return len(self._history.balancings) + self._history.dropped.balancings
 
     @property
-    def would_save(self) -> float:
+    def saved(self) -> float:
         would = Iterations.of(self._figures)
-        return self._measured - float((would.max * would.span).sum())
+        return self._measured - float((would.time * would.span).sum())
 
     def shadow_figures(self) -> IterationLog:
         return self._figures
@@ -158,11 +159,12 @@ class ShadowMode(MeasuringMode):
         arrays = on_speeds(trace_arrays(stretches, self._entities), facts)
         figures = np.ascontiguousarray(rows[: until - stretches[0].first])
         n_ranks = self._state.agreement.transport.size
-        trace = Trace(n_ranks, **arrays, figures=figures)
+        sharing = sharing_of(self._state.records.all_parameters())
+        trace = Trace(n_ranks, **arrays, figures=figures, **sharing)
         self._entities = Entities.of(trace)
         self._replay.feed(trace)
         self._followed = until  # only now: an interrupt may end `feed`
-        self._replayed += float(figures[:, 1].sum())
+        self._replayed += float(np.maximum(figures[:, 0], figures[:, 1]).sum())
         self._log.extend(self._new_rows())
 
     def _results(self) -> bytes:

@@ -61,7 +61,7 @@ def picture(
     rows: int,
     columns: int,
     *,
-    saved: F64,
+    saved: F64 | None,
     recorded: F64 | None = None,
 ) -> dict[str, Any]:
     """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
@@ -73,7 +73,7 @@ def picture(
     elapsed : (m,) float64
         Seconds of each iteration.
     saved : (m,) float64
-        Seconds that LB steps have saved so far.
+        Seconds that LB steps have saved so far; None: not known.
     recorded : (m,) float64, optional
         Seconds of the slowest rank in the recorded run.
 
@@ -102,7 +102,7 @@ def picture(
         "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
         "mean": digits(mean(times.mean(axis=1), width)),
         "elapsed": digits(largest(elapsed[None], 1, width)[0]),
-        "saved": digits(last(saved, width)),
+        "saved": None if saved is None else digits(last(saved, width)),
         "recorded": None if recorded is None else digits(largest(recorded[None], 1, width)[0]),
     }
 

@@ -26,6 +26,9 @@ class Spent(NamedTuple):
     seconds : float
         Time of the whole run: of its loops, if that was measured; else of its iterations and LB
         steps.
+    saved : float or None
+        Seconds that LB steps have saved: the time of the same loads without them, minus the time
+        as it was.  None: not known.
 
     Examples
     --------
@@ -41,12 +44,14 @@ class Spent(NamedTuple):
     messages: float
     balancing_seconds: float
     seconds: float
+    saved: float | None = None
 
     @classmethod
     def of(cls, course: Course) -> Spent:
         mean, most = float(course.mean.sum()), float(course.max.sum())
         steps, whole = float(course.step_seconds.sum()), course.seconds
-        return cls(mean, most - mean, whole - steps - most, steps, whole)
+        saved = None if course.saved is None else float(course.saved[-1])
+        return cls(mean, most - mean, whole - steps - most, steps, whole, saved)
 
 
 class Counted(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb.decide.receipts import History, Receipt
+from pylb.decide.sentences import saving
 from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
@@ -62,6 +63,8 @@ class Course:
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
+    gained: F64 | None = None  # (m,), see the function `gained`; None: not known
+    others: float = 0.0  # number of cores that other programs used, if this disturbed the run
 
     @property
     def n_iterations(self) -> int:
@@ -114,28 +117,22 @@ class Course:
         known = float(self.elapsed.sum() + self.step_seconds.sum())
         return known if self.in_loops is None else max(self.in_loops, known)
 
+    @functools.cached_property
+    def saved(self) -> F64 | None:
+        """Seconds that LB steps have saved so far, less their time, (m,); None: not known."""
+        return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
+
     @property
-    def saved(self) -> F64:
-        """Seconds saved so far, by iteration, (m,): see the function `saved`."""
-        return saved(self.balancings, self.n_iterations)
+    def saving(self) -> str:
+        """What LB steps have saved, in words; empty: there were none, or it is not known."""
+        if self.saved is None or not self.balancings:
+            return ""
+        return saving(float(self.saved[-1]), self.seconds, self.others)
 
 
-def saved(balancings: Iterable[Receipt], m: int) -> F64:
-    """Return the seconds that LB steps have saved so far, minus their cost: (m,), by iteration.
-
-    The gain of an LB step is divided equally among the iterations up to the next LB step.  An LB
-    step whose gain is not known yet does not count.
-    """
-    out = np.zeros(m)
-    for r in balancings:
-        if r.gain != r.gain:
-            continue
-        first = min(max(r.iteration + 1, 0), m)
-        out[max(first - 1, 0)] -= r.cost
-        rest = min(first + r.iterations, m) - first
-        if rest > 0:
-            out[first : first + rest] += r.gain / rest
-    return np.cumsum(out)
+def gained(run: Replay) -> F64:
+    """Return how much longer each iteration would take without LB steps, (m,)."""
+    return run.unbalanced.iteration_time - run.iteration_time
 
 
 def of(
@@ -163,6 +160,7 @@ def of(
             parameters=run.parameters,
             title=title or Path(run.path or "run").name,
             names=known,
+            gained=_gained_in(run),
         )
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
@@ -176,6 +174,13 @@ def of(
     if out.n_iterations == 0:
         raise DomainError(f"{out.title} has no complete iteration: expected one or more")
     return out if coords is None else replace(out, coords=coords)
+
+
+def _gained_in(run: RunRecord) -> F64:
+    """Return `gained` of a recorded run."""
+    if not any(r.moved for r in run.history.balancings):
+        return np.zeros(run.n_iterations)
+    return gained(run.trace.replay("none"))
 
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
@@ -207,6 +212,7 @@ def of_stretches(
     parameters: dict[str, Any],
     title: str,
     names: Mapping[int, str] | None = None,
+    gained: F64 | None = None,
 ) -> Course:
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
@@ -234,6 +240,8 @@ def of_stretches(
         strategy=str(parameters.get("strategy", "")),
         in_loops=parameters.get("seconds") or None,
         objects=Objects.of_stretches(stretches, n_ranks),
+        gained=None if gained is None else gained[:m],
+        others=float(parameters.get("others", 0.0)),
     )
 
 
@@ -316,6 +324,7 @@ def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
         strategy=run.strategy,
         recorded=None if run.strategy == "none" else as_recorded(run).metrics["max"],
         objects=Objects.of_replay(run),
+        gained=gained(run),
     )
 
 

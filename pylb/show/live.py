@@ -37,7 +37,6 @@ def state(course: Course) -> dict[str, Any]:
     last = course.times[-1]
     mean = float(last.mean())
     decision = course.history[-1] if course.history else None
-    gains = [r.gain for r in course.balancings if not math.isnan(r.gain)]
     order = np.argsort(-recent.mean(axis=0), kind="stable")[:MOST_RANKS]
     return {
         "iterations": course.n_iterations,
@@ -50,7 +49,8 @@ def state(course: Course) -> dict[str, Any]:
         "balancings": len(course.balancings),
         "balancing_seconds": math.fsum(r.step_seconds for r in course.balancings),
         "balancing_cost": math.fsum(r.cost for r in course.balancings),
-        "saved": math.fsum(gains) if gains or not course.balancings else None,
+        "saved": None if course.saved is None else float(course.saved[-1]),
+        "saving": course.saving,
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
@@ -94,15 +94,13 @@ COLUMNS = ("rank", "last iteration", "/ mean", "recent iterations")
 
 def head(now: dict[str, Any]) -> str:
     """Describe the run in one line."""
-    saved = ""
-    if now["balancings"] and now["saved"] is not None:
-        saved = f", {'saved' if now['saved'] >= 0 else 'lost'} {seconds(abs(now['saved']))}"
+    saved = f"; saved {now['saving']}" if now["saving"] else ""
     return (
         f"{count(now['iterations'], 'iteration')} of {count(now['objects'], 'object')} on "
         f"{count(now['ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
         f"{count(now['balancings'], 'LB step')} "
-        f"(cost {seconds(now['balancing_cost'])}{saved})"
+        f"(cost {seconds(now['balancing_cost'])}){saved}"
     )
 
 

@@ -167,6 +167,7 @@ def facts(course: Course) -> list[tuple[str, Any]]:
         ("time", seconds(course.seconds)),
         ("time spent rebalancing", seconds(float(course.step_seconds.sum()))),
         ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
+        *([("saved by LB steps", course.saving)] if course.saving else []),
         ("LB steps", f"{len(course.balancings):,}"),
         ("migrations", f"{objects:,}" + (f" ({size(nbytes)})" if nbytes else "")),
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError
-from pylb.model.snapshot import I32, I64
+from pylb.model.snapshot import F64, I32, I64
 from pylb.replay.replayed import BASELINES, Replay, replay
 from pylb.replay.trace import Trace
 from pylb.show import aggregate, course, page
@@ -115,6 +115,8 @@ def on_ranks(trace: Trace, n_ranks: int) -> Trace:
         memory_limit=None,
         measured=None,
         figures=None,
+        core_group=None,
+        group_cores=None,
         recorded=None,
         _run=None,
         _phases=None,
@@ -157,10 +159,18 @@ def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
         run.metrics["max"],
         MOST_ROWS,
         MOST_COLUMNS,
-        saved=course.saved(run.balancings, len(run.rank_times)),
+        saved=_saved(run),
         recorded=recorded.metrics["max"],
     )
     return {**out, "balanced": run.balanced_after}
+
+
+def _saved(run: Replay) -> F64:
+    """Return the seconds that LB steps had saved after each iteration, less their time."""
+    steps = np.zeros(len(run.iteration_time))
+    for r in run.balancings:
+        steps[max(r.iteration, 0)] += r.step_seconds
+    return np.cumsum(course.gained(run) - steps)
 
 
 def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
@@ -169,6 +179,7 @@ def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
     return {
         "time": run.time,
         "balancing": run.balancing_seconds,
+        "saved": run.saved,
         "recorded": recorded.time,
         "speedup": run.speedup_over(recorded),
         "max_over_mean": float(ratio.mean()) if len(ratio) else 1.0,

@@ -18,7 +18,6 @@ from pylb.model.snapshot import F64, I32
 from pylb.whatif.recorder.layout import STEP, Collective, OpKind
 from pylb.whatif.recorder.recording import Recording
 
-WAITING = _core.WAITING
 MATCHING = ("arrival", "recorded")
 ENDS = ("running", "through", "cut", "stuck")
 
@@ -27,17 +26,13 @@ DEFAULTS: dict[str, Any] = {
     "beta": 1e-10,
     "overhead": 0.0,
     "eager": 4096,
-    "quantum": 0.0,
-    "waiting": "yield",
-    "polling": 0.0,
     "response": 0.0,
 }
 """Values of `Target`, used if neither the call nor the recording has them.  The costs of a message
-are those within a machine; the time slice is infinitely short, as in Eom and Hollingsworth 1998."""
+are those within a machine."""
 
 MOST_PROCESSORS = 1 << 20
 MOST_NODES = 1 << 12  # limit of the number of nodes, unless there are more processors
-MOST_TURNS = 1e10  # largest number of simulated time slices; this many take almost an hour
 PERIOD = 0.005
 """Period of ``pylb lab`` in seconds."""
 
@@ -45,6 +40,9 @@ PERIOD = 0.005
 @dataclass(frozen=True)
 class Target:
     """The machine for a prediction: its processors, its network, and which rank runs where.
+
+    Of k ranks that compute on a processor, each gets 1/k of it at any time (egalitarian processor
+    sharing).  A rank that waits in MPI uses no processor.
 
     Attributes
     ----------
@@ -63,22 +61,13 @@ class Target:
         Available fraction of each processor, as in ``pylb lab --share``.
     period : float
         Period of the shares in seconds.  The processor is available in the first part of each
-        period; a rank that waits within MPI uses up the share like a rank that computes.  0: a
-        share acts like a lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks
+        period; time in which a rank waits in MPI uses up the share, too.  0: a share acts like a
+        lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks
         slept while they waited, because sleep does not use up a share.
     overhead : float
         Processor seconds of an MPI call.
     eager : int
         Largest message, in bytes, that is sent before its receive is posted.
-    quantum : float
-        Time slice in seconds on a processor with several ranks; 0: infinitely short.
-    waiting : {"block", "yield", "spin"}
-        How a rank that waits in MPI uses its processor.  ``"block"``: it sleeps, and runs as soon
-        as its message arrives.  ``"yield"``: it lets other ranks run, and must wait for its turn.
-        ``"spin"``: it uses its time slices like a rank that computes.
-    polling : float
-        Cost of polling on a shared processor: processor seconds that a waiting rank uses per second
-        in which another rank computes there.  It has no effect on ranks that spin.
     matching : {"arrival", "recorded"}
         Which message a receive from any source gets: the first to arrive, or the same as in the
         recorded run.
@@ -99,9 +88,6 @@ class Target:
     period: float
     overhead: float
     eager: int
-    quantum: float
-    waiting: str
-    polling: float
     matching: str
 
     def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
@@ -117,9 +103,6 @@ class Target:
             period=self.period,
             overhead=self.overhead,
             eager=self.eager,
-            quantum=self.quantum,
-            polling=self.polling,
-            waiting=WAITING.index(self.waiting),
             as_recorded=self.matching == "recorded",
         )
 
@@ -214,7 +197,8 @@ def whatif(
     Raises
     ------
     DomainError, OutOfRangeError
-        A value is out of its domain, or the placement names a processor that does not exist.
+        A value is out of its domain, the placement names a processor that does not exist, or the
+        recording has one-sided calls.
     FormatError
         The recording contradicts itself.
 
@@ -253,9 +237,6 @@ def target(
     period: float | None = None,
     overhead: float | None = None,
     eager: int | None = None,
-    quantum: float | None = None,
-    waiting: str | None = None,
-    polling: float | None = None,
     matching: str = "arrival",
 ) -> Target:
     """Make the target for a recorded program; the recording gives the defaults.
@@ -275,7 +256,7 @@ def target(
         Seconds per message and per byte: numbers, or (m, m) arrays by node.
     share : float or (q,) array, optional
         Available fraction of each processor, as in ``pylb lab --share``.
-    period, overhead, eager, quantum, waiting, polling, matching :
+    period, overhead, eager, matching :
         See `Target`.
 
     Raises
@@ -284,20 +265,11 @@ def target(
         A value is out of its domain, or the placement names a processor that does not exist.
     """
     place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
-    for name, value, known in (("waiting", waiting, WAITING), ("matching", matching, MATCHING)):
-        if value is not None and value not in known:
-            raise DomainError(f"{name} is {value!r}: expected {', '.join(known)}")
+    if matching not in MATCHING:
+        raise DomainError(f"matching is {matching!r}: expected {', '.join(MATCHING)}")
     assumed = {**DEFAULTS, **{k: v for k, v in recording.info.items() if k in DEFAULTS}}
-    if waiting not in (None, assumed["waiting"]):
-        assumed["polling"] = DEFAULTS["polling"]  # the measured cost is for another way of waiting
-    given = {
-        "overhead": overhead,
-        "eager": eager,
-        "quantum": quantum,
-        "polling": polling,
-    }
+    given = {"overhead": overhead, "eager": eager}
     assumed.update({k: checks.number(k, v) for k, v in given.items() if v is not None})
-    assumed["waiting"] = waiting or assumed["waiting"]
     alpha, beta = _network(network, assumed, int(nodes.max(initial=0)) + 1)
     alpha += float(assumed["response"])
     if period is None:
@@ -313,9 +285,6 @@ def target(
         period,
         float(assumed["overhead"]),
         int(assumed["eager"]),
-        float(assumed["quantum"]),
-        assumed["waiting"],
-        float(assumed["polling"]),
         matching,
     )
 
@@ -394,18 +363,7 @@ def _network(given: Any, assumed: Mapping[str, Any], m: int) -> tuple[F64, F64]:
     return out[0], out[1]
 
 
-def _check_turns(recording: Recording, quantum: float) -> None:
-    """Raise DomainError if the quantum is so short that the simulation would take hours."""
-    seconds = 1e-9 * sum(float(ops["compute"].sum(dtype=np.float64)) for ops in recording.ops)
-    if 0.0 < quantum < seconds / MOST_TURNS:
-        raise DomainError(
-            f"quantum is {quantum:g} s: expected 0, or at least {seconds / MOST_TURNS:.2g} s for "
-            f"{seconds:.4g} s of computing"
-        )
-
-
 def _simulate(recording: Recording, aim: Target, want_steps: bool) -> Prediction:
-    _check_turns(recording, aim.quantum)
     simulation = aim.simulation(recording.comms)
     steps = [np.zeros(len(ops), STEP) for ops in recording.ops] if want_steps else None
     for rank, ops in enumerate(recording.ops):

@@ -183,6 +183,47 @@ static void heap_is_built_and_rekeyed(void **state)
     }
 }
 
+/* A queue against an array that is searched from end to end: any item changes or leaves. */
+static void a_queue_gives_the_smallest_and_of_equal_ones_the_lowest_id(void **state)
+{
+    (void)state;
+    enum { MOST = 40 };
+    for (int32_t n = 1; n < MOST; n++) {
+        plb_item_t item[MOST];
+        int32_t at[MOST];
+        double key[MOST];
+        plb_queue_t queue = {item, at, 0};
+        plb_rng_t rng;
+        plb_rng_init(&rng, (uint64_t)n);
+        memset(at, -1, sizeof at);
+        for (int32_t id = 0; id < n; id++) {
+            key[id] = NAN; /* not in the queue */
+        }
+        for (int step = 0; step < 500; step++) {
+            const int32_t id = (int32_t)plb_rng_below(&rng, (uint64_t)n);
+            if (!isnan(key[id]) && plb_rng_below(&rng, 3) == 0) {
+                plb_queue_drop(&queue, id);
+                key[id] = NAN;
+            } else {
+                key[id] = (double)plb_rng_below(&rng, 6);
+                plb_queue_set(&queue, id, key[id]);
+            }
+            int32_t first = -1, n_in = 0;
+            for (int32_t i = 0; i < n; i++) {
+                n_in += !isnan(key[i]);
+                first = !isnan(key[i]) && (first < 0 || key[i] < key[first]) ? i : first;
+                assert_true(isnan(key[i]) ? at[i] == -1 : item[at[i]].id == i);
+            }
+            assert_int_equal(queue.n, n_in);
+            assert_true(n_in == 0 || (item[0].id == first && item[0].key == key[first]));
+        }
+        plb_queue_clear(&queue);
+        for (int32_t id = 0; id < n; id++) {
+            assert_int_equal(at[id], -1);
+        }
+    }
+}
+
 /* ---- compressed rows -------------------------------------------------------------------------
  */
 
@@ -341,23 +382,57 @@ static void *reserved(size_t bytes)
     return out == MAP_FAILED ? NULL : out;
 }
 
-/* `room` doubles, so that it can exceed the largest number of keys. */
+static void keys_are_numbered_in_order_and_survive_failed_allocations(void **state)
+{
+    (void)state;
+    enum { N = 3000 };
+    plb_keys_t keys = {0};
+    assert_int_equal(plb_keys_find(&keys, 7), -1);
+    int64_t failures = 0;
+    for (int32_t i = 0; i < N; i++) {
+        const int64_t key = i % 3 ? (int64_t)i << 32 : -i; /* some have the same lower bits */
+        int32_t number = -1;
+        int ret = PLB_ERR_NOMEM;
+        for (int64_t fail_at = 0; ret != PLB_OK; fail_at++) {
+            plb_mem_fail_at(fail_at);
+            ret = plb_keys_add(&keys, key, &number, &err);
+            plb_mem_fail_at(-1);
+            failures += ret != PLB_OK;
+            assert_true(ret == PLB_OK || (ret == PLB_ERR_NOMEM && keys.n == i));
+            assert_int_equal(plb_keys_find(&keys, key), ret == PLB_OK ? i : -1);
+        }
+        assert_int_equal(number, i);
+        assert_int_equal(plb_keys_add(&keys, key, &number, &err), PLB_OK);
+        assert_true(number == i && keys.n == i + 1);
+    }
+    assert_true(failures > 10);
+    plb_keys_t over;
+    assert_int_equal(plb_keys_over(&over, keys.key, keys.n, &err), PLB_OK);
+    for (int32_t i = 0; i < N; i++) {
+        assert_int_equal(plb_keys_find(&keys, keys.key[i]), i);
+        assert_int_equal(plb_keys_find(&over, keys.key[i]), i);
+        assert_int_equal(plb_keys_find(&over, INT64_MAX - i), -1);
+    }
+    plb_keys_free(&over);
+    plb_keys_free(&keys);
+}
+
 static void a_table_of_keys_never_exceeds_its_limit(void **state)
 {
     (void)state;
-    const int64_t most = INT64_C(1) << 30, room = 2 * most;
+    const int64_t room = INT64_C(1) << 30;
     const size_t bytes[] = {(size_t)room * 8, (size_t)room * 8};
     int64_t *key = reserved(bytes[0]);
     int32_t *bucket = reserved(bytes[1]), number;
     if (key == NULL || bucket == NULL) {
         skip();
     }
-    plb_keys_t keys = {.key = key, .n = most, .room = room, .bucket = bucket, .n_buckets = room};
+    plb_keys_t keys = {.key = key, .n = room, .room = room, .index = {bucket, room}};
     const uint64_t at = ((plb_hash(7) & UINT32_MAX) * (uint64_t)room) >> 32;
     bucket[at] = -1; /* key 7 is new; all other buckets hold key 0, with the number 0 */
     assert_int_equal(plb_keys_add(&keys, 7, &number, &err), PLB_ERR_RANGE);
     assert_string_equal(err.text, "1073741825 keys: expected at most 1073741824");
-    assert_true(keys.n == most && bucket[at] == -1);
+    assert_true(keys.n == room && bucket[at] == -1);
     munmap(key, bytes[0]);
     munmap(bucket, bytes[1]);
 }
@@ -370,6 +445,7 @@ int main(void)
         cmocka_unit_test(sort_keeps_equal_values_by_index),
         cmocka_unit_test(heap_pops_in_order_with_ties_by_id),
         cmocka_unit_test(heap_is_built_and_rekeyed),
+        cmocka_unit_test(a_queue_gives_the_smallest_and_of_equal_ones_the_lowest_id),
         cmocka_unit_test(csr_keeps_the_order_of_the_list),
         cmocka_unit_test(csr_names_an_end_out_of_range),
         cmocka_unit_test(rng_repeats_and_keeps_its_range),
@@ -377,6 +453,7 @@ int main(void)
         cmocka_unit_test(crowded_cores_are_found_and_a_quota_of_one_rank),
         cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
         cmocka_unit_test(no_clock_shows_no_time),
+        cmocka_unit_test(keys_are_numbered_in_order_and_survive_failed_allocations),
         cmocka_unit_test(a_table_of_keys_never_exceeds_its_limit),
         cmocka_unit_test(failed_allocations_are_errors_without_leaks),
     };

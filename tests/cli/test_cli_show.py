@@ -52,7 +52,7 @@ def test_demo_says_what_rebalancing_saved(capsys, tmp_path):
     shown = printed(capsys, *words)
     assert re.search(r"virtual seconds .*\n.*\nnot balanced ", shown)
     # The best strategy depends on the time that the strategies took.
-    assert re.search(r"The LB step that saved the most time:\nAfter iteration \d+ ", shown)
+    assert re.search(r"The LB step that gained the most time:\nAfter iteration \d+ ", shown)
 
 
 def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):

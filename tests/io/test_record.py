@@ -12,12 +12,12 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
-from pylb.io.run_record import FIGURES, Loop, Stretch
+from pylb.io.run_record import FIGURES, Stretch
 from pylb.run.records import RecordWriter
 
 h5py = pytest.importorskip("h5py")
 from pylb.io import hdf5  # noqa: E402
-from pylb.io.h5 import NOT_IN_1, OPTIONAL, Writer, _check_of  # noqa: E402
+from pylb.io.h5 import Writer  # noqa: E402
 from pylb.io.h5 import write as write_run  # noqa: E402
 
 
@@ -176,20 +176,11 @@ def test_other_files_are_named(tmp_path):
     with pytest.raises(FormatError, match="not a run record of pylb"):
         pylb.RunRecord.read(path)
     write(path)
-    with h5py.File(path, "a") as file:
-        file.attrs["version"] = 7
-    with pytest.raises(FormatError, match=r"version 7: pylb .* reads versions up to 6; use"):
-        pylb.RunRecord.read(path)
-
-
-def test_a_number_of_ranks_needs_a_large_enough_file(tmp_path):
-    """With arrays for millions of ranks, a reader would need gigabytes for a small file."""
-    path = tmp_path / "run.h5"
-    write(path)
-    with h5py.File(path, "a") as file:
-        file.attrs["n_ranks"] = 1 << 24
-    with pytest.raises(FormatError, match=r"16777216 ranks in \d+ iterations: too many for a file"):
-        pylb.RunRecord.read(path)
+    for version in (1, 5, 7):
+        with h5py.File(path, "a") as file:
+            file.attrs["version"] = version
+        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 6"):
+            pylb.RunRecord.read(path)
 
 
 def test_damage_is_seen(tmp_path):
@@ -208,9 +199,9 @@ def test_damage_is_seen(tmp_path):
         pylb.RunRecord.read(path)
 
 
-@pytest.mark.parametrize("size", [0, 3, 0xF000_0000])
-def test_chunks_of_impossible_size_are_not_read(tmp_path, size):
-    """libhdf5 would crash, or ask for that much memory."""
+@pytest.mark.parametrize("size", [0, 3])
+def test_chunks_without_room_for_a_checksum_are_not_read(tmp_path, size):
+    """libhdf5 would crash."""
     path = tmp_path / "one.h5"
     out = hdf5.Output(path)
     out.array("a", np.arange(100.0))
@@ -402,77 +393,6 @@ def recorded(path, **words):
     return pylb.VirtualCluster(3, clock="none").run(of_ranks, str(path), **words)[0]
 
 
-def with_heap(file, version):
-    """Make the head of versions 1 and 2: texts of variable length in a global heap; no multicasts,
-    no positions.
-    """
-    rows = file["stretch"][:, :-2]
-    for name in ("stretch", *OPTIONAL):
-        del file[name]
-    file["stretch"] = rows
-    said = file["parameters"][:].tobytes().decode()
-    del file["parameters"]
-    file.attrs.update(version=version, format="pylb run", parameters=said)
-
-
-def age(path):
-    """Convert a record to the form of version 1."""
-    run = pylb.RunRecord.read(path)
-    with h5py.File(path, "a") as file:
-        figures = np.stack([file[name][:] for name in FIGURES if name not in NOT_IN_1], axis=1)
-        rows = file["stretch"][:]
-        for s, row in zip(run.stretches, rows, strict=True):
-            table = figures[s.first : s.first + s.iterations]
-            row[4] = _check_of(s, table, NOT_IN_1)
-        file["stretch"][:] = rows
-        for name in (*NOT_IN_1, "loops"):
-            del file[name]
-        with_heap(file, 1)
-
-
-def test_a_record_of_version_1_is_read_and_replayed(tmp_path):
-    path = tmp_path / "run.h5"
-    history = recorded(path, strategy="GreedyLB", every=4)
-    new = pylb.Trace.read(path)
-    age(path)
-    old = pylb.Trace.read(path)
-    assert old.task_home is None
-    assert old.recorded.loops == [Loop(0, 30)]
-    for name in ("task_load", "task_rank", "task_entity", "edge_bytes"):
-        assert np.array_equal(getattr(old, name), getattr(new, name))
-    # The last figure is left out: version 1 counts bytes without those that parcels add.
-    np.testing.assert_allclose(old.figures[:, :7], new.figures[:, :7])
-    assert repr(old.replay("GreedyLB", every=4).decisions) == repr(history)
-    assert old.replay("unbalanced").time == new.replay("unbalanced").time
-
-
-def test_figures_of_version_4_lack_the_other_work_of_the_ranks(tmp_path):
-    path = tmp_path / "run.h5"
-    recorded(path, strategy="GreedyLB", every=4, background=[0.5, 0.0, 0.25])
-    new = pylb.RunRecord.read(path)
-    with h5py.File(path, "a") as file:
-        rows, loads = file["stretch"][:], [s.rank_loads(3) for s in new.stretches]
-        file["max"][:] = np.concatenate(loads).max(axis=1)
-        file["mean"][:] = np.concatenate(loads).mean(axis=1)
-        file["min"][:] = np.concatenate(loads).min(axis=1)
-        table = np.stack([file[name][:] for name in FIGURES], axis=1)
-        for s, row in zip(new.stretches, rows, strict=True):
-            row[4] = _check_of(s, table[s.first : s.first + s.iterations])
-        file["stretch"][:] = rows
-        file.attrs["version"] = 4
-    old = pylb.RunRecord.read(path)
-    assert old.max.min() >= 0.5
-    np.testing.assert_allclose(old.figures, new.figures, rtol=1e-14)
-    np.testing.assert_allclose(
-        old.trace.replay("none").iteration_time, new.trace.replay("none").iteration_time
-    )
-    with h5py.File(path, "a") as file:
-        wrong = file["parameters"][:].tobytes().replace(b"0.0, 0.25]", b" -9, 0.25]")
-        file["parameters"][:] = np.frombuffer(wrong, np.uint8)
-    with pytest.raises(FormatError, match="mean of iteration 0 is -"):
-        pylb.RunRecord.read(path)
-
-
 def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_path):
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
@@ -511,7 +431,9 @@ def test_a_record_without_some_parameters_or_with_unknown_ones(tmp_path):
     path = tmp_path / "run.h5"
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:
-        file.attrs["parameters"] = json.dumps({"pylb": "0.0", "something": [1]})
+        del file["parameters"]
+        content = json.dumps({"pylb": "0.0", "something": [1]}).encode()
+        file["parameters"] = np.frombuffer(content, np.uint8)
     assert repr(pylb.Trace.read(path).replay("GreedyLB", every=4).decisions) == repr(history)
 
 

@@ -1,7 +1,5 @@
 """Room measure: the speeds of ranks, learned from where objects have been."""
 
-import math
-
 import numpy as np
 import pytest
 import twin_speeds
@@ -9,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
-from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.measure.learner import SpeedLearner
 
@@ -29,67 +26,43 @@ def made(n, p, placements=5, noise=0.2, moving=1.0, seed=0, outliers=0.0):
     return speed / np.exp(np.log(speed).mean()), rank, seconds
 
 
-def fit(rank, seconds, p):
-    n, k = rank.shape
-    return _core.speeds_fit(np.arange(n + 1) * k, rank.ravel(), seconds.ravel(), None, p)
+def learn(rank, seconds, p, work=None):
+    learner = SpeedLearner(p)
+    for j in range(rank.shape[1]):
+        learner.observe(np.arange(len(rank)), rank[:, j], seconds[:, j], work)
+    return learner
 
 
 @pytest.mark.parametrize(("n", "p"), [(1000, 10), (10_000, 10), (10_000, 100), (100_000, 1000)])
-def test_within_two_percent_after_five_placements(n, p):
+def test_within_three_percent_after_five_placements(n, p):
     speed, rank, seconds = made(n, p)
-    got, error, sigma, explained, moved = fit(rank, seconds, p)
-    off = np.log(got / speed)
-    assert np.sqrt((off**2).mean()) < 0.02
-    assert 0.6 < np.sqrt((off**2).mean()) / error.mean() < 1.5  # the reported error is right
-    assert abs(sigma - 0.2) < 0.02
-    assert explained > 0.75
-    assert moved > 0.99 * n
+    learner = learn(rank, seconds, p)
+    off = np.log(learner.speed / speed)
+    assert np.sqrt((off**2).mean()) < 0.03
+    assert 0.4 < np.sqrt((off**2).mean()) / learner.error.mean() < 2.5  # the error is right
+    assert abs(learner.sigma - 0.2 * np.sqrt(2.0)) < 0.04
+    assert learner.evidence > 1.0
 
 
 def test_stragglers_do_not_count_by_their_squares():
     speed, rank, seconds = made(10_000, 100, outliers=0.05)
-    got = fit(rank, seconds, 100)[0]
-    clean = fit(*made(10_000, 100)[1:], 100)[0]
+    got = learn(rank, seconds, 100).speed
+    clean = learn(*made(10_000, 100)[1:], 100).speed
     rms = [np.sqrt((np.log(g / speed) ** 2).mean()) for g in (got, clean)]
-    assert rms[0] < 1.3 * rms[1]
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 4))
-def test_without_noise_it_is_least_squares(seed, p, placements):
-    """Compare with NumPy's solution: an unknown per object and rank, all residuals zero."""
-    speed, rank, seconds = made(40, p, placements, noise=0.0, seed=seed)
-    n, k = rank.shape
-    A = np.zeros((n * k, n + p))
-    A[np.arange(n * k), np.repeat(np.arange(n), k)] = 1.0
-    A[np.arange(n * k), n + rank.ravel()] = -1.0
-    s = np.linalg.lstsq(A, np.log(seconds).ravel(), rcond=None)[0][n:]
-    got = fit(rank, seconds, p)[0]
-    if np.linalg.matrix_rank(A) == n + p - 1:  # all ranks are linked
-        np.testing.assert_allclose(got, np.exp(s - s.mean()), rtol=2e-3)
-        np.testing.assert_allclose(got, speed, rtol=2e-3)
+    assert rms[0] < 1.5 * rms[1]
 
 
 def test_ranks_without_a_common_object_get_the_mean_speed():
-    got, error, *_, moved = _core.speeds_fit(
-        [0, 2, 4, 6], [0, 1, 1, 0, 2, 2], [1.0, 2.0, 6.0, 3.0, 7.0, 8.0], None, 4
-    )
-    np.testing.assert_allclose(got, [2**0.5, 0.5**0.5, 1.0, 1.0], rtol=1e-2)
-    assert np.isinf(error).tolist() == [False, False, True, True]
-    assert moved == 2
-    nothing = _core.speeds_fit([0], [], [], None, 2)
-    assert nothing[0].tolist() == [1.0, 1.0]
+    """Ranks 0 and 1 exchange objects; rank 2 keeps its own, so its speed is unknown."""
+    learner, key = SpeedLearner(4), np.arange(24)
+    for j in range(6):
+        rank = np.where(key < 16, (key + j * (key % 3)) % 2, 2)
+        speed = learner.observe(key, rank, (1.0 + key % 5) * (1.0 + rank))
+    np.testing.assert_allclose(speed, [2**0.5, 0.5**0.5, 1.0, 1.0], rtol=1e-2)
+    assert np.isinf(learner.error).tolist() == [False, False, True, True]
 
 
 def test_bad_input():
-    with pytest.raises(OutOfRangeError, match=r"rank\[1\] is 2"):
-        _core.speeds_fit([0, 2], [0, 2], [1.0, 1.0], None, 2)
-    for bad in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(DomainError, match=r"seconds\[0\]"):
-            _core.speeds_fit([0, 2], [0, 1], [bad, 1.0], None, 2)
-        with pytest.raises(DomainError, match=r"weight\[1\]"):
-            _core.speeds_fit([0, 2], [0, 1], [1.0, 1.0], [1.0, bad], 2)
-    with pytest.raises(ValueError, match="start"):
-        _core.speeds_fit([0, 3], [0, 1], [1.0, 1.0], None, 2)
     with pytest.raises(DomainError, match="shapes"):
         SpeedLearner(2).observe([1, 2], [0], [1.0, 2.0])
     for rank in (-1, 2):
@@ -124,8 +97,7 @@ def test_of_very_many_objects_only_a_part_is_remembered():
     speed, rank, seconds = made(100_000, 10)
     learner = learn(rank, seconds, 10)
     off = np.log(learner.speed / speed)
-    assert np.sqrt(((off - off.mean()) ** 2).mean()) < 0.01
-    assert max(learner._core.sizes) < 15_000
+    assert 0.001 < np.sqrt(((off - off.mean()) ** 2).mean()) < 0.02  # the mean of all: 0.0005
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60), st.booleans())
@@ -152,21 +124,12 @@ def test_agrees_with_the_twin(seed, p, n, estimated):
         assert (told[0] is None) == (told[1] is None)
         if told[0] is not None:
             np.testing.assert_allclose(told[1], told[0], rtol=1e-3)
-        # the core counts sigma in bins of 0.8 %, and iterates until it changes by less than 1 %
-        np.testing.assert_allclose(learner.error, twin.error, rtol=3e-2)
-        np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=3e-2, atol=1e-6)
-        np.testing.assert_allclose(learner.explained, twin.explained, rtol=1e-2, atol=1e-3)
-        assert list(learner._core.sizes) == [len(o.key) for o in twin._seen]
+        np.testing.assert_allclose(learner.error, twin.error, rtol=1e-3)
+        np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=1e-3)
+        np.testing.assert_allclose(learner.evidence, twin.evidence, rtol=1e-3, atol=1e-4)
 
 
 # ---- placement after placement -----------------------------------------------------------------
-
-
-def learn(rank, seconds, p, work=None):
-    learner = SpeedLearner(p)
-    for j in range(rank.shape[1]):
-        learner.observe(np.arange(len(rank)), rank[:, j], seconds[:, j], work)
-    return learner
 
 
 def test_learner_follows_a_rank_that_changes():
@@ -300,47 +263,3 @@ def test_lb_steps_are_not_switched_off_when_a_rank_becomes_slow():
         over.append(longest[35:].sum() / (total[35:].sum() / (3.0 + 1.0 / 2.8)))
     assert np.median(over) < 1.15
     assert np.mean(over) < 1.3  # 1.8 when rebalancing was switched off
-
-
-def grown(comm, n_each, factor, slow):
-    """Multiply the times of rank 0's objects after iteration 12: a slower rank, or heavier objects.
-
-    Return the receipts of LB steps and the longest time of each iteration.
-    """
-    how = {"strategy": "BestFitLB", "every": 5, "unlike": True, "give_up": False}
-    lb = pylb.Balancer(comm, **how)
-    for key in range(n_each * lb.rank, n_each * (lb.rank + 1)):
-        lb.add(key, None)
-    for it in lb.iterate(25):
-        for key, _ in lb.local():
-            hit = it >= 12 and (lb.rank == 0 if slow else key < n_each)
-            comm.elapse(1e-3 * (factor if hit else 1.0))
-    return lb.history.balancings, np.array(lb.iterations.max)
-
-
-def test_a_rank_whose_objects_all_slow_down_at_once_is_suspected():
-    """The first LB step after the change already places for the new speed."""
-    receipts, longest = pylb.VirtualCluster(4, clock="none").run(grown, 16, 4.0, True)[0]
-    first = next(r for r in receipts if r.iteration >= 12)
-    assert first.iteration == 14
-    assert np.allclose(np.array(first.speed) / first.speed[1], [0.25, 1.0, 1.0, 1.0])
-    assert first.suspected == 0
-    assert "All objects of rank 0 suddenly took longer by the same factor" in first.explain()
-    assert math.isnan(receipts[0].suspected)
-    assert longest[15:].max() < 1.1 * 64e-3 / 3.25
-
-
-@pytest.mark.parametrize(("n_each", "factor"), [(16, 1.8), (7, 4.0)])
-def test_a_small_change_or_one_of_few_objects_is_no_suspicion(n_each, factor):
-    receipts, _ = pylb.VirtualCluster(4, clock="none").run(grown, n_each, factor, True)[0]
-    assert not next(r for r in receipts if r.iteration >= 12).speed
-
-
-def test_a_suspicion_is_dropped_if_the_objects_are_heavy_on_other_ranks_too():
-    receipts, longest = pylb.VirtualCluster(4, clock="none").run(grown, 16, 4.0, False)[0]
-    after = [r.speed for r in receipts if r.iteration >= 12]
-    assert after[0]
-    assert not any(after[1:])
-    least = (3 * 16 + 4 * 16) * 1e-3 / 4
-    assert longest[15:20].max() < 1.3 * least  # the wrong suspicion costs less than this
-    assert longest[20:].max() < 1.05 * least

@@ -19,7 +19,6 @@ int main(int argc, char **argv)
     int (*failed)(void);
     MPI_Request request[2 * MANY];
     MPI_Comm half;
-    MPI_Win window;
     *(void **)&fail_at = dlsym(NULL, "no_malloc_at");
     *(void **)&failed = dlsym(NULL, "no_malloc_failed");
     if (place == NULL || atoi(place) > 0) {
@@ -34,11 +33,6 @@ int main(int argc, char **argv)
         MPI_Isend(&mine, 1, MPI_INT, (rank + size - 1) % size, i, half, &request[MANY + i]);
     }
     MPI_Waitall(2 * MANY, request, MPI_STATUSES_IGNORE);
-    MPI_Win_create(got, sizeof got, sizeof *got, MPI_INFO_NULL, half, &window);
-    MPI_Win_fence(0, window);
-    MPI_Put(&mine, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, window);
-    MPI_Win_fence(0, window);
-    MPI_Win_free(&window);
     MPI_Comm_free(&half);
     const int bad = failed();
     MPI_Finalize();

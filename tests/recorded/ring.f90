@@ -1,5 +1,6 @@
 ! A ring in Fortran, by `use mpi`, mpif.h or `use mpi_f08`:
-!   gfortran -cpp -DMPI_MODULE (mpi), -DMPI_HEADER (mpif.h) or neither (mpi_f08).
+!   gfortran -cpp -DMPI_MODULE (mpi), -DMPI_HEADER (mpif.h) or neither (mpi_f08);
+!   -DONE_SIDED: it also calls MPI_Put.
 program ring
 #ifdef MPI_MODULE
   use mpi
@@ -82,6 +83,7 @@ program ring
   call MPI_Allreduce(out, all, 1, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierr)
   if (all /= size * (size - 1) / 2) error stop 'Allreduce'
 
+#ifdef ONE_SIDED
   displacement = 8 * 1000
   in = -1
   call MPI_Win_create(in, displacement, 8, MPI_INFO_NULL, copy, window, ierr)
@@ -92,6 +94,7 @@ program ring
   call MPI_Win_fence(0, window, ierr)
   if (any(in(4:13) /= left)) error stop 'Put'
   call MPI_Win_free(window, ierr)
+#endif
 
   call MPI_Comm_free(copy, ierr)
   call MPI_Finalize(ierr)

@@ -1,14 +1,11 @@
-"""Strategy "auto" on virtual ranks is distributed if rank 0 would take too long."""
-
-import pytest
+"""Strategy "auto" on virtual ranks is distributed if there is too much for rank 0."""
 
 import pylb
 
 P = 16
-FAST, SLOW = (1e-6, 1e-9), (1e-6, 1e-4)  # seconds per message and per byte
 
 
-def run(per_rank, network, path=None, **given):
+def run(per_rank, path=None, **given):
     """Return the history of a program in which two ranks need four times as long as the others."""
 
     def main(comm):
@@ -22,36 +19,24 @@ def run(per_rank, network, path=None, **given):
             lb.save(path)
         return lb.history
 
-    return pylb.VirtualCluster(P, clock="none", network=network).run(main)[0]
+    return pylb.VirtualCluster(P, clock="none", network=(1e-6, 1e-9)).run(main)[0]
 
 
 def used(history):
     return [receipt.strategy for receipt in history.balancings]
 
 
-@pytest.mark.parametrize(
-    ("per_rank", "network", "expected"),
-    [(20, FAST, "BestFitLB"), (20, SLOW, "BestFitLB"), (1000, FAST, "BestFitLB"),
-     (1000, SLOW, "GossipLB")],
-)  # fmt: skip
-def test_size_and_bandwidth_decide_and_the_receipt_says_so(per_rank, network, expected, tmp_path):
-    """The choice depends on the program's size and the bandwidth; the replay chooses the same."""
-    path = tmp_path / "run.h5"
-    history = run(per_rank, network, path)
-    assert used(history)[0] == expected
-    said = "instead of GreedyLB" in history.balancings[0].why
-    assert said == (expected == "GossipLB")
-    assert pylb.Trace.read(path).replay(every=10).decisions == history
-
-
-def test_a_small_memory_limit_of_rank_0_decides():
-    per_rank, database = 20, 256 * 20 * P
-    held = {"memory_limit": database}
-    assert used(run(per_rank, FAST, **held))[0] == "BestFitLB"
-    history = run(per_rank, FAST, memory_limit=[database - 1] + [database] * (P - 1))
-    assert used(history)[0] == "GossipLB"
-    assert "exceeds the memory limit of rank 0" in history.balancings[0].why
+def test_the_memory_of_rank_0_decides_and_the_receipt_says_so(tmp_path):
+    """The replay chooses the same."""
+    database = 256 * 20 * P
+    for limit, expected in ((database, "BestFitLB"), (database - 1, "GossipLB")):
+        path = tmp_path / f"{expected}.h5"
+        history = run(20, path, memory_limit=[limit] + [database] * (P - 1))
+        assert used(history)[0] == expected
+        said = "GossipLB instead of GreedyLB: the load database" in history.balancings[0].why
+        assert said == (expected == "GossipLB")
+        assert pylb.Trace.read(path).replay(every=10).decisions == history
 
 
 def test_a_strategy_that_is_given_is_kept():
-    assert set(used(run(1000, SLOW, strategy="BestFitLB"))) == {"BestFitLB"}
+    assert set(used(run(20, strategy="BestFitLB", memory_limit=256))) == {"BestFitLB"}

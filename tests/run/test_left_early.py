@@ -75,11 +75,11 @@ def test_the_file_has_all_receipts(tmp_path):
 @pytest.mark.parametrize("main", [objects, cells])
 def test_shadow_mode_has_decided_for_all_iterations(tmp_path, main, end):
     early, report, lb = results(main, tmp_path, end, mode="shadow")
-    assert (early.balancings, early.would_save) == (0, 0.0)  # nothing is known before the end
+    assert (early.balancings, early.saved) == (0, 0.0)  # nothing is known before the end
     assert report.balancings == 8
     assert len(lb.shadow.max) == 60
     saved = (lb.iterations.max - lb.shadow.max).sum()
-    assert report.would_save == pytest.approx(saved - report.balancing_cost)
+    assert report.saved == pytest.approx(saved - report.balancing_cost)
     assert saved > 0
 
 
@@ -100,7 +100,7 @@ def test_shadow_mode_saves_nothing_in_a_loop_that_has_not_ended():
         for _ in lb.iterate(80):
             for key, _ in lb.local():
                 comm.elapse(1.0 + key)
-            said.append(lb.report().would_save)
+            said.append(lb.report().saved)
         return said
 
     assert pylb.VirtualCluster(2, clock="none").run(program) == [[0.0] * 80] * 2

@@ -115,7 +115,7 @@ def test_an_lb_step_saves_what_the_slowest_rank_with_other_work_saves(mode):
     assert lb.history[0].gain == 6.0
     if mode == "shadow":
         assert lb.iterations.max.tolist() == [11.0] * 5
-        assert lb.report().would_save + lb.report().balancing_cost == 9.0
+        assert lb.report().saved + lb.report().balancing_cost == 9.0
 
 
 def test_other_work_counts_in_the_steps_of_an_advisor():

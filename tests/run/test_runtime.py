@@ -399,7 +399,7 @@ def test_shadow_mode_goes_on_after_a_strategy_that_failed(error, raised, lag):
     assert lb.done == 15
     assert len(lb.iterations.max) == 15
     assert len(lb.shadow.max) == known  # later iterations are measured, but not replayed
-    assert lb._mode.would_save == 0.0
+    assert lb._mode.saved == 0.0
 
 
 def test_a_lagged_loop_after_a_loop_that_could_not_begin(monkeypatch):

@@ -1,11 +1,9 @@
 """The objects of a run on a page, their places, the savings of LB steps, and the page's server."""
 
 import itertools
-import math
 import socket
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,17 +118,6 @@ def test_the_layout_of_any_graph_is_finite(n, edges):
     place = layout.of_graph(n, src, dst)
     assert place.shape == (n, 2)
     assert np.isfinite(place).all()
-
-
-def test_what_lb_steps_have_saved_adds_up(run):
-    saved = course.of(run).saved
-    assert saved[-1] == pytest.approx(sum(r.net for r in run.balancings if r.gain == r.gain))
-    unknown = [replace(r, gain=math.nan) for r in run.balancings]
-    assert not course.saved(unknown, len(saved)).any()
-    first = run.balancings[0]
-    assert saved[first.iteration] == pytest.approx(-first.cost)
-    early = pylb.Receipt(-1, "balance", "", "", moved=True, cost=2.0, gain=6.0, iterations=3)
-    assert course.saved([early], 4).tolist() == [0.0, 2.0, 4.0, 4.0]
 
 
 def test_the_recorded_run_lies_below_the_replayed_one(run):

@@ -568,11 +568,10 @@ def test_how_a_run_stands(record):
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
     alone = live.head({**now, "ranks": 1, "objects": 1})
     assert alone.startswith("60 iterations of 1 object on 1 rank in ")
-    assert ", saved " in live.head(now)
-    unknown = dataclasses.replace(record.history.balancings[0], gain=math.nan)
-    now = live.state(dataclasses.replace(course.of(record), history=History([unknown])))
+    assert f"; saved {console.seconds(record.trace.replay('none').saved)}: " in live.head(now)
+    now = live.state(dataclasses.replace(course.of(record), gained=None))
     assert now["saved"] is None
-    assert live.head(now).endswith("; 1 LB step (cost " + console.seconds(unknown.cost) + ")")
+    assert live.head(now).endswith(")")  # nothing is said of what was saved
     assert live.spark([0.0, 0.5, 1.0], 1.0) == "▁▅█"
 
 

@@ -7,7 +7,6 @@ runtime's own estimates, a strategy and a learner, without messages: hundreds in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -268,7 +267,7 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
         for key, _ in lb.local():
             comm.elapse(program.loads[it, key])
     steps = lb.history.balancings
-    return [r.speed if math.isnan(r.suspected) else () for r in steps], lb.iterations
+    return [r.speed for r in steps], lb.iterations
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:

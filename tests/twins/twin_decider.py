@@ -34,7 +34,6 @@ FIGURES = (  # the figures of a placement, in order; the last two are measured t
     "heaviest",
     "next_heaviest",
     "heaviest_key",
-    "suspected",
     "ahead",
     "present",
     "loss_0",
@@ -311,13 +310,13 @@ class Twin:
         figures += [plan.before.idle_mean, plan.before.idle_max]
         figures += [plan.after.idle_mean, plan.after.idle_max]
         figures += [NAN, *heaviest(told)]  # without memory limits
-        figures += [NAN, 0.0, *[NAN] * 9, 0.0, NAN]  # the twin does not look ahead
+        figures += [0.0, *[NAN] * 9, 0.0, NAN]  # the twin does not look ahead
         return figures, speed, plan.rank
 
     def preview(self, snapshot, here, work):
         told, speed = self.tell(snapshot, here, work, ["speed"])
         is_void = self.promise.level > 1.5 * self.promise.predicted
-        if not (speed.any() or self.learner.has_changed or is_void):
+        if not (speed.any() or is_void):
             return 0.0
         plan = pylb.place(told, "BestFitLB")
         return plan.before.max - plan.after.max

@@ -1,8 +1,8 @@
 """The simulation of csrc/whatif/simulator/simulator.h in plain Python, slow and with lists only.
 
-Each process is a generator, which yields what it needs next: ("work", seconds), ("until", time or
-None) or ("pause", seconds).  A receive from any source takes the first message that has arrived
-(matching="arrival") or the recorded one; operations always keep their recorded order here.
+Each process is a generator, which yields what it needs next: ("work", seconds), ("slot", slot),
+("probe", None) or ("pause", seconds).  A receive from any source takes the first message that has
+arrived (matching="arrival") or the recorded one; operations always keep their recorded order here.
 """
 
 import math
@@ -81,9 +81,6 @@ class Twin:
         self.ops, self.comms, self.t = ops, comms, target
         self.now = 0.0
         self.processes = [Process(r) for r in range(len(ops))]
-        self.ring = [[] for _ in target.speed]  # the ranks on each processor; the first one runs
-        self.turn_ends = [0.0 for _ in target.speed]
-        self.locks = {}
         self.icolls = {}
         self.counts = {}
 
@@ -161,34 +158,6 @@ class Twin:
             me.requests[request] = self.icollective(me, op)
         elif kind == OpKind.PAUSE:
             yield "pause", 1e-9 * nbytes
-        elif kind == OpKind.ACCESS:
-            yield "until", self.now + self.round_trip(me.rank, op)
-        elif kind == OpKind.LOCK:
-            lock = self.locks.setdefault((tag, peer), {"free": 0.0, "holders": [], "queue": []})
-            slot = Slot()
-            lock["queue"].append((me.rank, bool(flags & Flag.SHARED), slot, op))
-            self.grant(lock)
-            yield "slot", slot
-        elif kind == OpKind.UNLOCK:
-            lock = self.locks[(tag, peer)]
-            free = self.now + self.round_trip(me.rank, op)
-            lock["free"] = max(lock["free"], free)
-            lock["holders"] = [h for h in lock["holders"] if h[0] != me.rank]
-            self.grant(lock)
-            yield "until", free
-
-    def round_trip(self, rank, op):
-        alpha, beta = self.link(rank, int(op["peer"]))
-        return 2 * alpha + beta * int(op["bytes"])
-
-    def grant(self, lock):
-        while lock["queue"]:
-            rank, shared, slot, op = lock["queue"][0]
-            if lock["holders"] and not (shared and all(s for _, s in lock["holders"])):
-                return
-            lock["queue"].pop(0)
-            lock["holders"].append((rank, shared))
-            self.complete(rank, slot, max(self.now, lock["free"]) + self.round_trip(rank, op))
 
     def icollective(self, me, op):
         comm, own, root = int(op["comm"]), int(op["tag"]), int(op["peer"])
@@ -286,60 +255,22 @@ class Twin:
             try:
                 what, value = next(me.life)
             except StopIteration:
-                self.leave(me, gone=True)
                 me.state, me.finish = "end", self.now
                 return
             if what == "slot" and value.done is not None and value.done <= self.now:
                 continue
             if what == "work":
-                self.work(me, value)
+                me.state, me.left = "work", value
                 return
-            self.leave(me, gone=what == "pause")
             me.state = "pause" if what == "pause" else "wait"
             me.since = self.now
             me.slot, me.probe, me.until = None, what == "probe", math.inf
             if what == "pause":
                 me.until = self.now + value
-            elif what == "until":
-                me.until = value
             elif what == "slot":
                 me.slot = value
                 me.until = math.inf if value.done is None else value.done
             return
-
-    def work(self, me, seconds):
-        q = self.t.placement[me.rank]
-        ring = self.ring[q]
-        was_waiting = me.state == "wait"
-        me.state, me.left = "work", seconds
-        quantum = self.t.quantum
-        joins = me.rank not in ring or was_waiting
-        if not joins:
-            return
-        if not ring:
-            self.turn_ends[q] = self.now + quantum
-        elif quantum > 0:
-            if self.t.waiting == "block" and was_waiting:
-                self.turn_ends[q] = self.now + quantum
-            elif self.turn_ends[q] <= self.now:
-                behind = self.now - self.turn_ends[q]
-                self.turn_ends[q] += quantum * (math.floor(behind / quantum) + 1)
-        if me.rank not in ring:
-            if self.t.waiting == "block" and was_waiting:
-                ring.insert(0, me.rank)
-            else:
-                ring.append(me.rank)
-
-    def leave(self, me, gone):
-        q = self.t.placement[me.rank]
-        ring = self.ring[q]
-        if not gone and self.t.waiting == "spin":
-            if me.rank not in ring:
-                ring.append(me.rank)
-        elif me.rank in ring:
-            if ring[0] == me.rank:
-                self.turn_ends[q] = self.now + self.t.quantum
-            ring.remove(me.rank)
 
     def there(self, q, time):
         """Return the seconds in which processor q was available up to a time."""
@@ -363,42 +294,23 @@ class Twin:
             low, high = (low, middle) if self.there(q, middle) >= aim - 1e-13 else (middle, high)
         return high
 
-    def slowed(self, q):
-        """Return the factor by which the ranks that poll on processor q slow down the others."""
-        if self.t.waiting == "spin":
-            return 1.0
-        here = [p for p in self.processes if self.t.placement[p.rank] == q]
-        return 1.0 + self.t.polling * sum(p.state == "wait" for p in here)
-
     def working(self, q):
-        return [r for r in self.ring[q] if self.processes[r].state == "work"]
+        here = [p for p in self.processes if self.t.placement[p.rank] == q]
+        return [p for p in here if p.state == "work"]
 
     def next_of(self, q):
-        """Return (time, rank or None for the end of a turn) of a processor."""
-        ring, speed = self.ring[q], self.t.speed[q]
+        """Return (time, rank) of the first rank on processor q whose work ends."""
         working = self.working(q)
         if not working:
             return math.inf, None
-        if self.t.quantum == 0:
-            left, rank = min((self.processes[r].left, r) for r in working)
-            return self.when(q, left * len(ring) * self.slowed(q) / speed), rank
-        first = self.processes[ring[0]]
-        done = (
-            self.when(q, first.left * self.slowed(q) / speed) if first.state == "work" else math.inf
-        )
-        if len(ring) > 1 and self.turn_ends[q] < done:
-            return self.turn_ends[q], None
-        return done, ring[0]
+        left, rank = min((p.left, p.rank) for p in working)
+        return self.when(q, left * len(working) / self.t.speed[q]), rank
 
     def advance(self, to):
-        for q, ring in enumerate(self.ring):
-            rate = self.t.speed[q] * (self.there(q, to) - self.there(q, self.now))
-            rate /= self.slowed(q)
-            if self.t.quantum == 0:
-                for r in self.working(q):
-                    self.processes[r].left -= rate / len(ring)
-            elif ring and self.processes[ring[0]].state == "work":
-                self.processes[ring[0]].left -= rate
+        for q, speed in enumerate(self.t.speed):
+            working = self.working(q)
+            for p in working:
+                p.left -= speed * (self.there(q, to) - self.there(q, self.now)) / len(working)
         self.now = to
 
     def run(self):
@@ -409,20 +321,15 @@ class Twin:
         while True:
             events = [(p.flying[0]["at"], 0, p.rank) for p in self.processes if p.flying]
             events += [(p.until, 1, p.rank) for p in self.processes]
-            events += [(self.next_of(q)[0], 2, q) for q in range(len(self.ring))]
+            events += [(self.next_of(q)[0], 2, q) for q in range(len(self.t.speed))]
             time, kind, which = min(events)
             if time == math.inf:
                 break
             if kind == 2:
                 _, rank = self.next_of(which)
                 self.advance(time)
-                if rank is None:
-                    ring = self.ring[which]
-                    ring.append(ring.pop(0))
-                    self.turn_ends[which] = self.now + self.t.quantum
-                else:
-                    self.processes[rank].left = 0.0
-                    self.go_on(self.processes[rank])
+                self.processes[rank].left = 0.0
+                self.go_on(self.processes[rank])
                 continue
             self.advance(time)
             me = self.processes[which]

@@ -83,20 +83,11 @@ def program(seed, ranks=4, steps=40, wildcards=True):
             else:
                 add(rank, "COLL", bytes=nbytes, **fields)
 
-    def other():
-        rank = int(rng.integers(ranks))
-        way = rng.integers(3)
-        if way == 0:
-            add(rank, "PAUSE", bytes=int(rng.integers(1_000_000)))
-        elif way == 1:
-            add(rank, "ACCESS", peer=int(rng.integers(ranks)), bytes=1000)
-        else:
-            its = {"peer": int(rng.integers(ranks)), "tag": 0, "flags": int(rng.choice([0, 32]))}
-            add(rank, "LOCK", **its)
-            add(rank, "UNLOCK", bytes=10_000, **its)
+    def pause():
+        add(int(rng.integers(ranks)), "PAUSE", bytes=int(rng.integers(1_000_000)))
 
     for _ in range(steps):
-        rng.choice([message, message, message, collective, other])()
+        rng.choice([message, message, message, collective, pause])()
     for rank in range(ranks):
         for number in list(open_requests[rank]):
             wait(rank, number)

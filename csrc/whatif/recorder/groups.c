@@ -119,20 +119,16 @@ static void define_made(MPI_Comm comm, const plb_group_t *parent)
     }
 }
 
-void plb_note_meeting(const plb_group_t *group, plb_collective_t what, int64_t bytes)
+/* Log the collective of all members that makes a communicator, if it can be simulated. */
+static void meet(const plb_group_t *group)
 {
     if (group != NULL && group->meets) {
         plb_note((plb_op_t){.kind = PLB_OP_COLL,
-                            .what = (uint16_t)what,
-                            .bytes = bytes,
+                            .what = PLB_ALLREDUCE,
+                            .bytes = 8,
                             .tag = group->rank,
                             .comm = group->number});
     }
-}
-
-static void meet(const plb_group_t *group)
-{
-    plb_note_meeting(group, PLB_ALLREDUCE, 8);
 }
 
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh)

@@ -37,8 +37,6 @@ int32_t plb_world_rank(const plb_group_t *group, int rank);
 void plb_note_made(MPI_Comm parent, MPI_Comm fresh);
 void plb_made_between(MPI_Comm parent, MPI_Comm fresh);
 void plb_made_among(MPI_Comm parent, MPI_Comm fresh);
-/** Log a collective of all members, if the group's collectives are simulated. */
-void plb_note_meeting(const plb_group_t *group, plb_collective_t what, int64_t bytes);
 /** Register a copy with the members of `comm`; MPI may not have completed it yet. */
 void plb_made_copy(MPI_Comm comm, MPI_Comm fresh);
 void plb_group_gone(MPI_Comm comm);

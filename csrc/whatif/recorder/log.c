@@ -11,10 +11,11 @@
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
     FLUSH_NS = 200 * 1000000, /* ns: if not sent for longer, the buffer is sent in the next call */
-    LONG_NS = 200 * 1000,     /* ns: a process that did not run for a longer time may have slept */
-    POLL_NS = 20 * 1000,      /* ns: a shorter computation between polls counts as polling */
-    NAP_POLL_NS = 200 * 1000, /* ns: like POLL_NS, if the process also slept between the polls */
-    NAP_NS = 10 * 1000,       /* ns: a process that did not run for a longer time has slept */
+    /* ns: a process that did not run for a longer time may have slept; one that sleeps between two
+     * polls and computes for less is polling */
+    LONG_NS = 200 * 1000,
+    POLL_NS = 20 * 1000, /* ns: a shorter computation between polls counts as polling */
+    NAP_NS = 10 * 1000,  /* ns: a process that did not run for a longer time has slept */
     MOST_LACKS = 64,
 };
 
@@ -37,11 +38,9 @@ static struct {
     int64_t foreign;        /* number of MPI calls by other threads */
     bool asked;             /* whether the last call was a poll */
     int64_t asked_at;       /* time at which the last poll began */
-    /* sums of the wall and processor ns from each poll to the next */
-    double asked_wall, asked_cpu;
-    double asked_square; /* sum of the squares of the wall ns from each poll to the next */
-    double naps, napped; /* number of polls before which the process slept; ns of these sleeps */
-    int32_t n, first;    /* operations in the buffer; index of this call's first one, or -1 */
+    /* sums of the wall ns from each poll to the next, of their squares, and of the sleeps */
+    double asked_wall, asked_square, napped;
+    int32_t n, first; /* operations in the buffer; index of this call's first one, or -1 */
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
@@ -159,14 +158,12 @@ static int64_t slept(int64_t computed)
 
 static void count_asking(int64_t computed, int64_t away)
 {
-    const double took = (double)(me.wall - me.asked_at + computed), since = took + (double)away;
+    const double since = (double)(me.wall - me.asked_at + computed + away);
     if (away >= 0) {
         me.asked_wall += since;
-        me.asked_cpu += took;
         me.asked_square += since * since;
     }
     if (away > NAP_NS) {
-        me.naps++;
         me.napped += (double)away;
     }
 }
@@ -176,7 +173,7 @@ static void count_asking(int64_t computed, int64_t away)
 void plb_polled(void)
 {
     const int64_t computed = me.compute - me.carried;
-    if (me.asked && computed < NAP_POLL_NS) {
+    if (me.asked && computed < LONG_NS) {
         const int64_t away = slept(computed);
         if (computed < POLL_NS || away > NAP_NS) {
             count_asking(computed, away);
@@ -274,10 +271,9 @@ void plb_log_end(bool finalized)
     plb_frame_text('E',
                    "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
                    "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
-                   "\"asked\": {\"wall\": %.6g, \"cpu\": %.6g, \"square\": %.6g, \"naps\": %.0f, "
-                   "\"napped\": %.6g}}",
+                   "\"asked\": {\"wall\": %.6g, \"square\": %.6g, \"napped\": %.6g}}",
                    (long long)plb_monitor_sent(), (long long)seconds, (long long)me.start,
                    (long long)plb_now(CLOCK_MONOTONIC), (long long)me.beyond,
                    (long long)me.foreign, finalized ? "true" : "false", 1e-9 * me.asked_wall,
-                   1e-9 * me.asked_cpu, 1e-18 * me.asked_square, me.naps, 1e-9 * me.napped);
+                   1e-18 * me.asked_square, 1e-9 * me.napped);
 }

@@ -163,25 +163,23 @@ NEIGHBOUR(alltoallw,
 FILES(read, Out)
 FILES(write, In)
 
-/* --- windows --- */
+/* --- one-sided: not simulated, so that only the name is logged --- */
 
-#define WINDOW plb_window_made(HANDLE(Comm, comm), MADE(Win, win))
-CALL(Win_create, win_create, (Out base, Aint size, UNIT unit, Info info, Comm comm, WinOut win),
-     (base, size, unit, info, comm, win), WINDOW)
-CALL(Win_allocate, win_allocate,
-     (Aint size, UNIT unit, Info info, Comm comm, Out base, WinOut win),
-     (size, unit, info, comm, base, win), WINDOW)
-CALL(Win_allocate_shared, win_allocate_shared,
-     (Aint size, UNIT unit, Info info, Comm comm, Out base, WinOut win),
-     (size, unit, info, comm, base, win), WINDOW)
+#define ONE_SIDED(Name, name, params, args)                                                       \
+    CALL(Name, name, params, args,                                                                \
+         plb_note((plb_op_t){.kind = PLB_OP_ONE_SIDED, .what = PLB_ONE_SIDED_##Name}))
+ONE_SIDED(Win_create, win_create,
+          (Out base, Aint size, UNIT unit, Info info, Comm comm, WinOut win),
+          (base, size, unit, info, comm, win))
+#define WINDOW Aint size, UNIT unit, Info info, Comm comm, Out base, WinOut win
+ONE_SIDED(Win_allocate, win_allocate, (WINDOW), (size, unit, info, comm, base, win))
+ONE_SIDED(Win_allocate_shared, win_allocate_shared, (WINDOW), (size, unit, info, comm, base, win))
 
 #define TO_TARGET Int target, Aint displacement, COUNT target_count, Type target_type
 #define TO_TARGET_ARGS target, displacement, target_count, target_type
-#define ACCESSED plb_accessed(HANDLE(Win, win), V(target), BYTES(count, type))
 #define ACCESS(Put, Rput, put, params, args)                                                      \
-    CALL(Put, put, (LIST params, Win win), (LIST args, win), ACCESSED)                            \
-    CALL(Rput, r##put, (LIST params, Win win, RequestOut request), (LIST args, win, request),     \
-         ACCESSED)
+    ONE_SIDED(Put, put, (LIST params, Win win), (LIST args, win))                                 \
+    ONE_SIDED(Rput, r##put, (LIST params, Win win, RequestOut request), (LIST args, win, request))
 ACCESS(Put, Rput, put, (In origin, COUNT count, Type type, TO_TARGET),
        (origin, count, type, TO_TARGET_ARGS))
 ACCESS(Get, Rget, get, (Out origin, COUNT count, Type type, TO_TARGET),

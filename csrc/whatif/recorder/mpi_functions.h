@@ -62,7 +62,6 @@ MANY(Testsome, testsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n
 FREES(Request_free, request_free, Request, plb_request_freed)
 FREES(Comm_free, comm_free, Comm, plb_group_gone)
 FREES(Comm_disconnect, comm_disconnect, Comm, plb_group_gone)
-FREES(Win_free, win_free, Win, plb_window_gone)
 
 /* --- new communicators.  MAKES: the call is collective over the parent; MAKES_AMONG: over the
  * members of the new communicator --- */
@@ -107,37 +106,13 @@ CALL(Intercomm_create, intercomm_create,
 MAKES_AMONG(Intercomm_merge, intercomm_merge, (Comm comm, Int high, CommOut fresh),
             (comm, high, fresh))
 
-/* --- windows --- */
+/* --- one-sided --- */
 
-CALL(Win_create_dynamic, win_create_dynamic, (Info info, Comm comm, WinOut win), (info, comm, win),
-     plb_window_made(HANDLE(Comm, comm), MADE(Win, win)))
-#define ACCESSED_ONE plb_accessed(HANDLE(Win, win), V(target), plb_bytes(1, HANDLE(Type, type)))
-CALL(Fetch_and_op, fetch_and_op,
-     (In origin, Out result, Type type, Int target, Aint displacement, Op op, Win win),
-     (origin, result, type, target, displacement, op, win), ACCESSED_ONE)
-CALL(Compare_and_swap, compare_and_swap,
-     (In origin, In compare, Out result, Type type, Int target, Aint displacement, Win win),
-     (origin, compare, result, type, target, displacement, win), ACCESSED_ONE)
-
-CALL(Win_fence, win_fence, (Int assertion, Win win), (assertion, win),
-     plb_fenced(HANDLE(Win, win)))
-#define FLUSHES(Name, name)                                                                       \
-    CALL(Name, name, (Int target, Win win), (target, win),                                        \
-         plb_flushed(HANDLE(Win, win), V(target)))                                                \
-    CALL(Name##_all, name##_all, (Win win), (win), plb_flushed(HANDLE(Win, win), -1))
-FLUSHES(Win_flush, win_flush)
-FLUSHES(Win_flush_local, win_flush_local)
-CALL(Win_lock, win_lock, (Int type, Int target, Int assertion, Win win),
-     (type, target, assertion, win),
-     plb_note_lock(HANDLE(Win, win), PLB_OP_LOCK, V(target), V(type) == MPI_LOCK_SHARED))
-CALL(Win_unlock, win_unlock, (Int target, Win win), (target, win),
-     plb_note_lock(HANDLE(Win, win), PLB_OP_UNLOCK, V(target), false))
-CALL(Win_unlock_all, win_unlock_all, (Win win), (win), plb_flushed(HANDLE(Win, win), -1))
-CALL(Win_post, win_post, (Group group, Int assertion, Win win), (group, assertion, win),
-     plb_epoch_begins(HANDLE(Win, win), HANDLE(Group, group), true))
-CALL(Win_start, win_start, (Group group, Int assertion, Win win), (group, assertion, win),
-     plb_epoch_begins(HANDLE(Win, win), HANDLE(Group, group), false))
-CALL(Win_complete, win_complete, (Win win), (win), plb_epoch_ends(HANDLE(Win, win), true, false))
-CALL(Win_wait, win_wait, (Win win), (win), plb_epoch_ends(HANDLE(Win, win), true, true))
-CALL(Win_test, win_test, (Win win, IntOut flag), (win, flag),
-     plb_epoch_ends(HANDLE(Win, win), *flag, true))
+ONE_SIDED(Win_create_dynamic, win_create_dynamic, (Info info, Comm comm, WinOut win),
+          (info, comm, win))
+ONE_SIDED(Fetch_and_op, fetch_and_op,
+          (In origin, Out result, Type type, Int target, Aint displacement, Op op, Win win),
+          (origin, result, type, target, displacement, op, win))
+ONE_SIDED(Compare_and_swap, compare_and_swap,
+          (In origin, In compare, Out result, Type type, Int target, Aint displacement, Win win),
+          (origin, compare, result, type, target, displacement, win))

@@ -30,14 +30,13 @@ static void say_hello(int rank, bool delays, int provided)
     for (int i = 0; i < CPU_SETSIZE && first < 0; i++) {
         first = CPU_ISSET(i, &set) ? i : -1;
     }
-    const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle");
     plb_frame_text('H',
                    "{\"rank\": %d, \"size\": %d, \"host\": \"%s\", \"pid\": %d, \"now\": %lld, "
                    "\"cores\": %d, \"core\": %d, \"thread_multiple\": %s, \"delays\": %s, "
-                   "\"library\": \"%s\", \"yield\": \"%s\"}",
+                   "\"library\": \"%s\"}",
                    rank, size, host, (int)getpid(), (long long)plb_now(CLOCK_MONOTONIC),
                    CPU_COUNT(&set), first, provided == MPI_THREAD_MULTIPLE ? "true" : "false",
-                   delays ? "true" : "false", library, yield ? yield : "");
+                   delays ? "true" : "false", library);
 }
 
 /* Do not record programs that this program starts. */

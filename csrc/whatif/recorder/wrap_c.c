@@ -6,7 +6,6 @@
 #include "messages.h"
 #include "requests.h"
 #include "session.h"
-#include "windows.h"
 
 typedef const void *In;
 typedef void *Out;

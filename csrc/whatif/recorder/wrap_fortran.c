@@ -11,7 +11,6 @@
 #include "messages.h"
 #include "requests.h"
 #include "session.h"
-#include "windows.h"
 
 typedef MPI_Fint *F, *Int, *IntOut, *Ints, *Type, *Types, *Op, *Info, *Group, *Comm, *CommOut,
     *Win, *WinOut, *File, *Request, *RequestOut, *MessageOut, *StatusOut;

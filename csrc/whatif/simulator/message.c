@@ -113,7 +113,7 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
     all[m].next = before >= 0 ? all[before].next : to->flying;
     *(before >= 0 ? &all[before].next : &to->flying) = m;
     *(all[m].next >= 0 ? &all[all[m].next].prev : &to->flying_last) = m;
-    plb_agenda_set(&self->agenda, owner_arrival(self, dst), all[to->flying].at);
+    plb_agenda_set(self, owner_arrival(self, dst), all[to->flying].at);
 }
 
 int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
@@ -190,7 +190,7 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank)
     message_t *one = &self->message[m];
     to->flying = one->next;
     *(to->flying >= 0 ? &self->message[to->flying].prev : &to->flying_last) = -1;
-    plb_agenda_set(&self->agenda, owner_arrival(self, rank),
+    plb_agenda_set(self, owner_arrival(self, rank),
                    to->flying >= 0 ? self->message[to->flying].at : INFINITY);
 
     channel_t *channel = &self->channel[one->channel];
@@ -206,7 +206,7 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank)
     } else {
         keep(self, m, rank);
         if (to->probing) {
-            plb_agenda_set(&self->agenda, owner_wake(self, rank), self->now);
+            plb_agenda_set(self, owner_wake(self, rank), self->now);
         }
     }
 }

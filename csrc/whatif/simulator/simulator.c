@@ -7,7 +7,6 @@
 #include "whatif/ops_check.h"
 #include "whatif/simulator/collective.h"
 #include "whatif/simulator/message.h"
-#include "whatif/simulator/onesided.h"
 #include "whatif/simulator/order.h"
 #include "whatif/simulator/processor.h"
 #include "whatif/simulator/slots.h"
@@ -37,13 +36,13 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     PLB_PASS_NEW0(self->processor, t->n_processors);
     PLB_PASS_NEW0(self->heap_room, self->n_ranks);
     for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->processor[t->place[r]].spinning++; /* at first, it counts all processes */
+        self->processor[t->place[r]].active.n++; /* at first, it counts all processes */
     }
     plb_item_t *room = self->heap_room;
     for (int32_t p = 0; p < t->n_processors; p++) {
         processor_t *one = &self->processor[p];
-        const int32_t residents = one->spinning;
-        *one = (processor_t){.speed = t->speed[p], .turn = -1, .tail = -1};
+        const int32_t residents = one->active.n;
+        *one = (processor_t){.speed = t->speed[p]};
         hold_to_share(one, p, share ? share[p] : 1.0, t->period);
         one->active.item = room;
         room += residents;
@@ -65,11 +64,16 @@ static int make_processes(plb_whatif_t *self, plb_err_t *err)
                                        .any = -1,
                                        .any_last = -1,
                                        .rendezvous = -1,
-                                       .next_turn = -1,
-                                       .prev_turn = -1,
-                                       .next_lock = -1,
                                        .frontier = -1};
     }
+    return PLB_OK;
+}
+
+static int make_agenda(plb_whatif_t *self, plb_err_t *err)
+{
+    const int64_t owners = 2 * (int64_t)self->n_ranks + self->target.n_processors;
+    PLB_PASS_NEW_EACH(owners, self->agenda.item, self->agenda.at);
+    memset(self->agenda.at, -1, (size_t)owners * sizeof *self->agenda.at);
     return PLB_OK;
 }
 
@@ -89,7 +93,7 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
     PLB_TRY(plb_target_set(self, target, err));
     PLB_TRY(make_processors(self, target->share, err));
     PLB_TRY(make_processes(self, err));
-    PLB_TRY(plb_agenda_init(&self->agenda, 2 * n_ranks + target->n_processors, err));
+    PLB_TRY(make_agenda(self, err));
     PLB_TRY(plb_whatif_comms(self, comms, err));
 out:
     if (ret != PLB_OK) {
@@ -111,11 +115,10 @@ void plb_whatif_destroy(plb_whatif_t *self)
     for (int32_t i = 0; i < self->n_icolls; i++) {
         plb_free(self->icoll[i].slot);
     }
-    plb_agenda_free(&self->agenda);
     plb_keys_free(&self->channels);
     PLB_FREE(self->target_arrays, self->comm_start, self->comm_member, self->process,
-             self->processor, self->heap_room, self->message, self->post, self->channel,
-             self->lock, self->icoll, self->icoll_sequence, self->icoll_open, self);
+             self->processor, self->heap_room, self->agenda.item, self->agenda.at, self->message,
+             self->post, self->channel, self->icoll, self->icoll_sequence, self->icoll_open, self);
 }
 
 int plb_whatif_comms(plb_whatif_t *self, const plb_comms_t *comms, plb_err_t *err)
@@ -197,9 +200,10 @@ int64_t plb_whatif_memory(const plb_whatif_t *self)
     out += (int64_t)self->room_messages * (int64_t)sizeof *self->message;
     out += (int64_t)self->room_posts * (int64_t)sizeof *self->post;
     out += (int64_t)self->room_channels * (int64_t)sizeof *self->channel;
-    out += self->channels.n_buckets * (int64_t)sizeof *self->channels.bucket;
+    out += self->channels.index.n_buckets * (int64_t)sizeof *self->channels.index.bucket;
     out += self->channels.room * (int64_t)sizeof *self->channels.key;
-    out += (int64_t)self->agenda.room * 12;
+    out += (2 * (int64_t)self->n_ranks + self->target.n_processors) *
+           (int64_t)(sizeof *self->agenda.item + sizeof *self->agenda.at);
     for (int32_t r = 0; r < self->n_ranks; r++) {
         const process_t *one = &self->process[r];
         out += (int64_t)sizeof *one + one->n_slots * (int64_t)sizeof *one->slot +
@@ -309,7 +313,7 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
 
 static void wake_at(plb_whatif_t *self, int32_t rank, double when)
 {
-    plb_agenda_set(&self->agenda, owner_wake(self, rank), when);
+    plb_agenda_set(self, owner_wake(self, rank), when);
 }
 
 static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
@@ -355,18 +359,6 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
         wake_at(self, rank, self->now + 1e-9 * (double)op->bytes);
         *verdict = PAUSE;
         break;
-    case PLB_OP_ACCESS:
-        wake_at(self, rank, self->now + plb_link_round_trip(self, rank, op));
-        *verdict = WAIT;
-        break;
-    case PLB_OP_LOCK:
-        ret = plb_lock_begin(self, rank, op, err);
-        *verdict = WAIT;
-        break;
-    case PLB_OP_UNLOCK:
-        ret = plb_lock_end(self, rank, op, err);
-        *verdict = WAIT;
-        break;
     default: /* marks of procedures take no time */
         break;
     }
@@ -376,7 +368,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
 static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
 {
     process_t *process = &self->process[rank];
-    plb_processor_leave(self, rank, true);
+    plb_processor_leave(self, rank);
     process->state = ENDED;
     process->times.finish = self->now;
     process->times.end = (int32_t)how;
@@ -418,7 +410,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
         break;
     case WAIT:
     case PAUSE:
-        plb_processor_leave(self, rank, *verdict == PAUSE);
+        plb_processor_leave(self, rank);
         process->state = *verdict == PAUSE ? PAUSED : WAITING;
         process->since = self->now;
         break;
@@ -524,8 +516,7 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
     if (owner < 2 * self->n_ranks) {
         return woken(self, owner - self->n_ranks, err);
     }
-    const int32_t rank = plb_processor_event(self, owner - 2 * self->n_ranks);
-    return rank < 0 ? PLB_OK : computed(self, rank, err);
+    return computed(self, plb_processor_event(self, owner - 2 * self->n_ranks), err);
 }
 
 /* Continue the rank for which operations were missing. */
@@ -562,19 +553,12 @@ int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err)
     int ret = self->missing >= 0 ? resume(self, err) : PLB_OK;
     PLB_THEN(start(self, err));
     while (ret == PLB_OK && self->missing < 0) {
-        const int32_t owner = plb_agenda_first(&self->agenda);
-        const double time = self->agenda.time[owner];
-        if (time == INFINITY) {
+        if (self->agenda.n == 0) {
             note_stuck(self);
             break;
         }
-        self->now = time;
-        ret = self->target.quantum > 0.0 && time + self->target.quantum == time
-                  ? PLB_FAIL(err, PLB_ERR_VALUE,
-                             "the simulation has reached %g s, where turns of %g s are lost in "
-                             "rounding: expected a longer quantum, or 0",
-                             time, self->target.quantum)
-                  : event(self, owner, err);
+        self->now = self->agenda.item[0].key;
+        ret = event(self, self->agenda.item[0].id, err);
         PLB_THEN(plb_interrupted(16));
     }
     for (int32_t r = 0; r < self->n_ranks; r++) {

@@ -1,10 +1,9 @@
 /* Simulates recorded processes on a target machine: a discrete-event simulation of their
  * operations (Eom and Hollingsworth 1998, "process LBF").
  *
- * Processors.  Computing processes share their processor.  With quantum 0, each of k processes
- * gets 1/k of the processor at any time (the paper's round-robin with an infinitely small
- * quantum).  With a quantum above 0, the processes take turns of `quantum` seconds.  plb_waiting_t
- * has the choices for processes that wait in MPI.
+ * Processors.  Of k processes that compute on a processor, each gets 1/k of it at any time
+ * (egalitarian processor sharing: the paper's round-robin with an infinitely small quantum).
+ * Processes that wait in MPI use no processor.
  *
  * A processor with a share below 1 is available in the first part of each period, like in a Linux
  * control group with a quota.  The periods of different processors begin at different times.
@@ -28,13 +27,6 @@
 #include "base/err.h"
 #include "whatif/ops.h"
 
-/* What a process does while it waits in MPI. */
-typedef enum plb_waiting {
-    PLB_WAIT_BLOCK, /* it sleeps and sometimes polls; it runs first when its message arrives */
-    PLB_WAIT_YIELD, /* it polls and yields: it takes little time, and its turn comes last */
-    PLB_WAIT_SPIN,  /* it polls all the time: it takes the share of a computing process */
-} plb_waiting_t;
-
 typedef struct plb_target { /* The target machine; borrowed. */
     int32_t n_processors, n_nodes;
     const int32_t *place; /* [n_ranks] processor of each rank */
@@ -45,11 +37,7 @@ typedef struct plb_target { /* The target machine; borrowed. */
     const double *alpha;  /* [n_nodes * n_nodes] seconds per message from node to node */
     const double *beta;   /* [n_nodes * n_nodes] seconds per byte from node to node */
     double overhead;      /* processor seconds of a call, at speed 1 */
-    int64_t eager;  /* bytes: longest message that is sent without an answer of the receiver */
-    double quantum; /* seconds of a turn; 0: infinitely small */
-    plb_waiting_t waiting;
-    double polling;   /* processor seconds that each waiting process uses per second in which other
-                         processes compute on its processor; not for PLB_WAIT_SPIN */
+    int64_t eager;    /* bytes: longest message that is sent without an answer of the receiver */
     bool as_recorded; /* true: receives from any source take the recorded message; false: the first
                          one that arrives, as in MPI */
 } plb_target_t;
@@ -74,7 +62,7 @@ typedef struct plb_process_times {
 typedef struct plb_op_time {
     double begin, end;
     int64_t cause_op;
-    int32_t cause_rank; /* -1: it did not wait, or is a probe or one-sided */
+    int32_t cause_rank; /* -1: it did not wait, or is a probe */
     int32_t pad;
 } plb_op_time_t;
 

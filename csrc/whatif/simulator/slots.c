@@ -22,7 +22,7 @@ void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double wh
     process_t *process = &self->process[rank];
     process->slot[slot] = (slot_t){when, cause_op, cause_rank, SLOT_DONE};
     if (process->state == WAITING && process->waits_for == slot) {
-        plb_agenda_set(&self->agenda, owner_wake(self, rank), when);
+        plb_agenda_set(self, owner_wake(self, rank), when);
     }
 }
 
@@ -38,7 +38,6 @@ verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot)
         return NEXT;
     }
     process->waits_for = slot;
-    plb_agenda_set(&self->agenda, owner_wake(self, rank),
-                   one->state == SLOT_DONE ? one->done : INFINITY);
+    plb_agenda_set(self, owner_wake(self, rank), one->state == SLOT_DONE ? one->done : INFINITY);
     return WAIT;
 }

@@ -1,9 +1,10 @@
 /* The state of a simulation (simulator.h), for this folder only. */
 #pragma once
 
+#include <math.h>
+
 #include "base/hash.h"
 #include "base/heap.h"
-#include "whatif/simulator/agenda.h"
 #include "whatif/simulator/simulator.h"
 
 #define PLB_ANY_TAG INT32_MIN
@@ -48,13 +49,6 @@ typedef struct channel {
     int32_t post, post_last; /* list of the posted receives from the channel's sender */
 } channel_t;
 
-typedef struct lock {
-    int32_t window, target;
-    double free_at;
-    int32_t shared;      /* number of ranks that share the lock; -1: one rank has it exclusively */
-    int32_t first, last; /* list of the ranks that wait for the lock */
-} lock_t;
-
 typedef enum process_state {
     READY, /* the process has not begun its next operation */
     COMPUTING,
@@ -70,7 +64,6 @@ typedef struct process {
     int64_t n_posted;
     plb_process_times_t times;
     double since; /* time at which the process began to wait or to pause */
-    double left;  /* remaining work; used only with turns of a quantum */
     slot_t *slot;
     int64_t *skipped; /* index of the first operation of each skipped block (order.h) */
     int64_t frontier; /* all operations before this index are done or skipped; -1: not set yet */
@@ -84,13 +77,10 @@ typedef struct process {
     int32_t there, there_last; /* list of the messages that have arrived and are not received */
     int32_t any, any_last;     /* list of the posted receives from any source */
     int32_t rendezvous; /* list of the rendezvous messages that wait for a call of this rank */
-    int32_t next_turn, prev_turn;
-    int32_t next_lock;
     uint8_t state;
     /* closed: the caller has passed all operations of the rank; probing: the rank waits until a
-     * message arrives, without a posted receive; has_run: it has got work since it last waited;
-     * in_queue: it is in its processor's ring */
-    bool closed, probing, has_run, in_queue;
+     * message arrives, without a posted receive; has_run: it has got work since it last waited */
+    bool closed, probing, has_run;
     bool is_chosen; /* whether order.h or the recording determines the sender of a receive */
     bool in_call;   /* whether the present operation is done again when missing ones are passed */
 } process_t;
@@ -99,14 +89,10 @@ typedef struct processor {
     double speed;
     double period, on; /* the processor is available for `on` s of each period; period 0: always */
     double phase;      /* time at which the first period begins */
-    double last;       /* time up to which v, or the running process's `left`, was computed */
-    double v;          /* with equal shares: the work that each computing process has got since the
-                          processor was last idle */
-    plb_heap_t active; /* with equal shares: the processes, sorted by v at the end of their work */
-    int32_t spinning;  /* number of processes that wait and take their share */
-    int32_t asking;    /* number of processes that wait and do not spin */
-    int32_t turn, tail; /* with turns: the running rank, and the last rank in the ring */
-    double turn_ends;
+    double last;       /* time up to which v was computed */
+    double v;          /* the work that each computing process has got since the processor was last
+                          idle */
+    plb_heap_t active; /* the computing processes, sorted by v at the end of their work */
 } processor_t;
 
 typedef struct icoll { /* A nonblocking collective that some ranks have entered. */
@@ -128,18 +114,16 @@ struct plb_whatif {
     process_t *process;
     processor_t *processor;
     plb_item_t *heap_room;
-    plb_agenda_t agenda;
+    plb_queue_t agenda; /* the owners that have a next event; the key is its time */
     double now;
     /* Pools; unused entries form chains. */
     message_t *message;
     post_t *post;
-    int64_t room_messages, room_posts, room_channels, room_locks, room_icolls;
+    int64_t room_messages, room_posts, room_channels, room_icolls;
     int32_t n_messages, free_message;
     int32_t n_posts, free_post;
     channel_t *channel;
     plb_keys_t channels; /* maps sender, receiver and context to the channel's number */
-    lock_t *lock;
-    int32_t n_locks;
     icoll_t *icoll;
     int32_t n_icolls, free_icoll;
     /* [members of all communicators] number of nonblocking collectives that each has entered */
@@ -154,8 +138,8 @@ static inline uint32_t context_of(const plb_op_t *op)
     return (uint32_t)op->comm * 2u;
 }
 
-/* Owners on the agenda (agenda.h): 0 ... n_ranks - 1 for the next arrival at each rank, then one
- * for the wake-up of each rank, then one for each processor. */
+/* Owners on the agenda: 0 ... n_ranks - 1 for the next arrival at each rank, then one for the
+ * wake-up of each rank, then one for each processor. */
 static inline int32_t owner_arrival(const plb_whatif_t *self, int32_t rank)
 {
     (void)self;
@@ -168,4 +152,14 @@ static inline int32_t owner_wake(const plb_whatif_t *self, int32_t rank)
 static inline int32_t owner_processor(const plb_whatif_t *self, int32_t processor)
 {
     return 2 * self->n_ranks + processor;
+}
+
+/* Set the time of an owner's next event; INFINITY: it has none. */
+static inline void plb_agenda_set(plb_whatif_t *self, int32_t owner, double time)
+{
+    if (time < INFINITY) {
+        plb_queue_set(&self->agenda, owner, time);
+    } else if (self->agenda.at[owner] >= 0) {
+        plb_queue_drop(&self->agenda, owner);
+    }
 }

@@ -9,5 +9,3 @@ int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *er
 /** Return the seconds per message from one rank to another.  plb_link_beta: per byte. */
 double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
 double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
-/** Return the seconds for a message to the peer and an answer; one of them has the bytes. */
-double plb_link_round_trip(const plb_whatif_t *self, int32_t rank, const plb_op_t *op);

@@ -126,6 +126,6 @@ const savedChart = {
     return [...grid(axis, box, y, low, top, seconds),
       line(axis.left, y(0), axis.left + axis.width, y(0), GREY),
       axis.clipped(box, stroke(through(axis, y, p.saved), BLUE)),
-      ...namesOf(axis, box.top - 8, [["saved so far by LB steps, less their cost", BLUE]])];
+      ...namesOf(axis, box.top - 8, [["saved so far by LB steps, less their time", BLUE]])];
   },
 };

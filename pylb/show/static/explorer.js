@@ -14,7 +14,8 @@ function figuresSaid(f) {
   const moved = f.migrations ? `, ${count(f.migrations, "migration")}` : "";
   const size = f.bytes ? ` (${bytes(f.bytes)})` : "";
   return `${seconds(f.time)} in all, ${short(f.speedup)} times as fast as recorded `
-    + `(${seconds(f.recorded)}); rebalancing ${seconds(f.balancing)}, mean max/mean `
+    + `(${seconds(f.recorded)}); rebalancing ${seconds(f.balancing)}, `
+    + `saved ${seconds(f.saved)}, mean max/mean `
     + `${short(f.max_over_mean)}, ${count(f.balancings, "LB step")}${moved}${size}.`;
 }
 

@@ -125,7 +125,7 @@ const CHOICES = { balance: "balance", hold: "hold", off: "switched off" };
 // The list of decisions; choosing one calls `choose(index)`.
 function drawDecisions(host, decisions, choose) {
   const names = ["after iteration", "decision", "strategy", "max/mean", "estimated", "placed",
-    "since", "moved", "cost", "saved"];
+    "since", "moved", "cost", "gain"];
   const cells = decisions.map((d) => [
     element("button", { type: "button" }, short(d.iteration)),
     CHOICES[d.choice] + (d.until > d.iteration ? `, until ${d.until}` : "")

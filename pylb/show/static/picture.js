@@ -33,7 +33,7 @@ class RunPicture {
   }
 
   charts() {
-    return this.decisions.some((d) => d.gain !== null) ? [secondsChart, ratioChart, savedChart]
+    return this.picture.saved && this.decisions.some((d) => d.gain !== null) ? [secondsChart, ratioChart, savedChart]
       : [secondsChart, ratioChart];
   }
 

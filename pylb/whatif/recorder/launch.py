@@ -7,10 +7,8 @@ import importlib.util
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pylb import optional
@@ -20,8 +18,6 @@ from pylb.whatif.recorder.monitor import RecordMonitor
 from pylb.whatif.recorder.online import Online
 from pylb.whatif.recorder.protocol import TOKEN
 from pylb.whatif.recorder.recording import Recording
-
-TURNS = Path(__file__).with_name("turns.py")
 
 
 class Recorded(NamedTuple):
@@ -61,32 +57,6 @@ def loaded(
     if is_mpiexec(command[0]):
         return insert_before_programs(command, words)
     return [*words, *command]
-
-
-def sharing(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure on this machine how two ranks share a core if one of them waits.
-
-    The waiting rank polls, yields and sleeps like the recorded ranks (`info`).  Returns values for
-    `Target`: ``quantum``, ``polling``, and ``waiting="block"`` if the recorded ranks mostly slept
-    between polls, and a rank that wakes gets the core immediately.
-    """
-    out: dict[str, Any] = dict(zip(("quantum", "polling"), _turns(), strict=False))
-    polite = ["yield"] if info.get("waiting") == "yield" else []
-    slept = _turns(str(info["nap"]), *polite) if "nap" in info else []
-    if out and slept:
-        gap, polling = slept
-        asleep = info["asleep"]
-        out["polling"] = asleep * polling + (1 - asleep) * out["polling"]
-        if asleep > 0.5 and gap < 2 * info["nap"]:
-            out["waiting"] = "block"
-    return out
-
-
-def _turns(*how: str) -> list[float]:
-    """Return the numbers that turns.py prints; empty if it fails."""
-    words = [sys.executable, "-I", "-S", str(TURNS), *how]
-    done = subprocess.run(words, capture_output=True, text=True)
-    return [] if done.returncode else [float(word) for word in done.stdout.split()]
 
 
 @contextlib.contextmanager
@@ -181,7 +151,6 @@ def record(
             monitor.serve_until(lambda: child.poll() is not None, between=between)
             recording = monitor.recording(list(command))
             if recording.n_ops:
-                recording.info.update(sharing(recording.info))
                 recording.warnings += _never_called(procedures, recording)
         code = child.returncode if child.returncode >= 0 else 128 - child.returncode
         return Recorded(code, recording)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pylb import _core
 
-_fields = _core.op_layout()[0]
+_fields, _, _, ONE_SIDED_CALLS = _core.op_layout()
 
 OP = np.dtype(
     {
@@ -46,11 +46,9 @@ class OpKind(IntEnum):
     COLL = 7
     ICOLL = 8
     PAUSE = 9
-    ACCESS = 10
-    LOCK = 11
-    UNLOCK = 12
-    ENTER = 13
-    LEAVE = 14
+    ENTER = 10
+    LEAVE = 11
+    ONE_SIDED = 12
 
 
 class Collective(IntEnum):
@@ -77,5 +75,4 @@ class Flag(IntFlag):
     ANY_TAG = 4
     SYNCHRONOUS = 8
     BUFFERED = 16
-    SHARED = 32
-    CANCELLED = 64
+    CANCELLED = 32

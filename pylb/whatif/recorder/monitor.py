@@ -17,7 +17,7 @@ from pylb.console import clip
 from pylb.whatif.recorder import protocol
 from pylb.whatif.recorder.layout import OP, OpKind
 from pylb.whatif.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
-from pylb.whatif.recorder.recording import Recording
+from pylb.whatif.recorder.recording import Recording, one_sided
 
 DRIFT = 1e-4  # a larger drift between two clocks, as a fraction of the run's time, is reported
 SHOWN = 10  # largest number of warnings about absent ranks, and about refused connections
@@ -275,7 +275,6 @@ class RecordMonitor:
                 r.hello["core"] if r and r.hello["cores"] == 1 else None for r in known
             ]
             info["library"] = next(r.hello["library"] for r in known if r)
-            info["waiting"] = self._waiting(known)
             info.update(self._costs(known))
             info.update(self._asking(known))
         warnings = self._warnings(known)
@@ -308,31 +307,19 @@ class RecordMonitor:
 
     @staticmethod
     def _asking(known: list[RankLog | None]) -> dict[str, float]:
-        """Return how ranks poll and sleep while they wait; {} if sleep is at most half of this.
-
-        ``response``: mean delay in seconds until a rank notices a message; ``nap``: mean length of
-        a sleep in seconds; ``asleep``: fraction of the waiting time in which ranks poll and sleep,
-        instead of waiting within an MPI call.
+        """Return ``response`` if ranks sleep between polls: the mean delay in seconds until they
+        notice a message; {} if they sleep for at most half of the time in which they poll.
         """
         ended = [rank for rank in known if rank is not None and rank.end and "asked" in rank.end]
-        wall, square, naps, napped = (
+        wall, square, napped = (
             sum(rank.end["asked"][name] for rank in ended if rank.end)
-            for name in ("wall", "square", "naps", "napped")
+            for name in ("wall", "square", "napped")
         )
-        if napped <= 0.5 * wall or wall <= 0 or naps <= 0:
+        if napped <= 0.5 * wall or wall <= 0:
             return {}
+        # ranks notice at once what comes while they wait within an MPI call
         within = sum(float(rank.ops()["inside"].sum()) for rank in ended)
-        asleep = wall / (wall + within)
-        return {"response": square / (2 * wall) * asleep, "nap": napped / naps, "asleep": asleep}
-
-    @staticmethod
-    def _waiting(known: list[RankLog | None]) -> str:
-        """Return how a waiting rank probably used its processor: "spin" or "yield"."""
-        one = next(r.hello for r in known if r)
-        if "Open MPI" not in one["library"]:
-            return "spin"
-        waiting = one["yield"]
-        return "spin" if waiting in ("0", "false") else "yield"
+        return {"response": square / (2 * (wall + within))}
 
     def _warnings(self, known: list[RankLog | None]) -> list[str]:
         out = list(dict.fromkeys(self.strange))
@@ -345,6 +332,8 @@ class RecordMonitor:
         for number, rank in sorted(self.ranks.items()):
             out += [f"rank {number}: {text}" for text in self._warnings_of(rank)]
         out += [f"not simulated: {what} ({times} times)" for what, times in self.lacks.items()]
+        if names := one_sided([rank.ops() for rank in self.ranks.values()]):
+            out.append(f"pylb whatif refuses this recording, for its one-sided calls: {names}")
         return out
 
     @staticmethod

@@ -23,13 +23,13 @@ ranks on all machines; other launchers pass all variables."""
 
 HELLO = {
     **dict.fromkeys(("rank", "size", "now", "cores", "core"), int),
-    **dict.fromkeys(("host", "library", "yield"), str),
+    **dict.fromkeys(("host", "library"), str),
     "delays": bool,
 }
 END = {
     **dict.fromkeys(("ops", "ns", "start", "now", "beyond", "foreign"), int),
     "finalized": bool,
-    "asked": dict.fromkeys(("wall", "square", "naps", "napped"), float),
+    "asked": dict.fromkeys(("wall", "square", "napped"), float),
 }
 COSTS = dict.fromkeys(("overhead", "alpha", "beta"), float)
 LACK = {"what": str, "times": int}

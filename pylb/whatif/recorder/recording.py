@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import optional
+from pylb.console import count
 from pylb.errors import DomainError, FormatError, MissingFileError, StateError
 from pylb.files import kind_of, named, understood, writing
 from pylb.io import hdf5
 from pylb.model import checks
-from pylb.whatif.recorder.layout import OP, OpKind
+from pylb.whatif.recorder.layout import ONE_SIDED_CALLS, OP, OpKind
 
-FORMATS = ("pylb operations 1", "pylb operations 2")  # in 2, texts have a fixed length
+FORMAT = "pylb operations 3"
 DTYPES = {"head": np.dtype(np.uint8)}
-NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "quantum", "polling", "response")
+NUMBERS = ("seconds", "alpha", "beta", "overhead", "eager", "response")
 MOST_NUMBER = 1e15  # largest number in `info`, in seconds or bytes
 
 
@@ -40,9 +41,7 @@ class Recording:
     info : dict
         Data about the run: ``command``; ``seconds``, the wall time from the end of MPI_Init to the
         beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
-        ``quantum``, ``waiting``, ``polling``, ``response``); for ranks that sleep between polls
-        ``nap``, the seconds of a sleep, and ``asleep``, the fraction of their waiting time in which
-        they poll and sleep; ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
+        ``response``); ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
     procedures : list of str
         Names of the marked procedures, in order of the numbers in the operations.
     warnings : list of str
@@ -189,7 +188,7 @@ class Recording:
             "warnings": self.warnings,
             "closed": self.closed.tolist(),
         }
-        out.text("format", FORMATS[-1])
+        out.text("format", FORMAT)
         out.array("head", np.frombuffer(json.dumps(head).encode(), np.uint8))
         out.h5.create_group("ops")
         out.h5.create_group("comms")
@@ -200,10 +199,14 @@ class Recording:
 
     @classmethod
     def given(cls, run: Recording | str | os.PathLike[str]) -> Recording:
-        """Return `run`, or read it if it is a path; DomainError: the recording has no ranks."""
+        """Return `run`, or read it if it is a path; DomainError: it cannot be simulated."""
         recording = run if isinstance(run, Recording) else cls.read(run)
         if recording.n_ranks == 0:
             raise DomainError("; ".join(["the recording has no ranks", *recording.warnings]))
+        if names := one_sided(recording.ops):
+            raise DomainError(
+                f"the recording has one-sided calls, which are not simulated: {names}"
+            )
         return recording
 
     @classmethod
@@ -223,6 +226,17 @@ class Recording:
             return _read(file)
 
 
+def one_sided(ops: Sequence[NDArray[Any]]) -> str:
+    """Name the one-sided calls among the operations of all ranks; empty if there are none."""
+    which = [rank["what"][rank["kind"] == OpKind.ONE_SIDED] for rank in ops]
+    times = np.bincount(np.concatenate([np.zeros(0, int), *which]), minlength=len(ONE_SIDED_CALLS))
+    return ", ".join(
+        f"MPI_{name} ({count(n, 'time')})"
+        for name, n in zip(ONE_SIDED_CALLS, times.tolist(), strict=False)
+        if n
+    )
+
+
 def _check_regular(path: str | os.PathLike[str]) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         kind = kind_of(os.stat(path).st_mode)
@@ -232,16 +246,16 @@ def _check_regular(path: str | os.PathLike[str]) -> None:
 def _is_ours(path: str | os.PathLike[str]) -> bool:
     try:
         with hdf5.reading(path, DTYPES) as file:
-            return file.text("format") in FORMATS
+            return (file.text("format") or "").startswith(FORMAT[:-1])
     except Exception:  # a file that is not a recording may cause any error
         return False
 
 
 def _read(file: hdf5.Input) -> Recording:
     form = file.text("format")
-    if form not in FORMATS:
-        raise FormatError(f"its format is {form!r}: expected {FORMATS[-1]!r}")
-    head = json.loads(file.text("head") or file.bytes("head"))
+    if form != FORMAT:
+        raise FormatError(f"its format is {form!r}: expected {FORMAT!r}")
+    head = json.loads(file.bytes("head"))
     ops = [_dataset(file, f"ops/{r}", OP) for r in range(file.n_datasets("ops"))]
     comms = [_dataset(file, f"comms/{i}", np.int32) for i in range(file.n_datasets("comms"))]
     closed = np.array(head["closed"], bool)

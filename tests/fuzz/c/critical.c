@@ -137,7 +137,8 @@ void critical_call(feed_t *feed, const plb_streams_t *streams, int64_t fail_at)
         ret = paths(feed, streams, &pairs, &err);
     }
     plb_mem_fail_at(-1);
-    MUST(ret == PLB_OK || ret == PLB_ERR_FORMAT || (ret == PLB_ERR_NOMEM && fail_at >= 0));
+    MUST(ret == PLB_OK || ret == PLB_ERR_FORMAT || ret == PLB_ERR_VALUE ||
+         (ret == PLB_ERR_NOMEM && fail_at >= 0));
     MUST(ret == PLB_OK || err.text[0] != '\0');
     plb_pairing_free(&pairs);
 }

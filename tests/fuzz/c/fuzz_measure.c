@@ -1,17 +1,17 @@
 /* What is measured: the evaluation of any placement of any snapshot, against plain sums; speeds
- * fitted to any times; repeated measurements of the same parts; estimates of loads.  Numbers are
- * finite and in their ranges, and the same input gives the same answer. */
+ * learned from any times; repeated measurements of the same parts; estimates of loads.  Numbers
+ * are finite and in their ranges, and the same input gives the same answer. */
 #include <math.h>
 #include <string.h>
 
 #include "anything.h"
 #include "measure/estimate.h"
 #include "measure/evaluate.h"
+#include "measure/learner.h"
 #include "measure/repeats.h"
-#include "measure/speeds.h"
 #include "plb.h"
 
-enum { RANKS = 6, OBJECTS = 12, TIMES = 60, ITERATIONS = 40 };
+enum { RANKS = 6, OBJECTS = 12, ITERATIONS = 40 };
 
 /* ---- an evaluation -------------------------------------------------------------------------- */
 
@@ -66,42 +66,41 @@ static void evaluate(feed_t *feed, int64_t fail_at)
 
 /* ---- speeds --------------------------------------------------------------------------------- */
 
-static void fit(feed_t *feed, int64_t fail_at)
+static void learn(feed_t *feed, int64_t fail_at)
 {
     plb_err_t err = {0, ""};
-    int64_t m = 0;
-    double speed[RANKS], error[RANKS], again[RANKS];
-    plb_speeds_t out;
+    plb_learner_t learner;
+    double speed[RANKS];
     const int32_t p = 1 + (int32_t)feed_below(feed, RANKS);
-    const size_t n = feed_below(feed, OBJECTS + 1);
-    int64_t *start = feed_starts(feed, n, TIMES, &m);
-    int32_t *rank = feed_indices(feed, (size_t)m, 0, p + (feed_byte(feed) < 8));
-    double *seconds = feed_amounts(feed, (size_t)m);
-    double *weight = feed_bool(feed) ? feed_amounts(feed, (size_t)m) : NULL;
-    for (int64_t k = 0; feed_byte(feed) >= 16 && k < m; k++) {
-        seconds[k] = seconds[k] > 0.0 ? seconds[k] : 1.0;
-        if (weight != NULL) {
-            weight[k] = weight[k] > 1e-6 && weight[k] < 1e6 ? weight[k] : 1.0;
-        }
-    }
     plb_mem_fail_at(fail_at);
-    const int ret =
-        plb_speeds_fit((int64_t)n, start, rank, seconds, weight, p, speed, error, &out, &err);
+    int ret = plb_learner_init(&learner, p, &err);
+    if (ret != PLB_OK) {
+        plb_mem_fail_at(-1);
+        MUST(ret == PLB_ERR_NOMEM && fail_at >= 0);
+        return;
+    }
+    for (int k = 0; ret == PLB_OK && k < ITERATIONS && (feed->at < feed->end || k < 4); k++) {
+        const int64_t n = feed_below(feed, OBJECTS + 1);
+        int64_t key[OBJECTS];
+        for (int64_t i = 0; i < n; i++) {
+            key[i] = feed_byte(feed) < 8 ? 0 : (i + k) * 3 % OBJECTS;
+        }
+        int32_t *rank = feed_indices(feed, (size_t)n, 0, p + (feed_byte(feed) < 8));
+        double *seconds = feed_amounts(feed, (size_t)n);
+        double *work = feed_byte(feed) < 64 ? feed_amounts(feed, (size_t)n) : NULL;
+        ret = plb_learner_observe(&learner, n, key, rank, seconds, work, &err);
+        MUST(ret == PLB_OK || err.text[0] != '\0');
+        MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
+             (ret == PLB_ERR_NOMEM && fail_at >= 0));
+        plb_learner_speeds(&learner, speed);
+        for (int32_t r = 0; r < p; r++) {
+            MUST(speed[r] >= 1e-30 && speed[r] <= 1e30 && learner.error[r] >= 0.0);
+        }
+        MUST(isfinite(learner.sigma) && isfinite(learner.evidence));
+        PLB_FREE(rank, seconds, work);
+    }
     plb_mem_fail_at(-1);
-    MUST(ret == PLB_OK || err.text[0] != '\0');
-    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
-         (ret == PLB_ERR_NOMEM && fail_at >= 0));
-    for (int32_t r = 0; ret == PLB_OK && r < p; r++) {
-        MUST(speed[r] >= 1e-30 && speed[r] <= 1e30 && error[r] >= 0.0);
-    }
-    if (ret == PLB_OK) {
-        MUST(out.moved >= 0 && out.moved <= (int64_t)n && isfinite(out.sigma) &&
-             out.sigma >= 0.0 && out.error >= 0.0);
-        MUST(plb_speeds_fit((int64_t)n, start, rank, seconds, weight, p, again, error, &out,
-                            &err) == PLB_OK);
-        MUST(memcmp(speed, again, (size_t)p * sizeof *speed) == 0);
-    }
-    PLB_FREE(start, rank, seconds, weight);
+    plb_learner_free(&learner);
 }
 
 /* ---- repeated measurements, and estimates --------------------------------------------------- */
@@ -169,7 +168,7 @@ static void estimate(feed_t *feed, int64_t fail_at)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const calls[])(feed_t *, int64_t) = {evaluate, fit, judge, estimate};
+    static void (*const calls[])(feed_t *, int64_t) = {evaluate, learn, judge, estimate};
     feed_t feed = feed_of(data, size);
     const uint32_t which = feed_below(&feed, sizeof calls / sizeof *calls);
     calls[which](&feed, feed_byte(&feed) < 32 ? feed_byte(&feed) % 24 : -1);

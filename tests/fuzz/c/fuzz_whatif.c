@@ -30,13 +30,11 @@ static void draw_target(asked_t *a, feed_t *feed)
 {
     static const double period[] = {0.0, 0.1, 1e-3};
     const uint8_t how = feed_byte(feed);
-    const bool turns = how & 8; /* each turn is an event, so the amounts of work must be small */
     a->n_processors = 1 + (int32_t)feed_below(feed, MOST_RANKS);
     for (int32_t p = 0; p < a->n_processors; p++) {
         a->node[p] = (int32_t)feed_below(feed, NODES);
-        a->speed[p] = turns ? 1.5 : feed_amount(feed);
+        a->speed[p] = feed_amount(feed);
         a->share[p] = feed_byte(feed) < 240 ? 0.25 * (1 + feed_below(feed, 4)) : feed_double(feed);
-        a->share[p] = turns && a->share[p] < 0.25 ? 1.0 : a->share[p];
     }
     for (int32_t r = 0; r < a->n; r++) {
         a->place[r] = (int32_t)feed_below(feed, (uint32_t)a->n_processors);
@@ -56,10 +54,7 @@ static void draw_target(asked_t *a, feed_t *feed)
                                .beta = a->beta,
                                .overhead = how & 2 ? 1e-6 : 0.0,
                                .eager = how & 4 ? 100 : 0,
-                               .quantum = turns ? 1e-3 : 0.0,
-                               .waiting = (plb_waiting_t)feed_below(feed, 3),
-                               .polling = how & 16 ? 0.1 : 0.0,
-                               .as_recorded = how & 32};
+                               .as_recorded = how & 8};
 }
 
 /* Draw an operation, usually with few peers, tags and requests, so that it can be valid. */
@@ -73,8 +68,7 @@ static plb_op_t draw_op(asked_t *a, feed_t *feed, int32_t rank)
                    .compute = feed_byte(feed) * 1000,
                    .flags = feed_byte(feed) < 128 ? 0 : feed_byte(feed),
                    .what = (uint16_t)feed_below(feed, PLB_N_COLLECTIVES)};
-    /* otherwise there would be too many turns */
-    if (feed_byte(feed) > 240 && a->target.quantum == 0.0) {
+    if (feed_byte(feed) > 240) {
         op.compute = feed_int(feed);
     }
     if (op.kind == PLB_OP_COLL || op.kind == PLB_OP_ICOLL) {

@@ -13,7 +13,6 @@ from unittest import mock
 import numpy as np
 
 import pylb
-from pylb.io import h5
 from pylb.lab.plan import LabPlan
 from pylb.model.speed_models import SpeedModels
 from pylb.partition import files
@@ -46,22 +45,10 @@ def record() -> pylb.Balancer:
     return lb
 
 
-def with_old_head(path: Path) -> bytes:
-    """Return the record as version 2 wrote it: with texts in HDF5's global heap at the start."""
-    import h5py
-
-    with h5py.File(path) as new, h5py.File(path.with_suffix(".old"), "w", libver="earliest") as old:
-        said = new["parameters"][:].tobytes().decode()
-        old.attrs.update(format=h5.FORMAT, version=2, n_ranks=1, parameters=said)
-        for name in new:
-            new.copy(name, old)
-    return path.with_suffix(".old").read_bytes()
-
-
 ADVISOR = {
     **{"format": "pylb advisor", "version": 1, "n_ranks": 2, "pylb": "1", "strategy": "GreedyLB"},
     **{"strategy_params": {}, "trigger": "auto", "trigger_params": {}, "mode": "on", "lag": 0},
-    **{"seed": 0, "clock": "cpu", "give_up": True, "receipts": []},
+    **{"seed": 0, "clock": "cpu", "give_up": True, "receipts": [], "strategies": ["GreedyLB"]},
     **{"figures": [[1.0] * 8] * 3, "loads": [0.5, 0.25, 1.0, 1.0, 1.5, 2.0]},
 }
 
@@ -91,24 +78,24 @@ def recording() -> Recording:
         pair = {"kind": "IRECV" if r == 0 else "ISEND", "peer": 1 - r, "bytes": 9, "request": 1}
         meet = {"kind": "COLL", "what": 5, "tag": r, "compute": 10**6}
         ranks.append([first, meet, pair, {"kind": "WAIT", "request": 1}, {"kind": "END"}])
-    return Recording.of(ranks, alpha=1e-6, beta=1e-9, quantum=4e-3, polling=0.1)
+    return Recording.of(ranks, alpha=1e-6, beta=1e-9, response=1e-4)
 
 
 def frames() -> bytes:
     """Return what a rank sends to the monitor, after the token."""
     hello = {"rank": 0, "size": 1, "host": "here", "now": 1, "cores": 1, "core": 0}
-    hello |= {"delays": True, "library": "Open MPI", "yield": "1"}
+    hello |= {"delays": True, "library": "Open MPI"}
     end = {"ops": 2, "ns": 10, "start": 1, "now": 2, "beyond": 0, "foreign": 0, "finalized": True}
-    end["asked"] = {"wall": 1.0, "square": 0.1, "naps": 3, "napped": 0.9}
+    end["asked"] = {"wall": 1.0, "square": 0.1, "napped": 0.9}
     ops = np.zeros(2, OP)
-    ops["kind"] = [13, 0]
+    ops["kind"] = [10, 0]
     sent = [
         ("H", json.dumps(hello).encode()),
         ("N", b'{"overhead": 1e-7, "alpha": 1e-6, "beta": 1e-9}'),
         ("C", np.array([0, 7, 1], np.int64).tobytes() + bytes(4)),
         ("P", bytes(4) + b"serve"),
         ("O", ops.tobytes()),
-        ("L", b'{"what": "MPI_Put", "times": 2}'),
+        ("L", b'{"what": "MPI_Comm_spawn", "times": 2}'),
         ("E", json.dumps(end).encode()),
     ]
     return b"".join(HEAD.pack(ord(kind), len(body), 0) + body for kind, body in sent)
@@ -233,7 +220,7 @@ def made(folder: Path) -> list[Target]:
     return [
         Target("checkpoint", [saved], restore(first)),
         Target("list", lists, restore_list(second)),
-        Target("run.h5", [bytes_of("run.h5"), with_old_head(folder / "run.h5")], read_run),
+        Target("run.h5", [bytes_of("run.h5")], read_run),
         Target("run.json", [json.dumps(ADVISOR).encode()], read_run),
         Target("data.1.json", [vt[1], brotli.compress(vt[1])], read_vt),
         Target("recording", [bytes_of("recording")], predict),

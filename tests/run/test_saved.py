@@ -1,0 +1,172 @@
+"""What LB steps have saved is one number in all places."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.comm.cores import Cores, Used
+from pylb.comm.transport_virtual import Virtual
+from pylb.console import seconds
+from pylb.show import course, live, page, settings
+from pylb.show.comparison import Comparison
+
+pytest.importorskip("h5py")
+N = 24
+
+
+def loads_of(keys, it):
+    """Loads that depend on key and iteration: the heavy ones are together, and move slowly."""
+    return 0.5 + 5.0 * ((keys - it // 8) % N < 5) + 0.1 * ((7 * keys + it) % 3)
+
+
+def balancer(comm, path, loops=(20, 13), churn=False, leave=None, **how):
+    now = [0]
+    lb = pylb.Balancer(comm, load=lambda key, value: loads_of(key, now[0]), **how)
+    for key in range(N * lb.rank // lb.n_ranks, N * (lb.rank + 1) // lb.n_ranks):
+        lb.add(key, None)
+    for loop, n in enumerate(loops):
+        for it in lb.iterate(n):
+            now[0] = it
+            for key, _ in lb.local():
+                if churn and it % 5 == 3 and key == it and key % 2 == 1:
+                    lb.remove(key)
+            if churn and it % 6 == 2:
+                lb.add(1000 * (lb.rank + 1) + it, None)
+            if it == leave:
+                break
+        if churn:
+            lb.add(10 * N + 100 * loop + lb.rank, None)
+    return finish(lb, path)
+
+
+def measured(comm, path, **how):
+    """Objects whose loads are measured; `sharing` makes their ranks share two cores."""
+    lb = pylb.Balancer(comm, **how)
+    for key in range(N * lb.rank // lb.n_ranks, N * (lb.rank + 1) // lb.n_ranks):
+        lb.add(key, np.zeros(100))
+    for _ in lb.iterate(20):
+        for key, x in lb.local():
+            for _ in range(60 if key < 8 else 3):
+                x += 1.0
+    return finish(lb, path)
+
+
+def advisor(comm, path, keyed=True, seconds=False, change=False, **how):
+    lb = pylb.Advisor(comm, **how)
+    ids = np.arange(N * comm.rank // comm.size, N * (comm.rank + 1) // comm.size)
+    share = np.where(np.arange(comm.size) < 1, 3.0, 1.0)
+    for step in lb.iterate(30):
+        if change and step % 7 == 6:
+            ids = np.append(ids[1:], 1000 * (comm.rank + 1) + step)  # cells come and go
+        if seconds:
+            if lb.advise(seconds=share[comm.rank] * (1 + 0.01 * step)):
+                with lb.rebalancing():
+                    share[:] = share.mean()
+        elif plan := lb.advise(loads=loads_of(ids, step), keys=ids if keyed else None):
+            ids = plan.migrate(ids)
+    return finish(lb, path)
+
+
+def finish(lb, path):
+    report = lb.report(path.with_suffix(".html"))  # ends a loop that was left early
+    drawn = lb._course("run", None)
+    lb.save(path)
+    return report, drawn
+
+
+RUNS = {
+    "balancer": (balancer, 3, {"strategy": "GreedyLB", "every": 5}),
+    "auto": (balancer, 4, {"loops": (60,)}),
+    "objects come and go": (balancer, 3, {"strategy": "RefineLB", "every": 4, "churn": True}),
+    "left early": (balancer, 2, {"strategy": "GreedyLB", "every": 5, "leave": 25}),
+    "speeds": (balancer, 3, {"every": 6, "strategy": "GreedyLB", "speed": [1.0, 2.0, 0.5]}),
+    "background": (balancer, 3, {"every": 6, "strategy": "GreedyLB", "background": [0, 9.0, 0]}),
+    "many loops": (balancer, 3, {"every": 6, "strategy": "GreedyLB", "loops": (1,) * 20}),
+    "measured": (measured, 4, {"every": 5, "strategy": "GreedyLB"}),
+    "advisor": (advisor, 3, {"every": 5, "strategy": "GreedyLB"}),
+    "cells come and go": (advisor, 3, {"every": 5, "strategy": "GreedyLB", "change": True}),
+    "without keys": (advisor, 3, {"every": 5, "strategy": "GreedyLB", "keyed": False}),
+    "seconds alone": (advisor, 4, {"every": 9, "seconds": True}),
+}
+
+
+@pytest.fixture(params=[False, True], ids=["own cores", "shared cores"])
+def sharing(request, monkeypatch):
+    """Let virtual ranks share cores, two for all."""
+    if request.param:
+        monkeypatch.setattr(
+            Virtual,
+            "cores",
+            lambda self: Cores(self.size, 2.0, "", False, (0,) * self.size, (2.0,) * self.size),
+        )
+        monkeypatch.setattr(Cores, "others", lambda self, used: 0.0)
+    return request.param
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_number_is_the_same_everywhere(name, sharing, tmp_path):
+    program, p, how = RUNS[name]
+    path = tmp_path / "run.h5"
+    report, drawn = pylb.VirtualCluster(p).run(lambda comm: program(comm, path, **how))[0]
+    assert report.balancings > 0
+    saved = report.saved
+    assert abs(saved) > 1e-9
+    recorded = course.of(path)
+    trace = pylb.Trace.read(path)
+    run = trace.replay("none")
+    assert run.saved == pytest.approx(trace.replay("unbalanced").time - run.time, abs=1e-12)
+    numbers = {
+        "page": drawn.saved[-1],
+        "record": recorded.saved[-1],
+        "live": live.state(recorded)["saved"],
+        "compare": Comparison(recorded, recorded).spent[0].saved,
+        "replay": run.saved,
+        "explorer": settings.figures(run, run)["saved"],
+        "curve of the explorer": settings._saved(run)[-1],
+    }
+    assert numbers == pytest.approx(dict.fromkeys(numbers, saved), rel=1e-9, abs=1e-12)
+    said = seconds(saved)
+    assert f"{said}: " in str(report)
+    assert dict(page.facts(recorded))["saved by LB steps"].startswith(f"{said}: ")
+    assert f"; saved {said}: " in live.head(live.state(recorded))
+    assert path.with_suffix(".html").exists()
+
+
+@pytest.mark.parametrize("p", [1, 4])
+def test_nothing_is_saved_without_lb_steps(p, tmp_path):
+    path = tmp_path / "run.h5"
+    report, _ = pylb.VirtualCluster(p).run(lambda comm: balancer(comm, path, mode="off"))[0]
+    assert (report.saved, course.of(path).saved[-1], report.shadow) == (0.0, 0.0, False)
+    assert "saved" not in str(report)
+
+
+def test_shadow_mode_says_what_a_replay_says(tmp_path):
+    path, how = tmp_path / "run.h5", {"strategy": "GreedyLB", "every": 5, "mode": "shadow"}
+    report, _ = pylb.VirtualCluster(3).run(lambda comm: balancer(comm, path, **how))[0]
+    trace = pylb.Trace.read(path)
+    run = trace.replay("GreedyLB", every=5)
+    none = trace.replay("none")
+    assert report.shadow
+    assert report.saved == pytest.approx(none.time - run.time, rel=1e-9)
+    assert "LB steps would have saved" in str(report)
+
+
+def test_which_ranks_share_cores():
+    cores = Cores(4, 2.0, "", False, (0,) * 4, (2.0,) * 4)
+    assert cores.shared
+    assert not Cores(2, 2.0, "", False, (0, 0), (2.0, 2.0)).shared
+
+
+def test_other_programs_are_noticed():
+    cores = Cores(2, 2.0, "", False, (0, 0, 2), (2.0, 2.0, 4.0))
+    alone = [Used(19.0, 9.5, 10.0), Used(19.0, 9.5, 10.0), Used(9.0, 9.0, 10.0)]
+    assert cores.others(alone) == 0.0
+    assert cores.others([Used(20.0, 7.0, 10.0), *alone[1:]]) == pytest.approx(0.35)
+    # three other processes on four cores disturb no rank that is alone
+    assert cores.others([*alone[:2], Used(38.0, 9.0, 10.0)]) == 0.0
+    assert cores.others([Used(0.0, 0.0, 0.0)] * 3) == 0.0
+    assert "other programs used 1.5 cores" in pylb.decide.sentences.saving(1.0, 2.0, 1.5)
+    assert pylb.decide.sentences.saving(-1.0, 2.0, 1.5).startswith("not known, because other")
+    assert pylb.decide.sentences.saving(math.nan, 2.0, 0.0) == "not known"
