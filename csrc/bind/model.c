@@ -219,21 +219,28 @@ PLB_PY_FN(fpm_split, "start:i8+ rows:f8 speed:f8 ... n:l",
     return Py_BuildValue("Nd", plb_py_out(c, parts), seconds);
 }
 
-/* Read the arguments (group, cores, x).  *k: number of rows of x, with an entry for each rank. */
-static int read_sharing(plb_py_call_t *c, plb_sharing_t *sharing, const double **x, int64_t *p,
-                        int64_t *k)
+/* Evaluate the rows of x[k, p], one for each iteration: either their times (k,), or the loads
+ * without waits (k, p). */
+static PyObject *on_shared_cores(plb_py_call_t *c, bool times)
 {
+    plb_sharing_t sharing;
     const int32_t *group;
-    const double *cores;
-    int64_t n = -1;
-    *p = -1;
-    PLB_PY_PASS(plb_py_parse(c, &group, p, &cores, p, x, &n));
-    if (*p < 1 || n % *p != 0) {
-        PyErr_SetString(PyExc_ValueError, "expected rows with a number for each rank");
-        return -1;
+    const double *cores, *x;
+    int64_t p = -1, n = -1;
+    PLB_PY_TRY(plb_py_parse(c, &group, &p, &cores, &p, &x, &n));
+    PLB_PY_RAISE_IF(p < 1 || n % p != 0, PyExc_ValueError,
+                    "expected rows with a number for each rank");
+    PLB_PY_TRY(plb_py_check(c, plb_sharing_init(&sharing, group, cores, (int32_t)p, &c->err)));
+    double *out = plb_py_new(c, NPY_FLOAT64, times ? n / p : n);
+    for (int64_t i = 0; out != NULL && i < n / p; i++) {
+        if (times) {
+            out[i] = plb_sharing_time(&sharing, x + i * p);
+        } else {
+            plb_sharing_loads(&sharing, x + i * p, out + i * p);
+        }
     }
-    *k = n / *p;
-    return plb_py_check(c, plb_sharing_init(sharing, group, cores, (int32_t)*p, &c->err));
+    plb_sharing_free(&sharing);
+    return out == NULL ? NULL : plb_py_out(c, out);
 }
 
 PLB_PY_FN(
@@ -241,16 +248,7 @@ PLB_PY_FN(
     "Return the seconds of k iterations on ranks that share cores.  group, cores: (p,), see\n"
     "csrc/model/sharing.h.  loads: (k, p), seconds of a core.")
 {
-    plb_sharing_t sharing;
-    const double *loads;
-    int64_t p, k;
-    PLB_PY_TRY(read_sharing(c, &sharing, &loads, &p, &k));
-    double *out = plb_py_new(c, NPY_FLOAT64, k);
-    for (int64_t i = 0; out != NULL && i < k; i++) {
-        out[i] = plb_sharing_time(&sharing, loads + i * p);
-    }
-    plb_sharing_free(&sharing);
-    return out == NULL ? NULL : plb_py_out(c, out);
+    return on_shared_cores(c, true);
 }
 
 PLB_PY_FN(
@@ -258,16 +256,7 @@ PLB_PY_FN(
     "Return the seconds of a core, (k * p,), of ranks that finished after ends[k, p] seconds\n"
     "of k iterations, in which they waited for one another's cores.")
 {
-    plb_sharing_t sharing;
-    const double *ends;
-    int64_t p, k;
-    PLB_PY_TRY(read_sharing(c, &sharing, &ends, &p, &k));
-    double *out = plb_py_new(c, NPY_FLOAT64, k * p);
-    for (int64_t i = 0; out != NULL && i < k; i++) {
-        plb_sharing_loads(&sharing, ends + i * p, out + i * p);
-    }
-    plb_sharing_free(&sharing);
-    return out == NULL ? NULL : plb_py_out(c, out);
+    return on_shared_cores(c, false);
 }
 
 static PyMethodDef methods[] =

@@ -98,13 +98,13 @@ typedef struct search {
     const plb_candidate_strategy_t *strategy;
     int32_t n_strategies;
     const plb_optimum_opts_t *opts;
-    int64_t most;    /* largest number of tasks in a phase */
-    uint8_t *comes;  /* [tasks] bits ARRIVES, FRESH */
+    int64_t most;     /* largest number of tasks in a phase */
+    uint8_t *comes;   /* [tasks] bits ARRIVES, FRESH */
     bool some_return; /* whether an object comes back to its last rank */
-    double *rest;    /* [n_phases + 1] seconds: lower bound for the run from each phase on */
-    double *pace;    /* [n_ranks] work per second of each rank */
-    double *sum;     /* [n_ranks] scratch memory */
-    double upper;    /* seconds of the fastest complete run so far */
+    double *rest;     /* [n_phases + 1] seconds: lower bound for the run from each phase on */
+    double *pace;     /* [n_ranks] work per second of each rank */
+    double *sum;      /* [n_ranks] scratch memory */
+    double upper;     /* seconds of the fastest complete run so far */
     /* For LB steps. */
     plb_phases_t phases; /* phases of the run without LB steps; they give the load database */
     bool has_phases, has_database;
@@ -128,11 +128,11 @@ static double work_of(const plb_trace_t *t, int64_t task)
     return t->measured == NULL ? load : load * t->measured[t->task_rank[task]];
 }
 
-/* The seconds of a phase whose slowest rank takes `most` (plb_phases_time). */
-static double phase_time(const plb_trace_t *t, int64_t i, double most)
+/* The seconds of a phase whose slowest rank takes `most`. */
+static double phase_time(const plb_trace_t *t, int64_t i, bool as_recorded, double most)
 {
     const double *f = t->figures == NULL ? NULL : t->figures + PLB_N_TRACE_FIGURES * i;
-    return f == NULL ? most : fmax(f[PLB_FIGURE_TIME] + (most - f[PLB_FIGURE_MAX]), most);
+    return plb_phase_seconds(f, as_recorded, most, f == NULL ? most : f[PLB_FIGURE_MAX]);
 }
 
 /* Check the trace, and find the objects that arrive in each phase. */
@@ -210,8 +210,7 @@ static double seconds_of(const search_t *self, int64_t i, const int32_t *rank)
         const double other = t->background == NULL ? 0.0 : t->background[r];
         most = fmax(most, other + self->sum[r] / self->pace[r]);
     }
-    return as_recorded ? t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]
-                       : phase_time(t, i, most);
+    return phase_time(t, i, as_recorded, most);
 }
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
@@ -257,10 +256,8 @@ static double least_of(const search_t *self, int64_t i)
     }
     most = fmax(most, first);
     most = work > 0.0 ? fmax(most, fill(base, self->pace, t->n_ranks, work)) : most;
-    const double out = phase_time(t, i, most);
     /* under the recorded placement, the phase takes the measured time, even below the bound */
-    return t->figures == NULL ? out
-                              : fmin(out, t->figures[PLB_N_TRACE_FIGURES * i + PLB_FIGURE_TIME]);
+    return fmin(phase_time(t, i, false, most), phase_time(t, i, true, most));
 }
 
 /* Compute `rest`, the time of the run without LB steps, and a lower bound for all runs. */
@@ -429,10 +426,10 @@ static int take_step(search_t *self, int64_t i, int32_t which, int64_t parent, p
     child->hash = hash_of(ranks_of(self, s), m);
     const int64_t o = equal_state(self, s);
     if (o >= 0) {
-        self->left_out = self->left_out ||
-                         (self->estimates != NULL &&
-                          memcmp(estimates_of(self, o), estimates_of(self, s),
-                                 (size_t)(ROWS * m) * sizeof *self->estimates) != 0);
+        self->left_out =
+            self->left_out ||
+            (self->estimates != NULL && memcmp(estimates_of(self, o), estimates_of(self, s),
+                                               (size_t)(ROWS * m) * sizeof *self->estimates) != 0);
         if (self->state[o].time <= child->time) {
             return PLB_OK;
         }
@@ -582,7 +579,9 @@ static int search(search_t *self, int64_t limit, plb_optimum_t *out, plb_err_t *
     self->n = 1;
     self->n_steps = 0;
     self->state[0] = (state_t){.step = -1};
-    memset(self->ranks, -1, (size_t)t->n_entities * sizeof *self->ranks);
+    if (t->n_entities > 0) {
+        memset(self->ranks, -1, (size_t)t->n_entities * sizeof *self->ranks);
+    }
     for (int64_t i = 0; i < t->n_phases; i++) {
         PLB_PASS(plb_phases_enter(&self->phases, i, err));
         const int64_t changed = any_comes(self, i) ? self->n : 0;
@@ -627,8 +626,8 @@ static int init_search(search_t *self, plb_err_t *err)
     PLB_PASS(find_arrivals(self, err));
     PLB_PASS_NEW_EACH(t->n_ranks, self->pace, self->sum);
     for (int32_t r = 0; r < t->n_ranks; r++) {
-        self->pace[r] = (t->speed == NULL ? 1.0 : t->speed[r]) *
-                        (t->measured == NULL ? 1.0 : t->measured[r]);
+        self->pace[r] =
+            (t->speed == NULL ? 1.0 : t->speed[r]) * (t->measured == NULL ? 1.0 : t->measured[r]);
     }
     PLB_PASS_NEW(self->rest, t->n_phases + 1);
     PLB_PASS_NEW(self->rank, t->n_entities);

@@ -227,14 +227,20 @@ void plb_phases_run(plb_phases_t *self)
     self->span = span_of(self);
 }
 
-double plb_phases_time(const plb_phases_t *self)
+double plb_phase_seconds(const double *measured, bool as_recorded, double span,
+                         double recorded_span)
 {
-    const double *measured = figures_of(self);
     const double time = measured == NULL ? 0.0 : measured[PLB_FIGURE_TIME];
     if (measured == NULL || (time > 0.0 && time < NO_SECONDS * measured[PLB_FIGURE_MAX])) {
-        return self->span;
+        return span;
     }
-    return self->all_as_recorded ? time : fmax(self->span + (time - self->recorded_span), 0.0);
+    return as_recorded ? time : fmax(span + (time - recorded_span), 0.0);
+}
+
+double plb_phases_time(const plb_phases_t *self)
+{
+    return plb_phase_seconds(figures_of(self), self->all_as_recorded, self->span,
+                             self->recorded_span);
 }
 
 typedef struct sums {

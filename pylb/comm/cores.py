@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from typing import NamedTuple
 
 from pylb import _core
@@ -73,7 +74,7 @@ class Cores(NamedTuple):
     @property
     def shared(self) -> bool:
         """Whether some ranks have fewer cores than ranks, so that they wait for one another."""
-        return any(self.group.count(g) > self.cores[g] for g in set(self.group))
+        return any(n > self.cores[g] for g, n in Counter(self.group).items())
 
     @property
     def share(self) -> float:
@@ -86,12 +87,13 @@ class Cores(NamedTuple):
 
         used: an entry for each rank.  Of all groups of ranks, the one with the largest use counts.
         """
-        most = 0.0
-        for g in set(self.group):
-            ranks = [r for r, of in enumerate(self.group) if of == g]
-            busy, own, elapsed = used[g].busy, sum(used[r].own for r in ranks), used[g].elapsed
-            others = (busy - own) / elapsed if elapsed > 0 else 0.0
-            if others > MATTERS and len(ranks) + others > self.cores[g]:
+        most, own = 0.0, dict.fromkeys(self.group, 0.0)
+        for g, by in zip(self.group, used, strict=False):  # no groups: unknown
+            own[g] += by.own
+        for g, n in Counter(self.group).items():
+            busy, _, elapsed = used[g]
+            others = (busy - own[g]) / elapsed if elapsed > 0 else 0.0
+            if others > MATTERS and n + others > self.cores[g]:
                 most = max(most, others)
         return most
 

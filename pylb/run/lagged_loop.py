@@ -181,6 +181,7 @@ class LaggedLoop(IterationLoop):
             self._state.records.stop()
         if protocol.core.whole:
             self._mode.judge()
+            self._mode.update_saved()
             self._state.records.cut()
             self._mode.catch_up(is_over=True)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -148,15 +149,17 @@ class MeasuringMode:
         """
         if not failed:
             self.judge()
-            self._update_saved()
+            self.update_saved()
         self.catch_up(is_over=True, left_early=left_early)
         self._state.records.write(lambda: self.history)
 
-    def _update_saved(self) -> None:
+    def update_saved(self) -> None:
         """Compute what LB steps have saved so far.  Collective."""
         state, given = self._state, self._state.options.facts.known("speed")
-        learned = [r.speed for r in self.history.balancings if given is None and r.moved]
-        state.records.saved.update(state.done, given, learned[-1] if learned else ())
+        learned: Sequence[float] = ()
+        if given is None:
+            learned = next((r.speed for r in reversed(self.history) if r.balanced and r.moved), ())
+        state.records.saved.update(state.done, given, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
         """In shadow mode: make the pending decisions.  Collective.
@@ -206,7 +209,7 @@ class BalancingMode(MeasuringMode):
         )
         self.due = self._answer(bool(asked), may_preview=not is_last)
         if state.records.saved.is_due(state.done) and not is_last:
-            self._update_saved()
+            self.update_saved()
         if self.due and not is_last:
             self.rebalance()
 
@@ -262,6 +265,7 @@ class BalancingMode(MeasuringMode):
         self.due = False
         self.judge()
         self._state.records.cut()
+        self.update_saved()
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)

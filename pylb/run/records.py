@@ -368,8 +368,8 @@ class Records:
         """Return the parameters, and what is known of the cores; on rank 0."""
         out = {**self.parameters, **self.core_waits.figures()}
         if self.saved.cores.shared:
-            _, _, _, _, group, cores = self.saved.cores
-            out["sharing"] = {"group": group, "cores": cores, "waits": self.saved.waits}
+            cores, waits = self.saved.cores, self.saved.waits
+            out["sharing"] = {"group": cores.group, "cores": cores.cores, "waits": waits}
         if self.saved.others:
             out["others"] = self.saved.others
         return out if self.saved.keyed else {**out, "keyed": False}

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pylb.comm.agreement import Agreement, Step
 from pylb.comm.cores import Cores
@@ -23,7 +22,9 @@ from pylb.model.snapshot import F64, I32
 from pylb.run.core_waits import CoreWaits
 from pylb.run.iteration_log import IterationLog
 
-EVERY = 256  # rank 0 gets the sums at the latest after so many iterations
+EVERY = 256  # rank 0 gets the sums at the latest after so many iterations, unless there is a lag
+# With a lag, rank 0 gets the sums in LB steps; a rank keeps those of fewer iterations.
+MOST = 1 << 14
 
 
 class Saved:
@@ -34,7 +35,7 @@ class Saved:
     total : float
         Seconds up to the most recent `update`, the same on all ranks; nan: not known.
     log : IterationLog
-        On rank 0: seconds of each iteration, (m, 1).
+        On rank 0: seconds of each iteration from the first LB step on, (m, 1).
     waits : bool
         Whether the loads include the time for which a rank waited for a core.
     keyed : bool
@@ -55,20 +56,22 @@ class Saved:
         self._recent: list[float] = []  # loads of this rank in the last iterations before that
         # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows)
         self._parts: list[tuple[I32, list[F64]]] = []
+        self._kept = 0  # number of rows of all parts
         self._homes: Any = None  # the array that `_slot` was made from
         self._slot: Any = None  # for each object, the index in the ranks of the last part
         self._until = 0  # number of iterations that `total` includes
+        self._first = 0  # the first iteration of `log`
 
     def begin(self, done: int) -> None:
         """An LB step takes place after `done` iterations; call it on all ranks."""
         if not self._begun:
-            self._begun, self._until = True, done
+            self._begun, self._until, self._first = True, done, done
 
     def cancel(self) -> None:
         """Forget that LB steps have begun: the program did not carry out the first one."""
-        self._begun, self._parts = False, []
+        self._begun, self._parts, self._kept = False, [], 0
 
-    def keep(self, loads: F64, homes: NDArray[Any] | None, background: float) -> None:
+    def keep(self, loads: F64, homes: Any, background: float) -> None:
         """Keep the loads of an iteration.  homes: where the objects were created; None: here."""
         if not self._begun:
             self._recent = [*self._recent[1 - BEFORE :], background + float(loads.sum())]
@@ -76,16 +79,24 @@ class Saved:
         if not self._parts or homes is not self._homes:
             self._open(homes)
         ranks, rows = self._parts[-1]
-        row = np.bincount(self._slot, loads, len(ranks)) if len(ranks) > 1 else loads.sum()[None]
+        if self._kept >= MOST:  # what LB steps have saved is then not known
+            self._parts[:-1] = []
+            rows.clear()
+            self._kept = 0
+        if len(ranks) > 1:
+            row: F64 = np.bincount(self._slot, loads, len(ranks))  # type: ignore[assignment]
+        else:
+            row = np.array([loads.sum()])
         row[-1] += background
         rows.append(row)
+        self._kept += 1
 
-    def _open(self, homes: NDArray[Any] | None) -> None:
+    def _open(self, homes: Any) -> None:
         """Begin a part: the last one of its ranks is this rank."""
         self._homes, ranks = homes, np.array([self._me], np.int32)
         guests = None if homes is None else homes != self._me
         if guests is not None and guests.any():
-            others, slot = np.unique(homes[guests], return_inverse=True)  # type: ignore[index]
+            others, slot = np.unique(homes[guests], return_inverse=True)
             ranks = np.append(others, ranks).astype(np.int32)
             self._slot = np.full(len(guests), len(others))
             self._slot[guests] = slot
@@ -103,7 +114,8 @@ class Saved:
         """
         if not self._begun or done == self._until:
             return
-        parts, self._parts = [(ranks, np.array(rows)) for ranks, rows in self._parts], []
+        parts = [(ranks, np.array(rows)) for ranks, rows in self._parts]
+        self._parts, self._kept = [], 0
         mine = parts, self._recent, speed
         used = self._core_waits.used()
         whole = gather_objects(self._agreement, Step.WORTH, done - 1, (mine, used))
@@ -119,8 +131,10 @@ class Saved:
         """On rank 0, return `log` with an entry for each of `done` iterations; None: not known."""
         if math.isnan(self.total):
             return None
-        known = np.repeat(self.log.table()[:, 0], self.log.span)[:done]
-        return np.append(known, np.zeros(done - len(known)))
+        known = np.repeat(self.log.table()[:, 0], self.log.span)[: max(done - self._first, 0)]
+        out = np.zeros(done)
+        out[self._first : self._first + len(known)] = known
+        return out
 
     def _evaluate(self, whole: list[Any], learned: Sequence[float], done: int) -> float:
         k, p = done - self._until, len(whole)
@@ -142,6 +156,5 @@ class Saved:
             before *= fractions(before, sharing if self.waits else None)
             was = as_before(before, now * worked)
         gain = spans(was, sharing) - spans(now * worked, sharing)
-        self.log.extend(np.zeros((self._until - len(self.log), 1)).tolist())
         self.log.extend(gain[:, None].tolist())
         return float(gain.sum())

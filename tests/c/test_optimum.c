@@ -153,8 +153,7 @@ static void balance(const plb_trace_t *t, plain_t *p, int64_t i,
     const plb_opts_t opts = {.params = strategy->params};
     plb_err_t err = {0, ""};
     if (n > 0) {
-        assert_int_equal(plb_strategy_place(&strategy->strategy, &s, &opts, answer, &err),
-                         PLB_OK);
+        assert_int_equal(plb_strategy_place(&strategy->strategy, &s, &opts, answer, &err), PLB_OK);
     }
     for (int64_t k = 0; k < n; k++) {
         p->rank[t->task_entity[first + k]] = answer[k];

@@ -80,6 +80,8 @@ def kept_and_shadowed(comm):
 
     path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
     real, off = run(every=10, strategy="GreedyLB"), run(mode="off")
+    saved = (off.iterations.max - real.iterations.max).sum() - real.report().balancing_seconds
+    assert np.isclose(real.report().saved, saved)
     shadow = run(every=10, strategy="GreedyLB", mode="shadow")
     real.save(path)
     comm.Barrier()

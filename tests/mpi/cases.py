@@ -219,7 +219,7 @@ def shadow(comm):
         assert all("would have been rebalanced" in r.explain() for r in would_be)
         saved = mirrored.iterations.max.sum() - real.iterations.max.sum()
         report = mirrored.report()
-        assert np.isclose(report.saved + report.balancing_cost, saved)
+        assert np.isclose(report.saved + report.balancing_seconds, saved)
     raised(errors.StateError, "expected mode='shadow'", lambda: unbalanced.shadow)
     return None
 

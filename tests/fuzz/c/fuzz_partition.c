@@ -139,8 +139,7 @@ static void ask_library(const plb_question_t *q, feed_t *feed, int32_t *part)
     library_fill_table();
     const int ret = plb_partition_run(plb_partitioner_find("fuzzed"), q, part, &err);
     MUST(ret == PLB_OK || err.text[0] != '\0');
-    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
-         ret == PLB_ERR_LIBRARY);
+    MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE || ret == PLB_ERR_LIBRARY);
     if (ret == PLB_OK) {
         check(q, part);
     }

@@ -1,5 +1,5 @@
-/* Generated programs under a trigger: no trigger needs less time than the best schedule, whose time
- * is that of its LB steps. */
+/* Generated programs under a trigger: no trigger needs less time than the best schedule, whose
+ * time is that of its LB steps. */
 #include <math.h>
 #include <string.h>
 
