@@ -28,9 +28,10 @@
 #include "place/improve.h"
 
 enum {
-    TRIES = 16,  /* number of partners that are tried for a move or a swap */
-    PROBES = 64, /* number of objects that are tried for one of them */
-    EASY = 8,    /* number of partners that are tried with sets of at most FEW objects */
+    TRIES = 4,          /* number of partners that are tried for a move or a swap */
+    TRIES_LIMITED = 16, /* the same with memory limits */
+    PROBES = 64,        /* number of objects that are tried for one of them */
+    EASY = 8,           /* number of partners that are tried with sets of at most FEW objects */
     FEW = 5,
     MOST = 8,    /* number of objects of each rank in the sets for the partners after that */
     FRONT = 256, /* number of partners that are tried for an exchange of sets */
@@ -101,7 +102,7 @@ typedef struct search {
     uint32_t *bin;
     plb_heap_t donor;   /* key: -seconds above the limit */
     plb_heap_t partner; /* key: -gap */
-    plb_item_t *aside;  /* [TRIES] partners that cannot take anything from this donor */
+    plb_item_t *aside;  /* [TRIES_LIMITED] partners that cannot take anything from this donor */
     partner_t *front;   /* [n_front] partners taken from the heap, in the same order: most donors
                            try the same ones */
     side_t *side;       /* storage for the sides of these partners */
@@ -420,10 +421,11 @@ static int choose(search_t *self, int32_t from, int32_t to, bool swaps, step_t *
 static int serve(search_t *self, bool swaps, bool *made, plb_err_t *err)
 {
     const int32_t from = self->donor.item[0].id;
+    const int32_t most = self->on->left == NULL ? TRIES : TRIES_LIMITED;
     int32_t n = 0;
     *made = false;
     PLB_PASS(sort_line(self, from, err));
-    while (!*made && n < TRIES && self->partner.n > 0) {
+    while (!*made && n < most && self->partner.n > 0) {
         const int32_t to = self->partner.item[0].id;
         step_t step;
         PLB_PASS(choose(self, from, to, swaps, &step, err));
@@ -698,7 +700,7 @@ static int search_init(search_t *self, plb_err_t *err)
 {
     const int64_t p = self->on->p;
     PLB_PASS_NEW_EACH(p, self->line, self->donor.item, self->partner.item);
-    PLB_PASS_NEW(self->aside, TRIES);
+    PLB_PASS_NEW(self->aside, TRIES_LIMITED);
     for (int32_t r = 0; r < p; r++) {
         self->line[r] = (line_t){.n = -1};
     }
