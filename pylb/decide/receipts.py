@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from pylb import console, optional
-from pylb.console import seconds, size
+from pylb.console import seconds
+from pylb.decide.figures import RECEIPT
 from pylb.decide.sentences import explained
 from pylb.model.metrics import Reductions, reduction
 
@@ -17,20 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAN = math.nan
-COLUMNS = (
-    "iteration until choice strategy max_over_mean predicted realised migrations bytes cost gain "
-    "reason"
-).split()
-HEADINGS = [{"max_over_mean": "max/mean", "until": "last"}.get(name, name) for name in COLUMNS]
-NOTES = {
-    "last": "last iteration with the same decision; other decisions may lie between",
-    "max/mean": "of the loads in that iteration",
-    "predicted": "max/mean of the estimated loads on the new placement",
-    "realised": "max/mean of the iterations up to the next LB step",
-    "cost": "time that the LB step took, plus the extra time of the first iterations after it",
-    "gain": "time that the LB step has saved so far",
-}
-SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
+PRINTED = [f for f in RECEIPT if f.printed]
 
 
 @dataclass(frozen=True)
@@ -237,8 +225,8 @@ class Receipt:
 
     @property
     def max_over_mean(self) -> float:
-        """max/mean of the iteration; 1 if there is no load."""
-        return self.max / self.mean if self.mean > 0 else 1.0
+        """max/mean of the iteration; 1 if there is no load, nan if it is not known."""
+        return self.max / self.mean if self.mean != 0 else 1.0
 
     @property
     def tau(self) -> float:
@@ -366,28 +354,20 @@ class History(list[Receipt]):
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:
-        """Yield a row of the printed table for each receipt: `COLUMNS`; None: an empty cell."""
+        """Yield a row of the printed table for each receipt; None: an empty cell."""
         for r in self:
-            row = [getattr(r, name) for name in COLUMNS]
-            if r.balanced:
-                row[1], row[8] = None, r.bytes or None  # an Advisor may not know the bytes
-            else:
-                row[5:11] = [None] * 6
-            row[8:11] = [
-                x if x is None or math.isnan(x) else f(x)
-                for f, x in zip(SHOWN, row[8:11], strict=True)
-            ]
-            yield [None if isinstance(x, float) and math.isnan(x) else x for x in row]
+            yield [f.cell(f.of(r)) for f in PRINTED]
 
     def __str__(self) -> str:
         out, (rows, below) = io.StringIO(), self._numbered()
-        console.show(HEADINGS, rows, file=out, notes=NOTES)
+        notes = {f.heading: f.note for f in PRINTED if f.note}
+        console.show([f.heading for f in PRINTED], rows, file=out, notes=notes)
         for line in below:
             out.write(console.fill(line, console.PAPER) + "\n")
         return out.getvalue()
 
     def _repr_html_(self) -> str:
-        return console.html(HEADINGS, *self._numbered())
+        return console.html([f.heading for f in PRINTED], *self._numbered())
 
     def _numbered(self) -> tuple[list[list[Any]], list[str]]:
         """Return the rows, with a number in place of each reason, and a line for each reason."""

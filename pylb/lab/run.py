@@ -62,14 +62,6 @@ class Lab:
         Messages: what the lab uses, what this machine cannot provide, and what was cleaned up after
         killed labs.
 
-    Raises
-    ------
-    DomainError
-        A limit, a change or the period is out of range.
-    NotAllowedError
-        No control group, swap file or namespace can be made here; the message says which one, and
-        what would help.
-
     Examples
     --------
     >>> with pylb.lab.Lab([0.25, 0.5]) as lab:  # doctest: +SKIP

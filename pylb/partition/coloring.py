@@ -21,19 +21,6 @@ from pylb.partition import dgraph
 class Coloring:
     """Colours of a graph's vertices.
 
-    Attributes
-    ----------
-    color : (n,) int32
-        Colours of this rank's vertices, from 0 on.
-    counts : (n_colors,) int64
-        Number of vertices of each colour, on all ranks together.
-    distance : int
-        The argument of `color`: 1 or 2.
-    conflicts : int
-        Number of pairs of vertices within `distance` edges that have equal colours; always 0.
-    seconds : float
-        Run time of Zoltan on the slowest rank.
-
     Examples
     --------
     >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
@@ -41,11 +28,12 @@ class Coloring:
     array([2, 2])
     """
 
-    color: I32
-    counts: I64
-    distance: int
+    color: I32  #: (n,) colours of this rank's vertices, from 0 on.
+    counts: I64  #: (n_colors,) number of vertices of each colour, on all ranks together.
+    distance: int  #: The argument of `color`: 1 or 2.
+    #: Number of pairs of vertices within `distance` edges that have equal colours; always 0.
     conflicts: int
-    seconds: float
+    seconds: float  #: Run time of Zoltan on the slowest rank.
 
     @property
     def n_colors(self) -> int:
@@ -85,15 +73,6 @@ def color(
         Global ids of this rank's vertices.  Default: 0, 1, ... from the first rank to the last.
     symmetrize : bool
         Add the other direction of edges that are given in one direction only.
-
-    Raises
-    ------
-    DomainError
-        The graph is invalid or not symmetric; ranks gave different arguments.
-    DuplicateKeyError, UnknownKeyError
-        An id is duplicate, or an edge leads to an unknown id.
-    MissingPartError
-        pylb was built without Zoltan or without PT-Scotch.  All errors are raised on every rank.
 
     Examples
     --------

@@ -21,27 +21,17 @@ MOST = 2**31 - 1  # largest number of vertices or edges of all ranks: libraries 
 
 
 class LocalGraph(NamedTuple):
-    """The vertices of one rank, and their edges.  Vertices are numbered rank after rank.
-
-    Attributes
-    ----------
-    agreement : Agreement
-    ids : (n,) int64
-        The user's ids of this rank's vertices.
-    numbers : (n,) int32
-    firsts : (p + 1,) int64
-        Number of the first vertex of each rank; the last entry counts the vertices of all ranks.
-    start : (n + 1,) int32
-    to, owner : (m,) int32
-        Number and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``, ascending,
-        without loops and repeated edges.
-    """
+    """The vertices of one rank, and their edges.  Vertices are numbered rank after rank."""
 
     agreement: Agreement
-    ids: I64
-    numbers: I32
+    ids: I64  #: (n,) the user's ids of this rank's vertices.
+    numbers: I32  #: (n,)
+    #: (p + 1,) number of the first vertex of each rank; the last entry counts the vertices of all
+    #: ranks.
     firsts: I64
-    start: I32
+    start: I32  #: (n + 1,)
+    #: (m,) number and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``,
+    #: ascending, without loops and repeated edges.
     to: I32
     owner: I32
 

@@ -20,25 +20,6 @@ from pylb.partition.coloring import native
 class Ordering:
     """An order of a graph's vertices by nested dissection.
 
-    Attributes
-    ----------
-    perm : (n,) int32
-        The new position of each of this rank's vertices in the order of all vertices.
-    fill : int
-        Number of entries of the Cholesky factor L in the new order, including the diagonal.
-    flops : float
-        Operations of the factorisation: the sum of the squared column lengths of L.
-    fill_before : int
-        Number of entries of L in the original order.
-    separators : (s,) int64
-        Sizes of the separators, the top one first.
-    blocks : (b + 1,) int32
-        Columns ``blocks[i]`` to ``blocks[i + 1] - 1`` are a separator or a leaf.
-    parent : (b,) int32
-        Index of the separator above each block; -1: none.
-    seconds : float
-        Run time of Scotch or PT-Scotch on rank 0.
-
     Examples
     --------
     >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
@@ -46,14 +27,17 @@ class Ordering:
     7
     """
 
+    #: (n,) the new position of each of this rank's vertices in the order of all vertices.
     perm: I32
+    #: Number of entries of the Cholesky factor L in the new order, including the diagonal.
     fill: int
-    flops: float
-    fill_before: int
-    separators: I64
+    flops: float  #: Operations of the factorisation: the sum of the squared column lengths of L.
+    fill_before: int  #: Number of entries of L in the original order.
+    separators: I64  #: (s,) sizes of the separators, the top one first.
+    #: (b + 1,) columns ``blocks[i]`` to ``blocks[i + 1] - 1`` are a separator or a leaf.
     blocks: I32
-    parent: I32
-    seconds: float
+    parent: I32  #: (b,) index of the separator above each block; -1: none.
+    seconds: float  #: Run time of Scotch or PT-Scotch on rank 0.
 
     def __repr__(self) -> str:
         top = f", top separator {self.separators[0]}" if len(self.separators) else ""
@@ -74,11 +58,6 @@ def order(
     ----------
     graph, comm, ids, symmetrize
         As in `color`.
-
-    Raises
-    ------
-    DomainError, DuplicateKeyError, UnknownKeyError, MissingPartError
-        As in `color`, on every rank.
 
     Examples
     --------

@@ -18,41 +18,6 @@ KEPT = 1 + 1e-6  # rounding errors of sums that keep the tolerance
 class Quality:
     """The metrics of a partition, as in Zoltan_LB_Eval; the same on all ranks.
 
-    Attributes
-    ----------
-    objects : (k,) int64
-        Number of objects in each part.
-    weights : (k,) or (k, d) float64
-        Sum of the objects' weights in each part.
-    imbalance : (d,) float64
-        Largest ratio of a part's weight to its share of the total, for each of the d weights;
-        max/mean if the shares are equal.
-    object_imbalance : float
-        The imbalance if each object had the weight 1.
-    cut_edges, cut_weight : (k,) float64 or None
-        Number and weight of the edges from each part to other parts.  The sum over the parts counts
-        each edge twice, as in Zoltan.  Without a graph, `cut_edges`, `cut_weight`, `boundary`,
-        `neighbours` and `cut` are None.
-    boundary : (k,) int64 or None
-        Number of objects of each part with a neighbour in another part.
-    neighbours : (k,) int64 or None
-        Number of other parts to which each part has edges.
-    cut : float or None
-        Weight of the edges between parts; each edge counts once.
-    connectivity : float or None
-        Sum over the nets of weight * (touched parts - 1).  For a graph without nets, each object
-        with its neighbours is a net.
-    cut_nets : float or None
-        Weight of the nets that touch several parts.
-    tolerance : float
-        The largest allowed imbalance, as in the argument `imbalance` of `pylb.partition`.
-    missed : float
-        By which fraction the largest `imbalance` exceeds the tolerance; 0 if it keeps it.
-    possible : bool or None
-        Whether the tolerance can be kept.  True: this partition does.  False: no partition can,
-        because of the heaviest object, of fixed objects, or of the number of equal objects.  None:
-        not known.
-
     Examples
     --------
     >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
@@ -61,19 +26,32 @@ class Quality:
     (array([2, 2]), 1.0)
     """
 
-    objects: I64
-    weights: F64
+    objects: I64  #: (k,) number of objects in each part.
+    weights: F64  #: (k,) sum of the objects' weights in each part.
+    #: (d,) largest ratio of a part's weight to its share of the total, for each of the d weights;
+    #: max/mean if the shares are equal.
     imbalance: F64
-    object_imbalance: float
+    object_imbalance: float  #: The imbalance if each object had the weight 1.
+    #: (k,) number and weight of the edges from each part to other parts.  The sum over the parts
+    #: counts each edge twice, as in Zoltan.  Without a graph, `cut_edges`, `cut_weight`,
+    #: `boundary`, `neighbours` and `cut` are None.
     cut_edges: F64 | None = None
     cut_weight: F64 | None = None
+    #: (k,) number of objects of each part with a neighbour in another part.
     boundary: I64 | None = None
-    neighbours: I64 | None = None
-    cut: float | None = None
+    neighbours: I64 | None = None  #: (k,) number of other parts to which each part has edges.
+    cut: float | None = None  #: Weight of the edges between parts; each edge counts once.
+    #: Sum over the nets of weight * (touched parts - 1).  For a graph without nets, each object
+    #: with its neighbours is a net.
     connectivity: float | None = None
-    cut_nets: float | None = None
+    cut_nets: float | None = None  #: Weight of the nets that touch several parts.
+    #: The largest allowed imbalance, as in the argument `imbalance` of `pylb.partition`.
     tolerance: float = 1.03
+    #: By which fraction the largest `imbalance` exceeds the tolerance; 0 if it keeps it.
     missed: float = 0.0
+    #: Whether the tolerance can be kept.  True: this partition does.  False: no partition can,
+    #: because of the heaviest object, of fixed objects, or of the number of equal objects.  None:
+    #: not known.
     possible: bool | None = True
 
     def table(self) -> list[list[Any]]:
@@ -117,32 +95,18 @@ class Quality:
 
 
 class Counts(NamedTuple):
-    """The counts of all ranks together; `quality` makes a `Quality` of them on demand.
+    """The counts of all ranks together; `quality` makes a `Quality` of them on demand."""
 
-    Attributes
-    ----------
-    objects : (k,) float64
-        Number of objects of each part.
-    weights : list of (k,) float64
-        For each weight, its sum over the objects of each part.
-    cut : list of array or None
-        For a graph: cut edges, their weight, and boundary objects of each part; the volume; the
-        number of neighbours of each part.
-    nets : (2,) float64 or None
-        Sum over the nets of connectivity - 1, and number of cut nets, both weighted.
-    shares : (k,) float64 or None
-    tolerance : float
-    least : float
-        No partition has a lower imbalance; 0 if nothing is known.
-    """
-
-    objects: F64
-    weights: list[F64]
+    objects: F64  #: (k,) number of objects of each part.
+    weights: list[F64]  #: For each weight, its sum over the objects of each part.
+    #: For a graph: cut edges, their weight, and boundary objects of each part; the volume; the
+    #: number of neighbours of each part.
     cut: list[NDArray[Any]] | None
+    #: (2,) sum over the nets of connectivity - 1, and number of cut nets, both weighted.
     nets: F64 | None
-    shares: F64 | None
+    shares: F64 | None  #: (k,)
     tolerance: float
-    least: float
+    least: float  #: No partition has a lower imbalance; 0 if nothing is known.
 
     def quality(self) -> Quality:
         """Return all metrics of the partition."""

@@ -25,17 +25,6 @@ I64 = NDArray[np.int64]
 class Moves(NamedTuple):
     """Objects that leave their part, or that come to a part of this rank.
 
-    Attributes
-    ----------
-    id : (m,) int64
-        Id of each object.
-    row : (m,) int64
-        The object's row in this rank's arrays; -1 for incoming objects.
-    rank : (m,) int32
-        The rank to which the object goes, or from which it comes.
-    part : (m,) int32
-        The object's new part.
-
     Examples
     --------
     >>> out = pylb.partition(weight=[1.0] * 4, parts=2, method="block", old=[0, 1, 0, 1])
@@ -43,10 +32,10 @@ class Moves(NamedTuple):
     (array([1, 2]), array([0, 1], dtype=int32))
     """
 
-    id: I64
-    row: I64
-    rank: I32
-    part: I32
+    id: I64  #: (m,) id of each object.
+    row: I64  #: (m,) the object's row in this rank's arrays; -1 for incoming objects.
+    rank: I32  #: (m,) the rank to which the object goes, or from which it comes.
+    part: I32  #: (m,) the object's new part.
 
 
 _NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -57,30 +46,6 @@ NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
 class Partition:
     """A partition and its metrics.
 
-    Attributes
-    ----------
-    part : (n,) int32
-        New part of each object of this rank.
-    rank : (n,) int32
-        The rank that has the object's new part; parts are assigned to ranks in order.
-    n_parts : int
-    exports, imports : Moves
-        Objects of this rank that change their part, and objects that come to parts of this rank.
-        Both include objects that change their part but not their rank.  On one rank without `old`,
-        both are empty, because there were no parts before.
-    counts : Counts
-        The counts from which `evaluation` is computed.
-    migrations : int
-        Number of objects that change their part, on all ranks; 0 if there were no parts before.
-    migration_volume : float
-        Sum of the sizes of the objects that change their part.
-    seconds : float
-        Run time of the method on this rank.
-    method, approach : str
-    seed : int
-    cuts : Cuts or None
-        The cuts of "rcb", "rib" and "hsfc", by which points and boxes are assigned to parts.
-
     Examples
     --------
     >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
@@ -89,18 +54,24 @@ class Partition:
     (array([0, 0, 1, 1], dtype=int32), 2)
     """
 
-    part: I32
+    part: I32  #: (n,) new part of each object of this rank.
+    #: (n,) the rank that has the object's new part; parts are assigned to ranks in order.
     rank: I32
     n_parts: int
+    #: Objects of this rank that change their part, and objects that come to parts of this rank.
+    #: Both include objects that change their part but not their rank.  On one rank without `old`,
+    #: both are empty, because there were no parts before.
     exports: Moves
     imports: Moves
-    counts: Counts
+    counts: Counts  #: The counts from which `evaluation` is computed.
+    #: Number of objects that change their part, on all ranks; 0 if there were no parts before.
     migrations: int
-    migration_volume: float
-    seconds: float
+    migration_volume: float  #: Sum of the sizes of the objects that change their part.
+    seconds: float  #: Run time of the method on this rank.
     method: str
     approach: str
     seed: int
+    #: The cuts of "rcb", "rib" and "hsfc", by which points and boxes are assigned to parts.
     cuts: Cuts | None = None
 
     @cached_property
@@ -165,27 +136,17 @@ _NO_OVERLAP: Overlap = (None, None, None)
 
 
 class Settled(NamedTuple):
-    """A partition on this rank, with the final numbers of the parts, and the moves.
+    """A partition on this rank, with the final numbers of the parts, and the moves."""
 
-    Attributes
-    ----------
-    name : (k,) int32 or None
-        The final number of each part of the method; None: the method's own numbers.
-    part, rank : (n,) int32
-        Part and rank of each object.
-    exports, imports : Moves
-    sums : ((1 + d) k,) float64
-        For each part, its number of objects on all ranks; then the sums of each weight.
-    migrations, volume : float
-        Number and total size of the objects that change their part, over all ranks.
-    """
-
+    #: (k,) the final number of each part of the method; None: the method's own numbers.
     name: I32 | None
+    #: (n,) part and rank of each object.
     part: I32
     rank: I32
     exports: Moves
     imports: Moves
-    sums: F64
+    sums: F64  #: For each part, its number of objects on all ranks; then the sums of each weight.
+    #: Number and total size of the objects that change their part, over all ranks.
     migrations: float
     volume: float
 

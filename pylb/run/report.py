@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console, files
+from pylb.decide.figures import RUN
 from pylb.decide.receipts import History
 from pylb.decide.sentences import saving
 from pylb.errors import DomainError
@@ -187,32 +188,17 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        would = "would be " if self.shadow else ""
-        slow = self.balancing_cost > self.balancing_seconds
-        rows: list[list[Any]] = [
-            ["ranks", self.n_ranks, ""],
-            *([["cores", self.cores, ""]] if self.cores else []),
-            ["objects", self.n_objects, ""],
-            *([["mode", self.mode, ""]] if self.mode != "on" else []),
-            ["strategy", self.strategy, ""],
-            ["trigger", self.trigger, ""],
-            ["iterations", self.iterations, ""],
-            ["time in the loops", self.seconds, "s"],
-            ["... of the slowest rank of each iteration", self.iteration_seconds, "s"],
-            ["max/mean over all iterations", self.mean_max_over_mean, ""],
-            ["mean wait for the most loaded rank", self.idle_mean, "s"],
-            ["... of the least loaded rank", self.idle_max, "s"],
-            ["wait of this rank for a core", self.waited, "s"],
-            *([["stolen from its cores", 100 * self.stolen, "%"]] if self.stolen else []),
-            [f"{would}LB steps", self.balancings, ""],
-            [f"{would}time of the LB steps", self.balancing_seconds, "s"],
-            *([["... with slow iterations after them", self.balancing_cost, "s"]] if slow else []),
-            [f"{would}migrations", self.migrations, ""],
-            *([[f"{would}moved", *console.size(self.bytes).split()]] if self.bytes else []),
-        ]
+        rows: list[list[Any]] = []
+        for f in RUN:
+            value = getattr(self, f.name, None)
+            optional = f.when == "if" or f.kind == "bytes"
+            if value is None or f.name in self._unsaid() or (optional and not value):
+                continue
+            would = "would be " if self.shadow and f.when == "step" else ""
+            rows.append([would + f.heading, *f.parts(value)])
         if self.balancings:
             said = saving(self.saved, self.seconds, self.others, would=self.shadow)
-            rows.append([f"LB steps {'would have ' if would else ''}saved", said, ""])
+            rows.append([f"LB steps {'would have ' if self.shadow else ''}saved", said, ""])
         console.show(["", "", ""], rows, title=self.title, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
@@ -221,6 +207,11 @@ class Report:
         if self.history:
             out.write(f"\nDecisions\n{self.history}")
         return out.getvalue()
+
+    def _unsaid(self) -> set[str]:
+        """Return the names of figures that would say nothing, or that a sentence says."""
+        fast = {"balancing_cost"} if self.balancing_cost <= self.balancing_seconds else set()
+        return {"saved", *({"mode"} if self.mode == "on" else ()), *fast}
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, ``.json`` or ``.txt``; for a page see `Balancer.report`."""

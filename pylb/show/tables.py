@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pylb import files
-from pylb.decide.receipts import COLUMNS, Receipt
+from pylb.decide.figures import RECEIPT
 from pylb.show.course import Course
 
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -32,7 +31,7 @@ def tables(course: Course) -> dict[str, Table]:
         for i in range(course.n_iterations)
     )
     ranks = ((i, r, s) for i, row in enumerate(course.times.tolist()) for r, s in enumerate(row))
-    decisions = ([_cell(r, name) for name in COLUMNS] for r in course.history)
+    decisions = ([_cell(f.of(r)) for f in RECEIPT] for r in course.history)
     moves = (
         (m.iteration, *row, nbytes or "")
         for m in course.moves
@@ -44,7 +43,7 @@ def tables(course: Course) -> dict[str, Table]:
             iterations,
         ),
         "ranks": (("iteration", "rank", "seconds"), ranks),
-        "decisions": (COLUMNS, decisions),
+        "decisions": ([f.name for f in RECEIPT], decisions),
         "moves": (("iteration", "from", "to", "objects", "bytes"), moves),
     }
 
@@ -62,12 +61,8 @@ def _ratio(most: float, mean: float) -> float:
     return most / mean if mean > 0 else 1.0
 
 
-def _cell(r: Receipt, name: str) -> Any:
-    """Format a cell: "" if its value is not known; a ' before text that looks like a formula."""
-    value = getattr(r, name)
-    unknown = name == "bytes" and r.migrations > 0 and not r.bytes
-    if unknown or (isinstance(value, float) and math.isnan(value)):
-        return ""
+def _cell(value: Any) -> Any:
+    """Return a cell: "" if its value is not known; a ' before text that looks like a formula."""
     if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")):
         return f"'{value}"
-    return value
+    return "" if value is None else value

@@ -51,11 +51,6 @@ class VirtualCluster:
     seconds : (p,) float64
         Virtual time at which each rank ended in the most recent run.
 
-    Raises
-    ------
-    DomainError
-        An argument is out of its domain.
-
     Notes
     -----
     An error on one rank ends all ranks, and `run` raises it.  If no rank can continue, `run` raises

@@ -161,11 +161,6 @@ class VirtualComm:
         ----------
         seconds : float
             The work, in seconds on a rank of speed 1.  The rank may need at most 1e9 s for it.
-
-        Raises
-        ------
-        DomainError
-            `seconds` is out of this range.
         """
         work = checks.seconds("seconds", seconds, 1e9 * self.speed)
         _core.clock_declare(work / self.speed)

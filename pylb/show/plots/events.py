@@ -32,12 +32,6 @@ def timeline(
     path : CriticalPath, optional
         The critical path, drawn as a line over the ranks, at the times of the prediction.
 
-    Raises
-    ------
-    DomainError
-        The prediction has no steps; there are more than 64 ranks, or more than 20,000 operations of
-        a rank.
-
     Examples
     --------
     >>> run = pylb.Recording.read("run")

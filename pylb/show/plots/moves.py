@@ -29,11 +29,6 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
     iteration : int, optional
         Only migrations after this iteration.  Default: all.
 
-    Raises
-    ------
-    DomainError
-        `run` is not a run, or has no iterations, or no object moved after `iteration`.
-
     Examples
     --------
     >>> axes = pylb.plots.migrations(trace.replay("GreedyLB", every=50, cost=0.1))
@@ -117,11 +112,6 @@ def communication(
         It must have edges.
     rank : (n,) array of int, optional
         Another placement than the snapshot's own.
-
-    Raises
-    ------
-    DomainError
-        The snapshot has no edges, or the placement does not fit the snapshot.
 
     Examples
     --------

@@ -30,11 +30,6 @@ def objects(
     ranks : int or iterable of int, optional
         Default: all ranks; if there are more than 64, the 64 slowest ones.
 
-    Raises
-    ------
-    OutOfRangeError
-        There is no such rank.
-
     Examples
     --------
     >>> axes = pylb.plots.objects(trace[0], ranks=4)

@@ -55,11 +55,6 @@ def rank_loads(
         total load changes.  The scale is logarithmic: twice the mean and half the mean are equally
         far from 1.
 
-    Raises
-    ------
-    DomainError
-        `times` does not have two axes, or is empty.
-
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=5)
@@ -111,11 +106,6 @@ def imbalance(
     balanced_after : sequence of int, optional
         Iterations at whose end an LB step took place.
 
-    Raises
-    ------
-    DomainError
-        The two are not one-dimensional arrays of the same length, or they are empty.
-
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=5)
@@ -144,11 +134,6 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
     ----------
     before, after : (p,) array of float
         Seconds of each rank, for instance `Snapshot.rank_times` of two placements.
-
-    Raises
-    ------
-    DomainError
-        The two do not have one axis of the same length, or are empty.
 
     Examples
     --------

@@ -43,11 +43,6 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     run : RunRecord, Replay, Trace or path
         A run with a trigger that fits lines, e.g. "metabalancer" or "menon".
 
-    Raises
-    ------
-    DomainError
-        `run` is not a run, or has no iterations.
-
     Examples
     --------
     >>> axes = pylb.plots.fits(trace.replay("GreedyLB", trigger="metabalancer", cost=0.1))
@@ -85,11 +80,6 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     run : Replay
     best : Optimum
         The optimum of the same trace and strategy: ``trace.optimum(...)``.
-
-    Raises
-    ------
-    DomainError
-        The schedule has an LB step after the end of the run.
 
     Examples
     --------

@@ -130,13 +130,6 @@ def record(
     Recorded
         ``recording.warnings`` lists what the recording lacks.
 
-    Raises
-    ------
-    MissingPartError
-        pylb was built without MPI.
-    DomainError
-        The command is empty, or has no program.
-
     Examples
     --------
     >>> from pylb.whatif.recorder.launch import record
