@@ -57,8 +57,6 @@
 #include "partition/remap.h"
 #include "place/kit/agent.h"
 #include "place/kit/apportion.h"
-#include "place/kit/home.h"
-#include "place/kit/memory.h"
 #include "place/kit/offers.h"
 #include "place/kit/problem.h"
 #include "place/kit/ranks.h"
