@@ -62,7 +62,7 @@ setup: $(VENV)/.built ## Debian's packages, the virtual environment, the build (
 demo: $(VENV)/.built ## replay a recorded run, then run a solver that balances itself
 	@mkdir -p $(OUT)
 	@$(PY) examples/replay_demo.py $(DATA)
-	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --blocks 8 --iterations 30 --plot $(OUT)/jacobi2d.png
+	@$(or $(wildcard $(BIN)/mpiexec),mpiexec) -n 2 $(PY) examples/jacobi2d.py --compare --blocks 8 --iterations 12 --plot $(OUT)/jacobi2d.png
 
 # The tests run in the environment's own folder, so that they import what was installed there and
 # not the sources beside them.  They start hundreds of Python processes, which start faster if the

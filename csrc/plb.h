@@ -32,8 +32,6 @@
 #include "partition/partition.h"
 #include "place/kit/agent.h"
 #include "place/kit/apportion.h"
-#include "place/kit/home.h"
-#include "place/kit/memory.h"
 #include "place/kit/offers.h"
 #include "place/kit/problem.h"
 #include "place/kit/ranks.h"

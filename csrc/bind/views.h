@@ -253,6 +253,7 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(multicast_messages, NPY_FLOAT64, c)                                                         \
     X(block, NPY_INT32, n)                                                                        \
     X(block_bytes, NPY_INT64, b)                                                                  \
+    X(home, NPY_INT32, b)                                                                         \
     X(speed, NPY_FLOAT64, p)                                                                      \
     X(background, NPY_FLOAT64, p)                                                                 \
     X(memory_limit, NPY_INT64, p)                                                                 \

@@ -224,8 +224,8 @@ bool plb_promise_is_void(const plb_promise_t *self);
 /** Record an LB step that predicts max/mean `predicted`.  price: seconds of a preview. */
 void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
 
-/* The receipt of a decision: its reasons, its cost, and the time that it saved.  The docstring of
- * Python's `Receipt` describes most fields. */
+/* The receipt of a decision: its reasons, its cost, and the time that it saved.  The comments of
+ * Python's `Receipt` describe most fields. */
 
 /* X(name): the numbers of a placement, which the rank that places sends to all other ranks. */
 #define PLB_PLACING(X)                                                                            \

@@ -9,15 +9,17 @@
 
 static const double AGEING = 0.7; /* weight of an interval relative to the interval after it */
 /* If the speeds miss the changes in a new interval by more than SURPRISE sigma on average, a rank
- * has changed its speed: then the older intervals have this weight. */
-static const double OUTDATED = 0.1, SURPRISE = 3.0;
+ * has changed its speed: then the older intervals have this weight.  This sigma grows at most by
+ * GROWTH after a surprise. */
+static const double OUTDATED = 0.01, SURPRISE = 3.0, GROWTH = 2.0;
 static const double PRIOR = 0.25; /* weight of the user's own estimate of an object's work */
 
 /* Observations that are further than this from the fit, in sigma, have less weight (Huber). */
 static const double HUBER = 1.345;
 static const double LEAST_SIGMA = 0.01; /* a smaller sigma counts as this */
-/* Weight, in observations, of the assumption that a rank has the mean speed. */
-static const double ALIKE = 1e-3;
+/* Weight, in observations, of the assumption that a rank has kept its speed; before speeds are
+ * known: that it has the mean speed. */
+static const double KEPT = 1e-3;
 /* The conjugate gradients end when r . z (solve) is below this fraction of its first value. */
 static const double TOLERANCE = 1e-9;
 
@@ -179,7 +181,10 @@ static double test_guess(plb_learner_t *self, int64_t n)
     }
     const double part = (was - left) / (was + SMALL_CHANGE * known) * known / (known + FEW_MOVES);
     self->evidence = AGEING * self->evidence + fmax(part, -1.0);
-    return left > SURPRISE * self->sigma * known && known >= FEW_MOVES ? OUTDATED : AGEING;
+    /* a change within the last interval can have made sigma too large */
+    self->noise = self->surprised ? fmin(self->sigma, GROWTH * self->noise) : self->sigma;
+    self->surprised = left > SURPRISE * self->noise * fmax(known, FEW_MOVES);
+    return self->surprised ? OUTDATED : AGEING;
 }
 
 /* End an interval in which n objects have moved: the weights of older intervals are multiplied by
@@ -255,22 +260,30 @@ typedef struct fit {
     int32_t q; /* number of unknowns: the ranks, and one for the user's estimates */
     double *weight, *miss; /* [m] Huber's weights; residuals */
     double *s;             /* [q] the unknowns: logarithms of the speeds */
+    double *prior;         /* [q] their values before */
     double *r, *z, *d, *a; /* [q] vectors of the conjugate gradients */
     double *diagonal;      /* [q] of the matrix */
 } fit_t;
 
 static void fit_free(fit_t *self)
 {
-    PLB_FREE(self->weight, self->miss, self->s, self->r, self->z, self->d, self->a,
+    PLB_FREE(self->weight, self->miss, self->s, self->prior, self->r, self->z, self->d, self->a,
              self->diagonal);
 }
 
-static int fit_init(fit_t *self, const plb_moved_t *in, int64_t m, int32_t q, plb_err_t *err)
+static int fit_init(fit_t *self, const plb_learner_t *of, int64_t m, plb_err_t *err)
 {
     int ret = PLB_OK;
+    const plb_moved_t *in = &of->moved;
+    const int32_t q = of->p + 1;
     *self = (fit_t){.in = in, .m = m, .q = q};
     PLB_NEW_EACH(m, self->weight, self->miss);
-    PLB_NEW0(self->s, q);
+    PLB_NEW0(self->prior, q);
+    PLB_NEW(self->s, q);
+    if (of->unlike) {
+        memcpy(self->prior, of->log_speed, (size_t)of->p * sizeof *self->prior);
+    }
+    memcpy(self->s, self->prior, (size_t)q * sizeof *self->s);
     PLB_NEW_EACH(q, self->r, self->z, self->d, self->a, self->diagonal);
     memcpy(self->weight, in->weight, (size_t)m * sizeof *self->weight);
 out:
@@ -282,7 +295,7 @@ static void apply(const fit_t *self, const double *v, double *a)
 {
     const int32_t *from = self->in->from, *to = self->in->to;
     for (int32_t i = 0; i < self->q; i++) {
-        a[i] = ALIKE * v[i];
+        a[i] = KEPT * v[i];
     }
     for (int64_t k = 0; k < self->m; k++) {
         const double pull = self->weight[k] * (v[from[k]] - v[to[k]]);
@@ -306,8 +319,8 @@ static void solve(fit_t *self)
 {
     const plb_moved_t *in = self->in;
     for (int32_t i = 0; i < self->q; i++) {
-        self->r[i] = -ALIKE * self->s[i];
-        self->diagonal[i] = ALIKE;
+        self->r[i] = KEPT * (self->prior[i] - self->s[i]);
+        self->diagonal[i] = KEPT;
     }
     for (int64_t k = 0; k < self->m; k++) {
         const int32_t a = in->from[k], b = in->to[k];
@@ -355,19 +368,20 @@ static double weigh(fit_t *self)
     return sigma;
 }
 
-/* Take over the result, with mean 0 over the ranks that have exchanged objects. */
+/* Take over the result; ranks that have exchanged no objects keep their speed.  The mean of the
+ * logarithms stays 0. */
 static void hand_over(const fit_t *self, plb_learner_t *out)
 {
-    double mean = 0.0;
-    int32_t known = 0;
+    double shift = 0.0, linked = 0.0;
     for (int32_t r = 0; r < self->q; r++) {
-        const bool linked = self->diagonal[r] > 2.0 * ALIKE;
-        out->error[r] = linked ? out->sigma / sqrt(self->diagonal[r]) : INFINITY;
-        mean += linked && r < out->p ? self->s[r] : 0.0;
-        known += linked && r < out->p;
+        const bool known = self->diagonal[r] > 2.0 * KEPT;
+        out->error[r] = known ? out->sigma / sqrt(self->diagonal[r]) : INFINITY;
+        shift += known && r < out->p ? self->s[r] - self->prior[r] : 0.0;
+        linked += known && r < out->p;
     }
     for (int32_t r = 0; r < self->q; r++) {
-        out->guess[r] = isfinite(out->error[r]) ? self->s[r] - mean / known : 0.0;
+        const bool known = isfinite(out->error[r]);
+        out->guess[r] = known ? self->s[r] - shift / linked : self->prior[r];
     }
 }
 
@@ -441,7 +455,7 @@ static int fit(plb_learner_t *self, plb_err_t *err)
     if (m == 0 || m * FEW < self->last.n) {
         return ret; /* too few objects have moved: keep what was known */
     }
-    PLB_TRY(fit_init(&fit, &self->moved, m, self->p + 1, err));
+    PLB_TRY(fit_init(&fit, self, m, err));
     for (int round = 0; round < ROUNDS; round++) {
         solve(&fit);
         self->sigma = weigh(&fit);

@@ -56,6 +56,7 @@ static int check_blocks(const plb_snapshot_t *s, plb_err_t *err)
                     "block[%lld] is %d: expected -1 (no block) or the index of one of %d blocks",
                     (long long)i, s->block[i], s->n_blocks);
     }
+    PLB_PASS(plb_check_index("home", s->home, 0, s->n_blocks, s->n_ranks, err));
     return plb_check_i64("block_bytes", s->block_bytes, 0, s->n_blocks, err);
 }
 

@@ -39,6 +39,7 @@ typedef struct plb_snapshot {
     int32_t n_blocks;
     const int32_t *block;       /* [n_objects] or NULL: the object's block; -1: none */
     const int64_t *block_bytes; /* [n_blocks] bytes of memory */
+    const int32_t *home;        /* [n_blocks] or NULL: the rank where each block is at home */
 
     const double *speed;         /* [n_ranks] speed of each rank; NULL: all are 1 */
     const double *background;    /* [n_ranks] or NULL: seconds of other work */

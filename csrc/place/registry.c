@@ -109,10 +109,10 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     PLB_PASS(self->run(self, in, opts, out, err));
-    /* a program's own function and PowerAwareLB, which reads no loads, decide themselves; agents
-     * compare the two placements themselves, and so does VectorLB, the only strategy for several
-     * loads or for shared blocks */
+    /* a program's own function and PowerAwareLB, which reads no loads, decide themselves; agents,
+     * VectorLB and CCMLB, whose time of a rank has more parts, compare the two placements */
     const bool own = self->user != NULL || self->agent != NULL || self->for_equal_objects ||
+                     self->run == plb_strategy_vector.run || self->run == plb_strategy_ccm.run ||
                      in->n_components > 1 || (in->block != NULL && in->memory_limit != NULL);
     return own ? PLB_OK : keep_if_slower(self, in, opts, out, err);
 }

@@ -63,6 +63,7 @@ struct plb_strategy {
     X(refine_comm)                                                                                \
     X(comm_aware)                                                                                 \
     X(vector)                                                                                     \
+    X(ccm)                                                                                        \
     X(power)                                                                                      \
     X(metis)                                                                                      \
     X(scotch)                                                                                     \

@@ -127,6 +127,8 @@ class Snapshot:
         Index in `block_bytes` of the data block that an object shares with other objects; -1: none.
     block_bytes : (b,) array of int, optional
         Memory of each block; a rank holds one copy of a block, for all its objects that share it.
+    home : (b,) array of int, optional
+        Rank where each block is at home.  A block on another rank costs time in CCMLB.
 
     Raises
     ------
@@ -159,6 +161,7 @@ class Snapshot:
     multicasts: Any = None
     block: I32 | None = None
     block_bytes: I64 | None = None
+    home: I32 | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -177,6 +180,8 @@ class Snapshot:
             raise DomainError(
                 "only one of block and block_bytes is given: expected both or neither"
             )
+        if self.home is not None and self.block is None:
+            raise DomainError("home is given without block: expected also block and block_bytes")
         for name, dtype, shape in _optional(n, self.n_ranks, self.n_blocks):
             value = getattr(self, name)
             if value is not None:
@@ -276,6 +281,7 @@ def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
         ("node", np.int32, (p,)),
         ("block", np.int32, (n,)),
         ("block_bytes", np.int64, (b,)),
+        ("home", np.int32, (b,)),
     ]
 
 

@@ -8,9 +8,7 @@
 
 #include <cmocka.h>
 
-#include "place/kit/grain.h"
 #include "place/kit/pack.h"
-#include "place/kit/restarts.h"
 #include "place/kit/rounds.h"
 #include "plb.h"
 
@@ -220,31 +218,6 @@ static void greedy_with_limits_is_not_slower_than_the_present_placement(void **s
     }
 }
 
-/* Even if the limit is missed, there is nothing to change. */
-static void a_search_without_movable_objects_changes_nothing(void **state)
-{
-    (void)state;
-    const double load[] = {2, 1};
-    const int32_t rank[] = {0, 0};
-    const uint8_t migratable[] = {0, 0};
-    int32_t out[] = {0, 0};
-    plb_err_t err;
-    const plb_opts_t opts = {0};
-    const plb_snapshot_t in = {.n_objects = 2,
-                               .n_ranks = 2,
-                               .n_components = 1,
-                               .load = load,
-                               .rank = rank,
-                               .migratable = migratable};
-    plb_problem_t problem;
-    plb_refined_t reached = {.limit = 1.5, .before = 3.0, .after = 3.0};
-    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_int_equal(plb_restarts(&problem, 1.5, out, &reached, &opts, &err), PLB_OK);
-    assert_memory_equal(out, rank, sizeof rank);
-    assert_true(reached.after == 3.0);
-    plb_problem_free(&problem);
-}
-
 static int interrupt(void *arg)
 {
     ++*(int *)arg;
@@ -287,25 +260,6 @@ static void a_signal_ends_a_long_run(void **state)
     plb_free(out);
 }
 
-/* Objects without load do not count: GreedyLB places them last, and they change no rank's load. */
-static void the_light_object_is_found_among_those_with_a_load(void **state)
-{
-    (void)state;
-    enum { MANY = 100, RANKS = 10 };
-    double load[MANY], scratch[MANY];
-    int32_t rank[MANY] = {0};
-    for (int i = 0; i < MANY; i++) {
-        load[i] = i % 2 ? (i + 1) / 2 : 0.0; /* 50 without load; 1, 2, ..., 50 */
-    }
-    const plb_snapshot_t in = {
-        .n_objects = MANY, .n_ranks = RANKS, .n_components = 1, .load = load, .rank = rank};
-    plb_problem_t problem;
-    plb_err_t err;
-    assert_int_equal(plb_problem_init(&problem, &in, &err), PLB_OK);
-    assert_true(plb_grain_light(&problem, scratch, MANY) == RANKS);
-    plb_problem_free(&problem);
-}
-
 /* Memory limits that cannot be kept: more time does not help objects without load. */
 static void gossip_ends_where_nothing_can_move(void **state)
 {
@@ -340,8 +294,6 @@ int main(void)
         cmocka_unit_test(packing_undoes_wrong_choices),
         cmocka_unit_test(packing_turns_back_where_memory_would_be_wasted),
         cmocka_unit_test(greedy_with_limits_is_not_slower_than_the_present_placement),
-        cmocka_unit_test(a_search_without_movable_objects_changes_nothing),
-        cmocka_unit_test(the_light_object_is_found_among_those_with_a_load),
         cmocka_unit_test(gossip_ends_where_nothing_can_move),
         cmocka_unit_test(a_signal_ends_a_long_run),
     };

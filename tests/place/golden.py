@@ -33,7 +33,7 @@ def grid(width, height):
 
 
 def snapshots():
-    """Return {name: snapshot}: uneven loads; uneven ranks with limits; several loads per object."""
+    """Return {name: snapshot}: uneven loads; uneven ranks with limits; many objects; vectors."""
     n, p = 48, 6
     load = (1.0 + remainders(n, 37, 101)) / 64.0
     blocks = np.arange(n) * p // n
@@ -55,6 +55,7 @@ def snapshots():
             node=np.arange(p) // 2,
             coords=coords,
         ),
+        "many": pylb.Snapshot((1.0 + remainders(252, 37, 101)) / 64.0, np.arange(252) // 42),
         "vectors": pylb.Snapshot(
             np.stack([load, (1.0 + remainders(n, 29, 53)) / 64.0], axis=1), blocks, n_ranks=p
         ),

@@ -1,4 +1,4 @@
-"""The exchanges that end CommAwareRefineLB and RefineCommLB (csrc/place/kit/swaps.c)."""
+"""The exchanges that end CommAwareRefineLB and RefineCommLB (csrc/place/improve.c)."""
 
 import numpy as np
 from chance import examples

@@ -9,10 +9,11 @@ from pylb.model.snapshot import F64
 
 INTERVALS = 7  # number of intervals between placements that are remembered
 AGEING = 0.7  # weight of an interval, divided by the weight of the next one
-OUTDATED, SURPRISE = 0.1, 3.0  # this weight, if predictions miss by this many sigma
+OUTDATED, SURPRISE = 0.01, 3.0  # this weight, if predictions miss by this many sigma
+GROWTH = 2.0  # of this sigma after a surprise
 PRIOR = 0.25  # weight of the user's own work estimate, in observations
 HUBER, LEAST_SIGMA, ROUNDS = 1.345, 0.01, 5  # of the robust fit
-ALIKE = 1e-3  # weight of the assumption that a rank has the mean speed
+KEPT = 1e-3  # weight of the assumption that a rank has kept its speed, or has the mean speed
 PROVEN, UNLIKE = 0.75, 0.05  # evidence and difference from which on speeds are used
 FEW_MOVES, SMALL_CHANGE = 4.0, 0.02  # fewer moves and smaller changes are weaker evidence
 DOUBTS = 2  # after this many fits in a row without a difference, the ranks count as equal again
@@ -27,7 +28,8 @@ class SpeedLearner:
         self.n_ranks = n_ranks
         self.speed: F64 | None = None
         self.error: F64 = np.full(n_ranks, np.inf)
-        self.sigma = self.evidence = 0.0
+        self.sigma = self.evidence = self._noise = 0.0
+        self._surprised = False
         self._guess: F64 = np.zeros(n_ranks)
         self._last: dict[int, tuple[int, float, float]] = {}  # key: rank, log seconds, weight
         # (from, to, change, weight) of each object that moved, interval by interval
@@ -96,7 +98,9 @@ class SpeedLearner:
         n, (was, left) = len(told), np.sum(told, axis=0)
         part = (was - left) / (was + SMALL_CHANGE * n) * n / (n + FEW_MOVES)
         self.evidence = AGEING * self.evidence + max(part, -1.0)
-        return OUTDATED if left > SURPRISE * self.sigma * n and n >= FEW_MOVES else AGEING
+        self._noise = min(self.sigma, GROWTH * self._noise) if self._surprised else self.sigma
+        self._surprised = bool(left > SURPRISE * self._noise * max(n, FEW_MOVES))
+        return OUTDATED if self._surprised else AGEING
 
     def _fit(self, estimates: list[tuple[int, int, float, float]]) -> None:
         """Fit the speeds by least squares with Huber's weights."""
@@ -106,20 +110,22 @@ class SpeedLearner:
         a, b = (np.array([m[i] for m in moves]) for i in (0, 1))
         change, own = (np.array([m[i] for m in moves]) for i in (2, 3))
         q, weight = self.n_ranks + 1, own
+        prior = np.append(np.zeros(q - 1) if self.speed is None else np.log(self.speed), 0.0)
         for _ in range(ROUNDS):
-            matrix = ALIKE * np.eye(q)
+            matrix = KEPT * np.eye(q)
             for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
                 np.add.at(matrix, (i, j), sign * weight)
             right = np.bincount(a, weight * change, q) - np.bincount(b, weight * change, q)
-            s = np.linalg.solve(matrix, right)
+            s = np.linalg.solve(matrix, right + KEPT * prior)
             miss = np.abs(change - (s[a] - s[b]))
             self.sigma = max(1.4826 * float(np.median(miss)), LEAST_SIGMA)
             linked = np.diag(matrix)[:-1]
             weight = own * np.minimum(1.0, HUBER * self.sigma / np.maximum(miss, 1e-300))
-        known = linked > 2.0 * ALIKE
+        known = linked > 2.0 * KEPT
         self.error = np.where(known, self.sigma / np.sqrt(linked), np.inf)
-        mean = s[:-1][known].mean() if known.any() else 0.0
-        self._guess = np.where(known, s[:-1] - mean, 0.0)
+        s, prior = s[:-1], prior[:-1]
+        shift = (s - prior)[known].mean() if known.any() else 0.0
+        self._guess = np.where(known, s - shift, prior)
         self._conclude(bool(estimates))
 
     def _explained(self) -> float:

@@ -39,7 +39,7 @@ typedef struct pieces {
 enum {
     SAMPLE = 4096,  /* the median is taken of this many objects at most */
     PART = 4096,    /* number of objects that are sorted in one step */
-    COUNTABLE = 64, /* with more objects per rank, a limit is not raised */
+    COUNTABLE = 40, /* with more objects per rank, a limit is not raised */
 };
 
 /* A limit of this factor times the bound can usually be met. */
@@ -126,27 +126,4 @@ int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, p
         *limit = *raised ? ABOVE * bound : *limit;
     }
     return PLB_OK;
-}
-
-int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err)
-{
-    const int64_t p = problem->in->n_ranks;
-    plb_loads_t loads = {0};
-    *out = 0.0;
-    if (!plb_problem_all_alike(problem)) {
-        return PLB_OK;
-    }
-    const int ret = plb_problem_by_load(problem, &loads, err);
-    for (int64_t k = 1; ret == PLB_OK && k <= p && k * p < loads.n; k++) {
-        double sum = 0.0;
-        plb_loads_sort(&loads, k * p + 1);
-        for (int64_t i = k * p - k; i <= k * p; i++) {
-            sum -= loads.item[i].key; /* keys are negated loads */
-        }
-        const double background = plb_background(problem->in, 0),
-                     speed = plb_speed(problem->in, 0);
-        *out = fmax(*out, background + sum / speed);
-    }
-    plb_loads_free(&loads);
-    return ret;
 }

@@ -9,11 +9,6 @@
  * are multiples of `grain`; the average load is then rounded up to a multiple of `grain`. */
 double plb_bound(const plb_ranks_t *ranks, double grain);
 
-/** Compute a bound by the pigeonhole principle; 0 if plb_problem_all_alike is false.  Of the k p +
- * 1 heaviest objects, one of the p ranks has k + 1 or more, and so at least the load of the k + 1
- * lightest of these objects.  The result is the largest such bound over all k up to p. */
-int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
-
 /** Compute a bound by counting pieces; 0 if there is none, or if plb_problem_all_alike is false.
  * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
  * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
@@ -23,6 +18,6 @@ int plb_bound_crowd(const plb_problem_t *problem, double *out, plb_err_t *err);
 int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
 
 /** If plb_bound_pieces shows that no placement meets *limit, raise *limit to just above the bound,
- * where a search can usually meet it.  *raised: whether this was done.  With more than 64 objects
+ * where a search can usually meet it.  *raised: whether this was done.  With more than 40 objects
  * per rank, neither *limit nor *raised is changed: so many objects hardly limit the balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);

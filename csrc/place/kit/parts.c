@@ -236,7 +236,7 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     }
     int ret = plb_pack_repair(&self->problem, out, err);
     PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
-    return ret == PLB_OK ? plb_refine_swap(&self->problem, imbalance, out, NULL, err) : ret;
+    return PLB_THEN(plb_refine_more(&self->problem, imbalance, out, err));
 }
 
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,

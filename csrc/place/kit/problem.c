@@ -69,7 +69,7 @@ int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err)
                 in->n_components);
     PLB_FAIL_IF(in->block != NULL && in->memory_limit != NULL, err, PLB_ERR_VALUE,
                 "block and memory_limit are given: expected no shared blocks for "
-                "this strategy (VectorLB takes them)");
+                "this strategy (VectorLB and CCMLB take them)");
     return PLB_OK;
 }
 

@@ -1,39 +1,35 @@
-/* Refinement of a placement: few moves from overloaded ranks to less loaded ranks. */
+/* Refinement of a placement: few objects of overloaded ranks go to less loaded ranks. */
 #pragma once
 
+#include "place/improve.h"
 #include "place/kit/problem.h"
 
 /* Menon 2.3.1: "typically set as 1.003 times the average load". */
 #define PLB_REFINE_OVERLOAD 1.003
 
-/* What a refinement has reached, in seconds: its threshold, and the slowest rank's time before the
- * refinement and after it. */
-typedef struct plb_refined {
-    double limit, before, after;
-    bool exchanged; /* whether pairs of ranks have exchanged sets of objects (pairs.h) */
-    bool raised;    /* whether plb_bound_raise (bound.h) has raised the threshold */
-} plb_refined_t;
+/* Objects are scarce if there are fewer per rank: they cannot be divided evenly without many
+ * migrations.  If there are fewer than VERY_SCARCE, swaps only leave gaps that no object fits. */
+enum { PLB_REFINE_SCARCE = 40, PLB_REFINE_VERY_SCARCE = 5 };
 
-/* A refinement of rank[n_objects].  The memory limits must hold before, and hold after it.  A rank
- * is overloaded if it takes more than `overload` times the average.  out may be NULL. */
-typedef int (*plb_refine_fn)(const plb_problem_t *problem, double overload, int32_t *rank,
-                             plb_refined_t *out, plb_err_t *err);
+typedef struct plb_refinement {
+    double overload;   /* a rank above this multiple of the average is overloaded */
+    unsigned families; /* of steps (improve.h) */
+    int kicks;         /* largest number of random changes, if objects are few */
+    uint64_t seed;
+    double limit, before, after; /* results in seconds: the slowest rank should take at most
+                                    `limit`; it took `before` and now takes `after` */
+} plb_refinement_t;
 
-/** RefineLB: move objects away from overloaded ranks. */
-int plb_refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
-               plb_err_t *err);
+/** Refine from[n_objects] by load; write the result to rank[n_objects].  from[] keeps the memory
+ * limits; it is the result if the slowest rank's time would not fall by a ten-thousandth. */
+int plb_refine(const plb_problem_t *problem, plb_refinement_t *self, const int32_t *from,
+               int32_t *rank, plb_err_t *err);
 
-/** Like plb_refine, but a rank is overloaded if it takes more than `limit` seconds.  Gives up if
- * more than `most_moves` migrations are needed. */
-int plb_refine_to(const plb_problem_t *problem, double limit, int64_t most_moves, int32_t *rank,
-                  plb_refined_t *out, plb_err_t *err);
-
-/** RefineSwapLB: like RefineLB, but if no object can be moved, swap two of unequal load. */
-int plb_refine_swap(const plb_problem_t *problem, double overload, int32_t *rank,
-                    plb_refined_t *out, plb_err_t *err);
+/** Refine rank[n_objects] in place, with all families of steps. */
+int plb_refine_more(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
 
 /** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
- * excess is left, move and exchange single objects (swaps.h), then go on as in RefineSwapLB.
+ * excess is left, go on by moves and exchanges (improve.h).
  * cost[2]: seconds per message and per byte, part of the sender's time (RefineCommLB); NULL:
  * messages take no time. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,

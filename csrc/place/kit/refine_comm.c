@@ -19,8 +19,7 @@
  * The most loaded rank (ties: the lowest) gives away its excess first, then the next most loaded
  * one, and so on.  If a rank cannot get below the threshold, its time becomes the threshold for
  * the ranks after it, because the iteration takes that long anyway.  With `exchanges`, a remaining
- * excess is reduced by swaps.h, then, if the loads alone are still above the threshold, as in
- * RefineSwapLB. */
+ * excess is reduced by improve.h. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,11 +27,11 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
+#include "place/improve.h"
 #include "place/kit/affinity.h"
 #include "place/kit/bound.h"
 #include "place/kit/offers.h"
 #include "place/kit/refine.h"
-#include "place/kit/swaps.h"
 
 /* An excess below this fraction of the threshold is due to rounding. */
 static const double SLACK = 1e-9;
@@ -347,52 +346,26 @@ static double mean_comm(const mover_t *self)
     return self->comm == NULL ? 0.0 : work / speed;
 }
 
-/* Compute the seconds of the slowest rank under rank[n_objects], with messages if they count. */
-static int longest(const plb_problem_t *problem, const double *cost, int32_t *rank, double *out,
-                   plb_err_t *err)
+/* Go on by moves and exchanges, and keep the result if the slowest rank becomes faster. */
+static int go_on(const mover_t *mover, const plb_objective_t *of, double limit, plb_err_t *err)
 {
-    mover_t self = {0};
-    const int32_t p = problem->in->n_ranks;
-    int ret = plb_ranks_init(&self.ranks, problem, rank, err);
-    if (ret == PLB_OK && cost != NULL) {
-        PLB_NEW0(self.comm, p);
-        plb_affinity_of_ranks(problem->in, rank, cost[0], cost[1], self.comm);
-    }
-    *out = 0.0;
-    for (int32_t r = 0; ret == PLB_OK && r < p; r++) {
-        *out = fmax(*out, seconds(&self, r));
-    }
-out:
-    mover_free(&self);
-    return ret;
-}
-
-/* If the loads alone are still above the limit, go on as in RefineSwapLB, and keep the result if
- * the slowest rank becomes faster. */
-static int go_on_by_load(const plb_problem_t *problem, const mover_t *mover, double limit,
-                         const double *cost, plb_err_t *err)
-{
+    const plb_snapshot_t *in = mover->ranks.in;
+    plb_state_t on = {0};
+    int32_t *rank = NULL;
     int ret = PLB_OK;
-    const plb_ranks_t *ranks = &mover->ranks;
-    const size_t size = (size_t)problem->in->n_objects * sizeof *ranks->rank;
-    double before, after, fastest = 0.0;
-    int32_t *other = NULL;
-    for (int32_t r = 0; r < problem->in->n_ranks; r++) {
-        fastest = fmax(fastest, plb_speed(problem->in, r));
-    }
-    if (plb_ranks_max(ranks) <= fmax(limit, ranks->heaviest / fastest) * (1.0 + SLACK)) {
-        return ret; /* the limit is met, or the heaviest object alone takes as long */
-    }
-    PLB_NEW(other, problem->in->n_objects);
-    memcpy(other, ranks->rank, size);
-    PLB_TRY(plb_refine_swap(problem, limit / plb_ranks_average(ranks), other, NULL, err));
-    PLB_TRY(longest(problem, cost, ranks->rank, &before, err));
-    PLB_TRY(longest(problem, cost, other, &after, err));
-    if (after < before) {
-        memcpy(ranks->rank, other, size);
+    PLB_NEW(rank, in->n_objects);
+    PLB_TRY(plb_state_init(&on, in, of, rank, err));
+    on.goal[0] = fmax(on.goal[0], limit); /* below the limit, less communication is the aim */
+    plb_state_set(&on, mover->ranks.rank);
+    const double before = plb_state_value(&on);
+    const plb_aim_t aim = {limit * (1.0 + SLACK), PLB_ALL_STEPS, 0, 0};
+    PLB_TRY(plb_improve(&on, &aim, err));
+    if (plb_state_value(&on) < before) {
+        memcpy(mover->ranks.rank, rank, (size_t)in->n_objects * sizeof *rank);
     }
 out:
-    plb_free(other);
+    plb_state_free(&on);
+    plb_free(rank);
     return ret;
 }
 
@@ -437,8 +410,8 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
     const double limit = self.limit;
     ret = shed_all(&self);
     if (ret == PLB_OK && exchanges) {
-        ret = plb_swaps(&self.ranks, self.comm, alpha, beta, limit, err);
-        PLB_THEN(go_on_by_load(problem, &self, limit, cost, err));
+        const plb_objective_t of = {.alpha = alpha, .beta = beta, .messages = cost != NULL};
+        ret = go_on(&self, &of, limit, err);
     }
 out:
     mover_free(&self);

@@ -288,7 +288,7 @@ static int place_in_rounds(const plb_problem_t *problem, plb_loads_t *loads, int
 static int start_by_memory(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
 {
     PLB_PASS(plb_pack(problem, rank, err));
-    return plb_refine(problem, PLB_REFINE_OVERLOAD, rank, NULL, err);
+    return plb_refine_more(problem, PLB_REFINE_OVERLOAD, rank, err);
 }
 
 static int slowest(const plb_problem_t *problem, int32_t *rank, double *seconds, plb_err_t *err)
@@ -312,7 +312,7 @@ static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb
     PLB_TRY(slowest(problem, rank, &after, err));
     PLB_TRY(slowest(problem, present, &before, err));
     if (after > before) {
-        PLB_TRY(plb_refine(problem, PLB_REFINE_OVERLOAD, present, NULL, err));
+        PLB_TRY(plb_refine_more(problem, PLB_REFINE_OVERLOAD, present, err));
         memcpy(rank, present, (size_t)problem->in->n_objects * sizeof *rank);
     }
 out:

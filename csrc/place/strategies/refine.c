@@ -1,109 +1,73 @@
-/* RefineLB and RefineSwapLB:
- * - Overloaded ranks give a few objects to less loaded ranks (kit/refine.c).
- * - If the threshold is missed by much, RefineLB also swaps objects.  If it is still missed by
- *   much, both strategies search from other placements (kit/restarts.c).
- * - If the threshold is missed, they try to reach nearly the same maximum with far fewer
- *   migrations (kit/fewer.c).
- * - If migrations are needless (plb_has_needless), BestFitLB's placement is taken if it balances
- *   as well with fewer migrations. */
-#include "place/kit/refine.h"
-
+/* RefineLB, RefineSwapLB and BestFitLB: overloaded ranks give a few objects to less loaded ranks,
+ * until no rank takes longer than a limit.
+ *
+ * Menon 2.2 and 2.3.1: a rank is overloaded above `overload` times the average; only overloaded
+ * ranks are examined, and no receiver becomes overloaded.  Here the limit is at least the lower
+ * bound for all placements, and the steps are those of place/transfer.c.  If they end far above
+ * the limit, the search starts again from GreedyLB's placement. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "place/kit/fewer.h"
-#include "place/kit/home.h"
 #include "place/kit/pack.h"
-#include "place/kit/restarts.h"
+#include "place/kit/refine.h"
+#include "place/kit/relabel.h"
 
-/* The threshold is missed by much if the slowest rank takes more than this multiple of it. */
-static const double MUCH = 1.05;
+/* BestFitLB leaves at least this imbalance (max/mean - 1); LITTLE_OF_FEW if objects are scarce,
+ * which cannot be divided more evenly without many migrations. */
+static const double LITTLE = 4e-4, LITTLE_OF_FEW = 3e-3;
 
-/* The threshold counts as met if it is exceeded by at most this fraction. */
-static const double ROUNDING = 1e-9;
+enum { KICKS = 32 }; /* largest number of random changes */
 
-/* BestFitLB's limit is lowered by this fraction: it may end above its limit by half as much. */
-static const double OVER = 2e-4;
+/* GreedyLB's placement is worth its migrations only if the maximum falls by this factor. */
+static const double WORTH = 1.05;
 
-/* Refine with swaps, and take the result if it is better. */
-static int try_swaps(const plb_problem_t *problem, double overload, plb_refined_t *reached,
-                     int32_t *rank, plb_err_t *err)
+/* Search from GreedyLB's placement; its ranks are renumbered, so that fewer objects migrate. */
+static int try_greedy(const plb_problem_t *problem, plb_refinement_t *best, const plb_opts_t *opts,
+                      int32_t *rank, plb_err_t *err)
 {
     int ret = PLB_OK;
-    plb_refined_t swapped;
-    int32_t *other = NULL;
-    PLB_NEW(other, problem->in->n_objects);
-    PLB_TRY(plb_pack_present(problem, other, err));
-    PLB_TRY(plb_refine_swap(problem, overload, other, &swapped, err));
-    if (swapped.after < reached->after) {
-        *reached = swapped;
-        memcpy(rank, other, (size_t)problem->in->n_objects * sizeof *rank);
-    }
-out:
-    plb_free(other);
-    return ret;
-}
-
-static int refine(const plb_problem_t *problem, double overload, int32_t *rank, plb_refined_t *out,
-                  plb_err_t *err)
-{
-    const int ret = plb_refine(problem, overload, rank, out, err);
-    return ret == PLB_OK && out->after > MUCH * out->limit
-               ? try_swaps(problem, overload, out, rank, err)
-               : ret;
-}
-
-static int mend(const plb_problem_t *problem, const plb_opts_t *opts, plb_refined_t *reached,
-                int32_t *rank, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    if (reached->after > MUCH * reached->limit) {
-        ret = plb_restarts(problem, reached->limit, rank, reached, opts, err);
-        PLB_THEN(plb_home_return(problem, reached->after, rank, err));
-    }
-    const bool missed = reached->raised || reached->after > (1.0 + ROUNDING) * reached->limit;
-    if (ret == PLB_OK && missed) {
-        ret = plb_fewer(problem, rank, &reached->after, err);
-    }
-    return ret;
-}
-
-static int try_best_fit(const plb_problem_t *problem, const plb_opts_t *opts,
-                        plb_refined_t *reached, int32_t *rank, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    bool needless = false, taken;
     const plb_snapshot_t *in = problem->in;
-    const double tolerance = fmax(opts->params[0] / (1.0 + OVER) - 1.0, 0.0);
-    const plb_opts_t loose = {.seed = opts->seed, .params = &tolerance, .lenient = opts->lenient};
-    int32_t *other = NULL;
-    PLB_TRY(plb_has_needless(problem, rank, reached->after, &needless, err));
-    if (!needless) {
-        return PLB_OK;
+    int32_t *start = NULL, *other = NULL, *name = NULL;
+    plb_refinement_t how = *best;
+    PLB_NEW_EACH(in->n_objects, start, other);
+    PLB_NEW(name, in->n_ranks);
+    PLB_TRY(plb_strategy_greedy.run(&plb_strategy_greedy, in, opts, start, err));
+    if (plb_problem_all_alike(problem)) {
+        PLB_TRY(plb_relabel(in->n_objects, in->rank, start, NULL, in->n_ranks, NULL, name, err));
+        for (int64_t i = 0; i < in->n_objects; i++) {
+            start[i] = name[start[i]];
+        }
     }
-    PLB_NEW(other, in->n_objects);
-    PLB_TRY(plb_strategy_bestfit.run(&plb_strategy_bestfit, in, &loose, other, err));
-    ret = plb_fewer_take(problem, other, (1.0 + ROUNDING) * fmax(reached->after, reached->limit),
-                         1, rank, &reached->after, &taken, err);
+    PLB_TRY(plb_refine(problem, &how, start, other, err));
+    if (how.after * WORTH < best->after) {
+        best->after = how.after;
+        memcpy(rank, other, (size_t)in->n_objects * sizeof *rank);
+    }
 out:
-    plb_free(other);
+    PLB_FREE(start, other, name);
     return ret;
 }
 
-static int run_any(const plb_snapshot_t *in, plb_refine_fn refiner, const plb_opts_t *opts,
-                   int32_t *out, plb_err_t *err)
+static int run_any(const plb_snapshot_t *in, double overload, unsigned families,
+                   const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    plb_refined_t reached;
-    plb_problem_t problem = {0};
-    PLB_TRY(plb_problem_init(&problem, in, err));
-    PLB_TRY(plb_pack_present(&problem, out, err));
-    PLB_TRY(refiner(&problem, opts->params[0], out, &reached, err));
-    PLB_TRY(mend(&problem, opts, &reached, out, err));
-    PLB_TRY(try_best_fit(&problem, opts, &reached, out, err));
-    ret = plb_home_unless_gained(&problem, reached.before, reached.after, out, err);
+    plb_problem_t problem;
+    int32_t *start = NULL;
+    const int32_t *from = in->rank;
+    int ret = plb_problem_init(&problem, in, err);
+    if (ret == PLB_OK && problem.room != NULL) {
+        PLB_NEW(start, in->n_objects);
+        PLB_TRY(plb_pack_present(&problem, start, err));
+        from = start;
+    }
+    plb_refinement_t how = {overload, families, KICKS, opts->seed, 0.0, 0.0, 0.0};
+    PLB_THEN(plb_refine(&problem, &how, from, out, err));
+    if (ret == PLB_OK && how.after > WORTH * how.limit) {
+        ret = try_greedy(&problem, &how, opts, out, err);
+    }
 out:
+    plb_free(start);
     plb_problem_free(&problem);
     return ret;
 }
@@ -112,14 +76,23 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
                int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run_any(in, refine, opts, out, err);
+    return run_any(in, opts->params[0], PLB_MOVES | PLB_SETS, opts, out, err);
 }
 
 static int run_swap(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run_any(in, plb_refine_swap, opts, out, err);
+    return run_any(in, opts->params[0], PLB_ALL_STEPS, opts, out, err);
+}
+
+static int run_bestfit(const plb_strategy_t *self, const plb_snapshot_t *in,
+                       const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+{
+    (void)self;
+    const bool few = in->n_objects < (int64_t)PLB_REFINE_SCARCE * in->n_ranks;
+    const double above = fmax(few ? LITTLE_OF_FEW : LITTLE, opts->params[0]);
+    return run_any(in, 1.0 + above, PLB_ALL_STEPS, opts, out, err);
 }
 
 static const plb_param_t params[] = {
@@ -149,4 +122,22 @@ const plb_strategy_t plb_strategy_refine_swap = {
     .params = params,
     .n_params = 1,
     .run = run_swap,
+};
+
+static const plb_param_t bestfit_params[] = {
+    {"tolerance", "x average",
+     "imbalance (max/mean - 1) that may be left; at least 0.0004, or 0.003 with fewer than 40 "
+     "objects per rank",
+     0.0, 0.0, 1e6},
+};
+
+const plb_strategy_t plb_strategy_bestfit = {
+    .name = "BestFitLB",
+    .help = "moves each rank's excess load to the rank that it fits best: good balance, few moves",
+    .source = "pylb; transportation problem, best fit",
+    .family = PLB_REFINEMENT,
+    .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
+    .params = bestfit_params,
+    .n_params = 1,
+    .run = run_bestfit,
 };

@@ -35,8 +35,8 @@ static struct {
     int64_t beyond;         /* ns of processor time of the other threads */
     int64_t foreign;        /* number of MPI calls by other threads */
     bool asked;             /* whether the last call was a poll */
-    int64_t asked_at;       /* time at which the last poll began */
-    /* sums of the wall ns from each poll to the next, of their squares, and of the sleeps */
+    /* sums of the ns between one poll and the next, less the waiting for a core; of their squares;
+     * and of the sleeps */
     double asked_wall, asked_square, napped;
     int32_t n, first; /* operations in the buffer; index of this call's first one, or -1 */
     int32_t n_lacks;
@@ -156,7 +156,7 @@ static int64_t slept(int64_t computed)
 
 static void count_asking(int64_t computed, int64_t away)
 {
-    const double since = (double)(me.wall - me.asked_at + computed + away);
+    const double since = (double)(computed + away);
     if (away >= 0) {
         me.asked_wall += since;
         me.asked_square += since * since;
@@ -179,7 +179,6 @@ void plb_polled(void)
         }
     }
     me.asked = true;
-    me.asked_at = me.begin;
 }
 
 void plb_leave(void)

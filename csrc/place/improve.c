@@ -1,0 +1,768 @@
+/* A step takes object i from rank a, the slowest one of component k, to rank b, and may take
+ * object j of rank b to rank a; or ranks a and b divide some objects in the best way.
+ *
+ * Gain.  The value of a placement alone is a poor guide: where many ranks are nearly as slow as a,
+ * all steps lower it by the same small amount.  So steps are chosen by what they gain for the
+ * ranks a and b: the value of two ranks is the value of the placement if all other ranks took the
+ * times floor[k].  As long as some step gains with floor[k] = goal[k], such steps are made.  At
+ * the end, floor[k] is the time of the slowest other rank; then the value is that of the
+ * placement.
+ *
+ * Bound.  Where only loads count, a step distributes the loads of a and b in another way.  So the
+ * slower of the two takes at least as long as both would take if they ended together; this limits
+ * the gain.  The ranks b are looked at in the order of this limit, until none of the others can
+ * gain more than ENOUGH times as much as the best step found; if a step was found, at most
+ * MOST_RANKS ranks are looked at.  Where messages or homes count, this order is only a guide, and
+ * the ranks with which rank a communicates are looked at first.
+ *
+ * Window.  From the gain of the best step found follows how long component k may take at most, and
+ * from this a window for load(i, k) - load(j, k).  The objects of a and b are sorted by load(.,
+ * k), so only the objects in the window are examined.
+ *
+ * Bound and window are widened a little, so that rounding excludes no step. */
+#include "place/improve.h"
+
+#include <math.h>
+
+#include "base/cpu.h"
+#include "base/heap.h"
+#include "base/interrupt.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/sort.h"
+#include "place/transfer.h"
+
+/* The search examines at most WORK numbers (a few tenths of a second), and ends earlier if it has
+ * examined PATIENCE numbers without lowering the value by the fraction LITTLE. */
+static const double WORK = 5e7, PATIENCE = 5e6, LITTLE = 1e-4;
+
+/* After the first local optimum, random changes may cost this much work, about 5 ms. */
+static const double KICK_WORK = 4e6;
+
+/* A gain below this fraction of the value is due to rounding. */
+static const double SLACK = 1e-12;
+
+/* A step is made if no other step can gain more than ENOUGH times as much, or if MOST_RANKS ranks
+ * have been looked at.  TALKING: number of ranks that are looked at because they communicate with
+ * rank a.  UNITS: number of objects (or groups of objects that share a block) which two ranks
+ * divide in all 2^UNITS ways.  STEPS: largest number of steps. */
+static const double ENOUGH = 2.0;
+enum { MOST_RANKS = 16, TALKING = 12, UNITS = 10, IN_UNITS = 128, STEPS = 1 << 17 };
+
+/* With more objects than FEW, random changes do not help.  A change moves up to CHANGES objects.
+ * Where only loads count, changes times objects are at most KICKED: the steps are thorough. */
+enum { FEW = 512, CHANGES = 3, KICKED = 2048 };
+
+typedef struct step {
+    int64_t relief;    /* bytes by which the two ranks exceed their memory limits less */
+    double gain, kept; /* kept: cost of messages that come to stay inside the ranks */
+    int32_t i, j, to;  /* j: -1 for a move; to: -1 if no step was found */
+    int32_t code;      /* of a division: bit u says that unit u changes its rank; else 0 */
+} step_t;
+
+/* What changes on ranks a and b, besides loads, if an object goes from one to the other. */
+typedef struct change {
+    double a, b, kept;
+    int64_t bytes_a, bytes_b;
+} change_t;
+
+/* The objects of a rank, in ascending order of their load in component k. */
+typedef struct line {
+    plb_item_t *item; /* (load, object) */
+    change_t *change; /* of each object, if it goes to the other rank; NULL: only loads count */
+    int64_t n;
+} line_t;
+
+typedef struct search {
+    plb_state_t *on;
+    const plb_aim_t *aim;
+    bool by_transfer;       /* whether plb_transfer makes the steps */
+    bool plain;             /* whether only loads count, without memory */
+    bool bounded;           /* whether a step only distributes the work of two ranks differently */
+    bool by_value;          /* whether the value of two ranks is that of the placement */
+    bool crowded;           /* whether some ranks exceed their memory limits */
+    double value;           /* of the present placement */
+    step_t best;            /* the best step of this round */
+    int32_t k, a, b;        /* component, slowest rank, other rank; see above */
+    double *here, *there;   /* [d] seconds of ranks a and b */
+    double *rest, *floor;   /* [d] seconds of the slowest other rank; see above */
+    double *least;          /* [d] lower bound of the slowest rank's seconds after a step */
+    double of_two;          /* the value of ranks a and b */
+    int64_t over;           /* bytes by which ranks a and b exceed their limits */
+    double *before, *after; /* [p] value of a and each rank b; its lower bound after a step */
+    plb_heap_t next;        /* ranks b; the key is the limit of the gain, negative */
+    uint8_t *talks;   /* [p] whether the rank is in the heap because it communicates with a */
+    line_t mine, its; /* objects of a and b */
+    plb_item_t *spare;
+    uint32_t *bin;      /* scratch memory of the sort */
+    double *bond;       /* [n] bonds of each object with the object that is examined; else 0 */
+    int32_t *best_rank; /* [n] the best placement so far, while random changes are tried */
+    plb_rng_t rng;
+    int32_t unit[UNITS + 1],
+        object[IN_UNITS]; /* unit u: object[unit[u]] ... object[unit[u+1]-1] */
+    double work;          /* numbers that may still be examined */
+} search_t;
+
+/* ---- what a step changes -------------------------------------------------------------------- */
+
+static change_t change_of(search_t *self, int32_t i, int32_t from, int32_t to)
+{
+    const plb_state_t *on = self->on;
+    const int32_t block = plb_state_block(on, i);
+    const int64_t own = on->in->memory == NULL ? 0 : on->in->memory[i];
+    change_t out = {.bytes_a = -own, .bytes_b = own};
+    if (on->own != NULL) {
+        double here = 0.0, there = 0.0;
+        for (int64_t k = on->start[i]; k < on->start[i + 1]; k++) {
+            const int32_t r = on->rank[on->other[k]];
+            here += r == from ? on->bond[k] : 0.0;
+            there += r == to ? on->bond[k] : 0.0;
+        }
+        out.kept = there - here;
+        out.a = on->of.messages ? here - on->own[i] : 0.0;
+        out.b = on->of.messages ? on->own[i] - there : 0.0;
+        self->work -= (double)(on->start[i + 1] - on->start[i]);
+    }
+    if (block >= 0 && plb_state_uses(on, block, from) == 1) {
+        out.a -= plb_state_homing(on, block, from);
+        out.bytes_a -= on->in->block_bytes[block];
+    }
+    if (block >= 0 && plb_state_uses(on, block, to) == 0) {
+        out.b += plb_state_homing(on, block, to);
+        out.bytes_b += on->in->block_bytes[block];
+    }
+    return out;
+}
+
+/* Return what changes on ranks a and b if mine.item[m] and its.item[n] (n < 0: none) go. */
+static inline change_t together(const search_t *self, int64_t m, int64_t n)
+{
+    const plb_state_t *on = self->on;
+    change_t out = self->mine.change[m];
+    if (n < 0) {
+        return out;
+    }
+    const int32_t i = self->mine.item[m].id, j = self->its.item[n].id;
+    const change_t back = self->its.change[n]; /* its `a` is rank b */
+    const double bond = on->own == NULL ? 0.0 : self->bond[j];
+    out.a += back.b;
+    out.b += back.a;
+    out.kept += back.kept - 2.0 * bond;
+    out.bytes_a += back.bytes_b;
+    out.bytes_b += back.bytes_a;
+    if (on->of.messages) {
+        out.a += bond;
+        out.b += bond;
+    }
+    const int32_t block = plb_state_block(on, i);
+    if (block >= 0 && block == plb_state_block(on, j)) { /* both ranks keep the block */
+        const int64_t bytes = on->in->block_bytes[block];
+        if (plb_state_uses(on, block, self->a) == 1) {
+            out.a += plb_state_homing(on, block, self->a);
+            out.bytes_a += bytes;
+        }
+        if (plb_state_uses(on, block, self->b) == 1) {
+            out.b += plb_state_homing(on, block, self->b);
+            out.bytes_b += bytes;
+        }
+    }
+    return out;
+}
+
+static inline int64_t excess(int64_t left)
+{
+    return left < 0 ? -left : 0;
+}
+
+/* Return the value of the two ranks after i has moved from a to b, and j (-1: none) to a; not
+ * exact if it is larger than `most`. */
+static double value_after(search_t *self, int32_t i, int32_t j, const change_t *change,
+                          const double *floor, double most)
+{
+    const plb_state_t *on = self->on;
+    const double pace_a = on->pace[self->a], pace_b = on->pace[self->b];
+    double value = 0.0, a = change->a, b = change->b;
+    int32_t k = 0;
+    for (; k < on->d && value <= most; k++) {
+        const double x = plb_state_load(on, i, k) - (j < 0 ? 0.0 : plb_state_load(on, j, k));
+        const double here = self->here[k] - x * pace_a + a;
+        const double there = self->there[k] + x * pace_b + b;
+        const double longer = here > there ? here : there;
+        value = plb_state_add(on, value, floor[k] > longer ? floor[k] : longer, k);
+        a = b = 0.0;
+    }
+    self->work -= k;
+    return value;
+}
+
+/* Whether a step with this relief, gain and kept communication is better than the best one. */
+static inline bool is_better(const step_t *best, int64_t relief, double gain, double kept)
+{
+    return relief != best->relief ? relief > best->relief
+           : gain != best->gain   ? gain > best->gain
+                                  : best->to >= 0 && kept > best->kept;
+}
+
+/* Consider a step of mine.item[m] and its.item[n] (n < 0: none); return whether it is the best. */
+static bool consider(search_t *self, int64_t m, int64_t n)
+{
+    static const change_t nothing;
+    const plb_state_t *on = self->on;
+    const int32_t i = self->mine.item[m].id, j = n < 0 ? -1 : self->its.item[n].id;
+    const change_t change = self->plain ? nothing : together(self, m, n);
+    const double most = self->crowded ? INFINITY : self->of_two - self->best.gain;
+    const double value = value_after(self, i, j, &change, self->floor, most);
+    int64_t relief = 0;
+    if (value > most) {
+        return false;
+    }
+    if (on->left != NULL) {
+        relief = self->over - excess(on->left[self->a] - change.bytes_a) -
+                 excess(on->left[self->b] - change.bytes_b);
+    }
+    const double gain = self->of_two - value;
+    /* the value of the placement may stay: other ranks can be as slow as rank a */
+    if (!is_better(&self->best, relief, gain, change.kept) ||
+        (!self->crowded && !self->by_value &&
+         value_after(self, i, j, &change, self->rest, INFINITY) > self->value)) {
+        return false;
+    }
+    self->best = (step_t){relief, gain, change.kept, i, j, self->b, 0};
+    return true;
+}
+
+/* ---- two ranks ------------------------------------------------------------------------------ */
+
+static void list_objects(search_t *self, line_t *line, int32_t r)
+{
+    double low = INFINITY, high = 0.0;
+    line->n = 0;
+    for (int32_t i = self->on->head[r]; i >= 0; i = self->on->next[i]) {
+        const double x = plb_state_load(self->on, i, self->k);
+        line->item[line->n++] = (plb_item_t){x, i};
+        low = fmin(low, x);
+        high = fmax(high, x);
+    }
+    plb_sort_items(line->item, line->n, low, high, self->spare, self->bin);
+    self->work -= 4.0 * (double)line->n;
+}
+
+static void list_changes(search_t *self, line_t *line, int32_t from, int32_t to)
+{
+    for (int64_t m = 0; !self->plain && m < line->n; m++) {
+        line->change[m] = change_of(self, line->item[m].id, from, to);
+    }
+    self->work -= self->plain ? 0.0 : 4.0 * (double)line->n;
+}
+
+/* Return the slowest time in component k of the ranks other than a and b (-1: other than a). */
+static double slowest_other(const search_t *self, int32_t k, int32_t b)
+{
+    const plb_slowest_t *slowest = &self->on->slowest[k];
+    int m = 0;
+    while (m < 2 && (slowest->rank[m] == self->a || slowest->rank[m] == b)) {
+        m++;
+    }
+    return fmax(0.0, slowest->time[m]);
+}
+
+/* The time of two ranks with these times and paces if they end together, or slightly less. */
+static double both(double here, double there, double pace_a, double pace_b)
+{
+    const double longer = here > there ? here : there;
+    return (here * pace_b + there * pace_a) / (pace_a + pace_b) - SLACK * longer;
+}
+
+/* Prepare to consider steps between ranks a and b; return the limit of their gain. */
+static double look_at(search_t *self, int32_t b)
+{
+    const plb_state_t *on = self->on;
+    double after = 0.0;
+    self->b = b;
+    self->of_two = 0.0;
+    for (int32_t k = 0; k < on->d; k++) {
+        const double *t = on->t + (int64_t)k * on->p;
+        const double here = t[self->a], there = t[b];
+        self->here[k] = here;
+        self->there[k] = there;
+        self->rest[k] = slowest_other(self, k, b);
+        self->floor[k] = self->by_value ? self->rest[k] : on->goal[k];
+        self->least[k] = fmax(self->floor[k], both(here, there, on->pace[self->a], on->pace[b]));
+        self->of_two = plb_state_add(on, self->of_two, fmax(self->floor[k], fmax(here, there)), k);
+        after = plb_state_add(on, after, self->least[k], k);
+    }
+    self->over = on->left == NULL ? 0 : excess(on->left[self->a]) + excess(on->left[b]);
+    self->work -= on->d;
+    return self->of_two - after;
+}
+
+/* Add component k to the values of a and each other rank, before and after a step. */
+PLB_MULTIVERSION
+static void add_values(search_t *self, int32_t k, double floor)
+{
+    const plb_state_t *on = self->on;
+    const double *restrict t = on->t + (int64_t)k * on->p, *restrict pace = on->pace;
+    double *restrict before = self->before, *restrict after = self->after;
+    const double here = t[self->a], pace_a = pace[self->a], per = on->per[k];
+    const double most = here > floor ? here : floor;
+    const bool kinds = on->of.kinds;
+    for (int32_t b = 0; b < on->p; b++) {
+        const double least = both(here, t[b], pace_a, pace[b]);
+        const double x = t[b] > most ? t[b] : most, y = least > floor ? least : floor;
+        before[b] = !kinds ? before[b] + x : before[b] > x * per ? before[b] : x * per;
+        after[b] = !kinds ? after[b] + y : after[b] > y * per ? after[b] : y * per;
+    }
+}
+
+/* Mark ranks with which rank a communicates. */
+static void find_talking(search_t *self)
+{
+    const plb_state_t *on = self->on;
+    int32_t n = 0;
+    memset(self->talks, 0, (size_t)on->p);
+    for (int32_t i = on->own == NULL ? -1 : on->head[self->a]; i >= 0; i = on->next[i]) {
+        for (int64_t k = on->start[i]; k < on->start[i + 1] && n < TALKING; k++) {
+            const int32_t r = on->rank[on->other[k]];
+            const bool knew = r == self->a || self->talks[r] != 0;
+            n += !knew;
+            self->talks[r] |= !knew;
+        }
+    }
+}
+
+/* Make the heap of the ranks with which a step can be better than the best one. */
+static void find_partners(search_t *self)
+{
+    const plb_state_t *on = self->on;
+    memset(self->before, 0, (size_t)on->p * sizeof *self->before);
+    memset(self->after, 0, (size_t)on->p * sizeof *self->after);
+    for (int32_t k = 0; k < on->d; k++) {
+        add_values(self, k, self->by_value ? slowest_other(self, k, -1) : on->goal[k]);
+    }
+    for (int32_t k = 0; self->by_value && k < on->d; k++) { /* b was its own slowest other rank */
+        const plb_slowest_t *slowest = &on->slowest[k];
+        const int32_t b = slowest->rank[slowest->rank[0] == self->a];
+        if (b >= 0) {
+            self->after[b] = self->before[b] - look_at(self, b);
+        }
+    }
+    find_talking(self);
+    self->next.n = 0;
+    for (int32_t b = 0; b < on->p; b++) {
+        const double limit = self->before[b] - self->after[b];
+        if (b != self->a && (limit > self->best.gain || self->crowded || !self->bounded)) {
+            self->next.item[self->next.n++] = (plb_item_t){self->talks[b]  ? -INFINITY
+                                                           : self->crowded ? 0.0
+                                                                           : -limit,
+                                                           b};
+        }
+    }
+    plb_heap_build(&self->next);
+    self->work -= (double)on->p * on->d;
+}
+
+/* ---- moves and swaps ------------------------------------------------------------------------ */
+
+/* Return the first item with at least this load. */
+static int64_t first_from(const line_t *line, double load)
+{
+    int64_t low = 0, high = line->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (line->item[middle].key < load) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Set the window: steps with another difference of loads gain less than the best one. */
+static void find_window(const search_t *self, double *low, double *high)
+{
+    const plb_state_t *on = self->on;
+    const int32_t k = self->k;
+    const double value = self->of_two - self->best.gain;
+    *low = -INFINITY;
+    *high = INFINITY;
+    if (!self->crowded && self->bounded) {
+        double most = on->of.kinds ? value / on->per[k] : value;
+        const double wider = SLACK * (self->here[k] + self->there[k] + most);
+        for (int32_t c = 0; !on->of.kinds && c < on->d; c++) {
+            most -= c == k ? 0.0 : self->least[c];
+        }
+        *low = (self->here[k] - most - wider) / on->pace[self->a];
+        *high = (most - self->there[k] + wider) / on->pace[self->b];
+    }
+}
+
+/* Look for a move, heaviest objects first, until the gain is `enough`. */
+static void look_for_move(search_t *self, double enough)
+{
+    double low, high;
+    find_window(self, &low, &high);
+    int64_t m = first_from(&self->mine, high);
+    while (--m >= 0 && self->mine.item[m].key >= low && self->work > 0.0) {
+        if (consider(self, m, -1)) {
+            if (self->best.gain >= enough) {
+                return;
+            }
+            find_window(self, &low, &high);
+        }
+    }
+}
+
+/* Remember the bonds of object i, or reset them to 0. */
+static void set_bonds(search_t *self, int32_t i, bool on)
+{
+    const plb_state_t *s = self->on;
+    for (int64_t k = s->own == NULL ? 0 : s->start[i]; s->own != NULL && k < s->start[i + 1];
+         k++) {
+        self->bond[s->other[k]] = on ? self->bond[s->other[k]] + s->bond[k] : 0.0;
+    }
+}
+
+/* Look for an exchange of mine.item[m]; lightest objects of rank b first. */
+static void exchange_for(search_t *self, int64_t m, double enough)
+{
+    const line_t *its = &self->its;
+    const double x = self->mine.item[m].key;
+    double low, high;
+    find_window(self, &low, &high);
+    set_bonds(self, self->mine.item[m].id, true);
+    self->work -= 4.0;
+    for (int64_t j = first_from(its, x - high);
+         j < its->n && its->item[j].key <= x - low && self->work > 0.0; j++) {
+        if (consider(self, m, j)) {
+            if (self->best.gain >= enough) {
+                break;
+            }
+            find_window(self, &low, &high);
+        }
+    }
+    set_bonds(self, self->mine.item[m].id, false);
+}
+
+static void look_for_exchange(search_t *self, double enough)
+{
+    list_objects(self, &self->its, self->b);
+    list_changes(self, &self->its, self->b, self->a);
+    for (int64_t m = self->mine.n - 1; m >= 0 && self->best.gain < enough && self->work > 0.0;
+         m--) {
+        exchange_for(self, m, enough);
+    }
+}
+
+/* ---- divisions ------------------------------------------------------------------------------ */
+
+/* Add a unit of rank r: object `i`, with all objects of its block if `whole`. */
+static bool add_unit(search_t *self, int32_t *n, int32_t i, int32_t r, bool whole)
+{
+    const plb_state_t *on = self->on;
+    const int32_t block = plb_state_block(on, i);
+    int32_t m = self->unit[*n];
+    for (int32_t u = 0; whole && block >= 0 && u < *n; u++) {
+        const int32_t other = self->object[self->unit[u]];
+        if (plb_state_block(on, other) == block && on->rank[other] == r) {
+            return true; /* the block's unit is listed */
+        }
+    }
+    for (int32_t j = whole && block >= 0 ? on->head[r] : i; j >= 0; j = on->next[j]) {
+        if (j == i || plb_state_block(on, j) == block) {
+            if (m == IN_UNITS) {
+                return false;
+            }
+            self->object[m++] = j;
+        }
+        if (!whole || block < 0) {
+            break;
+        }
+    }
+    self->unit[++*n] = m;
+    return true;
+}
+
+/* List up to UNITS units of ranks a and b; of many objects, a random choice. */
+static int32_t list_units(search_t *self)
+{
+    const line_t *side[] = {&self->mine, &self->its};
+    const int32_t rank[] = {self->a, self->b};
+    const bool all = self->mine.n + self->its.n <= UNITS;
+    int32_t n = 0;
+    self->unit[0] = 0;
+    for (int s = 0; s < 2; s++) {
+        const int64_t m = side[s]->n;
+        const int32_t most = all ? UNITS : s == 0 && m > UNITS / 2 ? UNITS / 2 : UNITS;
+        int64_t at = all || m == 0 ? 0 : (int64_t)plb_rng_below(&self->rng, (uint64_t)m);
+        for (int64_t tried = 0; tried < m && n < most; tried++, at = at + 1 < m ? at + 1 : 0) {
+            if (!add_unit(self, &n, side[s]->item[at].id, rank[s], !all)) {
+                break;
+            }
+        }
+    }
+    return n;
+}
+
+static void flip_unit(search_t *self, int32_t u)
+{
+    plb_state_t *on = self->on;
+    for (int32_t m = self->unit[u]; m < self->unit[u + 1]; m++) {
+        const int32_t i = self->object[m];
+        plb_state_move(on, i, on->rank[i] == self->a ? self->b : self->a);
+        self->work -= 4.0 + (on->own == NULL ? 0.0 : (double)(on->start[i + 1] - on->start[i]));
+    }
+}
+
+/* Try all ways to divide some objects between ranks a and b, in the order of a Gray code. */
+static void look_for_division(search_t *self, double enough)
+{
+    plb_state_t *on = self->on;
+    (void)enough;
+    list_objects(self, &self->its, self->b);
+    const int32_t n = list_units(self);
+    for (int32_t step = 1, code = 0; step <= 1 << n; step++) {
+        double value = 0.0;
+        const int32_t u = step == 1 << n ? n - 1 : __builtin_ctz((unsigned)step);
+        if (n == 0) {
+            break;
+        }
+        flip_unit(self, u);
+        code ^= 1 << u;
+        for (int32_t k = 0; k < on->d; k++) {
+            const double *t = on->t + (int64_t)k * on->p;
+            value =
+                plb_state_add(on, value, fmax(self->floor[k], fmax(t[self->a], t[self->b])), k);
+        }
+        const int64_t relief =
+            on->left == NULL ? 0
+                             : self->over - excess(on->left[self->a]) - excess(on->left[self->b]);
+        if (code != 0 && is_better(&self->best, relief, self->of_two - value, -INFINITY)) {
+            self->best = (step_t){relief, self->of_two - value, 0.0, -1, -1, self->b, code};
+        }
+    }
+    for (int32_t k = 0; k < on->d; k++) { /* without the rounding of all these moves */
+        on->t[(int64_t)k * on->p + self->a] = self->here[k];
+        on->t[(int64_t)k * on->p + self->b] = self->there[k];
+    }
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+typedef void look_fn(search_t *self, double enough);
+
+/* Look for a step that takes objects from rank a. */
+static void look_from(search_t *self, int32_t a, look_fn *look)
+{
+    const plb_state_t *on = self->on;
+    const bool early = self->bounded && on->own == NULL && !self->crowded;
+    self->a = a;
+    list_objects(self, &self->mine, a);
+    find_partners(self);
+    for (int n = 0; self->next.n > 0 && self->work > 0.0; n++) {
+        const plb_item_t next = plb_heap_pop(&self->next);
+        const double limit = -next.key;
+        const bool done =
+            self->best.to >= 0 &&
+            (n >= MOST_RANKS + (on->own == NULL ? 0 : TALKING) || look == look_for_division);
+        if (done || (early && self->best.gain * ENOUGH >= limit) ||
+            plb_interrupted(self->mine.n) != PLB_OK) {
+            return;
+        }
+        look_at(self, next.id);
+        list_changes(self, &self->mine, a, next.id);
+        look(self, early ? limit / ENOUGH : INFINITY);
+    }
+}
+
+static void make(search_t *self, const step_t *step)
+{
+    plb_state_t *on = self->on;
+    self->b = step->to;
+    for (int32_t u = 0; step->code >> u != 0; u++) {
+        if (step->code >> u & 1) {
+            flip_unit(self, u);
+        }
+    }
+    if (step->code == 0) {
+        const int32_t a = on->rank[step->i];
+        plb_state_take(on, step->i);
+        if (step->j >= 0) {
+            plb_state_move(on, step->j, a);
+        }
+        plb_state_put(on, step->i, step->to);
+    }
+}
+
+/* Whether the value is lower if component k takes less time. */
+static bool determines_value(const search_t *self, int32_t k)
+{
+    const double t = self->on->slowest[k].time[0] * self->on->per[k];
+    return self->on->of.kinds ? t >= self->value * (1.0 - SLACK)
+                              : self->on->slowest[k].time[0] > 0.0;
+}
+
+/* Return the rank that exceeds its memory limit most. */
+static int32_t most_crowded(const plb_state_t *on)
+{
+    int32_t out = 0;
+    for (int32_t r = 1; r < on->p; r++) {
+        out = on->left[r] < on->left[out] ? r : out;
+    }
+    return out;
+}
+
+/* Make a step; *made: whether one was found.  The rounds begin with the components in turn. */
+static int one_round(search_t *self, int32_t round, bool *made)
+{
+    static const struct {
+        unsigned family;
+        bool by_value;
+        look_fn *look;
+    } ways[] = {
+        {PLB_MOVES, false, look_for_move},   {PLB_SWAPS, false, look_for_exchange},
+        {PLB_MOVES, true, look_for_move},    {PLB_SWAPS, true, look_for_exchange},
+        {PLB_SETS, true, look_for_division},
+    };
+    plb_state_t *on = self->on;
+    self->crowded = !on->fits;
+    self->best = (step_t){0, self->crowded ? INFINITY : self->value * SLACK, 0.0, -1, -1, -1, 0};
+    for (size_t way = 0; way < sizeof ways / sizeof *ways && self->best.to < 0; way++) {
+        self->by_value = ways[way].by_value;
+        if (!(ways[way].family & self->aim->families)) {
+            continue;
+        }
+        for (int32_t n = 0; n < on->d && self->best.to < 0; n++) {
+            self->k = (round % on->d + n) % on->d;
+            if (self->crowded) {
+                look_from(self, most_crowded(on), ways[way].look);
+            } else if (determines_value(self, self->k)) {
+                look_from(self, on->slowest[self->k].rank[0], ways[way].look);
+            }
+        }
+    }
+    PLB_PASS(plb_interrupted((int64_t)on->p * on->d));
+    *made = self->best.to >= 0;
+    if (*made) {
+        make(self, &self->best);
+    }
+    return PLB_OK;
+}
+
+/* ---- all steps ------------------------------------------------------------------------------ */
+
+static bool is_done(const search_t *self)
+{
+    return self->on->fits && self->value <= self->aim->value;
+}
+
+/* Make steps until none helps, or until they are not worth their time. */
+static int descend(search_t *self, plb_err_t *err)
+{
+    plb_state_t *on = self->on;
+    if (self->by_transfer) {
+        PLB_PASS(plb_transfer(on, self->aim->value, self->aim->families, &self->work, err));
+        self->value = plb_state_value(on);
+        return PLB_OK;
+    }
+    bool more = true;
+    double until = self->work - PATIENCE, before = INFINITY;
+    self->value = plb_state_value(on);
+    for (int32_t n = 0; more && n < STEPS && self->work > 0.0 && !is_done(self); n++) {
+        const bool crowded = !on->fits;
+        PLB_PASS(one_round(self, n, &more));
+        self->value = plb_state_value(on);
+        if (self->work < until) {
+            more = more && (crowded || self->value < before * (1.0 - LITTLE));
+            until = self->work - PATIENCE;
+            before = self->value;
+        }
+    }
+    return PLB_OK;
+}
+
+/* Move a few objects, or all objects of a block on a rank, to random ranks. */
+static void kick(search_t *self)
+{
+    plb_state_t *on = self->on;
+    for (int n = 0; n < CHANGES; n++) {
+        const int32_t i = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->in->n_objects);
+        const int32_t to = (int32_t)plb_rng_below(&self->rng, (uint64_t)on->p);
+        const int32_t block = plb_state_block(on, i), from = on->rank[i];
+        const bool whole = block >= 0 && plb_rng_below(&self->rng, 2) == 0;
+        for (int32_t j = whole ? on->head[from] : i, after; j >= 0 && from != to; j = after) {
+            after = whole ? on->next[j] : -1;
+            if (plb_may_migrate(on->in, j) && (!whole || plb_state_block(on, j) == block)) {
+                plb_state_move(on, j, to);
+            }
+        }
+    }
+}
+
+/* Go on after random changes of the best placement. */
+static int kicks(search_t *self, plb_err_t *err)
+{
+    plb_state_t *on = self->on;
+    const size_t size = (size_t)on->in->n_objects * sizeof *on->rank;
+    double best = self->value;
+    bool fits = on->fits;
+    self->work = self->work < KICK_WORK ? self->work : KICK_WORK;
+    PLB_PASS_NEW(self->best_rank, on->in->n_objects);
+    memcpy(self->best_rank, on->rank, size);
+    const int64_t some = KICKED / on->in->n_objects;
+    const int64_t most = self->by_transfer && some < self->aim->kicks ? some : self->aim->kicks;
+    for (int64_t n = 0; n < most && self->work > 0.0 && !is_done(self); n++) {
+        self->work -= (double)on->in->n_objects;
+        kick(self);
+        PLB_PASS(descend(self, err));
+        if (on->fits != fits ? on->fits : self->value < best * (1.0 - SLACK)) {
+            best = self->value;
+            fits = on->fits;
+            memcpy(self->best_rank, on->rank, size);
+        } else {
+            plb_state_set(on, self->best_rank);
+            self->value = plb_state_value(on);
+        }
+    }
+    return PLB_OK;
+}
+
+static int search_init(search_t *self, plb_err_t *err)
+{
+    const int64_t n = self->on->in->n_objects, d = self->on->d, p = self->on->p;
+    if (self->by_transfer) {
+        return PLB_OK;
+    }
+    PLB_PASS(plb_state_list(self->on, err));
+    PLB_PASS_NEW_EACH(d, self->here, self->there, self->rest, self->floor, self->least);
+    PLB_PASS_NEW_EACH(p, self->before, self->after, self->next.item, self->talks);
+    PLB_PASS_NEW_EACH(n, self->mine.item, self->its.item, self->spare);
+    PLB_PASS_NEW(self->bin, PLB_SORT_BINS(n));
+    if (!self->plain) {
+        PLB_PASS_NEW_EACH(n, self->mine.change, self->its.change);
+        PLB_PASS_NEW0(self->bond, n);
+    }
+    return PLB_OK;
+}
+
+int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
+{
+    search_t self = {.on = on, .aim = aim, .work = WORK};
+    const bool homes = on->slot != NULL && on->in->home != NULL && on->of.delta > 0.0;
+    self.bounded = (on->own == NULL || !on->of.messages) && !homes;
+    self.plain = on->own == NULL && on->left == NULL && !homes;
+    plb_rng_init(&self.rng, aim->seed);
+    plb_state_value(on);
+    self.by_transfer = plb_state_is_plain(on) && on->fits;
+    int ret = search_init(&self, err);
+    PLB_THEN(descend(&self, err));
+    if (ret == PLB_OK && aim->kicks > 0 && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
+        ret = kicks(&self, err);
+    }
+    plb_state_value(on);
+    PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);
+    PLB_FREE(self.before, self.after, self.next.item, self.talks);
+    PLB_FREE(self.mine.item, self.its.item, self.spare, self.best_rank);
+    PLB_FREE(self.bin, self.mine.change, self.its.change, self.bond);
+    return ret;
+}
