@@ -109,7 +109,7 @@ def mpi_extension(mpicc, words):
         "pylb._mpi",
         sources("base", "model", "measure", "partition/ranks")
         + [f for f in sources("comm") if "/transport_" not in f]  # these belong to the C library
-        + [f"csrc/partition/{f}.c" for f in ("assignment", "moves", "quality", "remap")]
+        + [f"csrc/partition/{f}.c" for f in ("quality", "remap")]
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
         include=[mpi4py.get_include()],
         compile_args=compile_args,
@@ -186,7 +186,7 @@ def partitioner_extensions(mpi):
         if name == "zoltan":  # this module takes NumPy's arrays and mpi4py's communicators
             import mpi4py
 
-            own = ("run", "query", "assign", "kept")
+            own = ("run", "assign")
             files += [f"partition/libraries/zoltan_{f}" for f in own]
             files += ["bind/views", "bind/errors", "base/interrupt"]
             include = [mpi4py.get_include()]

@@ -1,7 +1,151 @@
 #include "base/clock.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- run delay --------------------------------------------------------------------------------- */
+
+typedef struct meter {
+    bool open;
+    int fd;          /* schedstat of this thread; -1: there is none */
+    int64_t read_at; /* ns: monotonic time at which `delay` was read */
+    int64_t delay;   /* ns: run delay of this thread until `read_at` */
+    int64_t last;    /* ns: the value that plb_undelayed_ns returned most recently */
+} meter_t;
+
+static _Thread_local meter_t meter;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+static void close_meter(void *arg)
+{
+    meter_t *self = arg;
+    if (self->open && self->fd >= 0) {
+        close(self->fd);
+    }
+    *self = (meter_t){0};
+}
+
+/* After a fork, the open file is that of the parent's thread: close it, so that the next reading
+ * opens this thread's file. */
+static void after_fork(void)
+{
+    close_meter(&meter);
+}
+
+static void set_up(void)
+{
+    pthread_key_create(&key, close_meter);
+    pthread_atfork(NULL, NULL, after_fork);
+}
+
+/* Delete the key: if the library is unloaded while threads still run, these threads must not call
+ * close_meter when they end. */
+__attribute__((destructor)) static void tear_down(void)
+{
+    pthread_once(&once, set_up);
+    pthread_key_delete(key);
+}
+
+static void open_meter(meter_t *self)
+{
+    pthread_once(&once, set_up);
+    pthread_setspecific(key, self);
+    self->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    self->open = true;
+}
+
+static int64_t read_meter(meter_t *self)
+{
+    char text[80]; /* three numbers; the second is the run delay in nanoseconds */
+    if (!self->open) {
+        open_meter(self);
+    }
+    const ssize_t n = self->fd < 0 ? 0 : pread(self->fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    const char *second = strchr(text, ' ');
+    return second != NULL ? strtoll(second, NULL, 10) : 0;
+}
+
+int64_t plb_run_delay_ns(void)
+{
+    return read_meter(&meter);
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Read the run delay and the clock; if the thread had to wait in between, read both again. */
+static int64_t read_both(meter_t *self, int64_t now)
+{
+    for (int i = 0; i < 3; i++) {
+        const int64_t before = now;
+        self->delay = read_meter(self);
+        now = monotonic_ns();
+        if (now - before < PLB_RUN_DELAY_GRAIN_NS / 2) {
+            break;
+        }
+    }
+    self->read_at = now;
+    return now;
+}
+
+int64_t plb_undelayed_ns(void)
+{
+    meter_t *self = &meter;
+    int64_t now = monotonic_ns();
+    if (now - self->read_at >= PLB_RUN_DELAY_GRAIN_NS) {
+        now = read_both(self, now);
+    }
+    const int64_t t = now - self->delay;
+    self->last = t > self->last ? t : self->last;
+    return self->last;
+}
+
+/* ---- wait -------------------------------------------------------------------------------------- */
+
+void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
+{
+    const int64_t now = plb_clock_ns(PLB_CLOCK_WALL);
+    *self = (plb_wait_t){now, now, PLB_WAIT_SLEEP_NS, tick, arg};
+}
+
+static void sleep_a_little(plb_wait_t *self)
+{
+    const struct timespec t = {0, (long)self->sleep};
+    nanosleep(&t, NULL);
+    self->sleep += self->sleep / 4;
+    self->sleep = self->sleep < PLB_WAIT_MOST_NS ? self->sleep : PLB_WAIT_MOST_NS;
+}
+
+int plb_wait_pause(plb_wait_t *self)
+{
+    const int64_t now = plb_clock_ns(PLB_CLOCK_WALL), waited = now - self->start;
+    if (waited < PLB_WAIT_SPIN_NS) {
+        return 0;
+    }
+    if (waited < PLB_WAIT_YIELD_NS) {
+        sched_yield();
+        return 0;
+    }
+    sleep_a_little(self);
+    if (self->tick != NULL && now - self->ticked > PLB_WAIT_TICK_NS) {
+        self->ticked = now;
+        return self->tick(self->arg);
+    }
+    return 0;
+}
 
 _Thread_local plb_clock_frame_t plb_clock_frame;
 

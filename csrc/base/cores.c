@@ -1,6 +1,7 @@
 #include "base/cores.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

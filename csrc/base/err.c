@@ -1,10 +1,55 @@
 #include "base/err.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- check ------------------------------------------------------------------------------------- */
+
+int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err)
+{
+    return PLB_FAIL(err, PLB_ERR_VALUE, "%s is %g: expected %s", figure->name, figure->value,
+                    PLB_RANGES[domain].expected);
+}
+
+int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, plb_err_t *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isnan(figure[i].value)) {
+            PLB_PASS(plb_check(domain, &figure[i], 1, err));
+        }
+    }
+    return PLB_OK;
+}
+
+int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t *err)
+{
+    for (int64_t i = 0; coords != NULL && i < n * n_dims; i++) {
+        PLB_FAIL_IF(!(fabs(coords[i]) <= 1e150), err, PLB_ERR_VALUE,
+                    "coords[%lld, %lld] is %g: expected a number from -1e150 to 1e150",
+                    (long long)(i / n_dims), (long long)(i % n_dims), coords[i]);
+    }
+    return PLB_OK;
+}
+
+/* ---- finite ------------------------------------------------------------------------------------ */
+
+/* The exponent of infinity and NaN has only ones, so adding 1 to it carries over into the sign
+ * bit.  There is no branch, so that compilers can vectorize the loop. */
+bool plb_all_finite(const double *x, int64_t n)
+{
+    const uint64_t exponent = UINT64_C(0x7ff) << 52, one = UINT64_C(1) << 52;
+    uint64_t over = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        over |= (bits & exponent) + one;
+    }
+    return over >> 63 == 0;
+}
 
 static bool traces(void)
 {

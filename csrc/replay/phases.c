@@ -1,9 +1,346 @@
 #include "replay/replay.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
+#include "base/err.h"
+#include "base/exact.h"
 #include "base/mem.h"
+#include "model/snapshot.h"
 #include "replay/internal.h"
+
+/* ---- trace check ------------------------------------------------------------------------------- */
+
+static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
+{
+    PLB_FAIL_IF(ptr[0] != 0, err, PLB_ERR_VALUE, "%s[0] is %lld: expected 0", name,
+                (long long)ptr[0]);
+    for (int64_t i = 0; i < n; i++) {
+        PLB_FAIL_IF(ptr[i + 1] < ptr[i], err, PLB_ERR_VALUE,
+                    "%s[%lld] is %lld: expected %lld or more", name, (long long)i + 1,
+                    (long long)ptr[i + 1], (long long)ptr[i]);
+    }
+    return PLB_OK;
+}
+
+int plb_trace_check(const plb_trace_t *t, plb_err_t *err)
+{
+    PLB_FAIL_IF(t->n_ranks < 1, err, PLB_ERR_VALUE, "n_ranks is %d: expected 1 or more",
+                t->n_ranks);
+    PLB_PASS(check_ptr("task_ptr", t->task_ptr, t->n_phases, err));
+    PLB_PASS(check_ptr("edge_ptr", t->edge_ptr, t->n_phases, err));
+    PLB_FAIL_IF(t->task_seconds != NULL && t->speed == NULL, err, PLB_ERR_VALUE,
+                "task_seconds is given, but no speed: expected both");
+    PLB_PASS(plb_check_f64("speed", t->speed, 0, t->n_ranks, 1e-30, err));
+    PLB_PASS(plb_check_f64("background", t->background, 0, t->n_ranks, 0.0, err));
+    PLB_PASS(plb_check_i64("memory_limit", t->memory_limit, 0, t->n_ranks, err));
+    PLB_PASS(plb_check_f64("measured", t->measured, 0, t->n_ranks, 1e-30, err));
+    return PLB_OK;
+}
+
+/* Check that loads are seconds * speed: a user may have changed the loads, but not the seconds. */
+static int check_work(const plb_trace_t *t, int64_t a, int64_t b, plb_err_t *err)
+{
+    for (int64_t k = a; k < b; k++) {
+        const double work = t->task_seconds[k] * t->speed[t->task_rank[k]];
+        PLB_FAIL_IF(
+            fabs(work - t->task_load[k]) > 1e-9 * work, err, PLB_ERR_VALUE,
+            "task_load[%lld] is %g: expected %g (task_seconds times speed), or no task_seconds",
+            (long long)k, t->task_load[k], work);
+    }
+    return PLB_OK;
+}
+
+/* Called just before the phase is replayed, so that the replay finds the arrays in the cache. */
+int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t *err)
+{
+    const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
+    if (!alike) {
+        PLB_PASS(plb_check_index("task_entity", t->task_entity, a, b, t->n_entities, err));
+    }
+    PLB_PASS(plb_check_index("task_rank", t->task_rank, a, b, t->n_ranks, err));
+    PLB_PASS(plb_check_index("task_home", t->task_home, a, b, t->n_ranks, err));
+    PLB_PASS(plb_check_f64("task_load", t->task_load, a, b, 0.0, err));
+    PLB_PASS(plb_check_f64("task_seconds", t->task_seconds, a, b, 0.0, err));
+    return t->task_seconds == NULL ? PLB_OK : check_work(t, a, b, err);
+}
+
+int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
+{
+    const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
+    PLB_PASS(plb_check_i64("task_bytes", t->task_bytes, a, b, err));
+    PLB_PASS(plb_check_i64("task_memory", t->task_memory, a, b, err));
+    PLB_PASS(plb_check_f64("task_work", t->task_work, a, b, 0.0, err));
+    return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
+}
+
+int plb_trace_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
+{
+    const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
+    PLB_PASS(plb_check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
+    PLB_PASS(plb_check_index("edge_dst", t->edge_dst, a, b, t->n_entities, err));
+    PLB_PASS(plb_check_f64("edge_bytes", t->edge_bytes, a, b, 0.0, err));
+    PLB_PASS(plb_check_f64("edge_messages", t->edge_messages, a, b, 0.0, err));
+    return PLB_OK;
+}
+
+/* ---- trace repeats ----------------------------------------------------------------------------- */
+
+/* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
+ * has the elements from[i] ... from[i + 1] - 1, of `size` bytes each. */
+static bool repeats(const void *x, size_t size, const int64_t *from, int64_t i)
+{
+    const char *bytes = x;
+    const size_t n = (size_t)(from[i + 1] - from[i]) * size;
+    return x == NULL ||
+           memcmp(bytes + (size_t)from[i] * size, bytes + (size_t)from[i - 1] * size, n) == 0;
+}
+
+static bool as_many(const int64_t *from, int64_t i)
+{
+    return i > 0 && from[i + 1] - from[i] == from[i] - from[i - 1];
+}
+
+static bool same_tasks(const plb_trace_t *t, int64_t i)
+{
+    return as_many(t->task_ptr, i) &&
+           repeats(t->task_entity, sizeof *t->task_entity, t->task_ptr, i);
+}
+
+static bool same_edges(const plb_trace_t *t, int64_t i)
+{
+    return as_many(t->edge_ptr, i) && repeats(t->edge_src, sizeof *t->edge_src, t->edge_ptr, i) &&
+           repeats(t->edge_dst, sizeof *t->edge_dst, t->edge_ptr, i) &&
+           repeats(t->edge_bytes, sizeof *t->edge_bytes, t->edge_ptr, i) &&
+           repeats(t->edge_messages, sizeof *t->edge_messages, t->edge_ptr, i) &&
+           repeats(t->edge_multicast, sizeof *t->edge_multicast, t->edge_ptr, i);
+}
+
+int plb_trace_repeats(const plb_trace_t *t, uint8_t *out, plb_err_t *err)
+{
+    const int ret = plb_trace_check(t, err);
+    for (int64_t i = 0; ret == PLB_OK && i < t->n_phases; i++) {
+        out[i] = !same_tasks(t, i)   ? 0
+                 : !same_edges(t, i) ? PLB_REPEATS_TASKS
+                                     : PLB_REPEATS_TASKS | PLB_REPEATS_EDGES;
+    }
+    return ret;
+}
+
+bool plb_trace_alike(const plb_trace_t *t, int64_t i)
+{
+    return t->repeats == NULL || i == 0 ? same_tasks(t, i) : t->repeats[i] & PLB_REPEATS_TASKS;
+}
+
+bool plb_trace_same_ranks(const plb_trace_t *t, int64_t i)
+{
+    return repeats(t->task_rank, sizeof *t->task_rank, t->task_ptr, i);
+}
+
+/* ---- phase step -------------------------------------------------------------------------------- */
+
+/* Get the indices of the ends of edge k among the present objects; false: an end is absent. */
+static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)
+{
+    *src = self->index_of[self->edge_src[k]];
+    *dst = self->index_of[self->edge_dst[k]];
+    return *src >= 0 && *dst >= 0;
+}
+
+static int32_t cast_of(const plb_phases_t *self, int64_t k)
+{
+    return self->edge_multicast == NULL ? 0 : self->edge_multicast[k];
+}
+
+/* Copy bytes and messages of edge k to entry i of the database's edges. */
+static void put_amount(plb_phases_t *self, int64_t k, int64_t i)
+{
+    self->amount[i] = self->edge_bytes[k];
+    self->amount[self->edge_room + i] = self->edge_messages == NULL ? 1.0 : self->edge_messages[k];
+}
+
+static void add_edges(plb_phases_t *self, plb_snapshot_t *s)
+{
+    int32_t src, dst;
+    for (int64_t k = 0; k < self->n_edges; k++) {
+        if (cast_of(self, k) == 0 && ends_of(self, k, &src, &dst)) {
+            self->src[s->n_edges] = src;
+            self->dst[s->n_edges] = dst;
+            put_amount(self, k, s->n_edges++);
+        }
+    }
+    s->edge_src = self->src;
+    s->edge_dst = self->dst;
+    s->edge_bytes = self->amount;
+    s->edge_messages = self->amount + self->edge_room;
+}
+
+/* Append the multicasts to the arrays of the edges. */
+static void add_multicasts(plb_phases_t *self, plb_snapshot_t *s)
+{
+    const int64_t e = s->n_edges;
+    int64_t c = 0, pins = 0;
+    int32_t src, dst, last = 0;
+    for (int64_t k = 0; k < self->n_edges; k++) {
+        const int32_t cast = cast_of(self, k);
+        if (cast != 0 && ends_of(self, k, &src, &dst)) {
+            if (cast != last) {
+                self->src[e + c] = src;
+                self->start[c] = pins;
+                put_amount(self, k, e + c++);
+            }
+            last = cast;
+            self->dst[e + pins++] = dst;
+        }
+    }
+    if (c == 0) {
+        return;
+    }
+    self->start[c] = pins;
+    s->n_multicasts = c;
+    s->n_pins = pins;
+    s->multicast_src = self->src + e;
+    s->multicast_start = self->start;
+    s->multicast_dst = self->dst + e;
+    s->multicast_bytes = self->amount + e;
+    s->multicast_messages = self->amount + self->edge_room + e;
+}
+
+/* Convert loads or drifts from seconds on the present ranks to `work`, which is returned. */
+static double *as_work(const plb_phases_t *self, const double *seconds, double *work)
+{
+    for (int64_t k = 0; k < self->n; k++) {
+        work[k] = seconds[k] * self->trace_speed[self->rank[k]];
+    }
+    return work;
+}
+
+/* Check that no sum over present objects can overflow.  Their values may be of earlier phases. */
+static int check_sum(const char *name, const int64_t *x, int64_t n, plb_err_t *err)
+{
+    int64_t sum = 0;
+    for (int64_t k = 0; k < n; k++) {
+        PLB_FAIL_IF(__builtin_add_overflow(sum, x[k], &sum), err, PLB_ERR_VALUE,
+                    "%s: the sum of all objects is 2^63 or more: expected less", name);
+    }
+    return PLB_OK;
+}
+
+int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
+{
+    if (self->trace != NULL) {
+        PLB_PASS(plb_trace_check_sizes(self->trace, self->phase, err));
+    }
+    PLB_PASS(check_sum("task_bytes", self->bytes, self->has_bytes ? self->n : 0, err));
+    PLB_PASS(check_sum("task_memory", self->memory, self->has_memory ? self->n : 0, err));
+    *out = (plb_database_t){
+        .snapshot =
+            {
+                .n_objects = self->n,
+                .n_ranks = self->opt.n_ranks,
+                .n_components = 1,
+                .load = self->opt.own_loads ? self->phase_load : self->estimate,
+                .rank = self->rank,
+                .key = self->key,
+                .bytes = self->has_bytes ? self->bytes : NULL,
+                .memory = self->has_memory ? self->memory : NULL,
+                .migratable = self->movable,
+                .coords = self->has_coords ? self->coords : NULL,
+                .memory_limit = self->memory_limit,
+                .speed = self->trace_speed,
+                .background = self->background,
+            },
+        .here = self->opt.learns ? self->estimate + PLB_ESTIMATE_HERE * self->n : NULL,
+        .work = self->has_work ? self->work : NULL,
+    };
+    if (self->opt.estimates && !self->opt.own_loads) {
+        plb_estimate_drift(self->estimate, self->n, self->drift);
+        out->drift = self->in_seconds ? as_work(self, self->drift, self->drift) : self->drift;
+    }
+    if (self->in_seconds) {
+        out->snapshot.load = as_work(self, out->snapshot.load, self->spare);
+    }
+    if (self->opt.edges) {
+        add_edges(self, &out->snapshot);
+        add_multicasts(self, &out->snapshot);
+    }
+    return PLB_OK;
+}
+
+/* Convert the load estimates of object k, which migrates, to seconds on its new rank, which is
+ * `factor` times faster.  Forget those that use only iterations on the old rank. */
+static void convert(plb_phases_t *self, int64_t k, double factor)
+{
+    const int64_t n = self->n;
+    self->estimate[PLB_ESTIMATE_MEAN * n + k] /= factor;
+    self->estimate[PLB_ESTIMATE_ERROR * n + k] /= factor;
+    self->estimate[PLB_ESTIMATE_SPREAD * n + k] /= factor;
+    for (int row = PLB_ESTIMATE_HERE; row < plb_phases_rows(self); row++) {
+        self->estimate[row * n + k] = 0.0;
+    }
+}
+
+void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed)
+{
+    const bool known = speed != NULL && speed[0] > 0.0;
+    for (int64_t e = 0; e < self->n_entities; e++) {
+        self->rank_before[e] = -1;
+    }
+    for (int64_t k = 0; k < self->n; k++) {
+        self->rank_before[self->entity[k]] = self->rank[k];
+        self->window[k] = 0.0;
+        if (rank[k] == self->rank[k]) {
+            continue;
+        }
+        if (self->opt.estimates) {
+            convert(self, k, known ? speed[rank[k]] / speed[self->rank[k]] : 1.0);
+        }
+        self->rank[k] = rank[k];
+        if (self->movable[k]) {
+            self->rank_of[self->entity[k]] = rank[k];
+        }
+    }
+    for (int32_t r = 0; r < self->opt.n_ranks; r++) {
+        self->speed[r] = known ? speed[r] : 1.0;
+    }
+    memset(self->other, 0, (size_t)self->opt.n_ranks * sizeof *self->other);
+    self->ordered = false;
+    self->sums_end = -1;
+}
+
+static double longest_of(const plb_exact_t *sum, const double *other, int32_t p)
+{
+    double most = 0.0;
+    for (int32_t r = 0; r < p; r++) {
+        most = fmax(most, plb_exact_value(&sum[r]) + other[r]);
+    }
+    return most;
+}
+
+int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = self->opt.n_ranks;
+    const double *given = plb_phases_pace(self);
+    plb_exact_t *now = NULL, *then = NULL;
+    PLB_NEW0(now, p);
+    PLB_NEW0(then, p);
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t r = self->rank[k], before = self->rank_before[self->entity[k]];
+        const int32_t s = before < 0 ? r : before;
+        const double here = given == NULL ? self->window[k] : self->window[k] / given[r];
+        const double there = s == r          ? here
+                             : given == NULL ? here * (self->speed[r] / self->speed[s])
+                                             : self->window[k] / given[s];
+        plb_exact_add(&now[r], here);
+        plb_exact_add(&then[s], there);
+    }
+    *gain = longest_of(then, self->other, p) - longest_of(now, self->other, p);
+out:
+    PLB_FREE(now, then);
+    return ret;
+}
 
 /* ---- begin and end -------------------------------------------------------------------------- */
 
