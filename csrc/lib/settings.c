@@ -9,7 +9,7 @@
 #include "base/point.h"
 #include "decide/decider.h"
 
-/* ---- options ----------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------- */
 
 /* 2^53 - 1: a text with a larger number may have been rounded */
 static const double MOST = 9007199254740991.0;
@@ -166,7 +166,7 @@ static int set_mode(plb_settings_t *self, const char *option, const char *value,
 
 static int set_lag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    int64_t lag;
+    int64_t lag = 0;
     PLB_PASS(plb_option_count(option, value, 0, &lag, err));
     PLB_FAIL_IF(lag >= 1 << 20, err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
                 (long long)lag);
@@ -269,7 +269,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
                      option);
 }
 
-/* ---- all options together ------------------------------------------------------------------- */
+/* ---- all options together ------------------------------------------------------------------ */
 
 /* If PYLB_TRIGGER is a number, it sets the option `every`. */
 static const char *option_of(const char *option, const char *value)
