@@ -5,28 +5,6 @@
 #include "base/mem.h"
 #include "base/quantile.h"
 
-/* Largest relative difference of two sums of the same numbers in different orders. */
-static const double ROUNDING = 1e-12;
-
-static double average_of(const plb_ranks_t *ranks, double grain)
-{
-    const double average = plb_ranks_average(ranks), background = plb_background(ranks->in, 0);
-    const double step = grain / plb_speed(ranks->in, 0);
-    return grain > 0.0 ? background + step * ceil((average - background) / step * (1.0 - ROUNDING))
-                       : average;
-}
-
-double plb_bound(const plb_ranks_t *ranks, double grain)
-{
-    double floor_most = 0.0, heaviest = INFINITY;
-    for (int32_t r = 0; r < ranks->in->n_ranks; r++) {
-        const double least = plb_problem_fixed_seconds(ranks->problem, r);
-        floor_most = fmax(floor_most, least);
-        heaviest = fmin(heaviest, least + ranks->heaviest / plb_speed(ranks->in, r));
-    }
-    return fmax(average_of(ranks, grain), fmax(floor_most, heaviest));
-}
-
 /* ---- bound by counting pieces of objects ---------------------------------------------------- */
 
 typedef struct pieces {

@@ -1,13 +1,7 @@
 /* Lower bounds of the slowest rank's time, in seconds, for any placement. */
 #pragma once
 
-#include "place/kit/ranks.h"
-
-/** Return the longest of three times: that of all ranks if they ended together (the average); that
- * of the slowest rank with only its fixed objects; that of the heaviest object on its best rank,
- * with the background and fixed objects of this rank.  grain > 0: all ranks are equal, and loads
- * are multiples of `grain`; the average load is then rounded up to a multiple of `grain`. */
-double plb_bound(const plb_ranks_t *ranks, double grain);
+#include "place/kit/problem.h"
 
 /** Compute a bound by counting pieces; 0 if there is none, or if plb_problem_all_alike is false.
  * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an

@@ -52,3 +52,7 @@ bool plb_problem_all_alike(const plb_problem_t *self);
 /** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids in *out
  * are indices among these objects.  Free *out by plb_loads_free. */
 int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
+
+/** Compute the time of the slowest rank, without messages, with the objects on rank[]. */
+int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *seconds,
+                        plb_err_t *err);

@@ -22,7 +22,6 @@
 #include "base/sort.h"
 #include "place/kit/pack.h"
 #include "place/kit/problem.h"
-#include "place/kit/ranks.h"
 #include "place/kit/refine.h"
 
 enum {
@@ -291,15 +290,6 @@ static int start_by_memory(const plb_problem_t *problem, int32_t *rank, plb_err_
     return plb_refine_more(problem, PLB_REFINE_OVERLOAD, rank, err);
 }
 
-static int slowest(const plb_problem_t *problem, int32_t *rank, double *seconds, plb_err_t *err)
-{
-    plb_ranks_t ranks;
-    const int ret = plb_ranks_init(&ranks, problem, rank, err);
-    *seconds = ret == PLB_OK ? plb_ranks_max(&ranks) : 0.0;
-    plb_ranks_free(&ranks);
-    return ret;
-}
-
 /* Memory limits may leave heavy objects no rank but a busy one.  If the result is slower than the
  * present placement, take that one, refined. */
 static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
@@ -309,8 +299,8 @@ static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb
     int32_t *present = NULL;
     PLB_NEW(present, problem->in->n_objects);
     PLB_TRY(plb_pack_present(problem, present, err));
-    PLB_TRY(slowest(problem, rank, &after, err));
-    PLB_TRY(slowest(problem, present, &before, err));
+    PLB_TRY(plb_problem_slowest(problem, rank, &after, err));
+    PLB_TRY(plb_problem_slowest(problem, present, &before, err));
     if (after > before) {
         PLB_TRY(plb_refine_more(problem, PLB_REFINE_OVERLOAD, present, err));
         memcpy(rank, present, (size_t)problem->in->n_objects * sizeof *rank);

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "place/kit/chain.h"
 #include "place/kit/pack.h"
-#include "place/kit/ranks.h"
 
 /* BITS: bits of a position on the curve, no more than a double represents exactly */
 enum { DIMS = 3, BITS = 51 };
@@ -110,15 +109,6 @@ out:
     return ret;
 }
 
-static int slowest(const plb_problem_t *problem, int32_t *rank, double *time, plb_err_t *err)
-{
-    plb_ranks_t ranks;
-    const int ret = plb_ranks_init(&ranks, problem, rank, err);
-    *time = ret == PLB_OK ? plb_ranks_max(&ranks) : 0.0;
-    plb_ranks_free(&ranks);
-    return ret;
-}
-
 /* Make cuts by load keep the memory limits.  There are two ways: the ranks above their limits give
  * away their objects with the least load; or the curve is cut again, such that each part keeps its
  * limit.  The second is bad where few of the objects have nearly all the load: ranks that have
@@ -138,8 +128,8 @@ static int keep_memory(const plb_problem_t *problem, const int32_t *object, doub
         ret = PLB_OK;
         goto out;
     }
-    PLB_THEN(slowest(problem, other, &with_cuts, err));
-    PLB_THEN(slowest(problem, out, &with_repair, err));
+    PLB_THEN(plb_problem_slowest(problem, other, &with_cuts, err));
+    PLB_THEN(plb_problem_slowest(problem, out, &with_repair, err));
     if (ret == PLB_OK && with_cuts <= with_repair) {
         memcpy(out, other, (size_t)n * sizeof *out);
     }
