@@ -1,4 +1,4 @@
-#include "place/starts.h"
+#include "place/internal.h"
 
 #include <float.h>
 #include <math.h>

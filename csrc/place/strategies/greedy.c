@@ -20,9 +20,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/kit/pack.h"
-#include "place/kit/problem.h"
-#include "place/kit/refine.h"
+#include "place/internal.h"
 
 enum {
     MAX_CLASSES = 64,
@@ -310,8 +308,8 @@ out:
     return ret;
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int greedy_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                      int32_t *out, plb_err_t *err)
 {
     (void)opts;
     plb_problem_t problem;
@@ -344,5 +342,5 @@ const plb_strategy_t plb_strategy_greedy = {
     .source = "Menon 2.2; Dasgupta algorithm 2",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .run = run,
+    .run = greedy_run,
 };

@@ -19,7 +19,7 @@
  * The most loaded rank (ties: the lowest) gives away its excess first, then the next most loaded
  * one, and so on.  If a rank cannot get below the threshold, its time becomes the threshold for
  * the ranks after it, because the iteration takes that long anyway.  With `exchanges`, a remaining
- * excess is reduced by improve.h. */
+ * excess is reduced by plb_improve. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,10 +28,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/improve.h"
-#include "place/kit/bound.h"
-#include "place/kit/pack.h"
-#include "place/kit/refine.h"
+#include "place/internal.h"
 
 /* An excess below this fraction of the threshold is due to rounding. */
 static const double SLACK = 1e-9;
@@ -379,8 +376,8 @@ out:
 
 enum { PARAM_OVERLOAD, PARAM_EXCHANGES, PARAM_ALPHA, PARAM_BETA };
 
-static int run(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts, int32_t *out,
-               plb_err_t *err)
+static int run_either(const plb_snapshot_t *in, const double *cost, const plb_opts_t *opts,
+                      int32_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_problem_t problem = {0};
@@ -393,19 +390,19 @@ out:
     return ret;
 }
 
-static int run_comm_aware(const plb_strategy_t *self, const plb_snapshot_t *in,
+static int comm_aware_run(const plb_strategy_t *self, const plb_snapshot_t *in,
                           const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
     const double *cost = opts->params + PARAM_ALPHA;
-    return run(in, cost[0] + cost[1] > 0.0 ? cost : NULL, opts, out, err);
+    return run_either(in, cost[0] + cost[1] > 0.0 ? cost : NULL, opts, out, err);
 }
 
-static int run_refine_comm(const plb_strategy_t *self, const plb_snapshot_t *in,
+static int refine_comm_run(const plb_strategy_t *self, const plb_snapshot_t *in,
                            const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run(in, opts->params + PARAM_ALPHA, opts, out, err);
+    return run_either(in, opts->params + PARAM_ALPHA, opts, out, err);
 }
 
 #define PARAMS(alpha, beta)                                                                         \
@@ -431,7 +428,7 @@ const plb_strategy_t plb_strategy_comm_aware = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = aware_params,
     .n_params = 4,
-    .run = run_comm_aware,
+    .run = comm_aware_run,
 };
 
 const plb_strategy_t plb_strategy_refine_comm = {
@@ -443,5 +440,5 @@ const plb_strategy_t plb_strategy_refine_comm = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = 4,
-    .run = run_refine_comm,
+    .run = refine_comm_run,
 };

@@ -1,4 +1,4 @@
-#include "place/kit/problem.h"
+#include "place/internal.h"
 
 #include <string.h>
 
