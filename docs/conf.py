@@ -1,11 +1,16 @@
 """Settings of Sphinx: MyST pages, the furo theme, docstrings, notebooks with stored outputs."""
 
+import contextlib
+import functools
 import re
 import shutil
+import sys
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.errors import PycodeError
+from sphinx.pycode import ModuleAnalyzer
 
 from pylb import __version__
 
@@ -42,9 +47,22 @@ myst_enable_extensions = ["dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 
 
-def skip_described(app, what, name, member, skip, options):
-    """Skip fields of named tuples and dataclasses: the docstring of their class describes them."""
-    return True if type(member).__name__ in ("_tuplegetter", "member_descriptor") else skip
+@functools.cache
+def described():
+    """Return the fields of named tuples that a comment ``#:`` describes, by identity."""
+    found = set()
+    for module in [m for name, m in sys.modules.items() if name.startswith("pylb.")]:
+        with contextlib.suppress(PycodeError):  # a module of the C core
+            for owner, name in ModuleAnalyzer.for_module(module.__name__).find_attr_docs():
+                found.add(id(vars(getattr(module, owner, module)).get(name)))
+    return found
+
+
+def skip_undescribed(app, what, name, member, skip, options):
+    """Skip fields of named tuples and dataclasses that have no comment ``#:``."""
+    if type(member).__name__ in ("_tuplegetter", "member_descriptor"):
+        return id(member) not in described()
+    return skip
 
 
 def mathematics(self, node):
@@ -83,6 +101,6 @@ def summaries(app, docname, source):
 
 def setup(app):
     app.add_html_math_renderer("mathml", (mathematics, None), (mathematics, None))
-    app.connect("autodoc-skip-member", skip_described)
+    app.connect("autodoc-skip-member", skip_undescribed)
     app.connect("source-read", summaries)
     app.connect("html-page-context", accessible, priority=900)  # after the theme

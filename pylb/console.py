@@ -10,7 +10,6 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib.util import find_spec
 from itertools import zip_longest
 from typing import Any, TextIO
 
@@ -134,7 +133,7 @@ def show(
     drop: Sequence[str] = (),
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Print a table: on a terminal by the package rich, if it is installed; else as aligned text.
+    """Print a table as aligned text.
 
     If the table is wider than the terminal (in a pipe or a file: than `PAPER` characters), texts in
     its cells are wrapped between words.
@@ -156,18 +155,20 @@ def show(
     cells = [list(row) for row in rows]
     if any(len(row) != len(columns) for row in cells):
         raise ValueError(f"every row needs {len(columns)} cells, one for each column")
-    known = [[row[i] for row in cells if row[i] is not None] for i in range(len(columns))]
-    used = [i for i, column in enumerate(known) if column or not (cells and drop_empty)]
+    used = [
+        i
+        for i in range(len(columns))
+        if not (cells and drop_empty) or any(row[i] is not None for row in cells)
+    ]
     room, on_terminal = width_of(out), out.isatty()
     left_out = []
     for name in drop if on_terminal else ():
         if sum(_widths([columns[i] for i in used], _texts(cells, used))) - 2 > room:
             left_out.append(name)
             used = [i for i in used if columns[i] != name]
-    head = [(columns[i], bool(known[i]) and all(map(is_number, known[i]))) for i in used]
-    shown = _wrapped(head, _texts(cells, used), room)
-    drawn = on_terminal and find_spec("rich") is not None
-    (_show_rich if drawn else _show_plain)(head, shown, title and fill(title, room), out)
+    head = _head(columns, cells, used)
+    lines = _lines(head, _wrapped(head, _texts(cells, used), room))
+    print(*([fill(title, room)] if title else []), *lines, sep="\n", file=out)
     foot = [f"{name}: {text}" for name, text in (notes or {}).items() if name in dict(head)]
     if left_out:
         foot.append(f"left out in this width: {', '.join(left_out)}")
@@ -196,7 +197,7 @@ def _broken(cell: str, room: int) -> list[str]:
     return textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False)
 
 
-def _texts(cells: list[list[Any]], used: list[int]) -> list[list[str]]:
+def _texts(cells: list[list[Any]], used: Iterable[int]) -> list[list[str]]:
     return [[text(row[i]) for i in used] for row in cells]
 
 
@@ -246,57 +247,27 @@ def _html_cell(tag: str, cell: Any) -> str:
     return f'<{tag} style="{style}">{escape(text(cell))}</{tag}>'
 
 
-def _show_plain(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return the lines of a table: headings, a line below them, and the rows."""
+    cells = [list(row) for row in rows]
+    return _lines(_head(columns, cells, range(len(columns))), _texts(cells, range(len(columns))))
+
+
+def _head(columns: Sequence[str], cells: list[list[Any]], used: Iterable[int]) -> Head:
+    known = {i: [row[i] for row in cells if row[i] is not None] for i in used}
+    return [(columns[i], bool(known[i]) and all(map(is_number, known[i]))) for i in known]
+
+
+def _lines(head: Head, rows: list[list[str]]) -> list[str]:
     names, right = [name for name, _ in head], [to_right for _, to_right in head]
     split = [list(zip_longest(*(c.split("\n") for c in row), fillvalue="")) for row in rows]
     lines = [list(line) for row in split for line in row]
     widths = [width - 2 for width in _widths(names, lines)]
-    if title is not None:
-        print(title, file=out)
-    for row in ([names, ["-" * width for width in widths]] if any(names) else []) + lines:
-        cells = (
+    above = [names, ["-" * width for width in widths]] if any(names) else []
+    return [
+        "  ".join(
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(row, widths, right, strict=True)
-        )
-        print("  ".join(cells).rstrip(), file=out)
-
-
-def rich_table(head: Head, rows: Iterable[Sequence[str]], title: str | None = None) -> Any:
-    """Make a table of the package rich, as wide as the plain one: two blanks between columns."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text  # not read as markup, since a cell may contain brackets
-
-    named = any(name for name, _ in head)
-    box = SIMPLE_HEAD if named else None
-    table = Table(
-        box=box,
-        show_header=named,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1 if named else 2, 0, 0),  # the box itself adds a blank
-        title=title,
-        title_justify="left",
-        header_style="",  # under mpiexec, a file looks like a terminal and would get colour codes
-    )
-    for name, to_right in head:
-        table.add_column(Text(name), justify="right" if to_right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def rich_width(console: Any, table: Any) -> int:
-    options = console.options.update(max_width=10_000)
-    return int(console.measure(table, options=options).maximum)
-
-
-def _show_rich(head: Head, rows: list[list[str]], title: str | None, out: TextIO) -> None:
-    from rich.console import Console
-
-    if title is not None:
-        print(title, file=out)
-    console, table = Console(file=out), rich_table(head, rows)
-    # Cells are never shortened: the terminal wraps lines that are too long.
-    console.width = max(console.width, rich_width(console, table))
-    console.print(table)
+        ).rstrip()
+        for row in above + lines
+    ]

@@ -214,7 +214,7 @@ PARTS: dict[str, OptionalPart] = {
         _python("Brotli", "io", "compressed records of vt", module="brotli"),
         _python("pandas", "", "tables of a run"),
         _python("matplotlib", "plot", "plots"),
-        _python("rich", "cli", "tables and progress on a terminal"),
+        _python("rich", "cli", "progress on a terminal, and pylb watch"),
         _python("shtab", "cli", "completing words in a shell"),
         _python("PyYAML", "lab", "files that describe a lab", module="yaml"),
         _python("jupyterlab", "notebook", "notebooks"),

@@ -1,5 +1,5 @@
-/* The receipt of a decision: its reasons, its cost, and the time that it saved.  The docstring of
- * Python's `Receipt` describes most fields. */
+/* The receipt of a decision: its reasons, its cost, and the time that it saved.  The comments of
+ * Python's `Receipt` describe most fields. */
 #pragma once
 
 #include <stdbool.h>

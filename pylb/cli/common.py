@@ -1,30 +1,86 @@
-"""What the subcommands share: arguments, notes, JSON, reading of recorded runs."""
+"""What the subcommands share: columns, JSON, notes, progress, words of the command line, runs."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import os
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
-from pylb import files
+from pylb import console, files
 from pylb._version import __version__
-from pylb.cli.own import Functions, add_import
-from pylb.cli.progress import progress
 from pylb.console import json_text, note
-from pylb.errors import DomainError, FormatError, MissingFileError
-from pylb.place.registry import Strategy
+from pylb.decide.trigger import triggers
+from pylb.errors import (
+    DomainError,
+    FormatError,
+    MissingFileError,
+    StrategyError,
+    UnknownStrategyError,
+    UnknownTriggerError,
+    nearest,
+)
+from pylb.place.registry import Strategy, find, strategies
 from pylb.replay.optima import Optimum
+from pylb.replay.replayed import BASELINES
 from pylb.replay.run_record import RunRecord
 from pylb.replay.trace import Trace
 from pylb.show import course
 
 DEFAULT_STRATEGY = "GreedyLB"  # of the subcommands that compare schedules
 
+# A footnote of tables: how their seconds are counted.
+COUNTED = (
+    "sum over the iterations: measured time, minus the slowest rank's load in the recording, plus "
+    "the slowest rank's load in the replay (with vt's files: only the last term)"
+)
+
 # ---- output -------------------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    """A column of a printed table, whose rows are what ``--json`` prints."""
+
+    heading: str
+    value: str | Callable[[Any], Any]  #: the key of the cell in a row, or a function of the row
+    note: str = ""  #: a footnote that explains the heading
+    drop: int = 0  #: narrow terminals first leave out the column with 1, then 2, ...; 0: never
+
+
+def show(columns: Sequence[Column], rows: Iterable[Any], **how: Any) -> None:
+    """Print rows as a table; how: further arguments of `console.show`."""
+    names = [c.heading for c in columns]
+    cells = [[c.value(r) if callable(c.value) else r[c.value] for c in columns] for r in rows]
+    drop = [c.heading for c in sorted(columns, key=lambda c: c.drop) if c.drop]
+    notes = {c.heading: c.note for c in columns if c.note}
+    console.show(names, cells, drop=drop, notes=notes, **how)
+
+
+def print_json(args: argparse.Namespace, value: dict[str, Any]) -> bool:
+    """With ``--json``, print an answer, and return True; docs/command_line.md explains the keys."""
+    if args.json:
+        print(json_text(answer(args, value), indent=2))
+    return bool(args.json)
+
+
+def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
+    return {"pylb": __version__, "command": args.command_name, **value}
+
+
+def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
+    if args.json is not None:
+        files.write_text(args.json, json_text(answer(args, value), indent=2) + "\n")
+
+
+def print_text(text: str) -> None:
+    print(console.fill(text, console.width_of(sys.stdout)))
 
 
 @contextmanager
@@ -37,79 +93,70 @@ def noting_warnings() -> Iterator[None]:
         note(text)
 
 
-def answer(args: argparse.Namespace, value: dict[str, Any]) -> dict[str, Any]:
-    """Return what a command prints as JSON; docs/command_line.md explains the keys."""
-    return {"pylb": __version__, "command": args.command_name, **value}
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str], None]]:
+    """Show `what` and the seconds so far on a terminal's standard error, if rich is installed.
+
+    Yields a function that sets the words after `what`, e.g. ``say("with GreedyLB")``.
+    """
+    if not (sys.stderr.isatty() and importlib.util.find_spec("rich")):
+        yield lambda more: None
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.TimeElapsedColumn(),
+    )
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(f"pylb: {what}")
+        yield lambda more: shown.update(task, description=f"pylb: {what} {more}")
 
 
-def print_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
-    print(json_text(answer(args, value), indent=2))
+# ---- words of the command line ------------------------------------------------------------------
 
 
-# A footnote of tables: how their seconds are counted.
-COUNTED = (
-    "sum over the iterations: measured time, minus the slowest rank's load in the recording, plus "
-    "the slowest rank's load in the replay (with vt's files: only the last term)"
+def _values(kind: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
+    """Return the type of an argument: values separated by commas."""
+
+    def read(text: str) -> list[Any]:
+        try:
+            return [kind(word.strip()) for word in text.split(",")]
+        except ValueError:
+            expected = f"expected {what}, separated by commas"
+            raise argparse.ArgumentTypeError(f"{text!r}: {expected}") from None
+
+    return read
+
+
+def _word(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
+words, ints, floats = (
+    _values(_word, "names"),
+    _values(int, "whole numbers"),
+    _values(float, "numbers"),
 )
-
-# ---- arguments ----------------------------------------------------------------------------------
-
-
-def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object") -> None:
-    parser.add_argument("--json", action="store_true", help=help)
+counts = _values(_count, "numbers of phases, 1 or more")
 
 
-def add_json_file(parser: argparse.ArgumentParser, what: str) -> None:
-    help = f"write {what} as JSON (standard output belongs to the program that is run)"
-    parser.add_argument("--json", metavar="FILE", help=help)
-
-
-def write_json(args: argparse.Namespace, value: dict[str, Any]) -> None:
-    if args.json is not None:
-        files.write_text(args.json, json_text(answer(args, value), indent=2) + "\n")
-
-
-def add_run(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    help = "a run record (.h5, or .json by pylb's C library), or vt's files: the folder or one file"
-    parser.add_argument("run", metavar="RUN", nargs="?" if optional else None, help=help)
-    parser.add_argument("--stem", help="read the run STEM.RANK.json if the folder has several runs")
-
-
-def add_strategy_and_cost(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    strategy = "a name that pylb strategies lists (default: %(default)s)"
-    add("--strategy", default=DEFAULT_STRATEGY, help=strategy)
-    add_import(parser)
-    cost = "seconds of an LB step (default: the mean of the run's own LB steps)"
-    add("--cost", type=float, help=cost)
-
-
-def words(text: str) -> list[str]:
-    """Split ``a,b,c``; raise an error of `argparse` if a word is empty."""
-    out = [word.strip() for word in text.split(",")]
-    if not all(out):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected names, separated by commas")
-    return out
-
-
-def numbers(name: str, text: str, kind: type) -> list[Any]:
-    """Read numbers such as ``"0,0.5"``; error messages begin with `name`."""
-    try:
-        return [kind(word) for word in text.split(",")]
-    except ValueError:
-        what = "whole numbers" if kind is int else "numbers"
-        raise DomainError(f"{name} is {text!r}: expected {what}, separated by commas") from None
-
-
-def counts(text: str) -> list[int]:
-    """Read numbers of phases from a text such as ``1,5,10``."""
-    try:
-        out = [int(word) for word in text.split(",")]
-    except ValueError:
-        out = []
-    if not out or min(out) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers of phases, 1 or more")
-    return out
+def pair(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
+    return name, value
 
 
 def check_targets(source: str, *targets: str | None) -> None:
@@ -131,6 +178,76 @@ def check_output(word: str, path: str | None, suffixes: tuple[str, ...]) -> None
         raise MissingFileError(f"{word} {path}: there is no folder {Path(path).parent}")
 
 
+# ---- the user's own functions -------------------------------------------------------------------
+
+NAMES = ("auto", *BASELINES)  # of strategies that a replay knows, besides those of `strategies`
+
+
+class Functions:
+    """Strategies and triggers by name, also those of the modules that ``--import`` names.
+
+    strategies, triggers: the names on the command line, to be checked.
+    """
+
+    def __init__(
+        self, imports: Sequence[str], strategies: Sequence[str] = (), triggers: Sequence[str] = ()
+    ) -> None:
+        self._calls: dict[str, Callable[..., Any]] = {}
+        for word in imports:
+            self._calls |= {k: v for k, v in vars(_imported(word)).items() if callable(v)}
+        for name in strategies:
+            self.strategy(name)
+        for name in triggers:
+            self.trigger(name)
+
+    def strategy(self, name: str) -> str | Strategy:
+        """Return the strategy of this name; ``auto`` and baselines of a replay stay names."""
+        if name in NAMES:
+            return name
+        if name in self._calls or name in strategies():
+            return find(self._calls.get(name, name))
+        raise _unknown("strategy", name, sorted({*NAMES, *strategies()}), UnknownStrategyError)
+
+    def trigger(self, name: str) -> str | Callable[..., Any]:
+        """Return the user's function of this name, or the name of a built-in trigger."""
+        if name in self._calls or name in triggers():
+            return self._calls.get(name, name)
+        raise _unknown("trigger", name, sorted(triggers()), UnknownTriggerError)
+
+
+def _unknown(what: str, name: str, names: list[str], error: type) -> Exception:
+    if ".py:" in name:
+        path, _, function = name.rpartition(":")
+        return error(f"no {what} {name!r}: expected --import {path} --{what} {function}")  # type: ignore[no-any-return]
+    return error(f"no {what} {name!r}: there are {', '.join(names)}{nearest(name, names)}")  # type: ignore[no-any-return]
+
+
+def _imported(word: str) -> ModuleType:
+    """Import a module: a file FILE.py, or a name, which is also looked for in this folder."""
+    if importlib.util.find_spec("mpi4py") is not None:
+        import mpi4py
+
+        mpi4py.rc.initialize = False  # this command runs without mpiexec
+    path = Path(word)
+    if path.suffix == ".py" and not path.is_file():
+        raise MissingFileError(f"--import {path}: there is no such file")
+    note(f"executing {word}")
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        if path.suffix != ".py":
+            return importlib.import_module(word)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    except (Exception, SystemExit) as why:
+        raise StrategyError(f"--import {word} raised {type(why).__name__}: {why}") from why
+    finally:
+        sys.path.pop(0)
+
+
 # ---- recorded runs ------------------------------------------------------------------------------
 
 
@@ -148,16 +265,6 @@ def trace_of(found: RunRecord | Trace) -> Trace:
     return trace
 
 
-def _cost_of(found: RunRecord | Trace, given: float | None) -> float:
-    """Return the given seconds of an LB step, else the mean of the recorded LB steps."""
-    if given is not None:
-        return given
-    own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
-    if not own:
-        raise DomainError("--cost is not given and the run has no LB steps: expected seconds")
-    return sum(own) / len(own)
-
-
 class Schedule(NamedTuple):
     """The best schedule of LB steps for a run, and the input for finding it."""
 
@@ -169,8 +276,15 @@ class Schedule(NamedTuple):
 
     @classmethod
     def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
-        found, entry = read(args), functions.strategy(args.strategy)
-        cost, trace = _cost_of(found, args.cost), trace_of(found)
+        found, entry, cost = read(args), functions.strategy(args.strategy), args.cost
+        if cost is None:
+            own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
+            if not own:
+                raise DomainError(
+                    "--cost is not given and the run has no LB steps: expected seconds"
+                )
+            cost = sum(own) / len(own)
+        trace = trace_of(found)
         with progress("searching for the best schedule"):
             best = trace.optimum(entry, cost=cost)
         return cls(trace, entry, cost, best, trace.replay("none").time)

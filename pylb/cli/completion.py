@@ -10,23 +10,11 @@ from pylb.decide.trigger import triggers
 from pylb.errors import DomainError
 from pylb.place.registry import strategies
 
-HELP = "print a script that makes your shell complete the words of pylb commands"
-EXAMPLES = """\
-  eval "$(pylb completion bash)"
-  pylb completion zsh > ~/.zfunc/_pylb       (or another folder in $fpath)
-  pylb completion fish > ~/.config/fish/completions/pylb.fish
-  pylb completion bash > ~/.local/share/bash-completion/completions/pylb
-"""
-
 LISTS = ("strategy", "trigger")
 FILES = ("run", "recording", "first", "second")  # file arguments, besides metavar FILE or FOLDER
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=["bash", "zsh", "fish", "tcsh"])
-
-
-def run(args: argparse.Namespace) -> int:
+def completion(args: argparse.Namespace) -> int:
     shtab = optional.require("shtab")
     if args.shell not in shtab.SUPPORTED_SHELLS:
         raise DomainError(

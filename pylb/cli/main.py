@@ -1,8 +1,7 @@
 """The command ``pylb``: its subcommands, errors and exit codes.
 
-A subcommand is a module of this package with `HELP`, `EXAMPLES`, `add_arguments(parser)` and
-`run(args) -> exit code`.  Only data goes to standard output; an error is one line on standard
-error.
+`table.COMMANDS` describes the subcommands.  Only data goes to standard output; an error is one line
+on standard error.
 """
 
 from __future__ import annotations
@@ -15,24 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from pylb._version import __version__
-from pylb.cli import (
-    compare,
-    completion,
-    convert,
-    demo,
-    info,
-    lab,
-    optimum,
-    partition,
-    procedures,
-    record,
-    replay,
-    report,
-    strategies,
-    triggers,
-    watch,
-    whatif,
-)
+from pylb.cli.table import COMMANDS
 from pylb.errors import DomainError, PylbError, nearest
 
 EXAMPLES = """\
@@ -44,26 +26,6 @@ EXAMPLES = """\
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 BROKEN_PIPE = 141  # 128 + SIGPIPE
-
-
-COMMANDS = (
-    info,
-    demo,
-    replay,
-    compare,
-    strategies,
-    triggers,
-    optimum,
-    record,
-    whatif,
-    procedures,
-    report,
-    watch,
-    convert,
-    partition,
-    lab,
-    completion,
-)
 
 
 def _help(prog: str) -> argparse.HelpFormatter:
@@ -103,16 +65,16 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pylb {__version__}")
     subparsers = parser.add_subparsers(metavar="command", required=True)
-    for command in COMMANDS:
-        name = command.__name__.rpartition(".")[2]
+    for name, command in COMMANDS.items():
         sub = subparsers.add_parser(
             name,
-            help=command.HELP,
-            description=command.HELP,
-            epilog=f"examples:\n{command.EXAMPLES}",
+            help=command.help,
+            description=command.help,
+            epilog=f"examples:\n{command.examples}",
             formatter_class=_help,
         )
-        command.add_arguments(sub)
+        for argument in command.arguments:
+            sub.add_argument(*argument.words, **argument.how)
         sub.set_defaults(execute=command.run, parser=parser, sub=sub, command_name=name)
     return parser
 

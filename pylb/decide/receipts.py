@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from pylb import console, optional
-from pylb.console import seconds, size
+from pylb.console import seconds
+from pylb.decide.figures import RECEIPT
 from pylb.decide.sentences import explained
 from pylb.model.metrics import Reductions, reduction
 
@@ -17,34 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAN = math.nan
-COLUMNS = (
-    "iteration until choice strategy max_over_mean predicted realised migrations bytes cost gain "
-    "reason"
-).split()
-HEADINGS = [{"max_over_mean": "max/mean", "until": "last"}.get(name, name) for name in COLUMNS]
-NOTES = {
-    "last": "last iteration with the same decision; other decisions may lie between",
-    "max/mean": "of the loads in that iteration",
-    "predicted": "max/mean of the estimated loads on the new placement",
-    "realised": "max/mean of the iterations up to the next LB step",
-    "cost": "time that the LB step took, plus the extra time of the first iterations after it",
-    "gain": "time that the LB step has saved so far",
-}
-SHOWN: tuple[Callable[[float], str], ...] = (size, seconds, seconds)
+PRINTED = [f for f in RECEIPT if f.printed]
 
 
 @dataclass(frozen=True)
 class Alternative:
     """A possible decision: to rebalance with a strategy, or not at all.
-
-    Attributes
-    ----------
-    strategy : str
-        Empty: do not rebalance.
-    gain : float
-        Seconds that the decision is expected to save per iteration.
-    cost : float
-        Seconds that the LB step is expected to take; nan if not known yet.
 
     Examples
     --------
@@ -52,9 +31,9 @@ class Alternative:
     50.0
     """
 
-    strategy: str
-    gain: float
-    cost: float
+    strategy: str  #: Empty: do not rebalance.
+    gain: float  #: Seconds that the decision is expected to save per iteration.
+    cost: float  #: Seconds that the LB step is expected to take; nan if not known yet.
 
     @property
     def repaid_in(self) -> float:
@@ -70,97 +49,6 @@ class Receipt:
 
     Times are in seconds.
 
-    Attributes
-    ----------
-    iteration : int
-        The iteration after which the decision was taken.
-    choice : {"balance", "hold", "off"}
-        "balance": an LB step.  "hold": the trigger considered an LB step and decided against it.
-        "off": the trigger asked for an LB step, but earlier LB steps did not pay.
-    reason : str
-        Why, in words.
-    trigger, strategy : str
-        Their names; `strategy` is empty if no strategy ran.
-    why : str
-        Why this strategy was chosen, if there were several.
-    seed : int
-        The seed of the strategy.
-    max, mean : float
-        Load of the most loaded rank, and mean load of the ranks, in iteration `iteration`.
-    left : float
-        Iterations that remained in the loop; inf if not known.
-    figures : dict of float
-        What the trigger computed, by name: fitted lines, ideal period `tau`, expected cost and
-        gain, and so on; nan: not computed.
-    alternatives : tuple of Alternative
-        The possible decisions: no LB step, or an LB step with one of the strategies.
-    until, times : int
-        The last iteration with the same decision since the last LB step, and how often this
-        decision was taken.
-    moved : bool
-        Whether objects went to their new ranks; false in shadow mode, and if the decision was
-        against an LB step.
-    before, predicted : float
-        max/mean of the estimated loads, on the old and on the new placement.  If the program
-        redistributes its data in its own way: measured before the LB step, and in the first
-        iteration after it.
-    before_with_messages, predicted_with_messages : float
-        max/mean if the time of a rank includes the messages that it sends (Menon 2012, eq. 3.6).
-    passed_over : float
-        max/mean that the comprehensive strategy predicted, if a refinement replaced it.
-    idle_mean, idle_max : float
-        Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
-        estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
-    predicted_idle_mean, predicted_idle_max : float
-        `idle_mean` and `idle_max` on the new placement.
-    memory_full : float
-        Largest fraction of a rank's memory limit that the new placement uses; nan without limits.
-    heaviest, next_heaviest : float
-        Time of the heaviest object, and of the next one, on a rank of the highest speed, divided by
-        the time that perfect balance would give: max/mean cannot be less than `heaviest`.
-    heaviest_key : float
-        The key of the heaviest object.
-    realised_idle_mean, realised_idle_max : float
-        Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
-    realised : float
-        max/mean of the iterations up to the next LB step.
-    speed : tuple of float
-        Speeds of the ranks that the strategy assumed, with geometric mean 1; empty: all speeds are
-        equal, or no rank knows all of them, because the strategy is distributed.
-    migrations, bytes : int
-        Number of objects that changed their rank, and their size in bytes.
-    ahead : float
-        The new placement is computed from the loads expected this number of iterations later; 0:
-        from the present loads.
-    present : float
-        `predicted_with_messages` of the placement that was tried first, from the present loads.
-    loss_0, loss_1, loss_2, loss_4, loss_8 : float
-        Seconds per iteration that are expected to be lost until the next LB step, by waiting and by
-        the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations
-        later; nan: not tried.
-    loss_scattered : float
-        Like `loss_0`, for a placement that puts objects with neighbouring keys on different ranks;
-        nan: not tried.
-    tolerance : float
-        The strategy was allowed to leave max/mean up to about 1 + `tolerance`, so that fewer
-        objects move; 0: it had no tolerance; nan: not tried.
-    loss_tolerant : float
-        Like `loss_0` with the best tolerance that was tried; nan: not tried.
-    seconds_statistics, seconds_strategy, seconds_migration : float
-        Time to gather the load database, to run the strategy, and to move the objects.
-    seconds_warm_up : float
-        Extra time of the first iterations after the LB step, compared with the following ones.
-    seconds : float
-        Wall time of the whole LB step on the slowest rank.
-    cost : float
-        max(`seconds`, time for statistics + strategy + migration) + `seconds_warm_up`.
-    gain : float
-        Seconds that the LB step has saved so far: the time of the slowest rank on the old
-        placement, computed from the measured loads, minus that of the slowest rank on the new
-        placement.  With an `Advisor`, it is estimated from max/mean before and after the LB step.
-    iterations : int
-        Iterations in which `gain` was saved.
-
     Examples
     --------
     >>> receipt = trace.replay("GreedyLB", every=50, cost=0.1).decisions[0]
@@ -168,58 +56,102 @@ class Receipt:
     (49, 'balance', 109, 'the given number of iterations is over')
     """
 
-    iteration: int
+    iteration: int  #: The iteration after which the decision was taken.
+    #: {"balance", "hold", "off"}: "balance": an LB step.  "hold": the trigger considered an LB step
+    #: and decided against it. "off": the trigger asked for an LB step, but earlier LB steps did not
+    #: pay.
     choice: str
-    reason: str
+    reason: str  #: Why, in words.
+    #: Their names; `strategy` is empty if no strategy ran.
     trigger: str
     strategy: str = ""
-    why: str = ""
-    seed: int = 0
+    why: str = ""  #: Why this strategy was chosen, if there were several.
+    seed: int = 0  #: The seed of the strategy.
+    #: Load of the most loaded rank, and mean load of the ranks, in iteration `iteration`.
     max: float = NAN
     mean: float = NAN
-    left: float = math.inf
+    left: float = math.inf  #: Iterations that remained in the loop; inf if not known.
+    #: What the trigger computed, by name: fitted lines, ideal period `tau`, expected cost and gain,
+    #: and so on; nan: not computed.
     figures: dict[str, float] = field(default_factory=dict)
+    #: The possible decisions: no LB step, or an LB step with one of the strategies.
     alternatives: tuple[Alternative, ...] = ()
+    #: The last iteration with the same decision since the last LB step, and how often this decision
+    #: was taken.
     until: int = -1
     times: int = 1
+    #: Whether objects went to their new ranks; false in shadow mode, and if the decision was
+    #: against an LB step.
     moved: bool = False
+    #: max/mean of the estimated loads, on the old and on the new placement.  If the program
+    #: redistributes its data in its own way: measured before the LB step, and in the first
+    #: iteration after it.
     before: float = NAN
     predicted: float = NAN
+    #: max/mean if the time of a rank includes the messages that it sends (Menon 2012, eq. 3.6).
     before_with_messages: float = NAN
     predicted_with_messages: float = NAN
+    #: max/mean that the comprehensive strategy predicted, if a refinement replaced it.
     passed_over: float = NAN
+    #: Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
+    #: estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     idle_mean: float = NAN
     idle_max: float = NAN
+    #: `idle_mean` and `idle_max` on the new placement.
     predicted_idle_mean: float = NAN
     predicted_idle_max: float = NAN
+    #: Largest fraction of a rank's memory limit that the new placement uses; nan without limits.
     memory_full: float = NAN
+    #: Time of the heaviest object, and of the next one, on a rank of the highest speed, divided by
+    #: the time that perfect balance would give: max/mean cannot be less than `heaviest`.
     heaviest: float = NAN
     next_heaviest: float = NAN
-    heaviest_key: float = NAN
+    heaviest_key: float = NAN  #: The key of the heaviest object.
+    #: Mean and longest wait of a rank, in seconds per iteration, measured up to the next LB step.
     realised_idle_mean: float = NAN
     realised_idle_max: float = NAN
-    realised: float = NAN
+    realised: float = NAN  #: max/mean of the iterations up to the next LB step.
+    #: Speeds of the ranks that the strategy assumed, with geometric mean 1; empty: all speeds are
+    #: equal, or no rank knows all of them, because the strategy is distributed.
     speed: tuple[float, ...] = ()
+    #: Number of objects that changed their rank, and their size in bytes.
     migrations: int = 0
     bytes: int = 0
+    #: Time to gather the load database, to run the strategy, and to move the objects.
     seconds_statistics: float = NAN
     seconds_strategy: float = NAN
     seconds_migration: float = NAN
+    #: Extra time of the first iterations after the LB step, compared with the following ones.
     seconds_warm_up: float = NAN
+    #: The new placement is computed from the loads expected this number of iterations later; 0:
+    #: from the present loads.
     ahead: float = NAN
+    #: `predicted_with_messages` of the placement that was tried first, from the present loads.
     present: float = NAN
+    #: Seconds per iteration that are expected to be lost until the next LB step, by waiting and by
+    #: the LB step, if the placement is computed from the loads expected 0, 1, 2, 4 or 8 iterations
+    #: later; nan: not tried.
     loss_0: float = NAN
     loss_1: float = NAN
     loss_2: float = NAN
     loss_4: float = NAN
     loss_8: float = NAN
+    #: Like `loss_0`, for a placement that puts objects with neighbouring keys on different ranks;
+    #: nan: not tried.
     loss_scattered: float = NAN
+    #: The strategy was allowed to leave max/mean up to about 1 + `tolerance`, so that fewer objects
+    #: move; 0: it had no tolerance; nan: not tried.
     tolerance: float = NAN
+    #: Like `loss_0` with the best tolerance that was tried; nan: not tried.
     loss_tolerant: float = NAN
-    seconds: float = NAN
+    seconds: float = NAN  #: Wall time of the whole LB step on the slowest rank.
+    #: max(`seconds`, time for statistics + strategy + migration) + `seconds_warm_up`.
     cost: float = 0.0
+    #: Seconds that the LB step has saved so far: the time of the slowest rank on the old placement,
+    #: computed from the measured loads, minus that of the slowest rank on the new placement.  With
+    #: an `Advisor`, it is estimated from max/mean before and after the LB step.
     gain: float = NAN
-    iterations: int = 0
+    iterations: int = 0  #: Iterations in which `gain` was saved.
 
     def __post_init__(self) -> None:
         self.until = max(self.until, self.iteration)
@@ -237,8 +169,8 @@ class Receipt:
 
     @property
     def max_over_mean(self) -> float:
-        """max/mean of the iteration; 1 if there is no load."""
-        return self.max / self.mean if self.mean > 0 else 1.0
+        """max/mean of the iteration; 1 if there is no load, nan if it is not known."""
+        return self.max / self.mean if self.mean != 0 else 1.0
 
     @property
     def tau(self) -> float:
@@ -292,17 +224,10 @@ class Receipt:
 
 
 class Dropped(NamedTuple):
-    """The sums of the receipts that a very long run dropped from the middle of its `History`.
+    """The sums of the receipts that a very long run dropped from the middle of its `History`."""
 
-    Attributes
-    ----------
-    first : int
-        Number of the first dropped receipt.
-    n, balancings : int
-        Numbers of all dropped receipts, and of the dropped receipts of LB steps.
-    """
-
-    first: int = 0
+    first: int = 0  #: Number of the first dropped receipt.
+    #: Numbers of all dropped receipts, and of the dropped receipts of LB steps.
     n: int = 0
     balancings: int = 0
     migrations: int = 0
@@ -366,28 +291,20 @@ class History(list[Receipt]):
         return pandas.DataFrame(rows)
 
     def rows(self) -> Iterable[list[Any]]:
-        """Yield a row of the printed table for each receipt: `COLUMNS`; None: an empty cell."""
+        """Yield a row of the printed table for each receipt; None: an empty cell."""
         for r in self:
-            row = [getattr(r, name) for name in COLUMNS]
-            if r.balanced:
-                row[1], row[8] = None, r.bytes or None  # an Advisor may not know the bytes
-            else:
-                row[5:11] = [None] * 6
-            row[8:11] = [
-                x if x is None or math.isnan(x) else f(x)
-                for f, x in zip(SHOWN, row[8:11], strict=True)
-            ]
-            yield [None if isinstance(x, float) and math.isnan(x) else x for x in row]
+            yield [f.cell(f.of(r)) for f in PRINTED]
 
     def __str__(self) -> str:
         out, (rows, below) = io.StringIO(), self._numbered()
-        console.show(HEADINGS, rows, file=out, notes=NOTES)
+        notes = {f.heading: f.note for f in PRINTED if f.note}
+        console.show([f.heading for f in PRINTED], rows, file=out, notes=notes)
         for line in below:
             out.write(console.fill(line, console.PAPER) + "\n")
         return out.getvalue()
 
     def _repr_html_(self) -> str:
-        return console.html(HEADINGS, *self._numbered())
+        return console.html([f.heading for f in PRINTED], *self._numbered())
 
     def _numbered(self) -> tuple[list[list[Any]], list[str]]:
         """Return the rows, with a number in place of each reason, and a line for each reason."""

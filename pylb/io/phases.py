@@ -37,86 +37,6 @@ class Phases:
     edges hold the phases one after the other: phase i has the tasks
     ``task_ptr[i]:task_ptr[i + 1]``.  Arrays over phases, objects, tasks and edges are read-only.
 
-    Attributes
-    ----------
-    n_ranks : int
-    phase_id : (m,) int64
-        Numbers of the phases as recorded, increasing.
-    entity_key : (n,) int64
-        The ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
-        2**63 on they appear as negative numbers.  In vt, objects of the same number differ if their
-        homes differ, or if only one may migrate.  If a run has such objects, all its keys are
-        ``number * 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two
-        entities have the same key only if the program removed an object and added another one with
-        its key.
-    entity_migratable : (n,) bool
-        Whether the object may migrate, at least in some phases.
-    entity_home : (n,) int32
-        The object's ``home`` in vt's files; in other traces, the rank of its first task.
-    entity_collection : (n,) int64
-        Number of the collection of vt to which the object belongs; -1: none.
-    task_ptr : (m + 1,) int64
-    task_entity : (t,) int32
-        Entity of each task.  The tasks of a phase are sorted by rank; on a rank they are in the
-        order of the record.  An entity occurs at most once in a phase.
-    task_rank : (t,) int32
-        The rank where the task was recorded.
-    task_home : (t,) int32 or None
-        The rank where the object was created.  None: its rank in its first phase.
-    task_load : (t,) float64
-        Seconds.
-    task_bytes : (t,) int64 or None
-        Bytes that a migration sends.  In vt's files: ``task_serialized_bytes``, else
-        ``task_footprint_bytes``, else 0; None if no task has either.
-    task_memory : (t,) int64 or None
-        Bytes that the object occupies.  In vt's files: ``task_footprint_bytes``, else
-        ``task_working_bytes``, else 0; None if no task has either.
-    task_work : (t,) float64 or None
-        The user's estimates of the objects' work in any unit, 0: not given.
-    task_migratable : (t,) bool or None
-        Whether the object may migrate at the end of the phase.  None: `entity_migratable` holds.
-    entity_birth : (n,) int64 or None
-        A number that differs between two objects that had the same key at different times.  None:
-        no key was used again.
-    edge_ptr : (m + 1,) int64
-    edge_src, edge_dst : (e,) int32
-        The two entities of each edge; both are tasks of the phase.
-    edge_bytes, edge_messages : (e,) float64
-    edge_multicast : (e,) int32 or None
-        Number of the multicast that the edge is part of, from 1; 0: none.  The edges of a multicast
-        follow each other, and each has the multicast's sender, bytes and messages.  None: no
-        multicasts.
-    edge_type : (e,) uint8 or None
-        Index into `COMM_TYPES`.  None: every edge is a SendRecv.
-    dangling_edges : int
-        Number of recorded communications that are not edges of the trace, because one end is not a
-        task of the phase: it is a node, or an object without a task.  `communications()` and
-        `write` include them.
-    skipped : tuple of int
-        Ids of phases that the run did not record.
-    speed, background : (p,) float64 or None
-        As in a `Snapshot`.  None for a record of vt.
-    memory_limit : (p,) int64 or None
-        Bytes that the objects of each rank may occupy.
-    task_coords : (t, 3) float64 or None
-        Positions of the objects.
-    task_seconds : (t,) float64 or None
-        Seconds of each task as measured on its rank, if the run was given the speeds of its ranks;
-        ``task_load`` is then work, i.e. seconds times speed.
-    measured : (p,) float64 or None
-        Speeds that the run has learned for its ranks; the loads are seconds on ranks of these
-        speeds.  None: equal speeds.
-    figures : (m, 8) float64 or None
-        Measurements of each phase: `pylb.io.run_record.FIGURES`.
-    core_group : (p,) int32 or None
-        The lowest rank of those that share cores with each rank.  None: no ranks share cores.
-    group_cores : (p,) float64 or None
-        Number of cores that the rank and those of its group share.
-    waits : bool
-        Whether loads include the time for which a rank waited for a core.
-    recorded : RunFacts or None
-        Parameters, loops and receipts of the run, if pylb recorded it.
-
     Examples
     --------
     >>> trace = pylb.Trace.read("run.h5")
@@ -125,41 +45,78 @@ class Phases:
     """
 
     n_ranks: int
-    phase_id: I64
+    phase_id: I64  #: (m,) numbers of the phases as recorded, increasing.
+    #: (n,) the ``id`` of the object in the record, or its ``seq_id``.  vt's ids are unsigned: from
+    #: 2**63 on they appear as negative numbers.  In vt, objects of the same number differ if their
+    #: homes differ, or if only one may migrate.  If a run has such objects, all its keys are
+    #: ``number * 2**18 + home * 4 + 2 + migratable``, as in vt's own ``id``.  Otherwise, two
+    #: entities have the same key only if the program removed an object and added another one with
+    #: its key.
     entity_key: I64
-    entity_migratable: Bool
+    entity_migratable: Bool  #: (n,) whether the object may migrate, at least in some phases.
+    #: (n,) the object's ``home`` in vt's files; in other traces, the rank of its first task.
     entity_home: I32
+    #: (n,) number of the collection of vt to which the object belongs; -1: none.
     entity_collection: I64
-    task_ptr: I64
+    task_ptr: I64  #: (m + 1,)
+    #: (t,) entity of each task.  The tasks of a phase are sorted by rank; on a rank they are in
+    #: the order of the record.  An entity occurs at most once in a phase.
     task_entity: I32
-    task_rank: I32
-    task_load: F64
+    task_rank: I32  #: (t,) the rank where the task was recorded.
+    task_load: F64  #: (t,) seconds.
+    #: (t,) bytes that a migration sends.  In vt's files: ``task_serialized_bytes``, else
+    #: ``task_footprint_bytes``, else 0; None if no task has either.
     task_bytes: I64 | None
+    #: (t,) bytes that the object occupies.  In vt's files: ``task_footprint_bytes``, else
+    #: ``task_working_bytes``, else 0; None if no task has either.
     task_memory: I64 | None
-    edge_ptr: I64
+    edge_ptr: I64  #: (m + 1,)
+    #: (e,) the two entities of each edge; both are tasks of the phase.
     edge_src: I32
     edge_dst: I32
+    #: (e,)
     edge_bytes: F64
     edge_messages: F64
+    #: (e,) number of the multicast that the edge is part of, from 1; 0: none.  The edges of a
+    #: multicast follow each other, and each has the multicast's sender, bytes and messages.  None:
+    #: no multicasts.
     edge_multicast: I32 | None = None
+    #: (e,) index into `COMM_TYPES`.  None: every edge is a SendRecv.
     edge_type: NDArray[np.uint8] | None = None
+    #: (p,) as in a `Snapshot`.  None for a record of vt.
     speed: F64 | None = None
     background: F64 | None = None
-    memory_limit: I64 | None = None
-    task_coords: F64 | None = None
+    memory_limit: I64 | None = None  #: (p,) bytes that the objects of each rank may occupy.
+    task_coords: F64 | None = None  #: (t, 3) positions of the objects.
+    #: (t,) the user's estimates of the objects' work in any unit, 0: not given.
     task_work: F64 | None = None
+    #: (t,) whether the object may migrate at the end of the phase.  None: `entity_migratable`
+    #: holds.
     task_migratable: Bool | None = None
+    #: (n,) a number that differs between two objects that had the same key at different times.
+    #: None: no key was used again.
     entity_birth: I64 | None = None
+    #: (t,) the rank where the object was created.  None: its rank in its first phase.
     task_home: I32 | None = None
+    #: (t,) seconds of each task as measured on its rank, if the run was given the speeds of its
+    #: ranks; ``task_load`` is then work, i.e. seconds times speed.
     task_seconds: F64 | None = None
+    #: (p,) speeds that the run has learned for its ranks; the loads are seconds on ranks of these
+    #: speeds.  None: equal speeds.
     measured: F64 | None = None
-    figures: F64 | None = None
+    figures: F64 | None = None  #: (m, 8) measurements of each phase: `pylb.io.run_record.FIGURES`.
+    #: (p,) the lowest rank of those that share cores with each rank.  None: no ranks share cores.
     core_group: I32 | None = None
+    #: (p,) number of cores that the rank and those of its group share.
     group_cores: F64 | None = None
-    waits: bool = False
+    waits: bool = False  #: Whether loads include the time for which a rank waited for a core.
+    #: Parameters, loops and receipts of the run, if pylb recorded it.
     recorded: RunFacts | None = None
+    #: Number of recorded communications that are not edges of the trace, because one end is not a
+    #: task of the phase: it is a node, or an object without a task.  `communications()` and `write`
+    #: include them.
     dangling_edges: int = 0
-    skipped: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()  #: Ids of phases that the run did not record.
     _run: vt.Run | None = None
     _phases: I64 | None = None
     _repeats: NDArray[np.uint8] | None = None  # (m,), `repeats` in csrc/replay/trace.h

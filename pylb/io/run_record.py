@@ -32,41 +32,6 @@ def check_figures(table: F64, first: int = 0) -> None:
 class Stretch(NamedTuple):
     """Consecutive iterations with the same objects on the same ranks.
 
-    Attributes
-    ----------
-    first : int
-        Number of the first iteration.
-    key : (n,) int64
-        Keys of the objects, ascending.
-    rank : (n,) int32
-        Rank of each object.
-    bytes : (n,) int64
-        Bytes that a migration of the object sends; 0: not known.
-    memory : (n,) int64
-        Bytes that the object occupies; -1: not known.
-    migratable : (n,) bool
-    load : (k, n) float64
-        Seconds of each object in each of the k iterations.
-    src, dst : (m,) int32
-        Indices of the sending and the receiving object of each edge.
-    edge_bytes, edge_messages : (m,) float64
-        Bytes and messages per iteration, on average since the last LB step.
-    home : (n,) int32
-        The rank where each object was created; -1: not known.
-    edge_multicast : (m,) int32 or None
-        Number of the multicast that each edge is part of, 0: none; see `pylb.Trace`.  None: there
-        are no multicasts.
-    coords : (n, 3) float64 or None
-        Positions of the objects at the end of these iterations.  None: not known.
-    work : (n,) float64 or None
-        The user's estimates of the objects' work, 0: not given.  None: none is given.
-    birth : (n,) int64 or None
-        A number that differs between two objects that had the same key at different times.  None:
-        all are 0.
-    starts : bool
-        True: the stretch has no iterations, and its objects are those in an LB step at the start of
-        a loop.
-
     Examples
     --------
     >>> first = pylb.RunRecord.read("run.h5").stretches[0]
@@ -74,22 +39,32 @@ class Stretch(NamedTuple):
     (0, (2, 128))
     """
 
-    first: int
-    key: I64
-    rank: I32
-    bytes: I64
-    memory: I64
-    migratable: Any
-    load: F64
+    first: int  #: Number of the first iteration.
+    key: I64  #: (n,) keys of the objects, ascending.
+    rank: I32  #: (n,) rank of each object.
+    bytes: I64  #: (n,) bytes that a migration of the object sends; 0: not known.
+    memory: I64  #: (n,) bytes that the object occupies; -1: not known.
+    migratable: Any  #: (n,)
+    load: F64  #: (k, n) seconds of each object in each of the k iterations.
+    #: (m,) indices of the sending and the receiving object of each edge.
     src: I32
     dst: I32
+    #: (m,) bytes and messages per iteration, on average since the last LB step.
     edge_bytes: F64
     edge_messages: F64
-    home: I32
+    home: I32  #: (n,) the rank where each object was created; -1: not known.
+    #: (m,) number of the multicast that each edge is part of, 0: none; see `pylb.Trace`.  None:
+    #: there are no multicasts.
     edge_multicast: I32 | None = None
+    #: (n, 3) positions of the objects at the end of these iterations.  None: not known.
     coords: F64 | None = None
+    #: (n,) the user's estimates of the objects' work, 0: not given.  None: none is given.
     work: F64 | None = None
+    #: (n,) a number that differs between two objects that had the same key at different times.
+    #: None: all are 0.
     birth: I64 | None = None
+    #: True: the stretch has no iterations, and its objects are those in an LB step at the start of
+    #: a loop.
     starts: bool = False
 
     @property
@@ -108,65 +83,41 @@ class Stretch(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop of the program (`Balancer.iterate`), and costs known at its start or measured later.
+    """A loop of the program (`Balancer.iterate`), and its costs, known or measured later."""
 
-    Attributes
-    ----------
-    first, n : int
-        Number of the loop's first iteration, and its planned number of iterations.
-    cost : float
-        Seconds that the first LB step was expected to cost; nan: not known.
-    alpha, beta : float
-        Seconds per message and per byte; nan: not measured.
-    handling : float
-        Seconds to pack one object; nan: not measured.
-    steps : float
-        Seconds of an LB step without migrations and without the strategy; nan: not measured.
-    pace : float
-        Seconds of the run's clock per second of computing: 1, except for virtual ranks.
-    moving : float
-        The part of `cost` that would be spent on objects if all of them moved; nan: not known.
-    """
-
+    #: Number of the loop's first iteration, and its planned number of iterations.
     first: float
     n: float
-    cost: float = math.nan
+    cost: float = math.nan  #: Seconds that the first LB step was expected to cost; nan: not known.
+    #: Seconds per message and per byte; nan: not measured.
     alpha: float = math.nan
     beta: float = math.nan
-    handling: float = math.nan
+    handling: float = math.nan  #: Seconds to pack one object; nan: not measured.
+    #: Seconds of an LB step without migrations and without the strategy; nan: not measured.
     steps: float = math.nan
+    #: Seconds of the run's clock per second of computing: 1, except for virtual ranks.
     pace: float = 1.0
+    #: The part of `cost` that would be spent on objects if all of them moved; nan: not known.
     moving: float = math.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RunFacts:
-    """The data of a run besides its iterations: parameters, receipts, loops.
+    """The data of a run besides its iterations: parameters, receipts, loops."""
 
-    Attributes
-    ----------
-    parameters : dict
-        Arguments of the balancer by name, and the version of pylb.
-    history : History
-        The receipts.
-    loops : list of Loop
-    remaining : dict of Stretch
-        By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
-        if objects were added or removed at the end of a loop or just before an LB step.
-    starting : dict of Stretch
-        By k: the objects of an LB step at the start of a loop that begins after k iterations.
-    answers : list of (int, dict)
-        What the user's functions returned about the ranks, an entry (moment, values) for each
-        change.  The values are lists with a number for each rank, under "speed", "background" or
-        "memory_limit".  Moment 2 k is after k iterations; moment 2 k + 1 is at the start of the
-        loop that follows.
-    """
-
+    #: Arguments of the balancer by name, and the version of pylb.
     parameters: dict[str, Any] = field(default_factory=dict)
-    history: History = field(default_factory=History)
+    history: History = field(default_factory=History)  #: The receipts.
     loops: list[Loop] = field(default_factory=list)
+    #: By k: the objects that exist after k iterations, as a stretch without iterations.  Recorded
+    #: if objects were added or removed at the end of a loop or just before an LB step.
     remaining: dict[int, Stretch] = field(default_factory=dict)
+    #: By k: the objects of an LB step at the start of a loop that begins after k iterations.
     starting: dict[int, Stretch] = field(default_factory=dict)
+    #: What the user's functions returned about the ranks, an entry (moment, values) for each
+    #: change.  The values are lists with a number for each rank, under "speed", "background" or
+    #: "memory_limit".  Moment 2 k is after k iterations; moment 2 k + 1 is at the start of the loop
+    #: that follows.
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
 
     def ranks_at(self, moment: int) -> dict[str, Any]:

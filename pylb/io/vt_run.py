@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Raw, Struct
 
-from pylb.errors import DomainError, FormatError, MissingPartError, StateError
+from pylb.errors import DomainError, FormatError, StateError
 from pylb.io import vt
 from pylb.model.snapshot import I32, I64
 
@@ -137,21 +137,6 @@ def _name(path: Path) -> str:
     return os.fsencode(path).decode(errors="replace")
 
 
-def _decoded(path: Path, text: Any) -> tuple[Any, Any]:
-    """Return the text and what it holds."""
-    try:
-        return text, decoded(_name(path), text)
-    except FormatError:
-        # A Brotli stream can begin like JSON; then the error of the JSON reader would mislead.
-        try:
-            text = vt.decompressed(path, text[:])
-        except (FormatError, MissingPartError):
-            text = None
-        if text is None:
-            raise
-        return text, decoded(_name(path), text)
-
-
 # ---- a run ----------------------------------------------------------------------------------
 
 
@@ -162,8 +147,8 @@ def read(paths: list[Path], threads: int | None = None) -> vt.Run:
     """
     names = list(map(_name, paths))
     texts, parts, heads = [], [], []
-    for r, packed in enumerate(vt.mapped(vt.unpacked, paths, threads)):
-        text, file = _decoded(paths[r], packed)
+    for r, text in enumerate(vt.mapped(vt.unpacked, paths, threads)):
+        file = decoded(names[r], text)
         heads.append(_head(names[r], r, file))
         source = heads[r][1]
         if r > 0:
@@ -199,17 +184,9 @@ def _head(name: str, rank: int, file: Any) -> tuple[list[int], ...]:
 def _check_phases(
     first: str, name: str, expected: tuple[list[int], ...], given: tuple[list[int], ...]
 ) -> None:
-    for i, (a, b) in enumerate(zip(expected[3], given[3], strict=False)):
-        if a != b:
-            raise FormatError(
-                f"ranks have different phases: entry {i} is phase {b} in {name}, phase {a} in "
-                f"{first}"
-            )
-    if len(expected[3]) != len(given[3]):
-        raise FormatError(
-            f"ranks have different phases: {name} has {len(given[3])} phases, {first} has "
-            f"{len(expected[3])}"
-        )
+    if expected[3] != given[3]:
+        a, b = (f"{len(head[3])} phases, {head[3][:9]}" for head in (expected, given))
+        raise FormatError(f"ranks have different phases: {name} has {b}, {first} has {a}")
     if expected != given:
         raise FormatError(
             f"ranks disagree on phases: metadata.phases of {name} and of {first} differ"

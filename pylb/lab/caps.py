@@ -41,11 +41,6 @@ def speed(watts: float, node: int) -> float:
     node : int
         Number of the rank, or of the host in a lab with hosts.  The speeds repeat after ten nodes.
 
-    Raises
-    ------
-    DomainError
-        The cap is out of range.
-
     Examples
     --------
     >>> pylb.lab.caps.speed(95.0, 0) > pylb.lab.caps.speed(23.0, 0)

@@ -27,23 +27,16 @@ DEEP = re.compile(r"(?:[\[{][^\[{\]}]*){50}")  # finds 50 nested brackets
 class Profile(NamedTuple):
     """The limits of a rank, or of each rank of a host.
 
-    Attributes
-    ----------
-    share : float, optional
-        Number of cores, e.g. 0.25.  None: an equal part of the machine, at most 1.
-    cap : float, optional
-        Power cap in watts: the share is multiplied by `caps.speed`.
-    memory : int, optional
-        Largest number of bytes in memory; what is above it is swapped out.
-
     Examples
     --------
     >>> pylb.lab.Profile(share=0.5, memory=64 * 2**20)
     Profile(share=0.5, cap=None, memory=67108864)
     """
 
+    #: Number of cores, e.g. 0.25.  None: an equal part of the machine, at most 1.
     share: float | None = None
-    cap: float | None = None
+    cap: float | None = None  #: Power cap in watts: the share is multiplied by `caps.speed`.
+    #: Largest number of bytes in memory; what is above it is swapped out.
     memory: int | None = None
 
     def limit(self, node: int, equal: float, cores: int, period_us: int | None) -> Limit:
@@ -108,19 +101,6 @@ class Host(NamedTuple):
 class Change(NamedTuple):
     """New limits, from a given time on or from a moment that the program announces.
 
-    Attributes
-    ----------
-    at : float, optional
-        Time in seconds after the command's start.
-    when : str, optional
-        Name of a moment, which the program announces by `pylb.lab.announce`.
-    ranks : tuple of int, optional
-        The ranks that change; None: all.
-    hosts : tuple of str, optional
-        The hosts that change, in a lab with hosts; None: all.
-    values : dict
-        Fields of `Profile` and `Link`, and their new values.
-
     Examples
     --------
     >>> half = pylb.lab.Change(at=20.0, ranks=(1,), values={"share": 0.25})
@@ -128,11 +108,12 @@ class Change(NamedTuple):
     20.0
     """
 
-    at: float | None = None
+    at: float | None = None  #: Time in seconds after the command's start.
+    #: Name of a moment, which the program announces by `pylb.lab.announce`.
     when: str | None = None
-    ranks: tuple[int, ...] | None = None
-    hosts: tuple[str, ...] | None = None
-    values: Mapping[str, Any] = {}
+    ranks: tuple[int, ...] | None = None  #: The ranks that change; None: all.
+    hosts: tuple[str, ...] | None = None  #: The hosts that change, in a lab with hosts; None: all.
+    values: Mapping[str, Any] = {}  #: Fields of `Profile` and `Link`, and their new values.
 
     @property
     def begin(self) -> float:
@@ -148,18 +129,6 @@ class Change(NamedTuple):
 class LabPlan(NamedTuple):
     """The description of a lab.
 
-    Attributes
-    ----------
-    profiles : tuple of Profile
-        Profiles of the ranks.  The list repeats if there are more ranks.
-    hosts : tuple of Host
-        Empty: no hosts.  With hosts, `profiles` has no effect.
-    changes : tuple of Change
-    swap : int
-        Bytes of swap for all ranks together, beyond their memory.
-    period_us : int, optional
-        Period of the quotas in microseconds: in each period, a rank gets share * period.
-
     Examples
     --------
     >>> plan = pylb.lab.LabPlan((pylb.lab.Profile(share=0.5), pylb.lab.Profile(share=0.25)))
@@ -167,23 +136,17 @@ class LabPlan(NamedTuple):
     Limit(quota_us=1250, period_us=5000, memory=None)
     """
 
+    #: Profiles of the ranks.  The list repeats if there are more ranks.
     profiles: tuple[Profile, ...] = (Profile(),)
-    hosts: tuple[Host, ...] = ()
+    hosts: tuple[Host, ...] = ()  #: Empty: no hosts.  With hosts, `profiles` has no effect.
     changes: tuple[Change, ...] = ()
-    swap: int = SWAP
+    swap: int = SWAP  #: Bytes of swap for all ranks together, beyond their memory.
+    #: Period of the quotas in microseconds: in each period, a rank gets share * period.
     period_us: int | None = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LabPlan:
-        """Read a YAML file.
-
-        Raises
-        ------
-        MissingPartError
-            PyYAML is absent.
-        MissingFileError, FormatError, DomainError
-            The file does not exist, is not YAML, has an unknown key, or has a value out of range.
-        """
+        """Read a YAML file."""
         yaml = optional.require("PyYAML")
         with understood(path, "YAML"):
             content = text(path, MOST_BYTES)
@@ -287,13 +250,7 @@ class LabPlan(NamedTuple):
         return self._replace(profiles=tuple(profiles), hosts=tuple(hosts))
 
     def check(self) -> None:
-        """Check all limits, at the beginning and after each change, and that changes fit the lab.
-
-        Raises
-        ------
-        DomainError
-            A limit is out of the kernel's range, or a change names what the lab does not have.
-        """
+        """Check all limits, at first and after each change, and that changes fit the lab."""
         checks.whole("swap", self.swap, 0, "bytes")
         if not self.nodes:
             raise DomainError("profiles is empty: expected one for each rank, or a share for each")
@@ -314,6 +271,11 @@ class LabPlan(NamedTuple):
 
     def check_change(self, where: str, change: Change) -> None:
         """Check that a change fits the lab; DomainError: it names what the lab does not have."""
+        if not change.values:
+            known = ", ".join((*PROFILE, *LINK))
+            raise DomainError(f"{where} changes nothing: expected at least one of {known}")
+        if not isinstance(change.when, str | None):
+            raise DomainError(f"{where}.when is {change.when!r}: expected a moment's name")
         names = [host.name for host in self.hosts]
         for name in change.hosts or ():
             if not names:
@@ -448,32 +410,15 @@ def _changes(found: Any) -> tuple[Change, ...]:
 
 def _change(where: str, found: Any) -> Change:
     table = _table(where, found, ["at", "when", "ranks", "hosts", *PROFILE, *LINK])
-    if ("at" in table) == ("when" in table):
-        raise DomainError(f"{where}: expected either at (a time) or when (the name of a moment)")
-    if "when" in table and not isinstance(table["when"], str):
-        raise DomainError(
-            f"{where}.when is {units.shortened(table['when'])}: expected a moment's name"
-        )
     values = {k: value_of(f"{where}.", k, table[k]) for k in (*PROFILE, *LINK) if k in table}
-    if not values:
-        raise DomainError(
-            f"{where} changes nothing: expected at least one of {', '.join((*PROFILE, *LINK))}"
-        )
     return Change(
         units.quantity(units.TIME, f"{where}.at", table["at"]) if "at" in table else None,
         table.get("when"),
-        _ranks_or_hosts(f"{where}.ranks", table.get("ranks"), int),
-        _ranks_or_hosts(f"{where}.hosts", table.get("hosts"), str),
+        _several(table.get("ranks")),
+        _several(table.get("hosts")),
         values,
     )
 
 
-def _ranks_or_hosts(where: str, found: Any, kind: type) -> Any:
-    if found is None:
-        return None
-    listed: Sequence[Any] = found if isinstance(found, list) else [found]
-    for one in listed:
-        if type(one) is not kind or (isinstance(one, int) and not 0 <= one < MOST_RANKS):
-            what = f"ranks, 0 ... {MOST_RANKS - 1}" if kind is int else "names"
-            raise DomainError(f"{where} is {units.shortened(found)}: expected {what}")
-    return tuple(listed)
+def _several(found: Any) -> tuple[Any, ...] | None:
+    return None if found is None else tuple(found if isinstance(found, list) else [found])

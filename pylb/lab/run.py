@@ -8,26 +8,24 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pylb import files
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
-from pylb.errors import DomainError
-from pylb.lab import measure, schedule, state
+from pylb.errors import DomainError, StateError
+from pylb.lab import schedule, state
 from pylb.lab.cgroup import Groups, control, parents
 from pylb.lab.guard import Guard
-from pylb.lab.keeper import keeping
-from pylb.lab.measure import PROBE, Held, Joined
-from pylb.lab.moments import VARIABLE
 from pylb.lab.network import HostNetwork
 from pylb.lab.plan import Change, LabPlan, Profile
-from pylb.lab.schedule import Done
-from pylb.lab.shares import Usage
-from pylb.lab.swap import swap_on
+from pylb.lab.schedule import VARIABLE, Done
+from pylb.lab.shares import SLACK, Limit, Usage
+from pylb.lab.state import swap_on
 from pylb.model import checks
 
 JOIN = Path(__file__).with_name("join.py")
@@ -61,14 +59,6 @@ class Lab:
     notes : list of str
         Messages: what the lab uses, what this machine cannot provide, and what was cleaned up after
         killed labs.
-
-    Raises
-    ------
-    DomainError
-        A limit, a change or the period is out of range.
-    NotAllowedError
-        No control group, swap file or namespace can be made here; the message says which one, and
-        what would help.
 
     Examples
     --------
@@ -206,7 +196,7 @@ class Lab:
 
     @contextmanager
     def _enforcing(self) -> Iterator[None]:
-        """Run helpers (metronome.py, keeper.py), so that the kernel enforces the limits."""
+        """Run helpers (metronome.py, keeping), so that the kernel enforces the limits."""
         with _metronomes(), ExitStack() as more:
             if self.plan.needs_memory:
                 more.enter_context(keeping(self._memories))
@@ -247,9 +237,9 @@ class Lab:
             host = self.plan.hosts[i].name if self.network else ""
             commands.append(self.network.entered(host, words) if self.network else words)
         with self._enforcing():
-            held = measure.held(self.limits, commands)
+            found = held(self.limits, commands)
         self._groups.clear()
-        return held, measure.joined(self.network) if self.network else []
+        return found, joined(self.network) if self.network else []
 
     def change(self, change: Change) -> None:
         """Change the limits of ranks or hosts from now on, also of a later command.
@@ -361,3 +351,146 @@ def _plan(number: int, now: float) -> list[tuple[float, int]]:
     # gracefully.  So SIGINT is passed on only if the command still runs after a while.
     first = now + (TYPED if number == signal.SIGINT else 0.0)
     return [(first, number), (first + GRACE, signal.SIGKILL)]
+
+
+# ---- memory limits ------------------------------------------------------------------------------
+
+
+PAUSE = 0.002  # seconds between two checks; a fast disk reads some 2 MB in this time
+
+
+@contextmanager
+def keeping(ranks: Callable[[], list[tuple[Path, int]]]) -> Iterator[None]:
+    """Keep the ranks within their memory limits while the block runs, without killing them.
+
+    A program that keeps using more memory than the limit of its control group (version 1) is
+    sometimes killed, although swap is free: Linux tries sixteen times to find a page to swap out,
+    and gives up (seen with Linux 6.18, once in 10^4 to 10^5 page faults).  If the kernel is told
+    not to kill, system calls fail instead.  So the group has a higher limit than the rank, by
+    `SLACK` bytes.  A thread makes the kernel swap out the memory above the rank's limit, and tries
+    again if that fails.
+
+    ranks: returns (group, limit in bytes) for each rank.
+    """
+    end = threading.Event()
+    thread = threading.Thread(target=_keep, args=(ranks, end))
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def _keep(ranks: Callable[[], list[tuple[Path, int]]], end: threading.Event) -> None:
+    with suppress(OSError):  # real-time priority if permitted, like the metronomes
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    while not end.wait(PAUSE):
+        for group, memory in ranks():
+            with suppress(OSError):  # raised if the group is gone
+                if int((group / "memory.usage_in_bytes").read_text()) > memory:
+                    _take_back(group / "memory.limit_in_bytes", memory)
+
+
+def _take_back(limit: Path, memory: int) -> None:
+    with suppress(OSError):  # the kernel found no page to swap out
+        limit.write_text(str(memory))
+    limit.write_text(str(memory + SLACK))
+
+
+# ---- measuring: programs that try to use more than the limits -----------------------------------
+
+
+PROBE = Path(__file__).with_name("probe.py")
+SECONDS = 0.4  # duration of a busy loop, and of a transfer
+BEYOND = 1.25  # bytes that a program writes, as a multiple of its memory limit
+MOST_TOUCHED = 2**29  # largest number of bytes to write; a limit that needs more is not tested
+PATIENCE = 60.0  # seconds to wait for a measuring program
+
+
+class Held(NamedTuple):
+    """The measured limits of a rank or host: cores, and bytes of memory (None: not tested)."""
+
+    share: float
+    memory: int | None
+
+
+class Joined(NamedTuple):
+    """The measured connection between two hosts: bits per second, and seconds one way."""
+
+    source: str
+    target: str
+    bandwidth: float
+    latency: float
+
+
+def held(limits: Sequence[Limit], commands: Sequence[Sequence[str]]) -> list[Held]:
+    """Measure each limit; `commands[i]` starts a program in the group with `limits[i]`.
+
+    As many programs measure their shares at the same time as the cores allow.
+    """
+    cores = len(os.sched_getaffinity(0))
+    shares: list[float] = []
+    while len(shares) < len(limits):
+        first, stop, total = len(shares), len(shares), 0.0
+        while stop < len(limits) and (stop == first or total + limits[stop].share <= cores):
+            total += limits[stop].share
+            stop += 1
+        shares += _run_together([[*c, "spin", str(SECONDS)] for c in commands[first:stop]])
+    return [
+        Held(share, _memory(limit, command))
+        for share, limit, command in zip(shares, limits, commands, strict=True)
+    ]
+
+
+def _memory(limit: Limit, command: Sequence[str]) -> int | None:
+    if limit.memory is None or BEYOND * limit.memory > MOST_TOUCHED:
+        return None
+    return round(_run_together([[*command, "touch", str(round(BEYOND * limit.memory))]])[0])
+
+
+def joined(network: HostNetwork) -> list[Joined]:
+    """Measure the connection from the first host to each other host, and back."""
+    first, *others = [host.name for host in network.hosts]
+    return [
+        _transfer(network, *pair) for other in others for pair in ((first, other), (other, first))
+    ]
+
+
+def _transfer(network: HostNetwork, source: str, target: str) -> Joined:
+    python = [sys.executable, "-I", "-S", str(PROBE)]
+    with subprocess.Popen(
+        network.entered(target, [*python, "serve"]), stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            port = server.stdout.readline().strip()
+            words = [*python, "transfer", target, port, str(SECONDS)]
+            out = _output_of(_start(network.entered(source, words)))
+        finally:
+            server.kill()
+    bandwidth, latency = map(float, out.split())
+    return Joined(source, target, bandwidth, latency)
+
+
+def _start(words: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _run_together(commands: Sequence[Sequence[str]]) -> list[float]:
+    """Run programs at the same time; return the number that each of them prints."""
+    children = [_start(words) for words in commands]
+    return [float(_output_of(child)) for child in children]
+
+
+def _output_of(child: subprocess.Popen[str]) -> str:
+    with child:
+        try:
+            out, complaint = child.communicate(timeout=PATIENCE)
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode:
+        why = complaint.strip() or f"the program ended with code {child.returncode}"
+        raise StateError(f"a limit could not be measured: {why}")
+    return out

@@ -17,7 +17,7 @@ PERIOD_US = 5_000
 it is stopped until the period ends, and delays ranks that wait for it.  So the period is short."""
 
 SLACK = 2**28
-"""Bytes by which a group of version 1 may briefly exceed the memory limit (see keeper.py)."""
+"""Bytes by which a group of version 1 may briefly exceed the memory limit (see `run.keeping`)."""
 
 
 class Limit(NamedTuple):
@@ -43,26 +43,6 @@ class Limit(NamedTuple):
 class Usage(NamedTuple):
     """The limit of a rank, and what it used.
 
-    Attributes
-    ----------
-    rank : int
-    limit : Limit
-    cpu_seconds : float
-        Processor time of the rank with all its threads and children.
-    periods, throttled : int
-        Number of periods in which the rank was ready to run, and number of periods in which it used
-        up its quota.
-    throttled_seconds : float
-        Time for which the rank was stopped because its quota was used up.
-    host : str
-        The host where the rank ran; empty in a lab without hosts.
-    memory : int or None
-        Largest number of bytes that the rank had in memory; None: not counted.
-    paged : int or None
-        Number of pages from swap or a file for which the rank had to wait; None: not counted.
-    killed : int
-        Number of processes that the kernel killed because memory was full.
-
     Examples
     --------
     >>> pylb.lab.Usage(0, pylb.lab.Limit(2500, 5000), 1.2, 400, 10, 0.02).cpu_seconds
@@ -71,14 +51,18 @@ class Usage(NamedTuple):
 
     rank: int
     limit: Limit
-    cpu_seconds: float
+    cpu_seconds: float  #: Processor time of the rank with all its threads and children.
+    #: Number of periods in which the rank was ready to run, and number of periods in which it used
+    #: up its quota.
     periods: int
     throttled: int
-    throttled_seconds: float
-    host: str = ""
+    throttled_seconds: float  #: Time for which the rank was stopped because its quota was used up.
+    host: str = ""  #: The host where the rank ran; empty in a lab without hosts.
+    #: Largest number of bytes that the rank had in memory; None: not counted.
     memory: int | None = None
+    #: Number of pages from swap or a file for which the rank had to wait; None: not counted.
     paged: int | None = None
-    killed: int = 0
+    killed: int = 0  #: Number of processes that the kernel killed because memory was full.
 
 
 def limits(shares: Iterable[float], cores: int, period_us: int | None = None) -> list[Limit]:

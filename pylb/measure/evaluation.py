@@ -23,40 +23,6 @@ class Evaluation(NamedTuple):
     to the receiver's rank.  A multicast is one delivery to each rank that has one or more of its
     receivers.
 
-    Attributes
-    ----------
-    components : tuple of Metrics
-        Metrics of the ranks' times in each component of the loads.  The first component includes
-        the background.
-    cut : float
-        Bytes of edges whose ends are on different ranks.
-    connectivity : float
-        Sum over the multicasts of bytes times the number of ranks with receivers, not counting the
-        sender's rank (weighted connectivity - 1).
-    bytes_local, bytes_node, bytes_network : float
-        Bytes delivered within a rank, between ranks of one node, and between nodes.
-    hop_bytes : float
-        Sum of bytes times the number of links on their way through a tree of ranks, nodes and
-        network: 2 links within a node, 4 between nodes.
-    messages_local, messages_node, messages_network : float
-        Messages delivered within a rank, between ranks of one node, and between nodes.
-    sent_max, received_max : float
-        Largest number of bytes that one rank sends to others, or receives from others.
-    link_max : float
-        Largest number of bytes that one rank sends to one other rank.
-    link_src, link_dst : int
-        Sender and receiver of these bytes; -1 if no rank sends to another.
-    neighbours_mean : float
-        Mean number of ranks that a rank sends to or receives from.
-    neighbours_max : int
-    memory_max : int
-        Bytes of the rank with the most memory in use: its objects, and each block of data that
-        objects share, counted once.
-    migrations : int
-        Objects that change their rank.
-    migration_bytes : int
-        Bytes that these migrations send; 0 if the snapshot has no sizes.
-
     Examples
     --------
     >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
@@ -65,26 +31,38 @@ class Evaluation(NamedTuple):
     (1.25, 300)
     """
 
+    #: Metrics of the ranks' times in each component of the loads.  The first component includes the
+    #: background.
     components: tuple[Metrics, ...]
-    cut: float
+    cut: float  #: Bytes of edges whose ends are on different ranks.
+    #: Sum over the multicasts of bytes times the number of ranks with receivers, not counting the
+    #: sender's rank (weighted connectivity - 1).
     connectivity: float
+    #: Bytes delivered within a rank, between ranks of one node, and between nodes.
     bytes_local: float
     bytes_node: float
     bytes_network: float
+    #: Sum of bytes times the number of links on their way through a tree of ranks, nodes and
+    #: network: 2 links within a node, 4 between nodes.
     hop_bytes: float
+    #: Messages delivered within a rank, between ranks of one node, and between nodes.
     messages_local: float
     messages_node: float
     messages_network: float
+    #: Largest number of bytes that one rank sends to others, or receives from others.
     sent_max: float
     received_max: float
-    link_max: float
+    link_max: float  #: Largest number of bytes that one rank sends to one other rank.
+    #: Sender and receiver of these bytes; -1 if no rank sends to another.
     link_src: int
     link_dst: int
-    neighbours_mean: float
+    neighbours_mean: float  #: Mean number of ranks that a rank sends to or receives from.
     neighbours_max: int
+    #: Bytes of the rank with the most memory in use: its objects, and each block of data that
+    #: objects share, counted once.
     memory_max: int
-    migrations: int
-    migration_bytes: int
+    migrations: int  #: Objects that change their rank.
+    migration_bytes: int  #: Bytes that these migrations send; 0 if the snapshot has no sizes.
 
     @property
     def metrics(self) -> Metrics:
@@ -109,12 +87,6 @@ def evaluate(snapshot: Snapshot, rank: ArrayLike | None = None) -> Evaluation:
     Returns
     -------
     Evaluation
-
-    Raises
-    ------
-    DomainError, OutOfRangeError
-        `rank` does not have one entry for each object; a rank is out of range; or an object that
-        may not migrate has changed its rank.
 
     Examples
     --------

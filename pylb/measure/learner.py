@@ -24,11 +24,6 @@ class SpeedLearner:
     ----------
     n_ranks : int
 
-    Raises
-    ------
-    DomainError
-        `n_ranks` is below 1.
-
     Examples
     --------
     >>> learner, key = pylb.measure.SpeedLearner(2), np.arange(32)
@@ -82,14 +77,6 @@ class SpeedLearner:
             without a measured time (0 or nan) is ignored.
         work : (n,) float64, optional
             The user's own estimate of the object's work, in any unit; 0: no estimate.
-
-        Raises
-        ------
-        DomainError
-            The arrays differ in length or have a wrong type, a key occurs twice, or a time or an
-            estimate is infinite.
-        OutOfRangeError
-            A rank is below 0, or not below `n_ranks`.
         """
         keys, ranks = _array("key", key, np.int64), _array("rank", rank, np.int32)
         times = _array("seconds", seconds, np.float64)

@@ -22,18 +22,6 @@ SHORT = 1e-3  # a computation of fewer seconds gives no usable speed
 class SpeedSample(NamedTuple):
     """What a `Monitor` measured between two updates, the same on all ranks.
 
-    Attributes
-    ----------
-    seconds : (p,) float64
-        Wall time of each rank in its timed blocks.
-    cpu : (p,) float64
-        Processor time in these blocks: the seconds in which the rank had a core.
-    work : (p,) float64
-        Work done in these blocks, in the user's unit; NaN if the user did not give it.
-    node_load : (p,) float64
-        Mean number of running processes of all users on the rank's node in the last minute; NaN:
-        not known.
-
     Examples
     --------
     >>> monitor = pylb.Monitor(pylb.Machine.parse("node:1 rank:1"), comm)
@@ -44,9 +32,12 @@ class SpeedSample(NamedTuple):
     array([100.])
     """
 
-    seconds: F64
-    cpu: F64
+    seconds: F64  #: (p,) wall time of each rank in its timed blocks.
+    cpu: F64  #: (p,) processor time in these blocks: the seconds in which the rank had a core.
+    #: (p,) work done in these blocks, in the user's unit; NaN if the user did not give it.
     work: F64
+    #: (p,) mean number of running processes of all users on the rank's node in the last minute;
+    #: NaN: not known.
     node_load: F64
 
 
@@ -99,13 +90,6 @@ class Monitor:
         ----------
         work : float
             Work in the block, in any unit; give it on all ranks or on none.
-
-        Raises
-        ------
-        DomainError
-            `work` is negative or infinite.
-        StateError
-            The call is within another block of `timed`.
         """
         if self._inside:
             raise StateError("timed() is called inside a timed() block: expected one at a time")

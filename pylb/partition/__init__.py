@@ -5,12 +5,10 @@ also colourings and orderings of graphs.  Imports `model` and `comm`.
 """
 
 from pylb.partition.call import partition
-from pylb.partition.coloring import Coloring, color
+from pylb.partition.dgraph import Coloring, Ordering, color, order
 from pylb.partition.geometry import Cuts, Hits
 from pylb.partition.libraries import METHODS
-from pylb.partition.ordering import Ordering, order
-from pylb.partition.quality import Quality
-from pylb.partition.result import Moves, Partition
+from pylb.partition.result import Moves, Partition, Quality
 
 __all__ = [
     "METHODS",

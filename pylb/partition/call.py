@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from pylb.errors import DomainError, PartitionerWarning, nearest, unknown, warn
 from pylb.model import checks
-from pylb.partition import pitfalls, serial, zoltan
+from pylb.partition import serial, zoltan
 from pylb.partition.arrays import I32
 from pylb.partition.geometry import Cuts
 from pylb.partition.levels import Levels
@@ -22,8 +22,50 @@ from pylb.partition.levels import divide as divide_levels
 from pylb.partition.libraries import APPROACHES, METHODS, Method
 from pylb.partition.problem import Problem, complete, local
 from pylb.partition.ranks import RankFacts, Ranks
-from pylb.partition.reftree import check_leaves, divide
 from pylb.partition.result import Partition, Settled, count, settle
+
+# ---- method="reftree" (Mitchell 2007): cut the curve through the leaves where a part is full ----
+
+
+def check_leaves(problem: Problem) -> None:
+    """Check that the objects are exactly the leaves of the tree."""
+    assert problem.tree is not None
+    n = problem.tree.n_leaves
+    if n != problem.n_all:
+        raise DomainError(f"tree has {n} leaves: expected {problem.n_all}, as many as objects")
+    if (
+        problem.ids is not None
+        and problem.n
+        and not 0 <= problem.ids.min() <= problem.ids.max() < n
+    ):
+        raise DomainError(f"ids: expected the leaves' numbers, 0 ... {n - 1}")
+
+
+def divide_tree(problem: Problem) -> I32:
+    """Return the part of each leaf of this rank.  Collective; ranks get the weights of all leaves.
+
+    The curve visits the leaves in the order of the tree, so that the leaves of an element stay
+    together, and few leaves move when the weights change.  On the curve, a leaf takes a length
+    equal to its weight.  The leaf goes to the part to which its midpoint belongs.
+    """
+    assert problem.tree is not None
+    place, k = problem.tree.place, problem.parts
+    weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, 0]
+    leaf = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+    along = np.empty(problem.n_all)
+    for ids, weights in problem.ranks.gather((leaf, weight)):
+        along[place[ids]] = weights
+    middle = np.cumsum(along) - along / 2
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
+    ends = np.cumsum(shares) * along.sum()
+    some = np.flatnonzero(shares)
+    part = np.clip(np.searchsorted(ends, middle, side="left"), some[0], some[-1])
+    mine: I32 = part[place[leaf]].astype(np.int32)
+    return mine
+
+
+# ---- the call -----------------------------------------------------------------------------------
+
 
 MISSING = {
     "graph": "graph is missing: this method divides graphs",
@@ -347,10 +389,10 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     how, approach = METHODS[name], choice.approach
     problem = _one_weight(problem, name, how)
     if how.takes == "tree":
-        return divide(problem), None
+        return divide_tree(problem), None
     if name == "keep":
         return zoltan.present(problem), None
-    if name == "ptscotch" and pitfalls.lack_weights(problem)[1]:
+    if name == "ptscotch" and zoltan.lack_weights(problem)[1]:
         name, how, approach = "scotch", METHODS["scotch"], "partition"
     if how.library == "Zoltan":
         return zoltan.ask(problem, name, how, approach, keep=how.takes == "coords")

@@ -16,12 +16,6 @@ from pylb.partition.arrays import F64, I32
 class Hits(NamedTuple):
     """The parts that each box intersects.
 
-    Attributes
-    ----------
-    start : (n + 1,) int64
-    part : (start[n],) int32
-        Box i intersects the parts ``part[start[i]:start[i + 1]]``, ascending.
-
     Examples
     --------
     >>> xyz = np.arange(16.0).reshape(8, 2)
@@ -30,7 +24,8 @@ class Hits(NamedTuple):
     array([0, 1], dtype=int32)
     """
 
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  #: (n + 1,)
+    #: (start[n],) box i intersects the parts ``part[start[i]:start[i + 1]]``, ascending.
     part: I32
 
 
@@ -70,11 +65,6 @@ class Cuts:
         Returns
         -------
         (n,) int32
-
-        Raises
-        ------
-        DomainError
-            The shape is wrong, or a coordinate is not between -1e150 and 1e150.
         """
         rows = arrays.points("points", self._shaped("points", points))
         found = require("Zoltan").points(self._held, self.n_dims, rows)
@@ -90,12 +80,6 @@ class Cuts:
         ----------
         lo, hi : (n, n_dims) array of float
             Lower and upper corners.  A box that only touches a region intersects it, too.
-
-        Raises
-        ------
-        DomainError
-            The shapes are wrong, a coordinate is not finite, or a lower corner exceeds its upper
-            corner.
         """
         lower, upper = self._shaped("lo", lo), self._shaped("hi", hi)
         if len(lower) != len(upper):
@@ -110,11 +94,6 @@ class Cuts:
         """Return the box of each part under "rcb": (lo, hi), both (n_parts, n_dims).
 
         Sides without a cut are at -inf or inf.  A part with share 0 has NaN.
-
-        Raises
-        ------
-        DomainError
-            The regions of this method are not boxes.
         """
         if self.method != "rcb":
             raise DomainError(f"method is {self.method!r}: expected 'rcb', whose regions are boxes")

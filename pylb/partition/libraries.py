@@ -13,34 +13,19 @@ NAMES = ("METIS", "Scotch", "Zoltan", "mtkahypar")
 
 
 class Method(NamedTuple):
-    """A method of `pylb.partition`: a row of the table `METHODS`.
+    """A method of `pylb.partition`: a row of the table `METHODS`."""
 
-    Attributes
-    ----------
-    library : str
-        One of `NAMES`, "pylb", or "" if the method uses several libraries.
-    takes : {"graph", "nets", "coords", "tree", ""}
-        The argument that the method divides; "": any objects.
-    options : tuple of (name, value)
-        Zoltan's parameters.
-    several : bool
-        Whether the method balances several weights per object.
-    fixes : bool
-        Whether the method accepts fixed objects.
-    over : str
-        The method that replaces this one on several ranks.  "": this one runs there, too, on the
-        first rank if the library is not parallel.
-    repartitions : bool
-        Whether the approach "repartition" is possible.
-    """
-
-    library: str
+    library: str  #: One of `NAMES`, "pylb", or "" if the method uses several libraries.
+    #: {"graph", "nets", "coords", "tree", ""}: The argument that the method divides; "": any
+    #: objects.
     takes: str
-    options: tuple[tuple[str, str], ...] = ()
-    several: bool = False
-    fixes: bool = False
+    options: tuple[tuple[str, str], ...] = ()  #: Zoltan's parameters.
+    several: bool = False  #: Whether the method balances several weights per object.
+    fixes: bool = False  #: Whether the method accepts fixed objects.
+    #: The method that replaces this one on several ranks.  "": this one runs there, too, on the
+    #: first rank if the library is not parallel.
     over: str = ""
-    repartitions: bool = True
+    repartitions: bool = True  #: Whether the approach "repartition" is possible.
 
 
 def _zoltan(

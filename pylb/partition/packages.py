@@ -21,23 +21,14 @@ _LOCK = threading.Lock()  # it is initialized once for the whole process
 
 
 class PackageQuestion(NamedTuple):
-    """A question (``csrc/partition/question.h``), with all weights filled in.
+    """A question (``csrc/partition/question.h``), with all weights filled in."""
 
-    Attributes
-    ----------
-    weight, fixed : (n,) int32
-        Weight of each vertex; the part that it must get, or -1.  fixed is None: all are free.
-    limit : (k,) int64
-        Largest allowed weight of each part.
-    start, to, edge_weight : int32
-        Vertex v has the neighbours ``to[start[v]:start[v + 1]]``, with a weight for each.  For a
-        hypergraph: net e has the vertices ``to[start[e]:start[e + 1]]``, and one weight.
-    seed : int
-    """
-
+    #: (n,) weight of each vertex; the part that it must get, or -1.  fixed is None: all are free.
     weight: I32
     fixed: I32 | None
-    limit: Any
+    limit: Any  #: (k,) largest allowed weight of each part.
+    #: Vertex v has the neighbours ``to[start[v]:start[v + 1]]``, with a weight for each.  For a
+    #: hypergraph: net e has the vertices ``to[start[e]:start[e + 1]]``, and one weight.
     start: I32
     to: I32
     edge_weight: I32

@@ -27,19 +27,12 @@ ROW = struct.Struct(f"{1 + NUMBERS}q")  # a hash of `same`, and the numbers
 
 
 class RankFacts(NamedTuple):
-    """What a rank sends to all other ranks about its arguments.
+    """What a rank sends to all other ranks about its arguments."""
 
-    Attributes
-    ----------
-    same : dict
-        Plain Python values, always in the same order.  A value must be equal on all ranks that have
-        it, unless its name begins with an underscore.
-    numbers : tuple of int
-        At most `NUMBERS` numbers of this rank.
-    """
-
+    #: Plain Python values, always in the same order.  A value must be equal on all ranks that have
+    #: it, unless its name begins with an underscore.
     same: dict[str, Any] = {}  # noqa: RUF012  never changed
-    numbers: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()  #: At most `NUMBERS` numbers of this rank.
 
     def row(self) -> bytes:
         """Return a hash of `same`, and the numbers."""

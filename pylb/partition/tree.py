@@ -14,18 +14,11 @@ I64 = NDArray[np.int64]
 
 
 class RefinementTree(NamedTuple):
-    """A forest of elements and their refinements.  Its leaves are the objects.
+    """A forest of elements and their refinements.  Its leaves are the objects."""
 
-    Attributes
-    ----------
-    parent : (m,) int
-        Parent of each element; -1 for the coarsest elements.
-    place : (n,) int64
-        Position of each leaf on the curve, which visits the children of an element in order of
-        index.
-    """
-
-    parent: NDArray[Any]
+    parent: NDArray[Any]  #: (m,) parent of each element; -1 for the coarsest elements.
+    #: (n,) position of each leaf on the curve, which visits the children of an element in order of
+    #: index.
     place: I64
 
     @property

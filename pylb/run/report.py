@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console, files
+from pylb.decide.figures import RUN
 from pylb.decide.receipts import History
 from pylb.decide.sentences import saving
 from pylb.errors import DomainError
@@ -29,31 +30,6 @@ class Iterations(NamedTuple):
     A run of 131,072 iterations or more is thinned: a value is the mean of 2, 4, 8, ... iterations
     (of `utilization`: the lowest).
 
-    Attributes
-    ----------
-    time : (n,) float64
-        Seconds of the iteration on the slowest rank.
-    max, mean : (n,) float64
-        Load of the most loaded rank, and mean load of the ranks, in seconds.
-    max_over_mean : (n,) float64
-        max / mean; 1 means perfect balance, or no load.
-    idle : (n,) float64
-        Idle seconds, mean over the ranks.  `Balancer`: the wait at the end of the previous
-        iteration, and in `exchange`; with a lag, the time between two calls of `at_sync` in which
-        no object was timed.  `Advisor`: the time of the step minus the rank's load.
-    utilization : (n,) float64
-        The lowest load / (load + idle) of a rank (Menon 2012, 3.4.3; its eq. 3.2 prints the
-        fraction of idle time under this name).
-    min : (n,) float64
-        Load of the least loaded rank in seconds.
-    first : (n,) int64
-        Number of the iteration; of the first one if a value is the mean of several.
-    span : (n,) int64
-        Number of iterations: 1, unless the run is thinned.
-    idle_mean, idle_max : (n,) float64
-        Mean and longest time that a rank waits for the most loaded one, in seconds: max - mean,
-        max - min (Dasgupta 2013, eq. 1 and 2, if all ranks meet at the end of the iteration).
-
     Examples
     --------
     >>> lb = pylb.Balancer(comm, load=lambda key, value: 2.0)
@@ -65,22 +41,31 @@ class Iterations(NamedTuple):
     array([2., 2., 2.])
     """
 
-    time: F64
+    time: F64  #: (n,) seconds of the iteration on the slowest rank.
+    #: (n,) load of the most loaded rank, and mean load of the ranks, in seconds.
     max: F64
     mean: F64
-    max_over_mean: F64
+    max_over_mean: F64  #: (n,) max / mean; 1 means perfect balance, or no load.
+    #: (n,) idle seconds, mean over the ranks.  `Balancer`: the wait at the end of the previous
+    #: iteration, and in `exchange`; with a lag, the time between two calls of `at_sync` in which no
+    #: object was timed.  `Advisor`: the time of the step minus the rank's load.
     idle: F64
+    #: (n,) the lowest load / (load + idle) of a rank (Menon 2012, 3.4.3; its eq. 3.2 prints the
+    #: fraction of idle time under this name).
     utilization: F64
-    min: F64
+    min: F64  #: (n,) load of the least loaded rank in seconds.
+    #: (n,) number of the iteration; of the first one if a value is the mean of several.
     first: I64
-    span: I64
+    span: I64  #: (n,) number of iterations: 1, unless the run is thinned.
 
     @property
     def idle_mean(self) -> F64:
+        """Mean seconds that a rank waits for the most loaded one: max - mean (Dasgupta eq. 1)."""
         return self.max - self.mean
 
     @property
     def idle_max(self) -> F64:
+        """Longest time that a rank waits for the most loaded one: max - min (Dasgupta eq. 2)."""
         return self.max - self.min
 
     @classmethod
@@ -98,48 +83,6 @@ class Iterations(NamedTuple):
 class Report:
     """The report on a run: ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
 
-    Attributes
-    ----------
-    n_ranks, n_objects, iterations : int
-    strategy, trigger : str
-    seconds : float
-        Time in the loops on this rank.
-    iteration_seconds : float
-        Sum of the times of the iterations.
-    mean_max_over_mean : float
-        Sum of the largest loads of all iterations, divided by the sum of the mean loads.
-    idle_mean, idle_max : float
-        Seconds that ranks wait for the most loaded one, summed over all iterations: the mean over
-        the ranks, and the longest wait, of each iteration (Dasgupta 2013, eq. 1 and 2).
-    balancing_seconds : float
-        Seconds of the LB steps, without the extra time of the first iterations after them, which is
-        part of `iteration_seconds`.
-    migrations, bytes : int
-    history : History
-        A receipt for each decision.
-    waited : float
-        Seconds that this rank waited for a core because other processes had it.
-    stolen : float
-        Fraction of the core time of this rank's host that other virtual machines used.
-    cores : str
-        E.g. "4 ranks share 2 cores"; empty if there is a core for each rank.
-    saved : float
-        Seconds that LB steps have saved: the time of the same loads without LB steps, minus the
-        time as it was.  In shadow mode, what LB steps would have saved.  nan: not known.
-    others : float
-        Number of cores that other programs used, if this disturbed the run: then `saved` is only an
-        upper bound.
-    balancings : int
-        Number of LB steps.
-    balancing_cost : float
-        Sum of the costs of the LB steps: `balancing_seconds` and the extra time.
-    mode : str
-        "on", "shadow" or "off"; "off (PYLB_MODE)" if this environment variable says so.
-    span : int
-        Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
-    title : str
-        The heading of the printed report.
-
     Examples
     --------
     >>> report = pylb.demo.run(n_ranks=4, n_objects=16, iterations=10, strategy="GreedyLB", every=5)
@@ -152,26 +95,39 @@ class Report:
     iterations: int
     strategy: str
     trigger: str
-    seconds: float
-    iteration_seconds: float
+    seconds: float  #: Time in the loops on this rank.
+    iteration_seconds: float  #: Sum of the times of the iterations.
+    #: Sum of the largest loads of all iterations, divided by the sum of the mean loads.
     mean_max_over_mean: float
+    #: Seconds that ranks wait for the most loaded one, summed over all iterations: the mean over
+    #: the ranks, and the longest wait, of each iteration (Dasgupta 2013, eq. 1 and 2).
     idle_mean: float
     idle_max: float
+    #: Seconds of the LB steps, without the extra time of the first iterations after them, which is
+    #: part of `iteration_seconds`.
     balancing_seconds: float
     migrations: int
     bytes: int
-    history: History
-    waited: float = 0.0
+    history: History  #: A receipt for each decision.
+    waited: float = 0.0  #: Seconds that this rank waited for a core because other processes had it.
+    #: Fraction of the core time of this rank's host that other virtual machines used.
     stolen: float = 0.0
-    cores: str = ""
+    cores: str = ""  #: E.g. "4 ranks share 2 cores"; empty if there is a core for each rank.
+    #: Seconds that LB steps have saved: the time of the same loads without LB steps, minus the time
+    #: as it was.  In shadow mode, what LB steps would have saved.  nan: not known.
     saved: float = 0.0
+    #: Number of cores that other programs used, if this disturbed the run: then `saved` is only an
+    #: upper bound.
     others: float = 0.0
     shadow: bool = False
-    balancings: int = 0
+    balancings: int = 0  #: Number of LB steps.
+    #: Sum of the costs of the LB steps: `balancing_seconds` and the extra time.
     balancing_cost: float = 0.0
+    #: "on", "shadow" or "off"; "off (PYLB_MODE)" if this environment variable says so.
     mode: str = "on"
+    #: Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
     span: int = 1
-    title: str = "Run"
+    title: str = "Run"  #: The heading of the printed report.
 
     def reductions(self, other: Report) -> Reductions:
         """Return by how many percent idle times are below those of another run (Dasgupta eq. 5)."""
@@ -187,32 +143,17 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        would = "would be " if self.shadow else ""
-        slow = self.balancing_cost > self.balancing_seconds
-        rows: list[list[Any]] = [
-            ["ranks", self.n_ranks, ""],
-            *([["cores", self.cores, ""]] if self.cores else []),
-            ["objects", self.n_objects, ""],
-            *([["mode", self.mode, ""]] if self.mode != "on" else []),
-            ["strategy", self.strategy, ""],
-            ["trigger", self.trigger, ""],
-            ["iterations", self.iterations, ""],
-            ["time in the loops", self.seconds, "s"],
-            ["... of the slowest rank of each iteration", self.iteration_seconds, "s"],
-            ["max/mean over all iterations", self.mean_max_over_mean, ""],
-            ["mean wait for the most loaded rank", self.idle_mean, "s"],
-            ["... of the least loaded rank", self.idle_max, "s"],
-            ["wait of this rank for a core", self.waited, "s"],
-            *([["stolen from its cores", 100 * self.stolen, "%"]] if self.stolen else []),
-            [f"{would}LB steps", self.balancings, ""],
-            [f"{would}time of the LB steps", self.balancing_seconds, "s"],
-            *([["... with slow iterations after them", self.balancing_cost, "s"]] if slow else []),
-            [f"{would}migrations", self.migrations, ""],
-            *([[f"{would}moved", *console.size(self.bytes).split()]] if self.bytes else []),
-        ]
+        rows: list[list[Any]] = []
+        for f in RUN:
+            value = getattr(self, f.name, None)
+            optional = f.when == "if" or f.kind == "bytes"
+            if value is None or f.name in self._unsaid() or (optional and not value):
+                continue
+            would = "would be " if self.shadow and f.when == "step" else ""
+            rows.append([would + f.heading, *f.parts(value)])
         if self.balancings:
             said = saving(self.saved, self.seconds, self.others, would=self.shadow)
-            rows.append([f"LB steps {'would have ' if would else ''}saved", said, ""])
+            rows.append([f"LB steps {'would have ' if self.shadow else ''}saved", said, ""])
         console.show(["", "", ""], rows, title=self.title, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
@@ -221,6 +162,11 @@ class Report:
         if self.history:
             out.write(f"\nDecisions\n{self.history}")
         return out.getvalue()
+
+    def _unsaid(self) -> set[str]:
+        """Return the names of figures that would say nothing, or that a sentence says."""
+        fast = {"balancing_cost"} if self.balancing_cost <= self.balancing_seconds else set()
+        return {"saved", *({"mode"} if self.mode == "on" else ()), *fast}
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, ``.json`` or ``.txt``; for a page see `Balancer.report`."""

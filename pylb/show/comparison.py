@@ -5,72 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pylb.console import text
+from pylb.decide.figures import RECEIPT, RUN, Figure
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
-
-
-class Spent(NamedTuple):
-    """Where the time of a run went, in seconds; the first four add up to the fifth.
-
-    Attributes
-    ----------
-    computing : float
-        Mean load of the ranks, summed over all iterations.  On ranks of equal speed, no placement
-        makes the run shorter than this.
-    imbalance : float
-        Load of the slowest rank minus the mean load, summed over all iterations.
-    messages : float
-        All other time of the whole run: messages, waits for a core, other code in the loops.
-    balancing_seconds : float
-        Time of the LB steps, without the extra time of the first iterations after an LB step.
-    seconds : float
-        Time of the whole run: of its loops, if that was measured; else of its iterations and LB
-        steps.
-    saved : float or None
-        Seconds that LB steps have saved: the time of the same loads without them, minus the time
-        as it was.  None: not known.
-
-    Examples
-    --------
-    >>> from pylb.show import course
-    >>> from pylb.show.comparison import Spent
-    >>> spent = Spent.of(course.of("run.h5"))
-    >>> spent.computing < spent.seconds
-    True
-    """
-
-    computing: float
-    imbalance: float
-    messages: float
-    balancing_seconds: float
-    seconds: float
-    saved: float | None = None
-
-    @classmethod
-    def of(cls, course: Course) -> Spent:
-        mean, most = float(course.mean.sum()), float(course.max.sum())
-        steps, whole = float(course.step_seconds.sum()), course.seconds
-        saved = None if course.saved is None else float(course.saved[-1])
-        return cls(mean, most - mean, whole - steps - most, steps, whole, saved)
-
-
-class Counted(NamedTuple):
-    """Counts of a run: iterations, LB steps, migrations and their bytes."""
-
-    iterations: int
-    balancings: int
-    migrations: int
-    bytes: int
-
-    @classmethod
-    def of(cls, course: Course) -> Counted:
-        done = course.balancings
-        return cls(
-            course.n_iterations,
-            len(done),
-            sum(r.migrations for r in done),
-            sum(r.bytes for r in done),
-        )
 
 
 class StepPair(NamedTuple):
@@ -79,6 +17,11 @@ class StepPair(NamedTuple):
     iteration: int
     first: Receipt | None
     second: Receipt | None
+
+
+def signed(figure: Figure, difference: float) -> str:
+    sign = ("+" if difference > 0 else "-") * (difference != 0)
+    return f"{sign}{text(figure.cell(abs(difference)))}"
 
 
 class Comparison(NamedTuple):
@@ -97,20 +40,14 @@ class Comparison(NamedTuple):
     second: Course
 
     @property
-    def spent(self) -> tuple[Spent, Spent]:
-        """Where the time of each run went."""
-        return Spent.of(self.first), Spent.of(self.second)
-
-    @property
-    def counted(self) -> tuple[Counted, Counted]:
-        """Iterations, LB steps and migrations of each run."""
-        return Counted.of(self.first), Counted.of(self.second)
+    def figures(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The figures of each run."""
+        return self.first.figures(), self.second.figures()
 
     @property
     def speedup(self) -> float:
         """Seconds of the first run divided by seconds of the second."""
-        first, second = self.spent
-        return first.seconds / second.seconds if second.seconds > 0 else 1.0
+        return self.first.seconds / self.second.seconds if self.second.seconds > 0 else 1.0
 
     def steps(self) -> Iterator[StepPair]:
         """Yield the LB steps of both runs, in order of the iterations."""
@@ -118,6 +55,18 @@ class Comparison(NamedTuple):
         second = {r.iteration: r for r in self.second.balancings}
         for iteration in sorted(first.keys() | second.keys()):
             yield StepPair(iteration, first.get(iteration), second.get(iteration))
+
+    def rows(self) -> list[list[Any]]:
+        """Return heading, value of each run and difference of each figure, as text."""
+        out: list[list[Any]] = []
+        first, second = self.figures
+        for f in RUN:
+            x: Any = first.get(f.name)
+            y: Any = second.get(f.name)
+            if f.printed and (x, y) != (None, None):
+                numbers = f.kind != "text" and x is not None and y is not None
+                out.append([f.heading, f.cell(x), f.cell(y), signed(f, y - x) if numbers else None])
+        return out
 
     def doubts(self) -> list[str]:
         """Return reasons why the runs may not be comparable."""
@@ -130,10 +79,6 @@ class Comparison(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results of the comparison, ready for JSON."""
-        runs = [
-            {**one._asdict(), **count._asdict()}
-            for one, count in zip(self.spent, self.counted, strict=True)
-        ]
         steps = [
             {
                 "iteration": step.iteration,
@@ -142,11 +87,8 @@ class Comparison(NamedTuple):
             }
             for step in self.steps()
         ]
-        return {"speedup": self.speedup, "runs": runs, "steps": steps}
-
-
-STEP = ("strategy", "cost", "gain", "migrations", "bytes")
+        return {"speedup": self.speedup, "runs": self.figures, "steps": steps}
 
 
 def _of_step(receipt: Receipt) -> dict[str, Any]:
-    return {name: getattr(receipt, name) for name in STEP}
+    return {f.name: f.of(receipt) for f in RECEIPT}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb.decide.receipts import History, Receipt
-from pylb.decide.sentences import saving
+from pylb.decide.sentences import OWN, saving
 from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
@@ -121,6 +122,36 @@ class Course:
     def saved(self) -> F64 | None:
         """Seconds that LB steps have saved so far, less their time, (m,); None: not known."""
         return None if self.gained is None else np.cumsum(self.gained - self.step_seconds)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
+        done, steps = self.balancings, float(self.step_seconds.sum())
+        most, mean = float(self.max.sum()), float(self.mean.sum())
+        # Prefer the receipts: their bytes include messages that migrated with their objects, and
+        # they count objects that moved before their first iteration, or after the last one.
+        migrations = sum(r.migrations for r in done)
+        nbytes = sum(r.bytes for r in done)
+        unknown = any(r.strategy == OWN for r in done)  # the program moved its data itself
+        return {
+            "n_ranks": self.n_ranks,
+            "n_objects": self.n_objects,
+            "strategy": self.strategy,
+            "iterations": self.n_iterations,
+            "seconds": self.seconds,
+            "computing": mean,
+            "imbalance": most - mean,
+            "messages": self.seconds - steps - most,
+            "mean_max_over_mean": most / mean if mean > 0 else 1.0,
+            "balancings": len(done),
+            "balancing_seconds": steps,
+            "balancing_cost": math.fsum(r.cost for r in done),
+            "migrations": None if unknown else migrations or sum(self._moved("objects")),
+            "bytes": None if unknown else nbytes or sum(self._moved("bytes")) or None,
+            "saved": None if self.saved is None else float(self.saved[-1]),
+        }
+
+    def _moved(self, name: str) -> Iterator[int]:
+        return (int(getattr(m, name).sum()) for m in self.moves)
 
     @property
     def saving(self) -> str:
@@ -307,24 +338,31 @@ def _heaviest(
 # ---- a replay -------------------------------------------------------------------------------
 
 
+def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
+    """Make the course of a replay, without its objects; recorded: see `Course`."""
+    return Course(
+        title=title,
+        n_ranks=run.trace.n_ranks,
+        n_objects=run.trace.n_entities,
+        times=run.rank_times,
+        elapsed=np.maximum(run.iteration_time, run.rank_times.max(axis=1, initial=0.0)),
+        history=run.decisions,
+        facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
+        strategy=run.strategy,
+        recorded=recorded,
+        gained=gained(run),
+    )
+
+
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
     t = run.trace
     keys = t.entity_key[t.task_entity]
     ones = np.ones(len(keys), np.int64)
-    return Course(
-        title=title,
-        n_ranks=t.n_ranks,
-        n_objects=t.n_entities,
-        times=run.rank_times,
-        elapsed=np.maximum(run.iteration_time, run.rank_times.max(axis=1, initial=0.0)),
-        history=run.decisions,
+    return replace(
+        of_replay(run, None if run.strategy == "none" else as_recorded(run).metrics["max"], title),
         moves=list(_moves_of_replay(run)),
-        facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
         heaviest=_heaviest(keys, t.task_load, ones, run.rank, names),
-        strategy=run.strategy,
-        recorded=None if run.strategy == "none" else as_recorded(run).metrics["max"],
         objects=Objects.of_replay(run),
-        gained=gained(run),
     )
 
 

@@ -47,13 +47,6 @@ def explore(
         An anywidget, for JupyterLab, Notebook 7 and VS Code.  Its attribute ``replay`` is the run
         that is shown.
 
-    Raises
-    ------
-    MissingPartError
-        anywidget is missing.
-    DomainError
-        `run` is not a run, or has no phases, or a setting is unknown or invalid.
-
     Examples
     --------
     >>> explorer = pylb.explore("run.h5", strategy="RefineLB")  # in a notebook: a cell's last line

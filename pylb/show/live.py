@@ -16,7 +16,7 @@ from typing import Any, Protocol, TextIO
 
 import numpy as np
 
-from pylb.console import count, rich_table, rich_width, seconds
+from pylb.console import count, seconds, table
 from pylb.decide.receipts import Receipt
 from pylb.show.course import Course
 
@@ -39,17 +39,10 @@ def state(course: Course) -> dict[str, Any]:
     decision = course.history[-1] if course.history else None
     order = np.argsort(-recent.mean(axis=0), kind="stable")[:MOST_RANKS]
     return {
-        "iterations": course.n_iterations,
-        "ranks": course.n_ranks,
-        "objects": course.n_objects,
-        "seconds": course.seconds,
+        **course.figures(),
         "max": float(last.max()),
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
-        "balancings": len(course.balancings),
-        "balancing_seconds": math.fsum(r.step_seconds for r in course.balancings),
-        "balancing_cost": math.fsum(r.cost for r in course.balancings),
-        "saved": None if course.saved is None else float(course.saved[-1]),
         "saving": course.saving,
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
@@ -96,8 +89,8 @@ def head(now: dict[str, Any]) -> str:
     """Describe the run in one line."""
     saved = f"; saved {now['saving']}" if now["saving"] else ""
     return (
-        f"{count(now['iterations'], 'iteration')} of {count(now['objects'], 'object')} on "
-        f"{count(now['ranks'], 'rank')} in "
+        f"{count(now['iterations'], 'iteration')} of {count(now['n_objects'], 'object')} on "
+        f"{count(now['n_ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
         f"{count(now['balancings'], 'LB step')} "
         f"(cost {seconds(now['balancing_cost'])}){saved}"
@@ -133,18 +126,12 @@ class View:
             below[-1].append("…")
         ranks = max(height - len(above) - len(below) - self.SPENT, 1)
         yield from above
-        yield self._table(console, ranks, width)
-        more = self._now["ranks"] - min(ranks, len(self._now["slowest"]))
+        recent = width - len(table(COLUMNS, rows(self._now, ranks, 1))[0]) + len(COLUMNS[-1])
+        yield from map(Text, table(COLUMNS, rows(self._now, ranks, recent)))
+        more = self._now["n_ranks"] - min(ranks, len(self._now["slowest"]))
         if more > 0:
             yield Text(f"and {count(more, 'rank')} that are faster")
         yield from below
-
-    def _table(self, console: Any, ranks: int, width: int) -> Any:
-        def table(recent: int) -> Any:
-            head = [(name, name != COLUMNS[-1]) for name in COLUMNS]
-            return rich_table(head, rows(self._now, ranks, recent))
-
-        return table(width - rich_width(console, table(1)) + len(COLUMNS[-1]))
 
 
 # ---- the bar --------------------------------------------------------------------------------

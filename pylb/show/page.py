@@ -17,7 +17,8 @@ import numpy as np
 
 from pylb import files
 from pylb._version import __version__
-from pylb.console import clip, script_json, seconds, size
+from pylb.console import clip, script_json, text
+from pylb.decide.figures import RECEIPT, RUN, Figure
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
 from pylb.show import aggregate, efficiency
@@ -108,6 +109,7 @@ def data(course: Course) -> dict[str, Any]:
         "pylb": __version__,
         "facts": [[clip(k), clip(v)] for k, v in facts(course)],
         "picture": coded(loads(course)),
+        "columns": columns(),
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
         "groups": {"step": step, "n": len(moved), "objects": moved.tolist()},
@@ -135,13 +137,13 @@ def coded(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def loads(course: Course) -> dict[str, Any]:
+def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return the ranks' loads with as many points as a screen can show, and the LB steps."""
     picture = aggregate.picture(
         course.times,
         course.elapsed,
-        MOST_ROWS,
-        MOST_COLUMNS,
+        rows,
+        columns,
         saved=course.saved,
         recorded=course.recorded,
     )
@@ -150,29 +152,21 @@ def loads(course: Course) -> dict[str, Any]:
     return picture
 
 
-def facts(course: Course) -> list[tuple[str, Any]]:
-    """Return the rows (name, value) of the table below the title."""
-    whole = efficiency.regions(course)[0]
-    # Prefer the receipts: their bytes include the messages that migrated with their objects, and
-    # they count objects that moved before their first iteration, or after the last one of the run.
-    objects = sum(r.migrations for r in course.balancings)
-    objects = objects or sum(int(m.objects.sum()) for m in course.moves)
-    nbytes = sum(r.bytes for r in course.balancings)
-    nbytes = nbytes or sum(int(m.bytes.sum()) for m in course.moves)
-    out: list[tuple[str, Any]] = [
-        ("ranks", f"{course.n_ranks:,}"),
-        ("objects", f"{course.n_objects:,}"),
-        ("iterations", f"{course.n_iterations:,}"),
-        ("strategy", course.strategy),
-        ("time", seconds(course.seconds)),
-        ("time spent rebalancing", seconds(float(course.step_seconds.sum()))),
-        ("max/mean", f"{1 / whole.of_iterations:.3f}" if whole.of_iterations > 0 else ""),
-        *([("saved by LB steps", course.saving)] if course.saving else []),
-        ("LB steps", f"{len(course.balancings):,}"),
-        ("migrations", f"{objects:,}" + (f" ({size(nbytes)})" if nbytes else "")),
+def facts(course: Course) -> list[tuple[str, str]]:
+    """Return the rows (heading, text) of the table below the title."""
+    known = {**course.figures(), "saved": course.saving or None}
+    out = [
+        (f.heading, _text(f, known[f.name]))
+        for f in RUN
+        if f.printed and known.get(f.name) is not None
     ]
-    known = {name for name, _ in out}
-    return out + [(k, v) for k, v in course.facts.items() if k not in known]
+    return out + [(k, str(v)) for k, v in course.facts.items()]
+
+
+def _text(figure: Figure, value: Any) -> str:
+    if isinstance(value, int) and figure.kind == "number":
+        return f"{value:,}"
+    return value if isinstance(value, str) else text(figure.cell(value))
 
 
 def _chosen(course: Course) -> list[Receipt]:
@@ -191,23 +185,17 @@ def _chosen(course: Course) -> list[Receipt]:
 FIT = ("max_slope", "max_offset", "mean_slope", "mean_offset", "tau")
 
 
+def columns() -> dict[str, Any]:
+    """Return the columns of the list of decisions: name, heading and kind; and their notes."""
+    shown = [f for f in RECEIPT if f.name != "reason"]  # the explanation of a receipt contains it
+    notes = [f"{f.heading}: {f.note}" for f in shown if f.note]
+    return {"names": [[f.name, f.heading, f.kind] for f in shown], "notes": f"{'; '.join(notes)}."}
+
+
 def listed(r: Receipt) -> dict[str, Any]:
     """Return the values of a receipt for its line in the list of decisions."""
-    return {
-        "iteration": r.iteration,
-        "until": r.until,
-        "choice": r.choice,
-        "moved": r.moved,
-        "strategy": clip(r.strategy),
-        "ratio": r.max_over_mean if r.max == r.max else None,
-        "before": r.before,
-        "predicted": r.predicted,
-        "realised": r.realised,
-        "migrations": r.migrations,
-        "bytes": r.bytes,
-        "cost": r.cost,
-        "gain": r.gain,
-    }
+    known = {f.name: f.of(r) for f in RECEIPT if f.name != "reason"}
+    return {**known, "moved": r.moved, "strategy": clip(r.strategy)}
 
 
 def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:

@@ -47,12 +47,6 @@ def report(
     Path
         The file.
 
-    Raises
-    ------
-    DomainError
-        The suffix is unknown, or `run` is not a run, or has no complete iteration; `names` or
-        `coords` are given for a file that is no page.
-
     Examples
     --------
     >>> pylb.report("run.h5", "run.html", names={12: "core"}).name

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from pylb.errors import DomainError
-from pylb.model.snapshot import F64, I32, I64
+from pylb.model.snapshot import I32, I64
 from pylb.replay.replayed import BASELINES, Replay, replay
 from pylb.replay.trace import Trace
-from pylb.show import aggregate, course, page
+from pylb.show import course, page
+from pylb.show.course import Course
 
 MOST_ROWS, MOST_COLUMNS = 128, 512  # largest numbers of rows and columns of the heat map
 MOST_DECISIONS = 400  # largest number of decisions in the list
@@ -149,44 +150,21 @@ def _first_tasks(trace: Trace) -> I64:
 # ---- data for the browser -------------------------------------------------------------------
 
 
-def picture(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Return loads and LB steps of a replay, with as many points as a screen can show.
-
-    The maxima of the recorded run are added for comparison.
-    """
-    out = aggregate.picture(
-        run.rank_times,
-        run.metrics["max"],
-        MOST_ROWS,
-        MOST_COLUMNS,
-        saved=_saved(run),
-        recorded=recorded.metrics["max"],
-    )
-    return {**out, "balanced": run.balanced_after}
+def shown(run: Replay, recorded: Replay) -> Course:
+    """Return the course of a replay; recorded: the replay of the recorded placement."""
+    return course.of_replay(run, recorded.metrics["max"])
 
 
-def _saved(run: Replay) -> F64:
-    """Return the seconds that LB steps had saved after each iteration, less their time."""
-    steps = np.zeros(len(run.iteration_time))
-    for r in run.balancings:
-        steps[max(r.iteration, 0)] += r.step_seconds
-    return np.cumsum(course.gained(run) - steps)
+def picture(run: Course) -> dict[str, Any]:
+    """Return loads and LB steps of a replay, with as many points as a screen can show."""
+    return page.loads(run, MOST_ROWS, MOST_COLUMNS)
 
 
-def figures(run: Replay, recorded: Replay) -> dict[str, Any]:
-    """Return metrics of the whole run, for a line of text."""
-    ratio = run.metrics["max_over_mean"]
-    return {
-        "time": run.time,
-        "balancing": run.balancing_seconds,
-        "saved": run.saved,
-        "recorded": recorded.time,
-        "speedup": run.speedup_over(recorded),
-        "max_over_mean": float(ratio.mean()) if len(ratio) else 1.0,
-        "balancings": len(run.balanced_after),
-        "migrations": run.migrations,
-        "bytes": run.bytes,
-    }
+def figures(run: Course, recorded: Replay) -> dict[str, Any]:
+    """Return the figures of a replay, and how much faster it is than as recorded."""
+    known = run.figures()
+    faster = recorded.time / run.seconds if run.seconds > 0 else 1.0
+    return {**known, "facts": page.facts(run), "recorded": recorded.time, "speedup": faster}
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:

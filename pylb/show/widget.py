@@ -79,14 +79,15 @@ class Explorer(anywidget.AnyWidget):
             waiting = other.submit(self._as_recorded, asked)
             run = self._replayed(asked)
             recorded = waiting.result()
-        picture = settings.picture(run, recorded)
+        shown = settings.shown(run, recorded)
         self.replay = run
         with self.hold_sync():
             self.settings = dataclasses.asdict(asked)
             self.answer = {
                 "number": number,
-                "picture": picture,
-                "figures": plain(settings.figures(run, recorded)),
+                "picture": settings.picture(shown),
+                "figures": plain(settings.figures(shown, recorded)),
+                "columns": page.columns(),
                 "decisions": plain(settings.decisions(run)),
                 "milliseconds": 1e3 * (time.perf_counter() - start),
             }

@@ -13,8 +13,7 @@ from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.snapshot import F64
-from pylb.virtual.comm import VirtualComm, World
-from pylb.virtual.scheduler import Scheduler
+from pylb.virtual.comm import Scheduler, VirtualComm, World
 
 CLUSTER = Network(alpha=1e-6, beta=1e-10)  # seconds per message and per byte of a typical cluster
 CLOCKS = ("cpu", "wall", "none")
@@ -50,11 +49,6 @@ class VirtualCluster:
     ----------
     seconds : (p,) float64
         Virtual time at which each rank ended in the most recent run.
-
-    Raises
-    ------
-    DomainError
-        An argument is out of its domain.
 
     Notes
     -----

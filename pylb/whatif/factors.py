@@ -27,21 +27,6 @@ STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8"
 class CriticalPath:
     """The longest path through a run's operations and messages.
 
-    Attributes
-    ----------
-    time : float
-        Length of the path in seconds: the time of the run if each rank had its own processor.
-    finish : (p,) float64
-        Length of the longest path to the end of each rank, in seconds.
-    by_rank : (p,) float64
-        Seconds of the critical path on each rank.
-    by_procedure : dict of str to float
-        Seconds of the critical path in each procedure, without the procedures that it calls;
-        ``""``: outside of all procedures.
-    stretches : (k,) structured array
-        The segments of the path, in order; each is on one rank: ``rank``, ``first`` and ``last``
-        operation, and length in nanoseconds, ``ns``.
-
     Examples
     --------
     >>> path = pylb.critical_path("run")
@@ -49,10 +34,15 @@ class CriticalPath:
     True
     """
 
+    #: Length of the path in seconds: the time of the run if each rank had its own processor.
     time: float
-    finish: F64
-    by_rank: F64
+    finish: F64  #: (p,) length of the longest path to the end of each rank, in seconds.
+    by_rank: F64  #: (p,) seconds of the critical path on each rank.
+    #: Seconds of the critical path in each procedure, without the procedures that it calls; ``""``:
+    #: outside of all procedures.
     by_procedure: dict[str, float]
+    #: (k,) the segments of the path, in order; each is on one rank: ``rank``, ``first`` and
+    #: ``last`` operation, and length in nanoseconds, ``ns``.
     stretches: NDArray[Any]
 
     def __repr__(self) -> str:
@@ -67,19 +57,6 @@ class CriticalPath:
 class ProcedureFactor:
     """The effect of a procedure on the time of a run.
 
-    Attributes
-    ----------
-    name : str
-    seconds : float
-        Processor time in the procedure on all ranks, including the procedures that it calls.
-    time : float
-        Length of the critical path of the recorded run, in seconds.
-    moved : float
-        Length of the critical path if the procedure ran on the rank at the other end of its
-        messages: the procedure load balancing factor (Eom and Hollingsworth 1998, figure 2).
-    zeroed : float
-        Length of the critical path if the procedure took no time: critical path zeroing.
-
     Examples
     --------
     >>> one = pylb.procedures("run")["servBusy2"]
@@ -88,9 +65,13 @@ class ProcedureFactor:
     """
 
     name: str
+    #: Processor time in the procedure on all ranks, including the procedures that it calls.
     seconds: float
-    time: float
+    time: float  #: Length of the critical path of the recorded run, in seconds.
+    #: Length of the critical path if the procedure ran on the rank at the other end of its
+    #: messages: the procedure load balancing factor (Eom and Hollingsworth 1998, figure 2).
     moved: float
+    #: Length of the critical path if the procedure took no time: critical path zeroing.
     zeroed: float
 
     @property
@@ -164,13 +145,6 @@ def critical_path(
     -------
     CriticalPath
 
-    Raises
-    ------
-    DomainError
-        Ranks wait for messages that never come: the recording is incomplete.
-    FormatError
-        The recording contradicts itself.
-
     Examples
     --------
     >>> path = pylb.critical_path("run")
@@ -223,13 +197,6 @@ def procedures(
     Returns
     -------
     Procedures
-
-    Raises
-    ------
-    DomainError
-        No procedure is marked.
-    OutOfRangeError
-        There is no such rank.
 
     Warns
     -----

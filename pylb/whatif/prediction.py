@@ -44,34 +44,6 @@ class Target:
     Of k ranks that compute on a processor, each gets 1/k of it at any time (egalitarian processor
     sharing).  A rank that waits in MPI uses no processor.
 
-    Attributes
-    ----------
-    placement : (p,) int32
-        Processor of each rank.
-    speed : (q,) float64
-        Speed of each processor: in 1 second, it does work that took this number of seconds of
-        processor time in the recording.
-    node : (q,) int32
-        Node of each processor.
-    alpha, beta : (m, m) float64
-        Seconds per message and per byte from one node to another; m: number of nodes.  alpha
-        includes the recorded ``response``: the mean delay until a rank notices a message, if it
-        sleeps between two polls.
-    share : (q,) float64
-        Available fraction of each processor, as in ``pylb lab --share``.
-    period : float
-        Period of the shares in seconds.  The processor is available in the first part of each
-        period; time in which a rank waits in MPI uses up the share, too.  0: a share acts like a
-        lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks
-        slept while they waited, because sleep does not use up a share.
-    overhead : float
-        Processor seconds of an MPI call.
-    eager : int
-        Largest message, in bytes, that is sent before its receive is posted.
-    matching : {"arrival", "recorded"}
-        Which message a receive from any source gets: the first to arrive, or the same as in the
-        recorded run.
-
     Examples
     --------
     >>> prediction = pylb.whatif("run", placement=[0, 0, 1, 1], speed=[1.0, 0.5])
@@ -79,15 +51,26 @@ class Target:
     array([1. , 0.5])
     """
 
-    placement: I32
+    placement: I32  #: (p,) processor of each rank.
+    #: (q,) speed of each processor: in 1 second, it does work that took this number of seconds of
+    #: processor time in the recording.
     speed: F64
-    node: I32
+    node: I32  #: (q,) node of each processor.
+    #: (m, m) seconds per message and per byte from one node to another; m: number of nodes.  alpha
+    #: includes the recorded ``response``: the mean delay until a rank notices a message, if it
+    #: sleeps between two polls.
     alpha: F64
     beta: F64
-    share: F64
+    share: F64  #: (q,) available fraction of each processor, as in ``pylb lab --share``.
+    #: Period of the shares in seconds.  The processor is available in the first part of each
+    #: period; time in which a rank waits in MPI uses up the share, too.  0: a share acts like a
+    #: lower speed.  Default: 5 ms as in ``pylb lab``, or 0 if the recorded ranks slept while they
+    #: waited, because sleep does not use up a share.
     period: float
-    overhead: float
-    eager: int
+    overhead: float  #: Processor seconds of an MPI call.
+    eager: int  #: Largest message, in bytes, that is sent before its receive is posted.
+    #: {"arrival", "recorded"}: Which message a receive from any source gets: the first to arrive,
+    #: or the same as in the recorded run.
     matching: str
 
     def simulation(self, comms: Sequence[NDArray[np.int32]]) -> _core.Simulation:
@@ -111,31 +94,6 @@ class Target:
 class Prediction:
     """The prediction of a recorded run on other processors.
 
-    Attributes
-    ----------
-    time : float
-        Seconds from the end of MPI_Init to the last rank's MPI_Finalize.
-    finish : (p,) float64
-        Time when each rank ends, in seconds.
-    busy : (p,) float64
-        Processor seconds of each rank.
-    waiting : (p,) float64
-        Seconds for which each rank waits within MPI.
-    paused : (p,) float64
-        Seconds for which each rank sleeps or waits for files.
-    end : list of str
-        How each rank ends: ``"through"`` (complete), ``"cut"`` (its records end early), ``"stuck"``
-        (it waits for a message that never comes), ``"running"`` (more records will arrive).
-    processor_busy : (q,) float64
-        Seconds of work of each processor.
-    target : Target
-    recorded : float or None
-        Wall time of the recorded run.
-    warnings : list of str
-        Reasons why the prediction may be wrong.
-    steps : list of structured arrays, or None
-        For each operation of each rank: when it begins and ends, and which rank it waits for.
-
     Examples
     --------
     >>> prediction = pylb.whatif("run", placement=[0, 1, 2, 3])
@@ -143,16 +101,19 @@ class Prediction:
     (True, ['through', 'through', 'through', 'through'])
     """
 
-    time: float
-    finish: F64
-    busy: F64
-    waiting: F64
-    paused: F64
+    time: float  #: Seconds from the end of MPI_Init to the last rank's MPI_Finalize.
+    finish: F64  #: (p,) time when each rank ends, in seconds.
+    busy: F64  #: (p,) processor seconds of each rank.
+    waiting: F64  #: (p,) seconds for which each rank waits within MPI.
+    paused: F64  #: (p,) seconds for which each rank sleeps or waits for files.
+    #: How each rank ends: ``"through"`` (complete), ``"cut"`` (its records end early), ``"stuck"``
+    #: (it waits for a message that never comes), ``"running"`` (more records will arrive).
     end: list[str]
-    processor_busy: F64
+    processor_busy: F64  #: (q,) seconds of work of each processor.
     target: Target
-    recorded: float | None
-    warnings: list[str] = field(default_factory=list)
+    recorded: float | None  #: Wall time of the recorded run.
+    warnings: list[str] = field(default_factory=list)  #: Reasons why the prediction may be wrong.
+    #: For each operation of each rank: when it begins and ends, and which rank it waits for.
     steps: list[NDArray[Any]] | None = None
 
     @property
@@ -193,14 +154,6 @@ def whatif(
     Returns
     -------
     Prediction
-
-    Raises
-    ------
-    DomainError, OutOfRangeError
-        A value is out of its domain, the placement names a processor that does not exist, or the
-        recording has one-sided calls.
-    FormatError
-        The recording contradicts itself.
 
     Examples
     --------
@@ -258,11 +211,6 @@ def target(
         Available fraction of each processor, as in ``pylb lab --share``.
     period, overhead, eager, matching :
         See `Target`.
-
-    Raises
-    ------
-    DomainError, OutOfRangeError
-        A value is out of its domain, or the placement names a processor that does not exist.
     """
     place, speeds, shares, nodes = _processors(recording.n_ranks, placement, speed, share, node)
     if matching not in MATCHING:

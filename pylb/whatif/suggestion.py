@@ -30,20 +30,6 @@ TRIES, SIMULATED = 40, 10_000_000  # default limits of simulated changes and ope
 class Suggestion:
     """One suggested change of a recorded run.
 
-    Attributes
-    ----------
-    time : float
-        Predicted seconds.
-    saves : float
-        Fraction of the time that the change saves, compared with the present placement.
-    placement : (p,) int32, or None
-        Processor of each rank; None if a procedure moves.
-    procedure : str or None
-        The procedure that moves to the rank at the other end of its messages; None if a placement
-        changes.
-    reason : str
-        Why the changed run is faster.
-
     Examples
     --------
     >>> best = pylb.suggest("run", placement=[0, 0, 1, 1], best=1)[0]
@@ -51,11 +37,14 @@ class Suggestion:
     ('servBusy2', None)
     """
 
-    time: float
+    time: float  #: Predicted seconds.
+    #: Fraction of the time that the change saves, compared with the present placement.
     saves: float
-    placement: I32 | None
+    placement: I32 | None  #: (p,) processor of each rank; None if a procedure moves.
+    #: The procedure that moves to the rank at the other end of its messages; None if a placement
+    #: changes.
     procedure: str | None
-    reason: str
+    reason: str  #: Why the changed run is faster.
 
     def __str__(self) -> str:
         return f"{self.time:.4g} s ({percent(self.saves)} saved): {self.reason}"
@@ -100,11 +89,6 @@ def suggest(
     list of Suggestion
         The fastest first.  For a procedure, the predicted time is reduced by the same fraction as
         the critical path.
-
-    Raises
-    ------
-    DomainError, OutOfRangeError
-        As in `pylb.whatif`.
 
     Examples
     --------

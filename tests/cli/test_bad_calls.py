@@ -116,7 +116,7 @@ LINES = {
     "partition empty.graph --parts 2": "empty.graph",
     "partition square.graph --parts 99999999999": "parts is 99999999999",
     "partition square.graph --imbalance nan": "imbalance is nan",
-    "partition square.graph -P =": "-P is '='",
+    "partition square.graph -P =": "-P: '='",
     "procedures run.h5": "run.h5",
     "record -o run.h5 -- true": "run.h5",
     "lab --share nan -- true": "share is nan",

@@ -204,7 +204,7 @@ def test_changes_are_made_in_order_of_time(tmp_path):
         ("changes: [{share: 1}]", r"changes\[0\]: expected either at"),
         ("changes: [{at: 1, when: x, share: 1}]", r"changes\[0\]: expected either at"),
         ("changes: [{at: 1}]", r"changes\[0\] changes nothing"),
-        ("changes: [{at: 1, ranks: [-1], share: 1}]", r"ranks is \[-1\]: expected ranks"),
+        ("changes: [{at: 1, ranks: [-1], share: 1}]", "ranks is -1"),
         ("changes: [{at: 1, share: 99999}]", "share is 99999"),
         ("changes: {at: 1}", "changes is"),
     ],

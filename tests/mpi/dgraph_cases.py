@@ -86,12 +86,12 @@ def wrong_use(comm):
     lone = sparse.csr_array(([1.0], ([0], [1])), (2, 2)) if comm.rank == 0 else ([0], [])
     raised(
         errors.DomainError,
-        "not symmetric: vertex 0 has an edge to 1, but 1 has none to 0; 0 more such edges",
+        "not symmetric at (0, 1)",
         lambda: pylb.color(lone, comm=comm),
     )
     mine = 70 + comm.rank
     raised(  # the error names ids; the other end of the edge is on the first rank
-        *(errors.DomainError, f"vertex {70 + comm.size - 1} has an edge to 90, but 90 has none"),
+        *(errors.DomainError, "graph is not symmetric at ("),
         lambda: pylb.color(
             ([0, 0, 1 if last else 0], [90] if last else [])
             if comm.rank == 0
@@ -108,9 +108,14 @@ def wrong_use(comm):
             lambda wrong=wrong: pylb.color(one, wrong if last else 1, comm=comm),
         )
     raised(
-        errors.UnknownKeyError,
-        "id 99 is not",
+        errors.OutOfRangeError,
+        f"graph.indices[0] is 99: expected 0 ... {comm.size - 1}",
         lambda: pylb.color(([0, 1], [99 if last else comm.rank]), comm=comm),
+    )
+    raised(
+        errors.UnknownKeyError,
+        "is 99: no rank has an object with that id",
+        lambda: pylb.color(([0, 1], [99 if last else mine]), comm=comm, ids=[mine]),
     )
     raised(
         errors.DuplicateKeyError,
@@ -124,9 +129,13 @@ def wrong_use(comm):
         "start: expected 0",
         lambda: pylb.order(([0, 5], [1]) if last else one, comm=comm),
     )
-    raised(errors.DomainError, "is a int", lambda: pylb.order(3 if last else one, comm=comm))
+    raised(
+        errors.DomainError,
+        "graph is 3: expected",
+        lambda: pylb.order(3 if last else one, comm=comm),
+    )
     if comm.size > 1:
-        raised(errors.DomainError, "arguments differ", lambda: pylb.color(one, 1 + last, comm=comm))
+        raised(errors.DomainError, "distance differs", lambda: pylb.color(one, 1 + last, comm=comm))
     assert pylb.color(([0], []), comm=comm).n_colors == 0
     assert pylb.order(([0], []), comm=comm).fill == 0
 

@@ -7,10 +7,10 @@ import numpy as np
 from mpi4py import MPI
 
 import pylb
-from pylb.partition import pitfalls
+from pylb.partition import zoltan
 
 comm = MPI.COMM_WORLD
-pitfalls.with_an_end = lambda problem: problem  # HSFC fails on the rank of the last object
+zoltan.with_an_end = lambda problem: problem  # HSFC fails on the rank of the last object
 warnings.simplefilter("ignore")
 for seed in range(1000):
     rng = np.random.default_rng((seed, comm.rank))

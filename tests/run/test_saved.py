@@ -121,10 +121,10 @@ def test_the_number_is_the_same_everywhere(name, sharing, tmp_path):
         "page": drawn.saved[-1],
         "record": recorded.saved[-1],
         "live": live.state(recorded)["saved"],
-        "compare": Comparison(recorded, recorded).spent[0].saved,
+        "compare": Comparison(recorded, recorded).figures[0]["saved"],
         "replay": run.saved,
-        "explorer": settings.figures(run, run)["saved"],
-        "curve of the explorer": settings._saved(run)[-1],
+        "explorer": settings.shown(run, run).figures()["saved"],
+        "curve of the explorer": settings.shown(run, run).saved[-1],
     }
     assert numbers == pytest.approx(dict.fromkeys(numbers, saved), rel=1e-9, abs=1e-12)
     said = seconds(saved)

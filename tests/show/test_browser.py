@@ -390,7 +390,7 @@ def test_a_screen_reader_is_told_everything(tab, explorer):
         tab.evaluate("(light) => { document.body.dataset.jpThemeLight = light; }", light)
         assert tab.evaluate(GROUND) == GROUNDS[scheme]  # whatever the browser's scheme
     heads = [name for role, name, _ in told if role == "columnheader"]
-    assert heads[:2] == ["after iteration", "decision"]
+    assert heads[:2] == ["iteration", "choice"]
     assert tab.said == []
 
 
@@ -598,6 +598,10 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     said = status(tab, 0)
     assert shows(said, time_of())
     assert "9 LB steps" in said
+    tab.get_by_text("All figures of the replay").click()
+    facts = tab.locator(".pylb .facts").inner_text().split("\n")
+    assert facts[facts.index("LB steps") + 1] == "9"
+    tab.get_by_text("All figures of the replay").click()
     tab.locator(".pylb").scroll_into_view_if_needed()
     keep(tab, "explorer_before")
 

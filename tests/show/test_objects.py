@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError
-from pylb.show import aggregate, course, layout, objects, served
+from pylb.show import aggregate, course, objects, served
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +85,9 @@ def test_of_too_many_frames_those_around_lb_steps_remain(run, monkeypatch):
 
 def test_coordinates_of_one_to_three_axes():
     key = np.array([3, 5])
-    assert layout.of_coordinates({3: (1, 2), 5: [3, 4]}, key).tolist() == [[1, 2], [3, 4]]
-    assert layout.of_coordinates({3: 1.5, 5: 2}, key).tolist() == [[1.5, 0], [2, 0]]
-    above = layout.of_coordinates({3: (1, 1, 0), 5: (1, 1, 4)}, key)
+    assert objects.of_coordinates({3: (1, 2), 5: [3, 4]}, key).tolist() == [[1, 2], [3, 4]]
+    assert objects.of_coordinates({3: 1.5, 5: 2}, key).tolist() == [[1.5, 0], [2, 0]]
+    above = objects.of_coordinates({3: (1, 1, 0), 5: (1, 1, 4)}, key)
     assert above[0, 0] == above[1, 0] == 0
     assert above[1, 1] > above[0, 1]
     for bad, said in [
@@ -98,24 +98,24 @@ def test_coordinates_of_one_to_three_axes():
         ({3: (1, 2, 3, 4), 5: (1, 2, 3, 4)}, "1 ... 3"),
     ]:
         with pytest.raises(DomainError, match=said):
-            layout.of_coordinates(bad, key)
+            objects.of_coordinates(bad, key)
 
 
 @pytest.mark.parametrize("n", [40, 3000])
 def test_objects_that_communicate_are_close(n):
     i = np.arange(n)
-    place = layout.of_graph(n, i, (i + 1) % n)  # a ring
+    place = objects.of_graph(n, i, (i + 1) % n)  # a ring
     apart = np.linalg.norm(place - np.roll(place, -1, axis=0), axis=1)
     whole = np.linalg.norm(place - place.mean(axis=0), axis=1)
     assert apart.max() < 20 * whole.max() / n
     assert whole.min() > 0.2 * whole.max()  # a ring has a hole in the middle
-    np.testing.assert_array_equal(place, layout.of_graph(n, (i + 1) % n, i))
+    np.testing.assert_array_equal(place, objects.of_graph(n, (i + 1) % n, i))
 
 
 @given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29))))
 def test_the_layout_of_any_graph_is_finite(n, edges):
     src, dst = np.array([(a % n, b % n) for a, b in edges], int).reshape(-1, 2).T
-    place = layout.of_graph(n, src, dst)
+    place = objects.of_graph(n, src, dst)
     assert place.shape == (n, 2)
     assert np.isfinite(place).all()
 

@@ -73,7 +73,7 @@ def test_heat_map_of_many_ranks_keeps_the_slowest():
     ax = plots.rank_loads(times, np.arange(0, 2500, 50))
     (image,) = ax.images
     cells = image.get_array()
-    rows, columns = -(-1003 // plots.common.MOST_ROWS), -(-2500 // plots.common.MOST_COLUMNS)
+    rows, columns = -(-1003 // plots.MOST_ROWS), -(-2500 // plots.MOST_COLUMNS)
     assert cells.shape == (-(-1003 // rows), -(-2500 // columns))
     assert cells[777 // rows, 1234 // columns] == 9.0
     assert np.count_nonzero(cells == 9.0) == 1
@@ -251,7 +251,7 @@ def test_pictures_of_few_and_of_very_many_ranks(p):
     np.testing.assert_array_equal(np.sort(ax.collections[0].get_array()), np.sort(loads))
     (image,) = plots.rank_loads(run.rank_times).images
     assert image.get_array().max() == run.rank_times.max()
-    assert image.get_array().shape[0] <= plots.common.MOST_ROWS
+    assert image.get_array().shape[0] <= plots.MOST_ROWS
 
 
 def test_communication_before_and_after():

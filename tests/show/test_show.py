@@ -545,7 +545,7 @@ def test_settings_that_are_none_are_errors(trace, given):
 
 def test_the_picture_of_a_replay(trace):
     run = trace.replay("GreedyLB", every=5)
-    p = settings.picture(run, trace.replay("none"))
+    p = settings.picture(settings.shown(run, trace.replay("none")))
     cells = np.frombuffer(p["cells"], "<u2").reshape(p["rows"], p["columns"]) * p["top"] / 65535
     np.testing.assert_allclose(cells, run.rank_times.T, atol=p["top"] / 65535)
     listed = settings.decisions(run)
@@ -562,11 +562,11 @@ def test_the_picture_of_a_replay(trace):
 
 def test_how_a_run_stands(record):
     now = live.state(course.of(record))
-    assert (now["iterations"], now["ranks"], now["balancings"]) == (60, 4, 5)
+    assert (now["iterations"], now["n_ranks"], now["balancings"]) == (60, 4, 5)
     assert now["decision"] == record.history[-1].explain()
     assert len(live.rows(now)) == 4
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
-    alone = live.head({**now, "ranks": 1, "objects": 1})
+    alone = live.head({**now, "n_ranks": 1, "n_objects": 1})
     assert alone.startswith("60 iterations of 1 object on 1 rank in ")
     assert f"; saved {console.seconds(record.trace.replay('none').saved)}: " in live.head(now)
     now = live.state(dataclasses.replace(course.of(record), gained=None))

@@ -185,12 +185,12 @@ def test_shell_on_the_pages(page, block, here, mpiexec, capfd):
     follow(commands(block), capfd)
 
 
-HELP = [pytest.param(c, id=c.__name__, marks=marks(c.EXAMPLES)) for c in cli.COMMANDS]
+HELP = [pytest.param(n, marks=marks(c.examples)) for n, c in cli.COMMANDS.items()]
 
 
-@pytest.mark.parametrize("command", HELP)
-def test_examples_of_the_help(command, here, mpiexec, capfd):
-    if command in (cli.whatif, cli.procedures, cli.record):
+@pytest.mark.parametrize("name", HELP)
+def test_examples_of_the_help(name, here, mpiexec, capfd):
+    if name in ("whatif", "procedures", "record"):
         recording(here)
-    lines = [line for line in command.EXAMPLES.splitlines() if line.startswith("  ")]
+    lines = [s for s in cli.COMMANDS[name].examples.splitlines() if s.startswith("  ")]
     follow(commands("\n".join(lines)), capfd)

@@ -10,14 +10,8 @@ const BASELINES = ["none", "unbalanced"]; // strategies without decisions
 // The slider of the cost: exponents of 10 in seconds; the lowest one means: as measured.
 const COST = { low: -6, high: 2, step: 0.25 };
 
-function figuresSaid(f) {
-  const moved = f.migrations ? `, ${count(f.migrations, "migration")}` : "";
-  const size = f.bytes ? ` (${bytes(f.bytes)})` : "";
-  return `${seconds(f.time)} in all, ${short(f.speedup)} times as fast as recorded `
-    + `(${seconds(f.recorded)}); rebalancing ${seconds(f.balancing)}, `
-    + `saved ${seconds(f.saved)}, mean max/mean `
-    + `${short(f.max_over_mean)}, ${count(f.balancings, "LB step")}${moved}${size}.`;
-}
+const figuresSaid = (f) => `${seconds(f.seconds)} in all, ${short(f.speedup)} times as fast as `
+  + `recorded (${seconds(f.recorded)}); ${count(f.balancings, "LB step")} saved ${seconds(f.saved)}.`;
 
 function option(value, text) { return element("option", { value }, text ?? value); }
 
@@ -92,6 +86,8 @@ function controlsOf(choices, settings, changed) {
 
 function render({ model, el }) {
   const status = element("p", { class: "status", ...LIVE });
+  const facts = element("div"), figures = element("details", {},
+    element("summary", {}, "All figures of the replay"), facts);
   let waiting = null; // the timer of `silent`
   let replaying = false, again = false, asked = 0;
   let wanted = null; // the iteration whose objects must be requested next
@@ -141,7 +137,8 @@ function render({ model, el }) {
     const { cells, n_ranks: ranks } = answer.picture;
     if (view.picture && view.picture.n_ranks !== ranks) view.objects.base = null;
     view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
-      answer.decisions);
+      answer.columns, answer.decisions);
+    facts.replaceChildren(factsOf(answer.figures.facts));
     drawFlows(view.flows, [], String);
     status.textContent = `${figuresSaid(answer.figures)} Replayed in ${short(answer.milliseconds)} ms.`;
     el.firstChild.dataset.number = answer.number;
@@ -170,7 +167,7 @@ function render({ model, el }) {
 
   el.replaceChildren(element("div", { class: "pylb", role: "group",
     "aria-label": "Explorer of a recorded run" },
-  controls.row, status, view.controls(), view.readout, view.host,
+  controls.row, status, figures, view.controls(), view.readout, view.host,
   element("h2", {}, "Decisions"), view.list, view.receipt, view.side, view.objects.element));
   showAnswer();
   model.on("change:answer", onAnswer);

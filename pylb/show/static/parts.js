@@ -121,21 +121,21 @@ function drawFlows(host, flows, name) {
 // ---- decisions ------------------------------------------------------------------------------
 
 const CHOICES = { balance: "balance", hold: "hold", off: "switched off" };
+const SAID = { number: short, seconds, bytes: (n) => (n ? bytes(n) : ""), text: String };
 
-// The list of decisions; choosing one calls `choose(index)`.
-function drawDecisions(host, decisions, choose) {
-  const names = ["after iteration", "decision", "strategy", "max/mean", "estimated", "placed",
-    "since", "moved", "cost", "gain"];
-  const cells = decisions.map((d) => [
-    element("button", { type: "button" }, short(d.iteration)),
-    CHOICES[d.choice] + (d.until > d.iteration ? `, until ${d.until}` : "")
-      + (d.choice === "balance" && !d.moved ? " (not done)" : ""),
-    d.strategy, short(d.ratio), short(d.before), short(d.predicted), short(d.realised),
-    d.choice === "balance" ? `${short(d.migrations)}` : "",
-    d.choice === "balance" ? seconds(d.cost) : "", seconds(d.gain)]);
-  const used = names.map((_, i) => i < 3 || cells.some((row) => row[i] !== ""));
+// The list of decisions; choosing one calls `choose(index)`.  columns: the figures of a decision.
+function drawDecisions(host, columns, decisions, choose) {
+  const names = columns.names.map(([, heading]) => heading);
+  const cellOf = (d) => ([name, , kind]) => {
+    if (name === "iteration") return element("button", { type: "button" }, short(d.iteration));
+    if (name === "choice") return CHOICES[d.choice] + (d.choice === "balance" && !d.moved ? " (not done)" : "");
+    return d[name] === null ? "" : SAID[kind](d[name]);
+  };
+  const cells = decisions.map((d) => columns.names.map(cellOf(d)));
+  const used = names.map((_, i) => i < 1 || cells.some((row) => row[i] !== ""));
   const rows = cells.map((row) => row.filter((_, i) => used[i]));
-  const out = table(names.filter((_, i) => used[i]), rows, 3);
+  const text = columns.names.map(([, , kind]) => kind === "text").filter((_, i) => used[i]);
+  const out = table(names.filter((_, i) => used[i]), rows, (i) => i === 0 || text[i]);
   out.setAttribute("class", "decisions");
   const lines = [...out.querySelectorAll("tbody tr")];
   const mark = (i) => lines.forEach((line, k) => line.setAttribute("aria-current", k === i));
@@ -144,10 +144,7 @@ function drawDecisions(host, decisions, choose) {
       `Receipt of the decision after iteration ${decisions[i].iteration}`);
     line.addEventListener("click", () => { mark(i); choose(i); });
   });
-  const explained = element("p", { class: "soft" }, "max/mean: measured in that iteration; "
-    + "estimated: max/mean of the old placement with the loads that the strategy expected; placed: "
-    + "max/mean of the new placement with these loads; since: max/mean measured from this LB step "
-    + "to the next one.");
+  const explained = element("p", { class: "soft" }, columns.notes);
   host.replaceChildren(...(decisions.length ? [scrolling("Decisions", out), explained]
     : [element("p", { class: "soft" }, "No decision was taken.")]));
   return mark;

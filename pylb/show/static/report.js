@@ -1,10 +1,5 @@
 // The report: shows a run; `show` is called again when a run in progress has new data.
 
-function factsOf(run) {
-  return element("dl", { class: "facts" }, ...run.facts.map(([name, value]) =>
-    element("div", {}, element("dt", {}, name), element("dd", {}, value))));
-}
-
 const percent = (x) => `${(100 * x).toFixed(1)} %`;
 
 function efficienciesOf(run) {
@@ -34,7 +29,7 @@ function heaviestOf(run) {
   const columns = (named ? ["object", "name"] : ["object"]).concat(
     ["mean load", "iterations", "last on rank"]);
   return [element("h2", {}, "Heaviest objects"),
-    scrolling("Heaviest objects", table(columns, rows, named ? 2 : 1))];
+    scrolling("Heaviest objects", table(columns, rows, (i) => i < (named ? 2 : 1)))];
 }
 
 // Migrations of the whole run between groups of neighbouring ranks: the 120 largest flows.
@@ -79,7 +74,7 @@ class Report {
     this.run = run;
     document.title = `pylb: ${run.title}`;
     this.title.textContent = run.title;
-    this.facts.replaceChildren(factsOf(run));
+    this.facts.replaceChildren(factsOf(run.facts));
     this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.said)));
     this.tables.replaceChildren(...efficienciesOf(run), ...heaviestOf(run),
       element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
@@ -87,7 +82,7 @@ class Report {
     this.frames = null;
     this.everything();
     const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
-    this.view.show(decoded(run.picture, bytes), run.decisions);
+    this.view.show(decoded(run.picture, bytes), run.columns, run.decisions);
     if (run.decisions_in_all > run.decisions.length) {
       this.view.list.append(element("p", { class: "soft" }, `Only ${run.decisions.length} of `
         + `${run.decisions_in_all} decisions are listed: those that cost or saved the most.`));

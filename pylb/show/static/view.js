@@ -50,14 +50,14 @@ class RunView {
 
   say(text) { this.receipt.replaceChildren(element("p", {}, text)); }
 
-  show(picture, decisions) {
+  show(picture, columns, decisions) {
     const last = this.picture && Number(this.slider.value) >= this.picture.n_iterations - 1;
     const kept = this.kept();
     this.picture = picture;
     this.slider.max = picture.n_iterations - 1;
     this.drawn.chosen = null;
     this.drawn.show(picture, decisions);
-    this.mark = drawDecisions(this.list, decisions, (i) => {
+    this.mark = drawDecisions(this.list, columns, decisions, (i) => {
       this.go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
       this.chosen(i);
     });

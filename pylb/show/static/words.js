@@ -57,14 +57,18 @@ function filled(out, attributes, children) {
   return out;
 }
 
-function table(columns, rows, textColumns = 1) {
-  const kind = (i) => (i < textColumns ? { class: "text" } : {});
+// isText(i): whether column i has texts, which are aligned left.
+function table(columns, rows, isText = (i) => i < 1) {
+  const kind = (i) => (isText(i) ? { class: "text" } : {});
   return element("table", {},
     element("thead", {}, element("tr", {},
       ...columns.map((name, i) => element("th", { scope: "col", ...kind(i) }, name)))),
     element("tbody", {}, ...rows.map((row) => element("tr", {},
       ...row.map((cell, i) => element("td", kind(i), cell))))));
 }
+
+const factsOf = (facts) => element("dl", { class: "facts" }, ...facts.map(([name, value]) =>
+  element("div", {}, element("dt", {}, name), element("dd", {}, value))));
 
 // A text, a straight line and a filled triangle that points down.
 const text = (x, y, said, anchor = null, more = {}) =>

@@ -29,24 +29,6 @@ MOST_NUMBER = 1e15  # largest number in `info`, in seconds or bytes
 class Recording:
     """The operations of every rank of one run.
 
-    Attributes
-    ----------
-    ops : list of (n,) structured arrays
-        The operations of each rank, in order, with the fields of `pylb.whatif.recorder.layout.OP`.
-    comms : list of (size,) int32 arrays
-        Members of each communicator, by their ranks in MPI_COMM_WORLD, in order of their ranks in
-        the communicator.  The first communicator is MPI_COMM_WORLD.
-    closed : (p,) bool
-        Whether all operations of the rank arrived; False if it was killed, or some were lost.
-    info : dict
-        Data about the run: ``command``; ``seconds``, the wall time from the end of MPI_Init to the
-        beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
-        ``response``); ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
-    procedures : list of str
-        Names of the marked procedures, in order of the numbers in the operations.
-    warnings : list of str
-        Missing data, and other reasons why predictions are less certain.
-
     Examples
     --------
     >>> run = pylb.Recording.read("run")
@@ -54,11 +36,20 @@ class Recording:
     (4, ['servBusy1', 'servBusy2'])
     """
 
+    #: The operations of each rank, in order, with the fields of `pylb.whatif.recorder.layout.OP`.
     ops: list[NDArray[Any]]
+    #: Members of each communicator, by their ranks in MPI_COMM_WORLD, in order of their ranks in
+    #: the communicator.  The first communicator is MPI_COMM_WORLD.
     comms: list[NDArray[np.int32]]
+    #: (p,) whether all operations of the rank arrived; False if it was killed, or some were lost.
     closed: NDArray[np.bool_]
+    #: Data about the run: ``command``; ``seconds``, the wall time from the end of MPI_Init to the
+    #: beginning of MPI_Finalize; defaults for `Target` (``alpha``, ``beta``, ``overhead``,
+    #: ``response``); ``library`` (MPI's version); by rank: ``starts``, ``hosts``, ``cores``.
     info: dict[str, Any] = field(default_factory=dict)
+    #: Names of the marked procedures, in order of the numbers in the operations.
     procedures: list[str] = field(default_factory=list)
+    #: Missing data, and other reasons why predictions are less certain.
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
@@ -111,11 +102,6 @@ class Recording:
         (p,) float64
             Speed of the other processor of each rank, relative to its processor in this recording.
 
-        Raises
-        ------
-        DomainError
-            The number of ranks differs, or a rank computes nothing.
-
         Examples
         --------
         >>> run = pylb.Recording.read("run")
@@ -160,17 +146,7 @@ class Recording:
             raise StateError(f"{name} exists and is not a recording: it is not overwritten")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an HDF5 file; an existing file is replaced when the new one is complete.
-
-        Raises
-        ------
-        MissingPartError
-            h5py is absent.
-        StateError
-            The path exists and is not a file.
-        OSError
-            There is no such folder, or no space on the disk.
-        """
+        """Write an HDF5 file; an existing file is replaced when the new one is complete."""
         optional.require("h5py")
         path = named(path)
         _check_regular(path)
@@ -211,17 +187,7 @@ class Recording:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Recording:
-        """Read a file that `save` or ``pylb record`` wrote.
-
-        Raises
-        ------
-        MissingFileError
-            There is no such file.
-        FormatError
-            The file is not a recording, or it is damaged.
-        MissingPartError
-            h5py is absent.
-        """
+        """Read a file that `save` or ``pylb record`` wrote."""
         with understood(path, "a recording of pylb"), hdf5.reading(path, DTYPES) as file:
             return _read(file)
 

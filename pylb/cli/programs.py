@@ -1,0 +1,402 @@
+"""Commands for programs and their data: record, whatif, procedures, partition, lab."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+from pylb import console
+from pylb.cli import common
+from pylb.cli.common import Column, print_json, progress, show
+from pylb.comm.mpiexec import is_mpiexec, n_ranks
+from pylb.errors import DomainError, MissingFileError
+from pylb.lab import Lab, LabPlan, Profile, Usage, units
+from pylb.lab.plan import shown, values_of
+from pylb.partition import files
+from pylb.partition import partition as divide
+from pylb.whatif import factors, prediction
+from pylb.whatif.recorder import launch
+from pylb.whatif.recorder.recording import Recording
+from pylb.whatif.suggestion import Suggestion, suggest
+
+# ---- record -------------------------------------------------------------------------------------
+
+
+def record(args: argparse.Namespace) -> int:
+    Recording.check_writable(args.output)
+    if shutil.which(args.command[0]) is None:
+        raise MissingFileError(f"command is {args.command[0]!r}: there is no such program")
+    speed = {} if args.speed is None else {"speed": args.speed}
+    online = [{"placement": place, **speed} for place in args.place]
+    how: Any = {"procedures": args.procedures, "host": args.host, "online": online}
+    code, recording = launch.record(args.command, say=console.note, **how)
+    written = _save(recording, args.output) if recording.n_ranks else args.output
+    for text in recording.warnings:
+        console.note(text)
+    if not recording.n_ranks:
+        console.note(f"{args.output} is not written: nothing was recorded")
+        return code or 1
+    took = "" if recording.seconds is None else f", {recording.seconds:.4g} s"
+    console.note(f"{written}: {recording.n_ops} operations of {recording.n_ranks} ranks{took}")
+    told = {
+        "written": written,
+        "operations": recording.n_ops,
+        "n_ranks": recording.n_ranks,
+        "seconds": recording.seconds,
+        "warnings": list(recording.warnings),
+        "exit_code": code,
+    }
+    common.write_json(args, told)
+    return code or int(written != args.output)
+
+
+def _save(recording: Recording, path: str) -> str:
+    """Write the recording, to a temporary folder if `path` cannot be written; return its path."""
+    with launch.signals_end():
+        try:
+            recording.save(path)
+        except OSError as error:
+            console.note(f"{path} cannot be written: {error}")
+            path = os.path.join(tempfile.mkdtemp(prefix="pylb-"), os.path.basename(path))
+            recording.save(path)
+    return path
+
+
+# ---- whatif, procedures -------------------------------------------------------------------------
+
+
+def _percent(part: float, whole: float) -> str | None:
+    return f"{100 * part / whole:.0f} %" if whole > 0 else None
+
+
+def _ranks(placement: Any) -> str:
+    return ",".join(map(str, placement))
+
+
+PREDICTED = (
+    Column("placement", lambda p: _ranks(p.target.placement)),
+    Column(
+        "seconds",
+        lambda p: p.time,
+        "from the end of MPI_Init to the last MPI_Finalize, as predicted",
+    ),
+    Column(
+        "used",
+        lambda p: _percent(p.processor_busy.sum(), p.time * len(p.target.speed)),
+        "fraction of the processors' time in which ranks work",
+    ),
+    Column(
+        "waiting",
+        lambda p: _percent(p.waiting.sum(), p.finish.sum()),
+        "fraction of the ranks' time in which they wait within MPI",
+    ),
+    Column("", lambda p: None if p.complete else "incomplete"),
+)
+RANKS = {
+    "ends": "when the rank ends, in seconds",
+    "works": "seconds on the processor",
+    "waits": "seconds within MPI",
+    "pauses": "seconds asleep, or waiting for files",
+    "how": "through: the rank ends; cut: its records end early; stuck: it waits for a message that "
+    "never comes",
+}
+
+
+def whatif(args: argparse.Namespace) -> int:
+    if args.suggest is not None and args.suggest < 1:
+        raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
+    recording = Recording.read(args.recording)
+    given = {name: getattr(args, name) for name in ("overhead", "eager", "matching")}
+    given |= {name: value for name in ("speed", "share", "node") if (value := getattr(args, name))}
+    for name in ("speed", "share"):
+        if len(given.get(name, ())) == 1:
+            given[name] = given[name][0]
+    given["network"] = {k: v for k in ("alpha", "beta") if (v := getattr(args, k)) is not None}
+    if args.period is not None:
+        given["period"] = 1e-6 * units.microseconds("period", args.period)
+    better: list[Suggestion] = []
+    with common.noting_warnings(), progress("simulating"):
+        made = [
+            prediction.whatif(recording, placement=place, **given) for place in args.place or [None]
+        ]
+        if args.suggest is not None:
+            last = made[-1].target.placement
+            better = suggest(recording, placement=last, best=args.suggest, **given)
+    keys = ("complete", "finish", "busy", "waiting", "end", "warnings")
+    told = {
+        "recording": args.recording,
+        "n_ranks": recording.n_ranks,
+        "recorded_seconds": recording.seconds,
+        "predictions": [
+            {"placement": p.target.placement, "speed": p.target.speed, "seconds": p.time}
+            | {key: getattr(p, key) for key in keys}
+            for p in made
+        ],
+        "suggestions": [
+            {"seconds": one.time}
+            | {key: getattr(one, key) for key in ("saves", "placement", "procedure", "reason")}
+            for one in better
+        ],
+    }
+    if not print_json(args, told):
+        took = "" if recording.seconds is None else f", {recording.seconds:.4g} s when recorded"
+        title = f"{recording.n_ranks} ranks, {recording.n_ops} operations{took}"
+        show(PREDICTED, made, title=title, drop_empty=True)
+        for one in made if args.ranks else ():
+            print()
+            columns = (one.target.placement, one.finish, one.busy, one.waiting, one.paused, one.end)
+            console.show(
+                ["rank", "processor", *RANKS],
+                [[r, *row] for r, row in enumerate(zip(*columns, strict=True))],
+                title=_ranks(one.target.placement),
+                notes=RANKS if one is made[-1] else None,
+            )
+        if args.suggest is not None and not better:
+            print("found no change of the last placement that saves time")
+        for change in better:
+            common.print_text(str(change))
+            if change.placement is not None and len(change.placement) <= 64:
+                print(f"  --place {_ranks(change.placement)}")
+    return 0 if all(one.complete for one in made) else 1
+
+
+def procedures(args: argparse.Namespace) -> int:
+    recording, network = Recording.read(args.recording), (args.alpha, args.beta)
+    path = factors.critical_path(recording, network=network)
+    told = factors.Procedures([])
+    if recording.procedures:
+        ends: Any = {"source": args.source, "target": args.target, "network": network}
+        with common.noting_warnings():
+            told = factors.procedures(recording, **ends)
+    keys = ("name", "seconds", "moved", "zeroed")
+    answer = {
+        "recording": args.recording,
+        "critical_path": path.time,
+        "by_rank": path.by_rank,
+        "by_procedure": path.by_procedure,
+        "procedures": [{key: getattr(p, key) for key in keys} for p in told],
+    }
+    if print_json(args, answer):
+        return 0
+    ranks = (
+        Column("rank", lambda r: r),
+        Column("path s", lambda r: float(path.by_rank[r]), "seconds of the path on this rank"),
+        Column(
+            "share", lambda r: console.percent(path.by_rank[r] / path.time) if path.time else ""
+        ),
+        Column("ends s", lambda r: float(path.finish[r]), "when the rank ends"),
+    )
+    show(ranks, range(len(path.by_rank)), title=f"critical path: {path.time:.4g} s")
+    if not told:
+        return 0
+    print()
+    columns = (
+        Column("procedure", lambda p: p.name),
+        Column(
+            "seconds",
+            lambda p: p.seconds,
+            "processor time in the procedure and the functions that it calls, on all ranks",
+        ),
+        Column(
+            "on path s",
+            lambda p: path.by_procedure[p.name],
+            "seconds of the critical path in the procedure, without procedures that it calls",
+        ),
+        Column(
+            "moved s",
+            lambda p: p.moved,
+            "critical path if the procedure ran on the rank at the other end of its messages",
+        ),
+        Column("saves", lambda p: console.percent(p.gain)),
+        Column("zeroed s", lambda p: p.zeroed, "critical path if the procedure took no time"),
+        Column("would save", lambda p: console.percent(p.most)),
+    )
+    show(columns, told)
+    return 0
+
+
+# ---- partition ----------------------------------------------------------------------------------
+
+PARTITIONS = (
+    Column("method", lambda p: p.method),
+    Column("ms", lambda p: f"{p.seconds * 1e3:.1f}", drop=3),
+    Column("max/mean", lambda p: f"{p.max_over_mean:.4f}"),
+    Column("cut", lambda p: p.cut, "weight of the edges, or nets, between parts"),
+    Column("volume", lambda p: p.volume, "amount of data in a halo exchange"),
+    Column(
+        "neighbours",
+        lambda p: None if (n := p.evaluation.neighbours) is None else int(n.max()),
+        "largest number of parts to which a part has edges",
+        2,
+    ),
+    Column(
+        "boundary",
+        lambda p: None if (n := p.evaluation.boundary) is None else int(n.sum()),
+        "number of objects with an edge to another part",
+        1,
+    ),
+    Column(
+        "moved",
+        lambda p: p.migrations or None,
+        "number of objects that are not in their --old part",
+    ),
+)
+TOLD = ("method", "approach", "n_parts", "seconds", "seed", "max_over_mean", "migrations", "part")
+
+
+def partition(args: argparse.Namespace) -> int:
+    common.check_targets(args.file, args.out)
+    given = files.read(args.file)
+    if args.coords is not None:
+        given |= files.read(args.coords)
+    if args.old is not None:
+        given["old"] = files.read_parts(args.old)
+    same = ("parts", "approach", "imbalance", "seed", "symmetrize")
+    given |= {name: getattr(args, name) for name in same} | {"migration_ratio": args.ratio}
+    given |= dict(args.params)
+    made = []
+    for method in args.method or [None]:
+        with common.noting_warnings(), progress(f"dividing by {method or 'the default method'}"):
+            made.append(divide(method=method, **given))
+    if args.out is not None:
+        files.write(args.out, min(made, key=lambda p: (p.volume or 0.0, p.max_over_mean)).part)
+    rows = [
+        {key: getattr(p, key) for key in TOLD} | {"evaluation": p.evaluation.to_dict()}
+        for p in made
+    ]
+    if not print_json(args, {"file": args.file, "rows": rows}):
+        n = int(made[0].evaluation.objects.sum())
+        show(PARTITIONS, made, title=f"{args.file}: {n:,} objects in {made[0].n_parts} parts")
+    return 0
+
+
+# ---- lab ----------------------------------------------------------------------------------------
+
+
+def lab(args: argparse.Namespace) -> int:
+    if not (args.command or args.check):
+        raise DomainError("command is empty: expected a program after --, or --check")
+    plan, code = _plan(args), 0
+    with Lab(plan) as made:
+        _say(made.notes)
+        if args.check or (args.lab and not args.quiet):
+            mpi = args.command and is_mpiexec(args.command[0])
+            _measure(made, n_ranks(args.command) if mpi else None)
+        if args.command:
+            code = made.run(args.command)
+            usage = made.usage()
+            if usage and not args.quiet:
+                _show_usage(usage, made)
+            common.write_json(args, _usage_as_json(usage, made, code))
+        told = len(made.notes)
+    _say(made.notes[told:])
+    return code
+
+
+def _plan(args: argparse.Namespace) -> LabPlan:
+    given = {name: getattr(args, name) for name in ("share", "cap", "memory")}
+    if args.lab is not None:
+        doubled = [f"--{name}" for name, value in given.items() if value is not None]
+        if doubled:
+            raise DomainError(
+                f"--lab with {', '.join(doubled)}: expected these limits only in {args.lab}"
+            )
+        plan = LabPlan.load(args.lab)
+    else:
+        if not any(given.values()):
+            raise DomainError("no limit is given: expected --share, --cap, --memory or --lab")
+        lists = [[None] if text is None else values_of(name, text) for name, text in given.items()]
+        n = math.lcm(*map(len, lists))
+        columns = [itertools.islice(itertools.cycle(some), n) for some in lists]
+        plan = LabPlan(tuple(Profile(*values) for values in zip(*columns, strict=True)))
+    if args.period is not None:
+        plan = plan._replace(period_us=units.microseconds("period", args.period))
+    return plan
+
+
+def _say(notes: list[str]) -> None:
+    for text in notes:
+        console.note(text, by="pylb lab")
+
+
+def _measure(lab: Lab, n_ranks: int | None) -> None:
+    held, joined = lab.measure(n_ranks)
+    plan = lab.plan
+    names = [host.name for host in plan.hosts] or list(map(str, range(len(held))))
+    capped = itertools.cycle([profile.cap for profile in plan.nodes])
+    rows: list[list[Any]] = [
+        [
+            name,
+            cap and f"{cap:g} W",
+            f"{limit.share:.3f}",
+            f"{one.share:.3f}",
+            _bytes(limit.memory),
+            _bytes(one.memory),
+        ]
+        for name, cap, limit, one in zip(names, capped, lab.limits, held, strict=False)
+    ]
+    columns = ["host" if plan.hosts else "rank", "cap", "share", "measured", "memory", "measured"]
+    title = "pylb lab: limits, measured with programs that try to use more"
+    console.show(columns, rows, title=title, file=sys.stderr, drop_empty=True)
+    links = {host.name: host.link for host in plan.hosts}
+    rows = []
+    for pair in joined:
+        way, row = links[pair.source].to(links[pair.target]), [pair.source, pair.target]
+        for name in ("bandwidth", "latency"):
+            row += [shown(name, getattr(way, name)), shown(name, getattr(pair, name))]
+        rows.append(row)
+    if rows:
+        columns = ["from", "to", "bandwidth", "measured", "latency", "measured"]
+        console.show(columns, rows, file=sys.stderr, drop_empty=True)
+
+
+def _bytes(value: int | None) -> str | None:
+    return None if value is None else units.shown_bytes(value)
+
+
+def _usage_as_json(usage: list[Usage], lab: Lab, code: int) -> dict[str, Any]:
+    ranks = []
+    for use in usage:
+        row = use._asdict()
+        limit = row.pop("limit")
+        held = {"share": limit.share, "period_us": limit.period_us, "memory_limit": limit.memory}
+        ranks.append({**row, **held})
+    return {"seconds": lab.seconds, "exit_code": code, "ranks": ranks}
+
+
+def _show_usage(usage: list[Usage], lab: Lab) -> None:
+    columns = [
+        Column("rank", lambda u: u.rank),
+        Column("host", lambda u: u.host or None),
+        Column("share", lambda u: f"{u.limit.share:.3f}"),
+        Column("used", lambda u: f"{u.cpu_seconds / lab.seconds:.3f}"),
+        Column("CPU s", lambda u: f"{u.cpu_seconds:.3f}"),
+        Column("throttled s", lambda u: f"{u.throttled_seconds:.3f}"),
+        Column("throttled periods", lambda u: f"{100 * u.throttled / max(u.periods, 1):.0f} %"),
+        Column("period ms", lambda u: f"{u.limit.period_us / 1e3:g}"),
+    ]
+    if any(use.limit.memory for use in usage):
+        columns += [
+            Column("memory", lambda u: _bytes(u.limit.memory)),
+            Column("peak", lambda u: _bytes(u.memory)),
+            Column("pages read", lambda u: u.paged),
+            Column("killed", lambda u: u.killed),
+        ]
+    title = f"pylb lab: {lab.seconds:.3f} s"
+    show(columns, usage, title=title, file=sys.stderr, drop_empty=True)
+    for done in lab.done:
+        failed = f" failed: {done.failed}" if done.failed else ""
+        _say([f"at {done.seconds:.3f} s, {done.change}{failed}"])
+    killed = sum(use.killed for use in usage)
+    if killed:
+        _say([f"the kernel killed {killed} processes: memory and swap were full"])
+    total, cores = sum(use.limit.share for use in usage), len(os.sched_getaffinity(0))
+    if total > cores * (1 + 1e-9):
+        shares = f"the shares add up to {total:g} cores, but the machine has {cores}"
+        _say([f"{shares}: ranks also waited for cores that other ranks used"])

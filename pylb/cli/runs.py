@@ -1,0 +1,531 @@
+"""Commands for recorded runs: demo, replay, compare, strategies, triggers, optimum, report, ..."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pylb import console, files, optional
+from pylb.cli import common
+from pylb.cli.common import COUNTED, Column, Functions, print_json, progress, show
+from pylb.console import count
+from pylb.decide import trigger
+from pylb.decide.figures import RECEIPT
+from pylb.decide.receipts import Receipt
+from pylb.decide.sentences import OWN
+from pylb.errors import DomainError, FormatError
+from pylb.io import h5, hdf5
+from pylb.io.records import is_record
+from pylb.model import checks
+from pylb.place import registry
+from pylb.replay.replayed import BASELINES, Replay
+from pylb.replay.run_record import RunRecord
+from pylb.replay.trace import Trace
+from pylb.run import demo as program
+from pylb.show import course, efficiency, exports, live, page, served
+from pylb.show.comparison import Comparison
+from pylb.virtual.cluster import MOST_RANKS
+
+# ---- demo ---------------------------------------------------------------------------------------
+
+
+def demo(args: argparse.Namespace) -> int:
+    checks.whole("--ranks", args.ranks, 1, "a number of ranks", below=MOST_RANKS + 1)
+    common.check_output("--save", args.save, hdf5.SUFFIXES)  # before the run, which takes long
+    common.check_output("--html", args.html, (".html",))
+    with tempfile.TemporaryDirectory() as folder:
+        save = Path(args.save) if args.save else Path(folder, "run.h5")
+        when = {k: getattr(args, k) for k in ("every", "trigger") if getattr(args, k) is not None}
+        how: Any = {"save": save, "report": args.html, "strategy": args.strategy, **when}
+        with progress("running on virtual ranks"):
+            report = program.run(args.ranks, args.objects, args.iterations, **how)
+        trace = RunRecord.read(save).trace
+    for path in filter(None, (args.save, args.html)):
+        console.note(f"wrote {path}")
+    alone, steps = trace.replay("unbalanced").time, report.history.balancings
+    if args.json:
+        told = {**report.to_dict(), "unbalanced_seconds": alone}
+        told["max_over_mean"] = told.pop("mean_max_over_mean")
+        told["balancings"] = len(steps)
+        print_json(args, told)
+        return 0
+    moved = report.iteration_seconds + report.balancing_seconds
+    rows = [
+        ("not balanced", alone, 1.0, None, None),
+        ("balanced", moved, alone / moved, len(steps), report.migrations),
+    ]
+    title = (
+        f"{args.objects} objects on {args.ranks} virtual ranks, {args.iterations} iterations; the "
+        "hot spot moves"
+    )
+    console.show(["", "virtual seconds", "speed-up", "LBs", "migrations"], rows, title=title)
+    best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
+    if best is not None:
+        print("\nThe LB step that gained the most time:")
+        common.print_text(best.explain())
+    return 0
+
+
+# ---- replay -------------------------------------------------------------------------------------
+
+ONE_PHASE = (
+    "the run has one phase, so an LB step at its end has no effect; --foresight rebalances before "
+    "the phase"
+)
+OWN_DATA = (
+    "the program itself has moved its data, and no replay can undo this: all rows have the loads "
+    "of the recorded run"
+)
+STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
+REPLAYED = (
+    Column("strategy", lambda r: "as recorded" if r["strategy"] == "none" else r["strategy"]),
+    Column("balance", "trigger"),
+    Column("phases s", "iteration_seconds", COUNTED),
+    Column(
+        "LB s",
+        "balancing_seconds",
+        "seconds of the LB steps, without the extra time of the first phases after them",
+        5,
+    ),
+    Column("speed-up", "speedup", "of (phases s + LB s), compared with the unbalanced run"),
+    Column("max/mean", "max_over_mean", "mean over the phases"),
+    Column(
+        "placed",
+        "max_over_mean_placed",
+        "max/mean that the strategy predicted, mean over the LB steps",
+        3,
+    ),
+    Column("LBs", "balancings", "number of LB steps", 4),
+    Column("migrations", "migrations", "how often an object changed its rank", 2),
+    Column(
+        "bytes",
+        lambda r: None if r["bytes"] is None else console.size(r["bytes"]),
+        "size of what migrated",
+        1,
+    ),
+)
+
+
+def replay(args: argparse.Namespace) -> int:
+    names = list(BASELINES) if args.unbalanced else args.strategy
+    functions = Functions(args.imports, names, args.trigger or [])
+    found = common.read(args)
+    trace = common.trace_of(found)
+    if isinstance(found, RunRecord) and any(r.strategy == OWN for r in found.history):
+        console.note(OWN_DATA)
+    if trace.n_phases == 1 and not args.foresight:
+        console.note(ONE_PHASE)
+    options = {name: getattr(args, name) for name in ("alpha", "beta", "cost", "foresight", "seed")}
+    rows = []
+    with progress("replaying") as say:
+        unbalanced = trace.replay("unbalanced", **options)
+        for name in names:
+            say(f"with {name}")
+            for when in _when_args(args, name, functions):
+                one = trace.replay(functions.strategy(name), **when, **options)
+                rows.append(_replayed(one, unbalanced))
+    told = {
+        "run": args.run,
+        "n_ranks": trace.n_ranks,
+        "iterations": trace.n_phases,
+        "n_objects": trace.n_entities,
+        "options": options,
+        "rows": rows,
+    }
+    if not print_json(args, told):
+        size = (count(trace.n_phases, "phase"), count(trace.n_ranks, "rank"))
+        show(REPLAYED, rows, title=f"{args.run}: {' on '.join(size)}", drop_empty=True)
+    return 0
+
+
+def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
+    def mean(values: Any) -> float | None:
+        return math.fsum(values) / len(values) if len(values) else None
+
+    sizes = replay.trace.task_bytes
+    return {
+        "strategy": replay.strategy,
+        "trigger": replay.trigger or None,
+        "seconds": replay.time,
+        "iteration_seconds": replay.iteration_seconds,
+        "balancing_seconds": replay.balancing_seconds,
+        "speedup": replay.speedup_over(unbalanced),
+        "max_over_mean": mean(replay.metrics["max_over_mean"]),
+        "max_over_mean_placed": mean([d.predicted for d in replay.balancings]),
+        "balancings": len(replay.balancings),
+        "migrations": replay.migrations,
+        "bytes": replay.bytes if sizes is not None and sizes.any() else None,
+    }
+
+
+def _when_args(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
+    """Return the argument `every` or `trigger` for each replay of a strategy; {}: neither."""
+    if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
+        return [{}]
+    every = args.every or ([] if args.trigger else [1])
+    return [{"every": n} for n in every] + [
+        {"trigger": functions.trigger(one)} for one in args.trigger or []
+    ]
+
+
+# ---- strategies, triggers, optimum --------------------------------------------------------------
+
+LISTED = (
+    Column("strategy", "name"),
+    Column("what it does", "help"),
+    Column(
+        "family",
+        "family",
+        "comprehensive: ignores the present placement; refinement: moves few objects",
+        3,
+    ),
+    Column(
+        "looks at",
+        lambda s: ", ".join(s["looks_at"]),
+        "the parts of the load database that influence the placement",
+        2,
+    ),
+    Column("source", "source", drop=1),
+)
+PARAMETERS = (
+    Column("strategy", "strategy"),
+    Column("parameter", "name"),
+    Column("default", "default"),
+    Column("min", "least", drop=3),
+    Column("max", "most", drop=2),
+    Column("unit", "unit", drop=1),
+    Column("meaning", "help"),
+)
+
+
+def _described(one: Any, *names: str) -> dict[str, Any]:
+    known = {name: getattr(one, name) for name in ("name", "help", "source", *names)}
+    return {**known, "params": [param._asdict() for param in one.params]}
+
+
+def strategies(args: argparse.Namespace) -> int:
+    chosen = [registry.find(name) for name in args.name] or [
+        one for one in registry.strategies().values() if one.name != "none"
+    ]
+    rows = [_described(s, "family", "looks_at", "distributed", "library") for s in chosen]
+    for row, one in zip(rows, chosen, strict=True):
+        row["looks_at"] = row["looks_at"] if one.call is None else ["everything"]
+    if print_json(args, {"strategies": rows}):
+        return 0
+    show(LISTED, rows)
+    params = [{**p, "strategy": row["name"]} for row in rows for p in row["params"]]
+    if args.name and params:
+        print()
+        show(PARAMETERS, params)
+    return 0
+
+
+TRIGGERS = (
+    Column("trigger", "name"),
+    Column("when it rebalances", "help"),
+    Column("source", "source", drop=1),
+)
+COMPARED = (
+    Column("trigger", "trigger"),
+    Column("seconds", "seconds", f"{COUNTED}; plus the time of the LB steps"),
+    Column(
+        "regret",
+        lambda r: f"{100 * r['regret']:.2f} %",
+        "how much longer than with the best schedule found",
+    ),
+    Column("speed-up", "speedup", "over the recorded run", 2),
+    Column("LBs", "balancings", "number of LB steps", 1),
+)
+
+
+def triggers(args: argparse.Namespace) -> int:
+    names = args.trigger or list(trigger.triggers())
+    functions = Functions(args.imports, [args.strategy], names)
+    if args.run is None:
+        if args.cost is not None or args.strategy != common.DEFAULT_STRATEGY:
+            raise DomainError("there is no RUN: expected --strategy and --cost only with a run")
+        known = trigger.triggers()
+        rows = [_described(known[name]) for name in names if name in known]
+        if not print_json(args, {"triggers": rows}):
+            show(TRIGGERS, rows)
+        return 0
+    found = common.Schedule.of(args, functions)
+    rows = []
+    with progress("replaying with each trigger"):
+        for name in sorted(names):
+            run = found.trace.replay(
+                found.strategy, trigger=functions.trigger(name), cost=found.cost
+            )
+            rows.append(
+                {
+                    "trigger": name,
+                    "seconds": run.time,
+                    "regret": run.regret(found.best),
+                    "speedup": found.speedup(run.time),
+                    "balancings": len(run.balanced_after),
+                    "balanced_after": run.balanced_after,
+                }
+            )
+    rows.sort(key=lambda row: row["seconds"])
+    best = found.best
+    told = {**found.to_dict(args.run), "optimum_seconds": best.time, "rows": rows}
+    if not print_json(args, told):
+        title = (
+            f"{args.run}: {found.name}, {found.cost:.4g} s per LB step; best schedule "
+            f"{'' if best.exact else 'found '}{best.time:.4g} s with "
+            f"{count(len(best.iterations), 'LB step')}, bound {best.bound:.4g} s, "
+            f"recorded {found.recorded:.4g} s"
+        )
+        show(COMPARED, rows, title=title)
+    return 0
+
+
+def optimum(args: argparse.Namespace) -> int:
+    found = common.Schedule.of(args, Functions(args.imports, [args.strategy]))
+    best, speedup = found.best, found.speedup(found.best.time)
+    told = {
+        **found.to_dict(args.run),
+        "seconds": best.time,
+        "speedup": speedup,
+        "balanced_after": best.iterations,
+        "balanced_by": best.strategies,
+    }
+    if print_json(args, told):
+        return 0
+    above = best.time / best.bound - 1 if best.bound > 0 else 0.0
+    rows = [
+        ("strategy", found.name, ""),
+        ("cost of an LB step", found.cost, "s"),
+        ("best schedule, exact" if best.exact else "best schedule, found", best.time, "s"),
+        ("bound of all schedules", best.bound, "s"),
+        ("above the bound", f"{100 * above:.2f} %", ""),
+        ("as recorded", found.recorded, "s"),
+        ("speed-up", speedup, ""),
+        ("LB steps", len(best.iterations), ""),
+        ("after iterations", " ".join(map(str, best.iterations.tolist())), ""),
+    ]
+    console.show(["", "", ""], rows, title=args.run)
+    common.print_text(f"seconds: {COUNTED}; plus the time of the LB steps")
+    return 0
+
+
+# ---- compare ------------------------------------------------------------------------------------
+
+STEP = [f for f in RECEIPT if f.name in ("strategy", "cost", "gain", "migrations")]
+
+
+def compare(args: argparse.Namespace) -> int:
+    with common.noting_warnings():
+        both = Comparison(*(course.of(path) for path in (args.first, args.second)))
+    for doubt in both.doubts():
+        console.note(f"the runs differ: {doubt}")
+    if print_json(args, {"first": args.first, "second": args.second, **both.to_dict()}):
+        return 0
+    # The end of each path, just long enough to tell the two paths apart.
+    first, second = Path(args.first).parts, Path(args.second).parts
+    n = next(
+        (n for n in range(1, max(len(first), len(second)) + 1) if first[-n:] != second[-n:]), 1
+    )
+    a, b = "/".join(first[-n:]), "/".join(second[-n:])
+    title = f"{b} took {_times(both.speedup)} {a}"
+    console.show(["", a, b, "difference"], both.rows(), title=title, drop=["difference"])
+    print()
+    rows = [[step.iteration, *_cells(step.first), *_cells(step.second)] for step in both.steps()]
+    if not rows:
+        print("Neither run had an LB step.")
+        return 0
+    columns = ["after iteration"]
+    for name in (a, b):
+        columns += [f"{name}:", *(f.heading for f in STEP[1:])]
+    notes = {f.heading: f.note for f in STEP if f.note}
+    console.show(columns, rows, title="LB steps", drop=["migrations"], notes=notes)
+    return 0
+
+
+def _times(speedup: float) -> str:
+    if 0.995 < speedup < 1.005:
+        return "as long as"
+    longer = speedup < 1
+    percent = 100 * (1 / speedup - 1 if longer else 1 - 1 / speedup)
+    return f"{percent:.3g} % {'longer' if longer else 'less time'} than"
+
+
+def _cells(step: Receipt | None) -> list[Any]:
+    return [None if step is None else f.cell(f.of(step)) for f in STEP]
+
+
+# ---- report, convert ----------------------------------------------------------------------------
+
+EFFICIENCIES = (
+    Column("region", "name", "Global is the whole run, including the time between iterations"),
+    Column("seconds", "elapsed"),
+    Column(
+        "parallel efficiency",
+        "parallel_efficiency",
+        "mean useful (computing) time / elapsed time = load balance * communication",
+    ),
+    Column("load balance", "load_balance", "mean / maximum of the ranks' useful times", 2),
+    Column(
+        "communication",
+        "communication_efficiency",
+        "maximum useful time / elapsed time",
+        1,
+    ),
+)
+
+
+def report(args: argparse.Namespace) -> int:
+    common.check_targets(args.run, args.html, args.chrome)
+    common.check_output("--html", args.html, (".html",))
+    is_page = args.html is not None or not (args.csv or args.chrome or args.json)
+    page.check_used(is_page, **{"--names": args.names, "--coords": args.coords})
+    found: Any = _replay_shown(args) if args.strategy else common.read(args)
+    for word, value in (("every", args.every), ("trigger", args.trigger), ("import", args.imports)):
+        if value and not args.strategy:
+            raise DomainError(f"--{word} without --strategy: expected both or neither")
+    stem = Path(args.run).resolve()
+    names = {k: str(v) for k, v in (_by_key(args.names, "names") or {}).items()}
+    coords = _by_key(args.coords, "coordinates")
+    shown = course.of(found, title=args.title or stem.name, names=names, coords=coords)
+    written = [] if args.csv is None else exports.write_tables(shown, args.csv)
+    if args.chrome is not None:
+        written.append(exports.write_timeline(shown, args.chrome))
+    if is_page:
+        written.append(page.write(shown, args.html or f"{stem.stem}.html"))
+    for path in written:
+        console.note(f"wrote {path}")
+    if args.json:
+        print(console.json_text(efficiency.talp(shown), indent=2))  # the keys are TALP's
+    else:
+        show(EFFICIENCIES, [region._asdict() for region in efficiency.regions(shown)])
+    return 0
+
+
+def _replay_shown(args: argparse.Namespace) -> Replay:
+    functions = Functions(args.imports, [args.strategy], [args.trigger] if args.trigger else [])
+    when: dict[str, Any] = {} if args.every is None else {"every": args.every}
+    if args.trigger:
+        when["trigger"] = functions.trigger(args.trigger)
+    return common.trace_of(common.read(args)).replay(functions.strategy(args.strategy), **when)
+
+
+def _by_key(path: str | None, what: str) -> dict[int, Any] | None:
+    if path is None:
+        return None
+    with files.understood(path, f"a JSON object of {what} by key"):
+        return {int(k): v for k, v in files.json_of(path).items()}
+
+
+FORMATS = {"h5": "run record", "vt": "LBDatafile", "chrome": "Chrome trace", "csv": "tables"}
+
+
+def convert(args: argparse.Namespace) -> int:
+    target = Path(args.target)
+    by_suffix = {**dict.fromkeys(hdf5.SUFFIXES, "h5"), ".json": "chrome"}
+    kind = args.to or by_suffix.get(target.suffix)
+    if kind is None:
+        raise DomainError(
+            f"target is {args.target!r}: expected a suffix {', '.join(hdf5.SUFFIXES)} or .json, or "
+            f"--to with {', '.join(FORMATS)}"
+        )
+    if args.compress and kind != "vt":
+        raise DomainError(f"--compress is for --to vt only, but the format is {FORMATS[kind]}")
+    common.check_targets(args.run, args.target)
+    found = common.read(args)
+    written = list(map(str, _written(found, target, kind, args)))
+    if not print_json(args, {"run": args.run, "format": kind, "written": written}):
+        console.note(f"wrote {count(len(written), 'file')}")
+        print("\n".join(written))
+    return 0
+
+
+def _written(
+    found: RunRecord | Trace, target: Path, kind: str, args: argparse.Namespace
+) -> list[Path]:
+    if kind == "vt":
+        return common.trace_of(found).write(target, compress=args.compress)
+    if kind == "h5":
+        h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
+        return [target]
+    shown = course.of(found, title=Path(args.run).resolve().name)
+    return (
+        exports.write_tables(shown, target)
+        if kind == "csv"
+        else [exports.write_timeline(shown, target)]
+    )
+
+
+# ---- watch --------------------------------------------------------------------------------------
+
+
+def watch(args: argparse.Namespace) -> int:
+    if not 0.05 <= args.interval <= 3600:
+        raise DomainError(f"--interval is {args.interval}: expected seconds, 0.05 ... 3600")
+    if args.serve is not None and not 0 <= args.serve < 2**16:
+        raise DomainError(f"--serve is {args.serve}: expected a port, 0 ... 65535")
+    if os.path.isdir(args.run):
+        raise DomainError(f"{args.run} is a folder: expected the file that a program writes")
+    if os.path.exists(args.run) and os.path.getsize(args.run) and not is_record(args.run):
+        raise DomainError(f"{args.run} is not a run record: expected a file that a program writes")
+    if args.serve is not None and (args.once or args.json):
+        raise DomainError("--serve with --once or --json: expected only one of them")
+    try:
+        if args.serve is not None:
+            share = served.SHARE[served.step_back()]
+            with served.Server(args.run, args.serve, args.interval, share) as server:
+                print(f"{args.run}: {server.address}", flush=True)
+                server.serve_forever()
+        elif args.json or args.once or not sys.stdout.isatty():
+            for now in _news(args):
+                _print(args, now)
+        else:
+            _live(args)
+    except KeyboardInterrupt:
+        if args.once:
+            raise
+    return 0
+
+
+def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the state of the run whenever the file has changed; with ``--once``, only now."""
+    seen = None
+    while True:
+        try:
+            stat = os.stat(args.run)
+            changed = (stat.st_mtime_ns, stat.st_size) != seen
+            seen = (stat.st_mtime_ns, stat.st_size)
+            if changed:
+                yield live.state(course.of(RunRecord.read(args.run)))
+        except (FileNotFoundError, DomainError, FormatError):
+            if args.once:
+                raise
+            # The file is missing, or being written, or has no complete iteration yet.
+        if args.once:
+            return
+        time.sleep(args.interval)
+
+
+def _print(args: argparse.Namespace, now: dict[str, Any]) -> None:
+    if args.json:
+        print(console.json_text(common.answer(args, now)), flush=True)
+        return
+    console.show(live.COLUMNS, live.rows(now), title=live.head(now))
+    common.print_text(f"{live.foot(now)}\n")
+    sys.stdout.flush()
+
+
+def _live(args: argparse.Namespace) -> None:
+    optional.require("rich")
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(Text(f"{args.run}: nothing yet"), refresh_per_second=4) as shown:
+        for now in _news(args):
+            shown.update(live.View(now))

@@ -1,0 +1,119 @@
+"""The figures of runs and of decisions: all outputs show what these two tables list.
+
+Printed reports and histories, pages, the explorer, `pylb compare`, `pylb watch`, JSON and CSV read
+the tables.  A new figure is an entry here, and its value: a field or property of `Receipt`, or an
+entry of `Course.figures`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from pylb.console import percent, seconds, size
+
+
+class Figure(NamedTuple):
+    """A figure: its name in Python, JSON and CSV, and how people read it."""
+
+    name: str
+    heading: str
+    kind: str = "number"  #: "number", "seconds", "bytes", "fraction" or "text"
+    note: str = ""  #: a footnote
+    #: Of a decision: "step", known for LB steps; "held", known for other decisions.  Of a run:
+    #: "step", would be so in shadow mode; "if", left out if it is 0 or empty.
+    when: str = ""
+    printed: bool = True  #: whether tables that people read have room for it
+
+    def of(self, receipt: Any) -> Any:
+        """Return the value of a decision; None: not known, or it has none."""
+        if self.when and (self.when == "step") != receipt.balanced:
+            return None
+        value = getattr(receipt, self.name)
+        unknown = isinstance(value, float) and math.isnan(value)
+        return None if unknown or (self.kind == "bytes" and not value) else value
+
+    def cell(self, value: Any) -> Any:
+        """Return the cell of a table for a value: text with a unit, or a number."""
+        return TEXT[self.kind](value) if self.kind in TEXT and value is not None else value
+
+    def parts(self, value: Any) -> tuple[Any, str]:
+        """Return a number and its unit."""
+        if self.kind == "bytes":
+            number, _, unit = size(value).partition(" ")
+            return number, unit
+        return {"seconds": (value, "s"), "fraction": (100 * value, "%")}.get(self.kind, (value, ""))
+
+
+TEXT = {"seconds": seconds, "bytes": size, "fraction": percent}
+
+RECEIPT = (
+    Figure("iteration", "iteration"),
+    Figure(
+        "until",
+        "last",
+        note="last iteration with the same decision; other decisions may lie between",
+        when="held",
+    ),
+    Figure("choice", "choice", "text"),
+    Figure("strategy", "strategy", "text"),
+    Figure("max_over_mean", "max/mean", note="of the loads in that iteration"),
+    Figure(
+        "before",
+        "before",
+        note="max/mean of the estimated loads on the old placement",
+        when="step",
+        printed=False,
+    ),
+    Figure(
+        "predicted",
+        "predicted",
+        note="max/mean of the estimated loads on the new placement",
+        when="step",
+    ),
+    Figure(
+        "realised",
+        "realised",
+        note="max/mean of the iterations up to the next LB step",
+        when="step",
+    ),
+    Figure("migrations", "migrations", when="step"),
+    Figure("bytes", "bytes", "bytes", when="step"),
+    Figure(
+        "cost",
+        "cost",
+        "seconds",
+        "time that the LB step took, plus the extra time of the first iterations after it",
+        when="step",
+    ),
+    Figure("gain", "gain", "seconds", "time that the LB step has saved so far", when="step"),
+    Figure("reason", "reason", "text"),
+)
+
+RUN = (
+    Figure("n_ranks", "ranks"),
+    Figure("cores", "cores", "text", when="if"),
+    Figure("n_objects", "objects"),
+    Figure("mode", "mode", "text", when="if"),
+    Figure("strategy", "strategy", "text"),
+    Figure("trigger", "trigger", "text"),
+    Figure("iterations", "iterations"),
+    Figure("seconds", "time in the loops", "seconds"),
+    Figure("computing", "computing, mean of the ranks", "seconds"),
+    Figure("imbalance", "waiting for the slowest rank", "seconds"),
+    Figure("messages", "messages, waits for cores, all else", "seconds"),
+    Figure("iteration_seconds", "... of the slowest rank of each iteration", "seconds"),
+    Figure("mean_max_over_mean", "max/mean over all iterations"),
+    Figure("idle_mean", "mean wait for the most loaded rank", "seconds"),
+    Figure("idle_max", "... of the least loaded rank", "seconds"),
+    Figure("waited", "wait of this rank for a core", "seconds"),
+    Figure("stolen", "stolen from its cores", "fraction", when="if"),
+    Figure("balancings", "LB steps", when="step"),
+    Figure("balancing_seconds", "time of the LB steps", "seconds", when="step"),
+    Figure(
+        "balancing_cost", "... with slow iterations after them", "seconds", when="if", printed=False
+    ),
+    Figure("migrations", "migrations", when="step"),
+    Figure("bytes", "moved", "bytes", when="step"),
+    Figure("saved", "saved by LB steps", "seconds"),
+)

@@ -1,0 +1,729 @@
+"""Pictures of a run, drawn by matplotlib: one function for each picture.
+
+Each function draws on the axes `ax`, by default those of a new figure, and returns them.  Without
+matplotlib it raises `MissingPartError`.  If there are more ranks or iterations than pixels, groups
+of neighbours are drawn as one.  The colours (Okabe and Ito's, and the map cividis) are colour-blind
+safe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import optional
+from pylb.console import seconds
+from pylb.decide.receipts import History, Receipt
+from pylb.errors import DomainError, OutOfRangeError
+from pylb.model import checks
+from pylb.model.snapshot import F64, Snapshot
+from pylb.replay.optima import Optimum
+from pylb.replay.replayed import Replay, replay
+from pylb.show import aggregate, course
+from pylb.whatif.factors import CriticalPath
+from pylb.whatif.prediction import Prediction
+from pylb.whatif.recorder.recording import Recording
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any
+
+__all__ = [
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "VERMILLION",
+    "before_after",
+    "communication",
+    "decisions",
+    "fits",
+    "imbalance",
+    "migrations",
+    "objects",
+    "optimum",
+    "rank_loads",
+    "timeline",
+]
+
+BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
+GREEN = "#009E73"
+
+MOST_ROWS, MOST_COLUMNS = 250, 1000  # largest numbers of rows and columns of a heat map
+MOST_LINES = 12  # if there are more LB steps, they are not marked by vertical lines
+MOST_BARS = 40  # if there are more ranks, they are not drawn as bars
+POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
+
+
+def axes(ax: Axes | None) -> Any:
+    """Return the given axes, or those of a new figure."""
+    optional.require("matplotlib")
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(7.0, 3.2), layout="constrained")[1]
+
+
+def checked(name: str, values: ArrayLike, ndim: int) -> F64:
+    """Return the values as floats, after a check: `ndim` axes, none of them empty."""
+    try:
+        out = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as why:
+        raise DomainError(f"{name}: expected numbers; {why}") from None
+    if out.ndim != ndim or out.size == 0:
+        raise DomainError(f"{name} has shape {out.shape}: expected {ndim} axes, none of them empty")
+    return out
+
+
+def pair(**values: ArrayLike) -> tuple[F64, F64]:
+    """Return two arguments as arrays, after a check: one axis each, and the same length."""
+    (one, a), (other, b) = ((name, checked(name, v, 1)) for name, v in values.items())
+    if a.shape != b.shape:
+        raise DomainError(f"{one} has shape {a.shape} and {other} {b.shape}: expected the same")
+    return a, b
+
+
+def ratio(times: F64) -> float:
+    """Return max/mean; 1 if there is no load."""
+    mean = float(times.mean())
+    return float(times.max()) / mean if mean > 0 else 1.0
+
+
+def norm(cells: F64, relative: bool) -> Any:
+    """Return the scale of colours for seconds, or (`relative`) for ratios to the mean.
+
+    All seconds above `aggregate.brightest` have one colour; all ratios below 1/8 have one colour.
+    """
+    from matplotlib.colors import LogNorm, Normalize
+
+    high = float(cells.max())
+    if not relative:
+        return Normalize(0.0, aggregate.brightest(cells) or 1.0)
+    return LogNorm(min(max(float(cells.min()), 0.125), 0.5), max(high, 2.0), clip=True)
+
+
+def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
+    """Mark each LB step by a triangle above the picture, and by a line if the steps are few."""
+    at = np.asarray(balanced_after, dtype=np.float64) + 0.5
+    if at.size == 0:
+        return
+    if at.size <= MOST_LINES:
+        for x in at:
+            ax.axvline(x, color=colour, linewidth=0.8, linestyle=(0, (4, 2)))
+    above = {"clip_on": False, "transform": ax.get_xaxis_transform()}
+    y = np.full(at.size, 1.015)
+    ax.plot(at, y, "v", color="black", markersize=4, label="LB step", **above)
+
+
+def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, **how: Any) -> Any:
+    """Draw cells as colours, and a colour bar beside them; return the bar."""
+    image = ax.imshow(
+        cells, cmap="cividis", norm=norm, interpolation="nearest", extent=extent, **how
+    )
+    return colour_bar(ax, image, label)
+
+
+def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
+    """Add a bar that explains the colours.
+
+    The bar ends in an arrow if some values are above the value of the brightest colour.
+    """
+    values = drawn.get_array()
+    above = values.size > 0 and float(values.max()) > drawn.norm.vmax
+    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend="max" if above else "neither")
+    bar.set_label(label)
+    return bar
+
+
+def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
+    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set(xlabel=x, ylabel=y)
+    for name in whole:
+        axis = ax.xaxis if name == "x" else ax.yaxis
+        axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    legend(ax)
+    return ax
+
+
+def legend(ax: Any) -> None:
+    """Add a legend above the picture if something in it has a label."""
+    if not ax.get_legend_handles_labels()[0]:
+        return
+    close = {"borderaxespad": 0.0, "handlelength": 1.6, "columnspacing": 1.2, "fontsize": "small"}
+    ax.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.03), **close)
+
+
+# ---- ranks --------------------------------------------------------------------------------------
+
+
+def rank_loads(
+    times: ArrayLike,
+    balanced_after: Sequence[int] = (),
+    *,
+    relative: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the seconds of each rank in each iteration as a heat map, and mark the LB steps.
+
+    If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
+    largest value, so that a single slow rank remains visible.  If a few cells are far above the
+    other cells, they share the brightest colour; the colour bar gives their largest value.
+
+    Parameters
+    ----------
+    times : (m, p) array of float
+        Seconds of each rank, one row per iteration: ``run.rank_times``.
+    balanced_after : sequence of int, optional
+        Iterations at whose end an LB step took place: ``run.balanced_after``.
+    relative : bool
+        Divide by the mean over the ranks in the same iteration, so that 1 means balance even if the
+        total load changes.  The scale is logarithmic: twice the mean and half the mean are equally
+        far from 1.
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=5)
+    >>> axes = pylb.plots.rank_loads(run.rank_times, run.balanced_after)
+    """
+    ax = axes(ax)
+    data = checked("times", times, 2).T
+    if checks.flag("relative", relative):
+        mean = data.mean(axis=0)
+        data = np.divide(data, mean, out=np.ones_like(data), where=mean > 0)
+    p, m = data.shape
+    rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
+    cells = aggregate.largest(data, rows, columns)
+    extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
+    label = "time of rank / mean" if relative else "seconds of the rank"
+    colours = norm(cells, relative)
+    if (high := float(cells.max())) > colours.vmax:
+        label += f"\n(brightest: up to {seconds(high)})"
+    bar = heat(ax, cells, colours, extent, label, aspect="auto", origin="lower")
+    ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
+    if relative:
+        bar.set_ticks([power for power in POWERS if bar.vmin <= power <= bar.vmax])
+        bar.minorticks_off()
+        bar.formatter = "{x:g}"
+    x, y = (
+        name + (f" (largest of each {n})" if n > 1 else "")
+        for name, n in (("iteration", columns), ("rank", rows))
+    )
+    finish(ax, x, y, whole="xy")
+    mark(ax, balanced_after, "white")
+    return ax
+
+
+def imbalance(
+    maximum: ArrayLike,
+    mean: ArrayLike,
+    balanced_after: Sequence[int] = (),
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw maximum and mean over the ranks in each iteration, and mark the LB steps.
+
+    The area between the two is the mean time that a rank waits for the slowest one.
+
+    Parameters
+    ----------
+    maximum, mean : (m,) array of float
+        Seconds: ``run.metrics["max"]``, ``run.metrics["mean"]``.
+    balanced_after : sequence of int, optional
+        Iterations at whose end an LB step took place.
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=5)
+    >>> axes = pylb.plots.imbalance(run.metrics["max"], run.metrics["mean"], run.balanced_after)
+    """
+    ax = axes(ax)
+    high, low = pair(maximum=maximum, mean=mean)
+    x = np.arange(len(high))
+    marker = "o" if len(x) <= MOST_BARS else ""
+    ax.fill_between(x, low, high, color=ORANGE, alpha=0.2, linewidth=0, label="waiting")
+    ax.plot(x, high, color=VERMILLION, marker=marker, markersize=3, label="maximum")
+    ax.plot(x, low, color=BLUE, linestyle="--", marker=marker, markersize=3, label="mean")
+    ax.set_ylim(0.0, 1.05 * float(high.max()) or 1.0)
+    mark(ax, balanced_after, GREY)
+    return finish(ax, "iteration", "seconds")
+
+
+def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Draw the seconds of each rank before and after an LB step.
+
+    Up to 40 ranks are drawn as bars, in the order of the ranks.  More than 40 ranks are drawn as
+    two curves: the seconds before and those after, each sorted from the slowest rank to the
+    fastest.
+
+    Parameters
+    ----------
+    before, after : (p,) array of float
+        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.before_after([3.0, 1.0, 1.0, 1.0], [1.5, 1.5, 1.5, 1.5])
+    """
+    ax = axes(ax)
+    old, new = pair(before=before, after=after)
+    x = np.arange(len(old))
+    labels = [f"{name}, max/mean {ratio(t):.3g}" for name, t in [("before", old), ("after", new)]]
+    if len(x) <= MOST_BARS:
+        ax.bar(x - 0.2, old, 0.4, color=VERMILLION, label=labels[0])
+        ax.bar(x + 0.2, new, 0.4, color=BLUE, label=labels[1])
+        what = "rank"
+    else:
+        ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
+        ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
+        what = "ranks, the slowest first"
+    ax.axhline(float(new.mean()), color="black", linewidth=0.8, linestyle=":", label="mean after")
+    ax.set_ylim(bottom=0.0)
+    return finish(ax, what, "seconds")
+
+
+# ---- decisions ----------------------------------------------------------------------------------
+
+
+MOST_WORDS = 12  # largest number of LB steps with a label
+MOST_TRIED = 60  # only so many LB steps, those that saved or lost the most, can get a label
+
+
+def fits(run: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw maximum and mean load, and the lines and the period τ that the trigger computed.
+
+    Two lines up to each LB step show what the trigger fitted to the maximum and the mean over the
+    ranks since the previous LB step.  A bar at the bottom shows the ideal period τ (Menon 2012, eq.
+    3.5).
+
+    Parameters
+    ----------
+    run : RunRecord, Replay, Trace or path
+        A run with a trigger that fits lines, e.g. "metabalancer" or "menon".
+
+    Examples
+    --------
+    >>> axes = pylb.plots.fits(trace.replay("GreedyLB", trigger="metabalancer", cost=0.1))
+    """
+    shown = course.of(run)
+    ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
+    first = 0
+    thick: Any = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
+    # Only the first line of each kind has a label, so that the legend has it once.
+    labels = {"max": "fit of the max", "mean": "fit of the mean", "tau": "τ"}
+    for r in (r for r in shown.history if r.balanced):
+        x = np.array([first, r.iteration])
+        for name, colour in (("max", VERMILLION), ("mean", BLUE)):
+            slope, offset = (
+                r.figures.get(f"{name}_{what}", math.nan) for what in ("slope", "offset")
+            )
+            if math.isfinite(slope) and math.isfinite(offset):
+                y = offset + slope * (x - first + 1)  # offset: value at the previous LB step
+                ax.plot(x, y, color=colour, label=labels.pop(name, None), **thick)
+        if math.isfinite(r.tau):
+            y = np.full(2, 0.03 * ax.get_ylim()[1])
+            label = labels.pop("tau", None)
+            ax.plot([first, first + r.tau], y, color=GREEN, linewidth=3, label=label)
+        first = r.iteration + 1
+    ax.set_xlim(-0.5, shown.n_iterations - 0.5)
+    legend(ax)
+    return ax
+
+
+def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
+    """Draw the time of each iteration in a replay and with the best schedule found.
+
+    Parameters
+    ----------
+    run : Replay
+    best : Optimum
+        The optimum of the same trace and strategy: ``trace.optimum(...)``.
+
+    Examples
+    --------
+    >>> best = trace.optimum("GreedyLB", cost=0.5)
+    >>> axes = pylb.plots.optimum(trace.replay("GreedyLB", trigger="auto", cost=0.5), best)
+    """
+    ax = axes(ax)
+    at = set(best.iterations.tolist())
+    if at and max(at) >= len(run.trace):
+        raise DomainError(
+            f"best has an LB step after iteration {max(at)}: the run has {len(run.trace)} phases"
+        )
+    ideal = replay(
+        run.trace,
+        run.strategy,
+        trigger=lambda cycle: cycle.iteration in at,
+        cost=best.cost,
+        alpha=run.network.alpha,
+        beta=run.network.beta,
+        seed=run.seed,
+    )
+    x = np.arange(len(run.trace))
+    label = f"{run.trigger or 'recorded'}, {run.time:.4g} s"
+    ax.step(x, run.iteration_time, where="mid", color=VERMILLION, label=label)
+    label = f"best schedule{'' if best.exact else ' found'}, {best.time:.4g} s"
+    ax.step(x, ideal.iteration_time, where="mid", color=BLUE, linestyle="--", label=label)
+    below: Any = {"color": BLUE, "markersize": 4, "transform": ax.get_xaxis_transform()}
+    ax.plot(np.array(sorted(at)) + 0.5, np.full(len(at), 0.025), "^", **below)
+    mark(ax, run.balanced_after, VERMILLION)
+    ax.set_ylim(bottom=0.0)
+    regret = 100 * run.regret(best)
+    longer = f"iteration   ({regret:.2g} % longer than the best schedule; ^: its LB steps)"
+    return finish(ax, longer, "seconds")
+
+
+def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the decisions of a run: their effect on max/mean, and what they saved.
+
+    A line goes from max/mean before an LB step to max/mean of the new placement, both with the
+    estimated loads.  An open circle shows the measured max/mean in the iterations after the LB
+    step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
+    most have a label with their number of migrations, and the seconds saved minus the cost; labels
+    that would overlap others are left out.
+
+    Parameters
+    ----------
+    run : RunRecord, Replay, Trace, History or path
+
+    Examples
+    --------
+    >>> axes = pylb.plots.decisions(trace.replay("GreedyLB", every=50, cost=0.1))
+    """
+    history = run if isinstance(run, History) else course.of(run).history
+    ax = axes(ax)
+    done = [r for r in history if r.balanced]
+    held = [r for r in history if not r.balanced]
+    x, before = [r.iteration for r in done], [_before(r) for r in done]
+    placed, since = [r.predicted for r in done], [r.realised for r in done]
+    ax.vlines(x, placed, before, color=GREY, linewidth=1)
+    ax.plot(x, before, "o", color=VERMILLION, markersize=4, label="before")
+    ax.plot(x, placed, "_", color=BLUE, markersize=9, label="as placed")
+    ax.plot(x, since, "o", markerfacecolor="none", color=BLUE, markersize=5, label="measured since")
+    below: Any = {"color": ORANGE, "linewidth": 3, "transform": ax.get_xaxis_transform()}
+    for r in held:
+        label = "held back" if r is held[0] else None
+        ax.plot([r.iteration, max(r.until, r.iteration + 0.5)], [0.02, 0.02], label=label, **below)
+    high = max([y for y in (*before, *placed, *since) if y == y], default=1.0)
+    ax.set_ylim(0.97, max(1.1, high + 0.25 * (high - 0.9)))
+    ax.margins(x=0.08)
+    finish(ax, "iteration", "max/mean (open circles: measured,\nother marks: of estimated loads)")
+    tops = np.fmax(before, since).tolist()  # fmax ignores nan, a value that is not known
+    _label(ax, [(r, y) for r, y in zip(done, tops, strict=True) if y == y])
+    return ax
+
+
+def _label(ax: Any, points: list[tuple[Receipt, float]]) -> None:
+    above: Any = {"xytext": (0, 5), "textcoords": "offset points", "fontsize": 7, "ha": "center"}
+    points = sorted(points, key=lambda p: -abs(p[0].net) if p[0].net == p[0].net else 0.0)
+    ax.figure.draw_without_rendering()  # computes the size of the axes with their labels
+    taken: list[Any] = []
+    for r, y in points[:MOST_TRIED]:
+        said = ax.annotate(_words(r), (r.iteration, y), **above)
+        box = said.get_window_extent().padded(2.0)
+        if len(taken) < MOST_WORDS and not any(box.overlaps(other) for other in taken):
+            taken.append(box)
+        else:
+            said.remove()
+
+
+def _before(r: Receipt) -> float:
+    return r.before if not math.isnan(r.before) else r.max_over_mean
+
+
+def _words(r: Receipt) -> str:
+    net = "" if math.isnan(r.gain) else f"\n{'+' if r.net > 0 else ''}{seconds(r.net)}"
+    return f"{r.migrations} moved{net}"
+
+
+# ---- objects ------------------------------------------------------------------------------------
+
+
+MOST_SAID = 12  # if there are more ranks, their seconds are not written beside their numbers
+MOST_PANELS = 64  # largest number of ranks that are drawn if the caller names none
+
+
+def objects(
+    snapshot: Snapshot, ranks: int | Iterable[int] | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw a box for each rank, and in it a square for each object, coloured by its load.
+
+    Objects are drawn row by row, in the order of the snapshot.  Objects that may not migrate have a
+    frame.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    ranks : int or iterable of int, optional
+        Default: all ranks; if there are more than 64, the 64 slowest ones.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.objects(trace[0], ranks=4)
+    """
+    chosen = _chosen(snapshot, ranks)
+    ax = axes(ax)
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    load = snapshot.load if snapshot.n_components == 1 else snapshot.load.sum(axis=1)
+    mine = [np.flatnonzero(snapshot.rank == r) for r in chosen]
+    side = max(1, math.ceil(math.sqrt(max(len(m) for m in mine))))
+    across = math.ceil(math.sqrt(2 * len(chosen)))
+    pitch_x, pitch_y = side + 0.25 * side + 0.3, side + 0.45 * side + 0.5
+    boxes, values, frames = [], [], []
+    for k, (r, members) in enumerate(zip(chosen, mine, strict=True)):
+        x0, y0 = (k % across) * pitch_x, (k // across) * pitch_y
+        ax.add_patch(Rectangle((x0, y0), side, side, fill=False, color="#999999", linewidth=0.6))
+        said = f"{r}" if len(chosen) > MOST_SAID else f"{r}: {seconds(float(load[members].sum()))}"
+        ax.text(x0, y0 - 0.06 * side, said, fontsize=7, va="bottom")
+        for i, member in enumerate(members.tolist()):
+            box = Rectangle((x0 + i % side + 0.06, y0 + i // side + 0.06), 0.88, 0.88)
+            boxes.append(box)
+            values.append(float(load[member]))
+            fixed = snapshot.migratable is not None and not snapshot.migratable[member]
+            frames.append("black" if fixed else "none")
+    drawn = PatchCollection(boxes, cmap="cividis", edgecolors=frames, linewidths=1.0)
+    drawn.set_array(np.array(values))
+    drawn.set_clim(0.0, float(load.max(initial=0.0)) or 1.0)
+    ax.add_collection(drawn)
+    ax.set_xlim(-0.3, min(across, len(chosen)) * pitch_x)
+    ax.set_ylim(-(-len(chosen) // across) * pitch_y, -0.4 * side - 0.4)
+    ax.set_aspect("equal")
+    ax.axis("off")
+    colour_bar(ax, drawn, "seconds of the object")
+    return ax
+
+
+def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
+    p = snapshot.n_ranks
+    if ranks is None:
+        slowest = np.argsort(-snapshot.rank_times, kind="stable")[:MOST_PANELS]
+        return sorted(slowest.tolist())
+    out = [int(ranks)] if isinstance(ranks, (int, np.integer)) else [int(r) for r in ranks]
+    for r in out:
+        if not 0 <= r < p:
+            raise OutOfRangeError(f"rank is {r}: expected 0 ... {p - 1}")
+    if not out:
+        raise OutOfRangeError(f"ranks is empty: expected some of 0 ... {p - 1}")
+    return out
+
+
+# ---- migrations and messages --------------------------------------------------------------------
+
+
+MOST_GROUPS = 24  # largest number of groups of ranks at each side of the bands
+MOST_CELLS = 256  # largest number of rows of a matrix
+GAP = 0.25  # gap between groups, as a fraction of their mean height
+
+
+def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw migrations as bands from the old ranks to the new ranks.
+
+    The width of a band is its number of objects; more than 24 ranks are drawn in groups of
+    neighbours.
+
+    Parameters
+    ----------
+    run : RunRecord, Replay, Trace or path
+    iteration : int, optional
+        Only migrations after this iteration.  Default: all.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.migrations(trace.replay("GreedyLB", every=50, cost=0.1))
+    """
+    shown = course.of(run)
+    moves = [m for m in shown.moves if iteration in (None, m.iteration)]
+    if iteration is not None and not moves:
+        known = [m.iteration for m in shown.moves]
+        raise DomainError(
+            f"iteration is {iteration}: expected one after which objects moved, {known[:20]}"
+        )
+    ax = axes(ax)
+    step, objects = aggregate.between_groups(shown.n_ranks, moves, MOST_GROUPS)
+    n, count = len(objects), objects.astype(np.float64)
+    _bands(ax, count)
+    label = (lambda i: f"{i * step}-{min((i + 1) * step, shown.n_ranks) - 1}") if step > 1 else str
+    for side, sums in ((0, count.sum(axis=1)), (1, count.sum(axis=0))):
+        at = _ends(sums)
+        for i in np.flatnonzero(sums):
+            colour = ORANGE if side else VERMILLION
+            ax.add_patch(_box(side, at[i], sums[i], colour))
+            ax.text(
+                1.035 if side else -0.035,
+                at[i] + sums[i] / 2,
+                label(int(i)),
+                ha="left" if side else "right",
+                va="center",
+                fontsize=9 if n <= 12 else 6,
+            )
+    high = float(max(_ends(count.sum(axis=a))[-1] + count.sum(axis=a)[-1] for a in (0, 1)))
+    # The y axis points down, so that the first rank is at the top.
+    ax.set(xlim=(-0.2, 1.2), ylim=(high * 1.02 or 1.0, -0.1 * high or 0.0))
+    ax.text(-0.035, -0.05 * high, "from rank", ha="right")
+    ax.text(1.035, -0.05 * high, "to rank", ha="left")
+    when = "in the whole run" if iteration is None else f"after iteration {iteration}"
+    ax.set_title(f"{count.sum():,.0f} migrations {when}", fontsize="medium")
+    ax.axis("off")
+    return ax
+
+
+def _ends(sums: Any) -> Any:
+    """Return the height in the picture at which each group of ranks begins."""
+    gap = GAP * sums.sum() / max(len(sums), 1)
+    return np.concatenate([[0.0], np.cumsum(sums + gap * (sums > 0))[:-1]])
+
+
+def _box(side: int, y: float, height: float, colour: str) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((1.0 if side else -0.02, y), 0.02, height, color=colour, linewidth=0)
+
+
+def _bands(ax: Any, count: F64) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    left, right = _ends(count.sum(axis=1)).copy(), _ends(count.sum(axis=0)).copy()
+    c, m = Path.CURVE4, Path.LINETO
+    codes = [Path.MOVETO, c, c, c, m, c, c, c, Path.CLOSEPOLY]
+    for i, j in zip(*np.nonzero(count), strict=True):
+        a, b, w = left[i], right[j], count[i, j]
+        left[i] += w
+        right[j] += w
+        points = [(0, a), (0.5, a), (0.5, b), (1, b), (1, b + w), (0.5, b + w), (0.5, a + w)]
+        points += [(0, a + w), (0, a)]
+        ax.add_patch(PathPatch(Path(points, codes), facecolor=BLUE, alpha=0.4, linewidth=0))
+
+
+def communication(
+    snapshot: Snapshot, rank: ArrayLike | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Draw the bytes that each rank sends to each other rank in an iteration, as a matrix.
+
+    ``communication(snap)`` shows the messages before an LB step, ``communication(snap, plan.rank)``
+    after it, where ``plan = pylb.place(snap)``.  The diagonal is communication within a rank.  More
+    than 256 ranks are added up in groups.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        It must have edges.
+    rank : (n,) array of int, optional
+        Another placement than the snapshot's own.
+
+    Examples
+    --------
+    >>> axes = pylb.plots.communication(trace[0])
+    """
+    if snapshot.edges is None:
+        raise DomainError("snapshot has no edges: expected edges=...")
+    placed = snapshot if rank is None else snapshot.with_rank(rank)
+    ax = axes(ax)
+    step = aggregate.step(snapshot.n_ranks, MOST_CELLS)
+    n = -(-snapshot.n_ranks // step)
+    edges = snapshot.edges
+    source, target = placed.rank[edges.src], placed.rank[edges.dst]
+    sent = np.bincount(source // step * n + target // step, edges.nbytes, n * n).reshape(n, n)
+    total = float(edges.nbytes.sum())
+    leaves = float(edges.nbytes[source != target].sum())
+    from matplotlib.colors import LogNorm, Normalize
+
+    low = float(sent[sent > 0].min(initial=np.inf))
+    scale = LogNorm(low, max(float(sent.max()), 2 * low)) if np.isfinite(low) else Normalize(0, 1)
+    edge = n * step - 0.5
+    cells = np.ma.masked_equal(sent, 0.0)
+    heat(ax, cells, scale, (-0.5, edge, edge, -0.5), "bytes in an iteration")
+    part = leaves / total if total > 0 else 0.0
+    ax.set_title(f"{100 * part:.3g} % of {total:.3g} bytes leave their rank", fontsize="medium")
+    more = f" (groups of {step})" if step > 1 else ""
+    return finish(ax, f"to rank{more}", f"from rank{more}", whole="xy")
+
+
+# ---- recorded operations ------------------------------------------------------------------------
+
+
+MOST_RANKS = 64
+MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
+
+
+def timeline(
+    run: Recording,
+    prediction: Prediction,
+    path: CriticalPath | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw when each rank computes and waits in a prediction, and the critical path.
+
+    Parameters
+    ----------
+    run : Recording
+    prediction : Prediction
+        A prediction for that run, made with ``steps=True``.
+    path : CriticalPath, optional
+        The critical path, drawn as a line over the ranks, at the times of the prediction.
+
+    Examples
+    --------
+    >>> run = pylb.Recording.read("run")
+    >>> axes = pylb.plots.timeline(run, pylb.whatif(run, placement=[0, 1, 2, 3], steps=True))
+    """
+    if prediction.steps is None:
+        raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")
+    if run.n_ranks > MOST_RANKS or max(map(len, run.ops), default=0) > MOST_OPS:
+        raise DomainError(
+            f"the run has {run.n_ranks} ranks with up to {max(map(len, run.ops))} operations: "
+            f"expected at most {MOST_RANKS} ranks and {MOST_OPS} operations of each"
+        )
+    ax = axes(ax)
+    for rank, steps in enumerate(prediction.steps):
+        begin, end = steps["begin"], steps["end"]
+        met = _begins_waiting(run, prediction, rank)
+        spans = {
+            "computes": (BLUE, np.stack([begin, met - begin], axis=1)[met > begin]),
+            "waits for a rank": (ORANGE, np.stack([met, end - met], axis=1)[end > met]),
+        }
+        for name, (colour, bars) in spans.items():
+            label = name if rank == 0 else None
+            ax.broken_barh(
+                bars.tolist(), (rank - 0.35, 0.7), color=colour, linewidth=0, label=label
+            )
+    if path is not None:
+        at, who = _line(run, path, prediction)
+        ax.plot(at, who, color="black", linewidth=1.4, label="critical path")
+    ax.set(
+        xlabel="seconds", ylabel="rank", xlim=(0.0, prediction.time), ylim=(-0.6, run.n_ranks - 0.4)
+    )
+    ax.set_yticks(range(0, run.n_ranks, max(1, run.n_ranks // 8)))
+    legend(ax)
+    return ax
+
+
+def _begins_waiting(run: Recording, prediction: Prediction, rank: int) -> F64:
+    """Return, for each operation, when the rank stops computing and begins to wait."""
+    assert prediction.steps is not None
+    steps, ops = prediction.steps[rank], run.ops[rank]
+    speed = prediction.target.speed[prediction.target.placement[rank]]
+    computed = steps["begin"] + ops["compute"] * 1e-9 / speed
+    met: F64 = np.where(steps["cause_rank"] < 0, steps["end"], np.minimum(computed, steps["end"]))
+    return met
+
+
+def _line(run: Recording, path: CriticalPath, prediction: Prediction) -> tuple[F64, F64]:
+    """Return times and ranks of the corners of the path: begin and end of each of its segments."""
+    assert prediction.steps is not None
+    met = [_begins_waiting(run, prediction, rank) for rank in range(run.n_ranks)]
+    at, who = [], []
+    for rank, first, last, _ in path.stretches.tolist():
+        if first <= last:
+            at += [prediction.steps[rank]["begin"][first], met[rank][last]]
+            who += [rank] * 2
+    return np.array(at, float), np.array(who, float)
