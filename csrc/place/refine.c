@@ -6,8 +6,6 @@
 #include "base/quantile.h"
 #include "place/internal.h"
 
-/* ---- lower bounds --------------------------------------------------------------------------- */
-
 /* ---- bound by counting pieces of objects ---------------------------------------------------- */
 
 typedef struct pieces {
