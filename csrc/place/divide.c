@@ -7,7 +7,8 @@
 /* Remainders are rounded to multiples of this, so that rounding errors do not decide ties. */
 static const double GRAIN = 1.0 / (1 << 20);
 
-int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)
+/* Compute the sum of share[p], which are checked. */
+static int apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)
 {
     *total = 0.0;
     for (int32_t i = 0; i < p; i++) {
@@ -25,7 +26,7 @@ int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_
     double total, *remainder = NULL;
     plb_loads_t order = {0};
     int64_t left = n;
-    int ret = plb_apportion_total(share, p, &total, err);
+    int ret = apportion_total(share, p, &total, err);
     if (ret != PLB_OK) {
         return ret;
     }
@@ -90,7 +91,7 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     double total = 0.0;
     int ret = columns_init(&columns, share, column, p, err);
     *perimeter = 0.0;
-    PLB_THEN(plb_apportion_total(share, p, &total, err));
+    PLB_THEN(apportion_total(share, p, &total, err));
     for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
         if (columns.busy[c] > 0) {
             *perimeter += rows + cols * columns.share[c] / total * (double)columns.busy[c];
@@ -140,7 +141,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     plb_loads_t order = {0};
     double total, *above = NULL, *cost = NULL;
     int32_t *from = NULL, *of = NULL, n = 0;
-    int ret = plb_apportion_total(share, p, &total, err);
+    int ret = apportion_total(share, p, &total, err);
     if (ret != PLB_OK) {
         return ret;
     }

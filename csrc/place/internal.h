@@ -204,14 +204,6 @@ static inline bool plb_state_has_room(const plb_state_t *self, int64_t i, int32_
     return self->left == NULL || plb_state_bytes(self, i, r) <= self->left[r];
 }
 
-/** Return the bytes of object i, with any block that it shares. */
-static inline double plb_state_size(const plb_snapshot_t *in, int64_t i)
-{
-    const bool shares = in->block != NULL && in->block[i] >= 0;
-    return (in->memory == NULL ? 0.0 : (double)in->memory[i]) +
-           (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
-}
-
 /* ---- improve.c ------------------------------------------------------------------------------ */
 
 /* The local search of all strategies whose objective is more than the load: it improves a
@@ -299,17 +291,10 @@ int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double
 
 /* Lower bounds of the slowest rank's time, in seconds, for any placement. */
 
-/** Compute a bound by counting pieces; 0 if there is none, or if plb_problem_all_alike is false.
- * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
- * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
- * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m
- * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
- * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
-int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err);
-
-/** If plb_bound_pieces shows that no placement meets *limit, raise *limit to just above the bound,
- * where a search can usually meet it.  *raised: whether this was done.  With more than 40 objects
- * per rank, neither *limit nor *raised is changed: so many objects hardly limit the balance. */
+/** If a bound by counting pieces shows that no placement meets *limit, raise *limit to just above
+ * the bound, where a search can usually meet it.  *raised: whether this was done.  With more than
+ * 40 objects per rank, neither *limit nor *raised is changed: so many objects hardly limit the
+ * balance. */
 int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
 
 /* ---- refine.c: a search by load ------------------------------------------------------------- */
@@ -506,26 +491,3 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
                      const plb_tally_t *all, bool *settled, plb_err_t *err);
 int64_t plb_gossip_known(const plb_agent_t *agent);
 void plb_gossip_stop(plb_agent_t *agent);
-
-/* ---- receivers ------------------------------------------------------------------------------ */
-
-/* The receivers of GossipLB, i.e. the ranks that can take load: how ranks tell each other about
- * receivers, remember receivers, and ask for receivers. */
-
-/* Kinds of notes; a strategy's own kinds begin at PLB_NOTE_NEXT. */
-enum {
-    PLB_NOTE_ROOM, /* `rank`, which has `id` objects, can take `load` and `memory` */
-    PLB_NOTE_ASK,  /* which ranks do you know that can take load? */
-    PLB_NOTE_NEXT,
-};
-
-/** Set n_rounds to `most_rounds`, or less if fewer rounds reach all ranks; allocate `known`. */
-int plb_receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err);
-void plb_receivers_forget(plb_gossip_t *self);
-/** Remember the receivers that the notes in[n_in] are about. */
-void plb_receivers_hear(plb_gossip_t *self, const plb_note_t *in, int64_t n_in);
-/** Tell random other ranks about the known receivers, and about this rank if it is one. */
-int plb_receivers_spread(plb_gossip_t *self, plb_err_t *err);
-int plb_receivers_ask(plb_gossip_t *self, plb_err_t *err);
-/** Answer the ranks whose notes in[n_in] ask for receivers. */
-int plb_receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err);

@@ -77,7 +77,13 @@ static double smallest_mean(pieces_t *self, int64_t each, int64_t more)
     return least;
 }
 
-int plb_bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err)
+/* Compute a bound by counting pieces; 0 if there is none, or if plb_problem_all_alike is false.
+ * Each object is cut into equal pieces, about as heavy as the median object.  If the pieces of an
+ * object may lie on different ranks, the smallest possible maximum can only fall, so a bound for
+ * the pieces also holds for the objects.  If p ranks have c p + e pieces, then for some m <= e, m
+ * of the ranks have c m + e pieces or more in any placement, and one of these ranks has at least
+ * their mean load.  The result is the smallest such mean over all m, for the lightest pieces. */
+static int bound_pieces(const plb_problem_t *problem, double *out, plb_err_t *err)
 {
     const int64_t p = problem->in->n_ranks;
     pieces_t pieces = {0};
@@ -100,7 +106,7 @@ int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, p
 {
     double bound;
     if (problem->n <= (int64_t)COUNTABLE * problem->in->n_ranks) {
-        PLB_PASS(plb_bound_pieces(problem, &bound, err));
+        PLB_PASS(bound_pieces(problem, &bound, err));
         *raised = bound > *limit;
         *limit = *raised ? ABOVE * bound : *limit;
     }

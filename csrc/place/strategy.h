@@ -312,9 +312,6 @@ int plb_scatter_objects(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
  * Dasgupta's eq. 3 and 4 are the case share[i] = 1 / w[i], where w[i] is the time per object. */
 int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
 
-/** Compute the sum of share[p]; fails with the same errors as plb_apportion. */
-int plb_apportion_total(const double *share, int32_t p, double *total, plb_err_t *err);
-
 /* ---- rectangles ----------------------------------------------------------------------------- */
 
 /* Divides a grid into one rectangle for each processor, with areas proportional to shares.

@@ -35,6 +35,16 @@
 
 /* ---- receivers: the ranks that can take load ------------------------------------------------ */
 
+/* The receivers of GossipLB, i.e. the ranks that can take load: how ranks tell each other about
+ * receivers, remember receivers, and ask for receivers. */
+
+/* Kinds of notes; a strategy's own kinds begin at PLB_NOTE_NEXT. */
+enum {
+    PLB_NOTE_ROOM, /* `rank`, which has `id` objects, can take `load` and `memory` */
+    PLB_NOTE_ASK,  /* which ranks do you know that can take load? */
+    PLB_NOTE_NEXT,
+};
+
 enum {
     /* a rank remembers at most KNOWN x fan-out x rounds other ranks, and never more than MOST */
     KNOWN = 8,
@@ -119,7 +129,8 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
     }
 }
 
-void plb_receivers_hear(plb_gossip_t *self, const plb_note_t *in, int64_t n_in)
+/* Remember the receivers that the notes in[n_in] are about. */
+static void receivers_hear(plb_gossip_t *self, const plb_note_t *in, int64_t n_in)
 {
     for (int64_t k = 0; k < n_in; k++) {
         if (in[k].kind == PLB_NOTE_ROOM) {
@@ -128,14 +139,15 @@ void plb_receivers_hear(plb_gossip_t *self, const plb_note_t *in, int64_t n_in)
     }
 }
 
-void plb_receivers_forget(plb_gossip_t *self)
+static void receivers_forget(plb_gossip_t *self)
 {
     self->n_known = 0;
     self->n_heard = 0;
     memset(self->heard_of, 0, sizeof self->heard_of);
 }
 
-int plb_receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err)
+/* Set n_rounds to `most_rounds`, or less if fewer rounds reach all ranks; allocate `known`. */
+static int receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err)
 {
     double reached = self->fan_out;
     for (self->n_rounds = 1;
@@ -183,7 +195,8 @@ static int tell_all(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err
     return ret;
 }
 
-int plb_receivers_spread(plb_gossip_t *self, plb_err_t *err)
+/* Tell random other ranks about the known receivers, and about this rank if it is one. */
+static int receivers_spread(plb_gossip_t *self, plb_err_t *err)
 {
     int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     if (free_load(self) <= 0.0 && self->n_known == 0) {
@@ -194,7 +207,7 @@ int plb_receivers_spread(plb_gossip_t *self, plb_err_t *err)
 
 /* Ask as many ranks as can fill the list `known`: each can answer with itself and with about
  * fan_out receivers that it has heard of. */
-int plb_receivers_ask(plb_gossip_t *self, plb_err_t *err)
+static int receivers_ask(plb_gossip_t *self, plb_err_t *err)
 {
     int ret = PLB_OK;
     int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
@@ -207,7 +220,8 @@ int plb_receivers_ask(plb_gossip_t *self, plb_err_t *err)
     return ret;
 }
 
-int plb_receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
+/* Answer the ranks whose notes in[n_in] ask for receivers. */
+static int receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
     int ret = PLB_OK;
     for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
@@ -735,29 +749,29 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
         set_limit(self, fmax(self->overload * agent->average, agent->least));
     }
     const int ret = take_back(self, in, n_in, err);
-    plb_receivers_forget(self);
+    receivers_forget(self);
     agent->mine.count[COUNT_OVERLOADED] = overloaded(self);
     agent->mine.count[COUNT_TAKEN] = self->taken;
     agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->load);
     agent->mine.sum[SUM_AWAY] = (double)agent->n_away;
     self->taken = 0;
-    return ret == PLB_OK ? plb_receivers_spread(self, err) : ret;
+    return ret == PLB_OK ? receivers_spread(self, err) : ret;
 }
 
 /* Do one of the rounds before the answers: offers in the last one, gossip or questions before. */
 static int talk(plb_gossip_t *self, int step, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    plb_receivers_hear(self, in, n_in);
+    receivers_hear(self, in, n_in);
     if (step == (self->asking ? ASK_ROUNDS : self->n_rounds)) {
         return offer_excess(self, err);
     }
     if (!self->asking) {
-        return plb_receivers_spread(self, err);
+        return receivers_spread(self, err);
     }
     if (step > 1) {
-        return plb_receivers_reply(self, in, n_in, err);
+        return receivers_reply(self, in, n_in, err);
     }
-    return overloaded(self) ? plb_receivers_ask(self, err) : PLB_OK;
+    return overloaded(self) ? receivers_ask(self, err) : PLB_OK;
 }
 
 int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
@@ -805,7 +819,7 @@ int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err)
     self->within_node = self->by_node;
     plb_rng_init(&self->rng, opts->seed);
     plb_rng_init(&self->rng, plb_rng_next(&self->rng) + (uint64_t)share->rank);
-    return plb_receivers_init(self, (int)opts->params[PLB_GOSSIP_ROUNDS], err);
+    return receivers_init(self, (int)opts->params[PLB_GOSSIP_ROUNDS], err);
 }
 
 int64_t plb_gossip_known(const plb_agent_t *agent)
