@@ -84,7 +84,11 @@ def info(args: argparse.Namespace) -> int:
         return 0
     console.show(["", ""], _head(found))
     print()
-    console.show(["part", "version", "for"], map(_row, found["parts"]))
+    rows = [
+        (p["name"], (p["version"] or p["problem"] or "missing").partition(",")[0], p["purpose"])
+        for p in found["parts"]
+    ]
+    console.show(["part", "version", "for"], rows)
     missing: dict[str, list[str]] = {}
     for part in found["parts"]:
         if part["version"] is None:
@@ -111,8 +115,3 @@ def _head(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("MPI of mpi4py", agree[mpi["agree"]] or mpi["mpi4py"] or "none"),
         *((f"{name} overrides programs", value) for name, value in found["environment"].items()),
     ]
-
-
-def _row(part: dict[str, str | None]) -> tuple[str | None, str | None, str | None]:
-    found = part["version"] or part["problem"] or "missing"
-    return part["name"], found.partition(",")[0], part["purpose"]

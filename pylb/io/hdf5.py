@@ -40,7 +40,9 @@ class Output:
         self._name = os.fspath(where) if isinstance(where, str | os.PathLike) else None
         fd = where.fileno() if self._name is None else _created(where)  # type: ignore
         if self._name is not None:
-            _end_older(fd)
+            older = _open.get(_identity(fd))
+            if older is not None:  # two records must not mix
+                older.end(OSError(errno.EBUSY, "another record is written to this file now"))
             os.ftruncate(fd, 0)
         self._kept = _Kept(fd, self._name is not None)
         # The oldest layout does not mark a file as open, so the file can be read after a crash.
@@ -90,13 +92,6 @@ _open: weakref.WeakValueDictionary[tuple[int, int], Output] = weakref.WeakValueD
 def _identity(fd: int) -> tuple[int, int]:
     about = os.fstat(fd)
     return about.st_dev, about.st_ino
-
-
-def _end_older(fd: int) -> None:
-    """End the `Output` that writes to the same file, so that two records do not mix."""
-    older = _open.get(_identity(fd))
-    if older is not None:
-        older.end(OSError(errno.EBUSY, "another record is written to this file now"))
 
 
 def _created(path: str | os.PathLike[str]) -> int:

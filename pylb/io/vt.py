@@ -141,20 +141,13 @@ def _complete(stem: str, ranks: dict[int, Path]) -> list[Path]:
 
 def unpacked(path: Path) -> Any:
     """Return the text of one file, mapped or decompressed."""
-    text = _mapped(path)
-    return text if _looks_like_json(text) else decompressed(path, text)
-
-
-def _mapped(path: Path) -> Any:
     with open(descriptor(path), "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             raise FormatError(f"{path} is empty: expected an LBDatafile (JSON or Brotli)")
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _looks_like_json(text: Any) -> bool:
+        text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     head = text[:64].lstrip(b" \t\r\n")
-    return head[:1] == b"{" and head[1:2] in b' \t\r\n"}'
+    is_json = head[:1] == b"{" and head[1:2] in b' \t\r\n"}'
+    return text if is_json else decompressed(path, text)
 
 
 def decompressed(path: Path, text: Any) -> bytes:

@@ -11,7 +11,7 @@ import gc
 import itertools
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -228,11 +228,7 @@ def _ids(entry: Any) -> list[int]:
         raise TypeError("an id is not an integer from 0 to 2**63 - 1")
     if sum(max(0, last - first + 1) for first, last in spans) > MOST_PHASES:
         raise ValueError(f"more than {MOST_PHASES} phases")
-    return sorted(set(_expand(spans)))
-
-
-def _expand(spans: Iterable[tuple[int, int]]) -> Iterable[int]:
-    return itertools.chain.from_iterable(range(first, last + 1) for first, last in spans)
+    return sorted({i for first, last in spans for i in range(first, last + 1)})
 
 
 # ---- the columns of a file --------------------------------------------------------------------
@@ -626,7 +622,7 @@ def _moved(
     for r, phase in enumerate(phases):
         begins = node is not None and bytes(phase["id"]) == b"0"
         for item in msgspec.json.decode(phase.get(key, b"[]"), type=into):
-            if begins and is_initial(0, msgspec.convert(_plain(item), Task)):
+            if begins and is_initial(0, msgspec.json.decode(msgspec.json.encode(item), type=Task)):
                 stay[r].append(item)
                 continue
             if node is not None and node[k] >= 0:
@@ -639,10 +635,6 @@ def _moved(
                 changed.update((r, to[k]))
             k += 1
     return {r: {key: stay[r] + come[r]} for r in changed}
-
-
-def _plain(item: dict[str, Raw]) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(item))
 
 
 @contextlib.contextmanager

@@ -172,13 +172,15 @@ class LabPlan(NamedTuple):
         if "network" in top and "hosts" not in top:
             raise DomainError("network is given without hosts: expected hosts, too")
         ranks = _list("ranks", top.get("ranks", [{}]))
+        changes = top.get("changes", [])
+        changes = changes if changes == [] else _list("changes", changes)
         plan = cls(
             tuple(
                 _fields(f"ranks[{i}].", _table(f"ranks[{i}]", rank, PROFILE), common)
                 for i, rank in enumerate(ranks)
             ),
             _hosts(top.get("hosts", {}), common, network),
-            _changes(top.get("changes", [])),
+            tuple(_change(f"changes[{i}]", change) for i, change in enumerate(changes)),
             round(units.quantity(units.BYTES, "swap", top.get("swap", SWAP))),
             units.microseconds("period", top["period"]) if "period" in top else None,
         )
@@ -401,11 +403,6 @@ def _check_hosts(hosts: Sequence[Host]) -> None:
             raise DomainError(f"{where}: expected each name once")
         checks.whole(f"{where}.ranks", host.ranks, 1, "a number of ranks", 1001)
         host.link.check(f"{where}.")
-
-
-def _changes(found: Any) -> tuple[Change, ...]:
-    listed = _list("changes", found) if found != [] else []
-    return tuple(_change(f"changes[{i}]", change) for i, change in enumerate(listed))
 
 
 def _change(where: str, found: Any) -> Change:

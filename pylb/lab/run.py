@@ -389,13 +389,9 @@ def _keep(ranks: Callable[[], list[tuple[Path, int]]], end: threading.Event) -> 
         for group, memory in ranks():
             with suppress(OSError):  # raised if the group is gone
                 if int((group / "memory.usage_in_bytes").read_text()) > memory:
-                    _take_back(group / "memory.limit_in_bytes", memory)
-
-
-def _take_back(limit: Path, memory: int) -> None:
-    with suppress(OSError):  # the kernel found no page to swap out
-        limit.write_text(str(memory))
-    limit.write_text(str(memory + SLACK))
+                    with suppress(OSError):  # the kernel found no page to swap out
+                        (group / "memory.limit_in_bytes").write_text(str(memory))
+                    (group / "memory.limit_in_bytes").write_text(str(memory + SLACK))
 
 
 # ---- measuring: programs that try to use more than the limits -----------------------------------

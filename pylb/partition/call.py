@@ -399,15 +399,11 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     if approach == "repartition" and problem.old is None:
         problem = replace(problem, old=zoltan.present(problem))
     if approach == "refine":
-        problem = replace(problem, old=_parts_to_refine(problem))
+        part, fixed = zoltan.present(problem), problem.fixed
+        # new and fixed objects have parts, too
+        problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
     starts, cycles, _ = choice.work
     return serial.ask(problem, name, how, approach, starts, cycles), None
-
-
-def _parts_to_refine(problem: Problem) -> I32:
-    """Return a part for each object: new and fixed objects have parts, too."""
-    part, fixed = zoltan.present(problem), problem.fixed
-    return part if fixed is None else np.where(fixed < 0, part, fixed)
 
 
 def _result(

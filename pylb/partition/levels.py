@@ -37,7 +37,8 @@ class Levels:
 
     def __init__(self, machine: Any) -> None:
         if isinstance(machine, str | os.PathLike):
-            machine = _read_machine(machine)
+            is_file = not isinstance(machine, str) or machine.endswith(".json")
+            machine = Machine.read(machine) if is_file else Machine.parse(str(machine))
         self.shares: F64 | None = None
         if isinstance(machine, Machine):
             self.branch = _branch(machine.root)
@@ -62,11 +63,6 @@ class Levels:
     @property
     def n_parts(self) -> int:
         return len(self.label)
-
-
-def _read_machine(machine: str | os.PathLike[str]) -> Machine:
-    is_file = not isinstance(machine, str) or machine.endswith(".json")
-    return Machine.read(machine) if is_file else Machine.parse(machine)  # type: ignore[arg-type]
 
 
 def _branch(place: Place) -> Branch:

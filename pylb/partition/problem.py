@@ -161,7 +161,10 @@ def local(
     out.seed = arrays.integer("seed", seed)
     if not 0 <= out.seed <= arrays.MOST:
         raise DomainError(f"seed is {seed}: expected 0 ... {arrays.MOST}")
-    out.params = {name: _text(value) for name, value in params.items()}
+    out.params = {
+        name: str(int(value)) if isinstance(value, bool | np.bool_) else str(value)
+        for name, value in params.items()
+    }
     out.coords = None if coords is None else arrays.points("coords", coords)
     out.graph = None if graph is None else arrays.rows("graph", graph, per_entry=True)
     out.nets = None if nets is None else arrays.rows("nets", nets, per_entry=False)
@@ -205,10 +208,6 @@ def _count(ranks: Ranks, out: Problem, nets: Any, ids: Any, weight: Any, old: An
     if out.nets is not None:
         return int(out.nets.to.max()) + 1 if len(out.nets.to) else 0
     return 0
-
-
-def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, bool | np.bool_) else str(value)
 
 
 # ---- all ranks ---------------------------------------------------------------------------------

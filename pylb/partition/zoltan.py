@@ -121,7 +121,9 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
         libraries.load("Zoltan")  # starts MPI
     if problem.n_all == 0:
         return np.zeros(0, np.int32), None
-    _check_options(problem)
+    for option in problem.params:
+        if option in OWN:
+            raise DomainError(f"{option} is given: expected none, because pylb sets this parameter")
     if name == "hsfc":
         part, cuts = _ask(with_an_end(problem), name, how, approach, keep)
         return part[: problem.n], cuts
@@ -270,12 +272,6 @@ def _sizes(problem: Problem) -> tuple[I32 | None, float]:
     )
     scale = 1.0 if odd == 0 and total <= MOST else (MOST // 2) / max(total, 1e-300)
     return np.rint(sizes * scale).astype(np.int32), scale
-
-
-def _check_options(problem: Problem) -> None:
-    for name in problem.params:
-        if name in OWN:
-            raise DomainError(f"{name} is given: expected none, because pylb sets this parameter")
 
 
 def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:

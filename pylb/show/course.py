@@ -191,7 +191,9 @@ def of(
             parameters=run.parameters,
             title=title or Path(run.path or "run").name,
             names=known,
-            gained=_gained_in(run),
+            gained=gained(run.trace.replay("none"))
+            if any(r.moved for r in run.history.balancings)
+            else np.zeros(run.n_iterations),
         )
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
@@ -205,13 +207,6 @@ def of(
     if out.n_iterations == 0:
         raise DomainError(f"{out.title} has no complete iteration: expected one or more")
     return out if coords is None else replace(out, coords=coords)
-
-
-def _gained_in(run: RunRecord) -> F64:
-    """Return `gained` of a recorded run."""
-    if not any(r.moved for r in run.history.balancings):
-        return np.zeros(run.n_iterations)
-    return gained(run.trace.replay("none"))
 
 
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:

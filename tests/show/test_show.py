@@ -21,11 +21,10 @@ from pylb.show import (
     aggregate,
     course,
     efficiency,
+    exports,
     live,
     page,
     settings,
-    tables,
-    timeline,
 )
 from pylb.show.settings import ExplorerSettings
 
@@ -387,7 +386,7 @@ def test_efficiencies_are_those_of_pop(record):
 
 def test_tables_have_every_iteration_rank_decision_and_move(record, tmp_path):
     c = course.of(record)
-    files = tables.write(c, tmp_path / "out")
+    files = exports.write_tables(c, tmp_path / "out")
     rows = {f.stem: list(csv.DictReader(f.read_text().splitlines())) for f in files}
     assert [float(r["max"]) for r in rows["iterations"]] == c.max.tolist()
     assert [float(r["seconds"]) for r in rows["ranks"]] == c.times.ravel().tolist()
@@ -443,7 +442,7 @@ def checked_timeline(path):
 def test_the_timeline_is_a_chrome_trace(kind, record, trace, tmp_path):
     run = record if kind == "record" else trace.replay("GreedyLB", every=7, cost=1 / 3000)
     c = course.of(run, title='<b>"')
-    events = checked_timeline(timeline.write(c, tmp_path / "run.json"))
+    events = checked_timeline(exports.write_timeline(c, tmp_path / "run.json"))
     named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert list(named.values()) == [f"rank {r}" for r in range(c.n_ranks)]
     compute = [e for e in events if e["name"] == "compute"]
@@ -467,8 +466,8 @@ def test_slower_first_iterations_count_once_on_the_timeline(trace):
     slower = [dataclasses.replace(r, cost=r.cost + 0.1, seconds_warm_up=0.1) for r in c.history]
     slower.append(dataclasses.replace(c.balancings[0], iteration=-1))
     c = dataclasses.replace(c, history=History(slower))
-    assert timeline.begins(c)[-1] == pytest.approx(c.seconds)
-    steps = [e for e in timeline.events(c) if e["name"].startswith("balance: ") and e["tid"] == 1]
+    assert exports.begins(c)[-1] == pytest.approx(c.seconds)
+    steps = [e for e in exports.events(c) if e["name"].startswith("balance: ") and e["tid"] == 1]
     seconds = [r.step_seconds for r in c.balancings]
     np.testing.assert_allclose([1e-6 * e["dur"] for e in steps], seconds, atol=1e-6)
 
@@ -480,10 +479,11 @@ def test_what_is_not_known_is_absent(trace, tmp_path):
     known = talp["Application"]["Global"].keys()
     assert not {"cycles", "instructions", "numMpiCalls", "dlbVersion"} & (known | talp.keys())
     files = {
-        f.stem: list(csv.DictReader(f.read_text().splitlines())) for f in tables.write(c, tmp_path)
+        f.stem: list(csv.DictReader(f.read_text().splitlines()))
+        for f in exports.write_tables(c, tmp_path)
     }
     assert {row["bytes"] for row in files["moves"]} == {""}
-    assert all(e["args"].keys() == {"objects"} for e in timeline.events(c) if e["ph"] in "sf")
+    assert all(e["args"].keys() == {"objects"} for e in exports.events(c) if e["ph"] in "sf")
 
 
 def test_numbers_are_said_as_they_are_read():

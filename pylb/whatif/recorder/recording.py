@@ -72,7 +72,8 @@ class Recording:
         arrays = [_operations(rank) for rank in ops]
         world = [range(len(arrays))] if comms is None else comms
         members = [np.array(list(one), np.int32) for one in world]
-        return cls(arrays, members, np.array([_ends(one) for one in arrays], bool), info)
+        closed = [len(ops) > 0 and ops["kind"][-1] == OpKind.END for ops in arrays]
+        return cls(arrays, members, np.array(closed, bool), info)
 
     @property
     def n_ranks(self) -> int:
@@ -265,7 +266,3 @@ def _operations(rank: Any) -> NDArray[Any]:
         for name, value in fields.items():
             out[name][i] = value
     return out
-
-
-def _ends(ops: NDArray[Any]) -> bool:
-    return bool(len(ops)) and bool(ops["kind"][-1] == OpKind.END)
