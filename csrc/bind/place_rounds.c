@@ -3,7 +3,7 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-#include "place/kit/rounds.h"
+#include "place/strategy.h"
 
 static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
@@ -174,13 +174,13 @@ PLB_PY_TYPE(agent, "pylb._core.Agent",
             "strategy:s params:f8 seed:k rank:i n_ranks:i neighbours:i4? speed:d background:d "
             "memory_limit:l lenient:p id:i8 load:f8 memory:i8? migratable:b1? edge_object:i4 "
             "edge_peer_id:i8 edge_peer_rank:i4 edge_bytes:f8",
-            "One rank in a distributed placement; csrc/place/kit/agent.h explains the arguments.",
+            "One rank in a distributed placement; csrc/place/strategy.h explains the arguments.",
             {Py_tp_getset, agent_getset}, )
 
 PLB_PY_FN(traffic, "snapshot:O strategy:s params:f8 seed:k",
           "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
           "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
-          "entries and notes in its memory at a time (csrc/place/kit/agent.h).")
+          "entries and notes in its memory at a time (csrc/place/strategy.h).")
 {
     PyObject *object;
     const char *name;

@@ -9,7 +9,7 @@
 #include "decide/cycle.h"
 #include "decide/decider.h"
 #include "model/metrics.h"
-#include "place/kit/scatter.h"
+#include "place/strategy.h"
 
 /* A strategy's placement of a snapshot. */
 typedef struct answer {

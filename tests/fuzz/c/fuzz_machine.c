@@ -10,7 +10,7 @@
 #include "measure/drum.h"
 #include "model/fpm.h"
 #include "model/topology.h"
-#include "place/kit/rectangles.h"
+#include "place/strategy.h"
 #include "plb.h"
 
 enum { RANKS = 6, UPDATES = 80, POINTS = RANKS * (PLB_FPM_MOST + 1), PLACES = 40 };
