@@ -26,7 +26,7 @@ import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-ROOMS = ["base", "model", "measure", "partition", "place", "place/kit", "place/strategies"]
+ROOMS = ["base", "model", "measure", "partition", "place", "place/strategies"]
 ROOMS += ["decide", "decide/triggers", "replay", "whatif", "whatif/simulator", "run"]
 MPI_SHELLS = ["comm_lane", "comm_ranks", "partition_settle"]
 BOTH_SHELLS = ["convert", "errors", "measure_stats", "views"]

@@ -107,7 +107,7 @@ def kept(lb: pylb.Balancer) -> tuple[int, int]:
     objects = lb._objects
     store, places = objects.store, objects.addresses
     columns = [store.keys, store.seconds, store.window, store.estimates]
-    own = sum(x.nbytes for x in [*columns, *store.properties.given.values()])
+    own = sum(x.nbytes for x in [*columns, *store.objects.columns.values()])
     return places.nbytes, own
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import pylb
 from pylb import _core
 from pylb.console import show
-from pylb.model.multicasts import Rows
+from pylb.model.snapshot import Rows
 
 F64 = NDArray[np.float64]
 

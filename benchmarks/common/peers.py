@@ -24,7 +24,7 @@ import pylb
 import pylb.partition.libraries
 
 Answer = tuple[float, np.ndarray]  # seconds, rank of each object
-MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as in csrc/place/kit/parts.c
+MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as in csrc/place/parts.c
 
 
 def installed(name: str) -> bool:

@@ -3,7 +3,7 @@
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
-#include "place/kit/rounds.h"
+#include "place/strategy.h"
 
 static const plb_strategy_t *distributed(const char *name, int64_t n_params)
 {
@@ -187,13 +187,13 @@ PLB_PY_PROPERTIES(agent, AGENT)
 PLB_PY_TYPE(agent, "pylb._core.Agent",
             "strategy params seed rank n_ranks neighbours:? speed background memory_limit lenient "
             "id load memory:? migratable:? edge_object edge_peer_id edge_peer_rank edge_bytes",
-            "One rank in a distributed placement; csrc/place/kit/agent.h explains the arguments.",
+            "One rank in a distributed placement; csrc/place/strategy.h explains the arguments.",
             {Py_tp_getset, agent_getset}, )
 
 PLB_PY_DEF(fn, traffic, "snapshot strategy params seed",
            "Run a distributed strategy on virtual ranks.  Returns the placement, the number of\n"
            "rounds, and for each rank: messages sent, bytes sent, and the largest number of\n"
-           "entries and notes in its memory at a time (csrc/place/kit/agent.h).")
+           "entries and notes in its memory at a time (csrc/place/strategy.h).")
 {
     PyObject *object;
     const char *name;

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "decide/decider.h"
 #include "model/snapshot.h"
-#include "place/kit/scatter.h"
+#include "place/strategy.h"
 
 /* A strategy's placement of a snapshot. */
 typedef struct answer {

@@ -20,7 +20,7 @@
  * k), so only the objects in the window are examined.
  *
  * Bound and window are widened a little, so that rounding excludes no step. */
-#include "place/improve.h"
+#include "place/internal.h"
 
 #include <math.h>
 
@@ -30,7 +30,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/sort.h"
-#include "place/transfer.h"
 
 /* The search examines at most WORK numbers (a few tenths of a second), and ends earlier if it has
  * examined PATIENCE numbers without lowering the value by the fraction LITTLE. */

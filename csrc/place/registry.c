@@ -116,3 +116,22 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
                      in->n_components > 1 || (in->block != NULL && in->memory_limit != NULL);
     return own ? PLB_OK : keep_if_slower(self, in, opts, out, err);
 }
+
+/* ---- none ----------------------------------------------------------------------------------- */
+
+/* All objects stay; the baseline for comparisons. */
+static int none_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                    int32_t *out, plb_err_t *err)
+{
+    (void)self, (void)opts, (void)err;
+    memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
+    return PLB_OK;
+}
+
+const plb_strategy_t plb_strategy_none = {
+    .name = "none",
+    .help = "leave every object where it is",
+    .source = "the baseline",
+    .family = PLB_REFINEMENT,
+    .run = none_run,
+};

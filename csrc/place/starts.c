@@ -1,4 +1,4 @@
-#include "place/starts.h"
+#include "place/internal.h"
 
 #include <float.h>
 #include <math.h>
@@ -7,6 +7,14 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
+
+/* Return the bytes of object i, with any block that it shares. */
+static double size_of(const plb_snapshot_t *in, int64_t i)
+{
+    const bool shares = in->block != NULL && in->block[i] >= 0;
+    return (in->memory == NULL ? 0.0 : (double)in->memory[i]) +
+           (shares ? (double)in->block_bytes[in->block[i]] : 0.0);
+}
 
 void plb_start_present(plb_state_t *on)
 {
@@ -111,7 +119,7 @@ int plb_start_fit(plb_state_t *on, double overload, plb_err_t *err)
     }
     PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
     for (int64_t i = 0; on->left != NULL && i < n; i++) {
-        size[i] = fmin(plb_state_size(on->in, i) / fmax(size[i], DBL_MIN), DBL_MAX);
+        size[i] = fmin(size_of(on->in, i) / fmax(size[i], DBL_MIN), DBL_MAX);
     }
     PLB_TRY(plb_loads_sorted(&stay, size, n, PLB_DESCENDING, err));
     PLB_TRY(fit_in_order(on, overload, &stay, &order, score, err));
@@ -214,7 +222,7 @@ static int put_all(units_t *self, plb_err_t *err)
     for (int64_t u = 0; u < self->n; u++) {
         const int64_t j = self->start[u];
         size[u] = (double)own_bytes(self, j + 1, self->start[u + 1]) +
-                  plb_state_size(self->on->in, self->object[j]);
+                  size_of(self->on->in, self->object[j]);
     }
     PLB_TRY(plb_loads_sorted(&order, size, self->n, PLB_DESCENDING, err));
     for (int64_t u = 0; u < self->n; u++) {

@@ -1,4 +1,4 @@
-#include "place/state.h"
+#include "place/internal.h"
 
 #include <float.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/param.h"
 #include "model/snapshot.h"
 
@@ -32,7 +33,7 @@ typedef struct plb_opts {
                      because a running program must go on; false: this is an error */
 } plb_opts_t;
 
-struct plb_agent_type; /* kit/agent.h */
+struct plb_agent_type; /* below */
 
 typedef struct plb_strategy plb_strategy_t;
 struct plb_strategy {
@@ -46,7 +47,7 @@ struct plb_strategy {
     int (*run)(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                int32_t *out, plb_err_t *err);
     void *user;
-    /* agents of a distributed strategy (kit/agent.h); NULL: the strategy is central */
+    /* agents of a distributed strategy (plb_agent_type_t); NULL: the strategy is central */
     const struct plb_agent_type *agent;
     const char *library;    /* name of the partitioner that the strategy needs; NULL: none */
     bool for_equal_objects; /* the strategy assumes that all objects are equal, and is never
@@ -93,3 +94,248 @@ int plb_strategy_place(const plb_strategy_t *self, const plb_snapshot_t *in,
 
 /** Return the strategy with that name, e.g. "GreedyLB"; NULL: there is none. */
 const plb_strategy_t *plb_strategy_find(const char *name);
+
+/* ---- agents of distributed strategies ------------------------------------------------------- */
+
+/* Distributed strategies: placements that no single rank computes.
+ *
+ * Each rank has an agent, and all agents work in rounds.  In each round an agent reads the notes
+ * (short messages) that other agents wrote to it in the previous round, in order of their ranks,
+ * and the tally (a few sums, maxima and counts over all ranks).  The agent may take objects or
+ * give objects away, and it writes notes.  A driver transports notes and tallies: plb_rounds_run
+ * between virtual ranks in this process, the runtime between MPI ranks.  Both drivers give exactly
+ * the same placement. */
+
+/* The input of an agent: its rank and objects. */
+typedef struct plb_share {
+    int32_t rank, n_ranks;
+    /* [n_neighbours] ranks of the same node, ascending, including this rank */
+    const int32_t *neighbour;
+    int32_t n_neighbours; /* number of ranks on this rank's node; 0: there is only one node */
+    double speed, background;
+    int64_t memory_limit; /* bytes; negative: no limit */
+    bool lenient; /* true: ranks may end above their memory limits; false: this is an error */
+
+    int64_t n;             /* number of objects */
+    const int64_t *id;     /* [n] index of each object among the objects of all ranks, ascending */
+    const double *load;    /* [n] load of each object */
+    const int64_t *memory; /* [n] bytes of each object; NULL: memory does not count */
+    const uint8_t *migratable; /* [n] whether each object may migrate; NULL: all may */
+
+    int64_t n_edges;               /* number of edges from objects of this rank */
+    const int32_t *edge_object;    /* [n_edges] the sending object, 0 ... n-1 */
+    const int64_t *edge_peer_id;   /* [n_edges] the receiving object, by the same index as in id */
+    const int32_t *edge_peer_rank; /* [n_edges] rank of the receiving object */
+    const double *edge_bytes;      /* [n_edges] bytes sent */
+} plb_share_t;
+
+/* One note.  All notes from one agent to another in a round make one message. */
+typedef struct plb_note {
+    int32_t peer;   /* the receiving rank; after the note has arrived: the sending rank */
+    int32_t kind;   /* PLB_NOTE_HOME, or one of the kinds that the strategy defines */
+    int32_t rank;   /* an object's home (see plb_entry_t), or the rank that the note is about */
+    int32_t unused; /* padding; always 0, because notes are sent as bytes */
+    int64_t id;
+    union { /* the note's kind says which of these values it has */
+        double load, bytes, residual, seconds;
+    };
+    union {
+        int64_t memory, other_id;
+    };
+} plb_note_t;
+
+enum { PLB_NOTE_HOME = -1 }; /* kind of a note: "your object `id` is now on my rank" */
+
+/* Numbers that are merged over all ranks between two rounds; none is negative, and sums are exact.
+ * In each round an agent writes `mine`, and in the next round it reads the merged `all`.  The
+ * meaning of a number depends on the round; each strategy has constants for its indices. */
+enum { PLB_TALLY_SUMS = 2, PLB_TALLY_MAXIMA = 2, PLB_TALLY_COUNTS = 2 };
+typedef struct plb_tally {
+    double sum[PLB_TALLY_SUMS], max[PLB_TALLY_MAXIMA];
+    int64_t count[PLB_TALLY_COUNTS];
+} plb_tally_t;
+
+/* An object that is on the agent's rank at present. */
+typedef struct plb_entry {
+    int64_t id;
+    double load;
+    int64_t memory;
+    int32_t home;   /* rank of the object before the LB step */
+    int32_t pinned; /* whether the object may not migrate */
+} plb_entry_t;
+
+/* The objects on a rank in one placement. */
+typedef struct plb_holding {
+    plb_entry_t *entry; /* [n] the objects, in any order */
+    int64_t n, room;    /* room: number of entries for which memory is allocated */
+    int64_t n_away;     /* number of entries that are not on their home rank */
+    double load;
+    int64_t memory; /* bytes of the objects */
+} plb_holding_t;
+
+/* The state of an agent: the first member of the struct that a strategy has for its agents. */
+typedef struct plb_agent {
+    const struct plb_agent_type *type;
+    const plb_share_t *share;
+    /* the objects that are on this rank now, as in plb_holding_t */
+    plb_entry_t *entry;
+    int64_t n, room;
+    int64_t n_away;
+    double load;
+    int64_t memory;
+
+    /* The problem, the same on all ranks; valid from the strategy's first round on. */
+    double average; /* seconds of an iteration if all ranks ended together */
+    double mean_speed;
+    double least; /* lower bound of the slowest rank's seconds, at least `average` */
+
+    plb_note_t *note; /* [n_notes] notes written in this round */
+    int64_t n_notes, notes_room;
+    plb_tally_t mine; /* this rank's contribution to the tally in this round */
+    int stage;        /* the current stage (agent.c) */
+    double before;    /* seconds of the slowest rank in the present placement */
+    bool crowded;     /* whether some ranks exceed their memory limits in the present placement */
+    /* seconds of this rank: in the present placement, and in the new one */
+    double own_before, own_after;
+    bool done;       /* whether the new placement is known */
+    int32_t *answer; /* [share->n] new rank of each object of `share`; valid when done */
+    int64_t held;    /* largest sum of entries, received notes and known() in a round */
+} plb_agent_t;
+
+typedef struct plb_agent_type {
+    size_t size; /* bytes of an agent's state, including the plb_agent_t */
+    /** Set up the strategy's part of `self`, which is zero; the plb_agent_t is set up already. */
+    int (*start)(plb_agent_t *self, const plb_opts_t *opts, plb_err_t *err);
+    /** Do one round.  Set *settled when the strategy has ended: all agents do this in the same
+     * round, and write no notes in this round. */
+    int (*round)(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                 bool *settled, plb_err_t *err);
+    /** Return how many items (e.g. known ranks) the strategy stores besides the rank's objects. */
+    int64_t (*known)(const plb_agent_t *self);
+    void (*stop)(plb_agent_t *self);
+} plb_agent_type_t;
+
+/** Make the agent of one rank; NULL after an error.  Borrows `share` and opts->params. */
+plb_agent_t *plb_agent_new(const plb_agent_type_t *type, const plb_share_t *share,
+                           const plb_opts_t *opts, plb_err_t *err);
+void plb_agent_destroy(plb_agent_t *self);
+
+/** Do one round.  in[n_in]: the notes of the previous round to this rank, in order of `peer`.
+ * all: the merged tally of the previous round (zeros in the first round).  The caller then
+ * transports note[n_notes] and merges `mine`.  All agents are `done` in the same round. */
+int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,
+                    plb_err_t *err);
+
+/* ---- for strategies ------------------------------------------------------------------------- */
+
+static inline double plb_agent_time(const plb_agent_t *self, double load)
+{
+    return self->share->background + load / self->share->speed;
+}
+
+/** Return the load with which this rank takes `time` seconds; it can be negative. */
+static inline double plb_agent_allowed(const plb_agent_t *self, double time)
+{
+    return (time - self->share->background) * self->share->speed;
+}
+
+/** Return the bytes of memory that are left on this rank; INT64_MAX: there is no limit. */
+static inline int64_t plb_agent_room(const plb_agent_t *self)
+{
+    return self->share->memory_limit < 0 ? INT64_MAX : self->share->memory_limit - self->memory;
+}
+
+int plb_agent_post(plb_agent_t *self, plb_note_t note, plb_err_t *err);
+
+#define PLB_POST(self, err, ...) plb_agent_post((self), (plb_note_t){__VA_ARGS__}, (err))
+
+/** Give entry k to rank `to`, by a note of kind `kind`.  The last entry moves to index k. */
+int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err);
+
+/** Take the object of a note that has arrived: add it to the entries. */
+int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err);
+
+/** Exchange the objects that are on this rank now with those of `other`.  All agents must do this
+ * in the same round, when no object is under way. */
+void plb_agent_exchange(plb_agent_t *self, plb_holding_t *other);
+
+/** Set *out to the objects that were on this rank before the LB step.  Free out->entry. */
+int plb_agent_home(const plb_agent_t *self, plb_holding_t *out, plb_err_t *err);
+
+/** Whether this rank exceeds its memory limit, and could give away an object that needs memory. */
+bool plb_agent_crowded(const plb_agent_t *self);
+
+/** Sort the entries, the lightest first; equal loads keep their order, pinned entries come last.
+ * *n_movable: number of entries that are not pinned. */
+int plb_agent_sort(plb_agent_t *self, int64_t *n_movable, plb_err_t *err);
+
+/* ---- their rounds in one process ------------------------------------------------------------ */
+
+/* Runs the agents of all ranks of a snapshot as virtual ranks in this process. */
+
+/* The traffic of a placement in rounds: arrays [n_ranks] of the caller, all zero at first. */
+typedef struct plb_traffic {
+    int64_t rounds;
+    int64_t *messages, *bytes; /* number of messages and bytes that each rank has sent */
+    int64_t *held;             /* `held` of each rank's agent (above) */
+} plb_traffic_t;
+
+/** Run the agents until the placement is known, and write the placement to out[n_objects].
+ * `traffic` may be NULL. */
+int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const plb_opts_t *opts,
+                   int32_t *out, plb_traffic_t *traffic, plb_err_t *err);
+
+/** The function `run` of every distributed strategy in PLB_STRATEGIES. */
+int plb_strategy_in_rounds(const plb_strategy_t *self, const plb_snapshot_t *in,
+                           const plb_opts_t *opts, int32_t *out, plb_err_t *err);
+
+/* ---- neighbours on different ranks ---------------------------------------------------------- */
+
+/* Scatter decomposition (Nicol and Saltz, "An analysis of scatter decomposition", IEEE
+ * Transactions on Computers 39, 1990): neighbours go to different ranks, which then stay balanced
+ * when heavy regions move, grow or shrink.  Every rank gets one of each p successive objects: the
+ * rank with the shortest time so far gets the heaviest (ties: the lowest index or rank). */
+
+/** Whether all objects may migrate, and the snapshot has neither speeds nor memory limits. */
+bool plb_may_scatter(const plb_snapshot_t *in);
+
+/** Write the new rank of each object to rank[n_objects]. */
+int plb_scatter_objects(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err);
+
+/* ---- proportions ---------------------------------------------------------------------------- */
+
+/* Divides a whole number in given proportions. */
+
+/** Divide n into integers part[i], proportional to share[i] (finite, 0 or more, not all 0), by the
+ * method of the largest remainder: all parts are rounded down, then the parts with the largest
+ * remainders get one more each, until the sum is n.  Ties (to a millionth): the lowest index.
+ * Dasgupta's eq. 3 and 4 are the case share[i] = 1 / w[i], where w[i] is the time per object. */
+int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err);
+
+/* ---- rectangles ----------------------------------------------------------------------------- */
+
+/* Divides a grid into one rectangle for each processor, with areas proportional to shares.
+ *
+ * The method is column-based (Beaumont, Boudet, Rastello, Robert, "Matrix multiplication on
+ * heterogeneous platforms", IEEE TPDS 12, 2001): the grid is cut into columns, and each column
+ * into the rectangles of its processors.  The sum of half perimeters (width + height) measures the
+ * communication between neighbours.  In the best columns, processors have similar shares; dynamic
+ * programming finds these columns. */
+
+/** Find column[i], the column of processor i with share[i] >= 0, for a grid of rows x cols;
+ * columns are numbered in the order of their lowest processors.  *perimeter: the sum of the half
+ * perimeters, in grid cells.  Ties: the column with the smallest shares gets the most processors.
+ * Time: O(p^2). */
+int plb_rectangles_columns(const double *share, int32_t p, double rows, double cols,
+                           int32_t *column, double *perimeter, plb_err_t *err);
+
+/** Compute the sum of the half perimeters for given columns and areas proportional to shares. */
+int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t p, double rows,
+                             double cols, double *perimeter, plb_err_t *err);
+
+/** Compute box[4 p]: for each processor its first row, the row after its last one, its first
+ * column, and the column after its last one.  Widths of columns and heights in a column are
+ * rounded by the method of the largest remainder (above); within a column, processors keep
+ * their order.  All column[i] must be in 0 ... p - 1. */
+int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
+                         int64_t cols, int64_t *box, plb_err_t *err);

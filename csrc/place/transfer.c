@@ -16,7 +16,7 @@
  * Ties: the partner with the largest gap, then the lowest rank; then the set whose objects have
  * already left their rank in the snapshot; then the lightest set of the partner, and of the donor.
  */
-#include "place/transfer.h"
+#include "place/internal.h"
 
 #include <math.h>
 
@@ -25,7 +25,6 @@
 #include "base/ints.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/improve.h"
 
 enum {
     TRIES = 4,          /* number of partners that are tried for a move or a swap */

@@ -15,7 +15,7 @@ from pylb import _core, console
 from pylb._version import __version__
 from pylb.cli import common
 from pylb.optional import PARTS, OptionalPart, first_line, needed_first
-from pylb.run.environment import settings_in_force
+from pylb.run.options import settings_in_force
 
 
 def gather() -> dict[str, Any]:

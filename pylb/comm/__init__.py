@@ -14,7 +14,6 @@ works over MPI, between virtual ranks, or on one rank.  This room (folder of the
 
 from pylb.comm.directory import Directory, Found
 from pylb.comm.migration import migrate, plan_between
-from pylb.comm.pending import Pending
-from pylb.comm.plan import Plan
+from pylb.comm.plan import Pending, Plan
 
 __all__ = ["Directory", "Found", "Pending", "Plan", "migrate", "plan_between"]

@@ -99,6 +99,18 @@ class Contribution(NamedTuple):
     background: float = 0.0  # seconds of work outside the rank's objects, part of its load
 
 
+# How `Agreement.reduce` merges numbers: for each operation, fields of a `Contribution`, and the
+# fields of the merged `Stats` with the results.  Floats are 0 or more.
+MERGED = {
+    ("max", float): (("time", "time_max"), ("cost", "cost_max")),
+    ("min", float): (("loads", "load_min"),),
+    ("sum", float): (("idle", "idle_sum"), ("loads", "load_sum")),
+    ("sum", int): tuple(
+        (name, name) for name in ("n_objects", "messages", "message_bytes", "n_changed")
+    ),
+}
+
+
 class Step(IntEnum):
     """The kinds of collective steps, each with its number and its words for error messages.
 
@@ -302,6 +314,34 @@ class Agreement:
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)
 
+    def reduce(
+        self, kind: Step, iteration: int, values: dict[T, tuple[str, float]]
+    ) -> dict[T, Any]:
+        """Merge numbers of all ranks, each by its operation: "max", "min" or "sum".  Collective.
+
+        The sum of whole numbers is a whole number, and sums of floats are rounded once.
+        """
+        return self.reduce_and_exchange(kind, iteration, values)[0]
+
+    def reduce_and_exchange(
+        self,
+        kind: Step,
+        iteration: int,
+        values: dict[T, tuple[str, float]],
+        sends: Sends | None = None,
+        error: Exception | None = None,
+    ) -> tuple[dict[T, Any], Sends]:
+        """Do what `reduce` and `step` do, in one step."""
+        free = {operation: list(fields) for operation, fields in MERGED.items()}
+        figures: dict[str, Any] = {}
+        place = {}
+        for name, (operation, value) in values.items():
+            is_whole = isinstance(value, int | np.integer)
+            field, place[name] = free[operation, int if is_whole else float].pop(0)
+            figures[field] = np.array([value]) if field == "loads" else value
+        stats, received = self.step(kind, iteration, sends=sends, error=error, **figures)
+        return {name: getattr(stats, field) for name, field in place.items()}, received
+
     def take(
         self,
         sample: Contribution,
@@ -455,8 +495,8 @@ class Agreement:
 
     def _difference(self, leaving: bool) -> Exception:
         kind, iteration, arguments = self.last_step
-        mine = [kind, iteration, arguments, self.at]
-        places = [json.loads(b) for b in self.transport.allgather(json.dumps(mine).encode())]
+        place_here = [kind, iteration, arguments, self.at]
+        places = [json.loads(b) for b in self.transport.allgather(json.dumps(place_here).encode())]
         gone = [r for r, place in enumerate(places) if place[0] == Step.EXIT]
         if gone:
             here = next(r for r in range(len(places)) if r not in gone)

@@ -38,29 +38,19 @@ class Used(NamedTuple):
 
 
 class Cores(NamedTuple):
-    """Which ranks share cores and must wait for one another, and whether a quota slows this rank.
+    """Which ranks share cores and wait for one another, and whether a quota slows this rank."""
 
-    Attributes
-    ----------
-    n_ranks : int
-        Number of ranks in a group that shares cores: ranks of one host, ranks that can use the same
-        cores, or ranks under one quota (of a Linux control group).  Of all groups, this is the one
-        with the fewest cores per rank.
-    n_cores : float
-        Number of cores that these ranks may use.  If it is less than `n_ranks`, the ranks wait for
-        one another.
-    words : str
-        E.g. "4 ranks share 2 cores" if the ranks wait for one another, else empty.
-    capped : bool
-        Whether a quota limits this rank and no other.  The quota then acts like a slow processor.
-    group, cores : tuple
-        For each rank: the lowest rank of those that share cores with it, and their number of cores.
-    """
-
+    #: Number of ranks in a group that shares cores: ranks of one host, ranks that can use the same
+    #: cores, or ranks under one quota (of a Linux control group).  Of all groups, this is the one
+    #: with the fewest cores per rank.
     n_ranks: int = 0
+    #: Number of cores that these ranks may use.  If it is less than `n_ranks`, the ranks wait for
+    #: one another.
     n_cores: float = 0.0
-    words: str = ""
+    words: str = ""  #: E.g. "4 ranks share 2 cores" if the ranks wait for one another, else empty.
+    #: Whether a quota limits this rank and no other.  The quota then acts like a slow processor.
     capped: bool = False
+    #: For each rank: the lowest rank of those that share cores with it, and their number of cores.
     group: tuple[int, ...] = ()
     cores: tuple[float, ...] = ()
 

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.arguments import integers
 from pylb.comm.connect import agreement_of
 from pylb.comm.plan import Plan
 from pylb.errors import DomainError, DuplicateKeyError, OutOfRangeError, UnknownKeyError
@@ -21,15 +20,6 @@ from pylb.model.snapshot import I32, I64
 class Found(NamedTuple):
     """The entries of some ids.
 
-    Attributes
-    ----------
-    owner : (n,) int32
-        The rank; -1 if the id is not in the directory.
-    local : (n,) int64
-        The local id; -1 if the id is not in the directory.
-    data : (n, ...) ndarray or None
-        The user data; zeros if the id is not in the directory.
-
     Examples
     --------
     >>> where = pylb.Directory(comm)
@@ -38,9 +28,9 @@ class Found(NamedTuple):
     Found(owner=array([ 0, -1], dtype=int32), local=array([ 1, -1]), data=None)
     """
 
-    owner: I32
-    local: I64
-    data: NDArray[Any] | None
+    owner: I32  #: (n,) the rank; -1 if the id is not in the directory.
+    local: I64  #: (n,) the local id; -1 if the id is not in the directory.
+    data: NDArray[Any] | None  #: (n, ...) the user data; zeros if the id is not in the directory.
 
 
 class Directory:
@@ -153,7 +143,7 @@ class Directory:
         key = np.zeros(0, np.int64)
         values: tuple[Any, ...] = ()
         with Attempt() as tried:
-            key = integers("ids", ids, np.int64)
+            key = checks.integers("ids", ids, np.int64)
             values = self._entries(len(key), local, owner, data)
         self._step("update()" + (", with data" if data is not None else ""), tried.error)
         plan = self._plan(key)
@@ -199,12 +189,12 @@ class Directory:
             return (owner, local) if data is None else (owner, local, data)
 
         came = plan.answer(2 if self.dtype is None else 3, answers)
-        found = Found(*came, *([None] if self.dtype is None else []))
+        entries = Found(*came, *([None] if self.dtype is None else []))
         if not missing:
             with Attempt() as tried:
-                self._check_known(key, found.owner)
+                self._check_known(key, entries.owner)
             self._step("find(), second half", tried.error)
-        return found
+        return entries
 
     def remove(self, ids: ArrayLike) -> None:
         """Remove ids.  Collective.
@@ -238,10 +228,10 @@ class Directory:
         self, n: int, local: ArrayLike | None, owner: ArrayLike | None, data: Any
     ) -> tuple[Any, ...]:
         """Check owner, local id and user data of n ids, and fill in the defaults."""
-        number = np.arange(n) if local is None else integers("local", local, np.int64)
+        number = np.arange(n) if local is None else checks.integers("local", local, np.int64)
         who = np.full(n, self.rank, np.int32)
         if owner is not None:
-            given = integers("owner", np.atleast_1d(owner), np.int32)
+            given = checks.integers("owner", np.atleast_1d(owner), np.int32)
             who[:] = given if given.shape in ((n,), (1,)) else _shape("owner", given, n)
         if n and not 0 <= who.min() <= who.max() < self.size:
             worst = who[(who < 0) | (who >= self.size)][0]
@@ -259,7 +249,7 @@ class Directory:
 
     def _ids(self, ids: ArrayLike) -> tuple[I64, Exception | None]:
         try:
-            return integers("ids", ids, np.int64), None
+            return checks.integers("ids", ids, np.int64), None
         except Exception as why:
             return np.zeros(0, np.int64), why
 

@@ -54,9 +54,9 @@ def plan_on(agreement: Agreement, have: ArrayLike, want: ArrayLike) -> Plan:
     """Do what `plan_between` does, on the ranks of an agreement."""
     where = Directory.on(agreement)
     where.update(have)
-    found = where.find(want)
-    asked = Plan.on(agreement, lambda: found.owner)
-    index = asked.forward(found.local)
+    entries = where.find(want)
+    asked = Plan.on(agreement, lambda: entries.owner)
+    index = asked.forward(entries.local)
     n = len(np.asarray(have))
     return agreement.together(Step.PLAN, lambda: Plan.answering(asked, index.astype(np.int32), n))
 

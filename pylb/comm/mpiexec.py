@@ -47,14 +47,14 @@ def n_ranks(command: Sequence[str]) -> int | None:
     asked = 0
     for part in _parts(command):
         words = part[: _program(part)]
-        found = [
+        counts = [
             word.partition("=")[2] or after
             for word, after in itertools.pairwise([*words, ""])
             if word.startswith("-") and word.lstrip("-").partition("=")[0] in ("n", "np", "c")
         ]
-        if not found or not found[-1].isdecimal():
+        if not counts or not counts[-1].isdecimal():
             return None
-        asked += int(found[-1])
+        asked += int(counts[-1])
     return asked
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,23 +13,289 @@ from numpy.typing import ArrayLike, NDArray
 from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.arguments import are_objects, checked_rows, checked_values, integers
 from pylb.comm.connect import agreement_of
-from pylb.comm.exchange import LOWEST_TAG, TAGS, exchanger_of
 from pylb.comm.parcel import exchange_objects
-from pylb.comm.pending import (
-    AnyPart,
-    Failed,
-    Pending,
-    PendingRows,
-    Ready,
-    raise_where_partners_wait,
-)
-from pylb.comm.sides import Room, partners, rows_of, shares, sized
-from pylb.comm.transport import AnyLane, Sends, Side, Sides
+from pylb.comm.transport import AnyExchanger, AnyLane, Sends, Side, Sides
 from pylb.errors import DomainError, PylbError, SerializationError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
+
+
+class Room(NamedTuple):
+    """Memory for `sized`: a rank that waits for the sizes must not fail after they have come."""
+
+    start: I64
+    offset: I64
+    ends: I64
+
+    @classmethod
+    def of(cls, side: Side, n: int) -> Room:
+        """Allocate the memory for n items."""
+        n_travelling = n if side.order is None else len(side.order)
+        sizes = len(side.start), n + 1, n_travelling + 1
+        return cls(*(np.zeros(size, np.int64) for size in sizes))
+
+
+def sized(side: Side, sizes: I64, room: Room) -> Side:
+    """Return `side` for items of several rows; sizes: the number of rows of each item."""
+    start, offset, ends = room
+    np.cumsum(sizes, out=offset[1:])
+    if side.order is not None:
+        sizes = np.take(sizes, side.order, out=ends[1:], mode="clip")
+    np.cumsum(sizes, out=ends[1:])
+    np.take(ends, side.start, out=start, mode="clip")
+    return Side(side.rank, start, side.order, offset)
+
+
+def partners(side: Side, n: int) -> I32:
+    """Return the partner rank of each of n items."""
+    partner = np.repeat(side.rank, np.diff(side.start)).astype(np.int32)
+    if side.order is None:
+        return partner
+    out = np.empty(n, np.int32)
+    out[side.order] = partner
+    return out
+
+
+def rows_of(index: I32, offset: I64) -> I64:
+    """Return the indices of all rows of the items `index`, one item after the other."""
+    sizes = np.diff(offset)[index]
+    ends = np.cumsum(sizes)
+    out: I64 = np.repeat(offset[index] - ends + sizes, sizes) + np.arange(
+        ends[-1] if len(ends) else 0
+    )
+    return out
+
+
+def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
+    """Group the objects by their destination, in the order in which they are sent."""
+    ordered = values if side.order is None else [values[i] for i in side.order.tolist()]
+    start = side.start.tolist()
+    pairs = zip(side.rank.tolist(), start, start[1:], strict=False)
+    return {rank: ordered[a:b] for rank, a, b in pairs}
+
+
+class AnyPart(Protocol):
+    """The exchange of one value."""
+
+    @property
+    def met(self) -> bool:
+        """Whether a partner passes a list where this rank passes an array, after `wait`."""
+        ...
+
+    def wait(self) -> Any:
+        """Wait for the value, and return it."""
+        ...
+
+
+class Ready(NamedTuple):
+    """A value that has arrived."""
+
+    value: Any
+    met: bool = False
+
+    def wait(self) -> Any:
+        return self.value
+
+
+class Failed(NamedTuple):
+    """An exchange that this rank could not begin; its partners have been told."""
+
+    error: Exception
+    met: bool
+
+    def wait(self) -> NoReturn:
+        raise self.error
+
+
+class PendingRows(NamedTuple):
+    """An exchange, under way, of the rows of one array."""
+
+    lane: AnyLane
+    end: Callable[[NDArray[Any]], NDArray[Any]]  # makes the value from the received rows
+
+    @property
+    def met(self) -> bool:
+        return bool(self.lane.unlike)
+
+    def wait(self) -> NDArray[Any]:
+        return self.end(self.lane.wait())
+
+
+class Pending:
+    """An exchange that has begun; returned by `Plan.begin` and `Plan.begin_reverse`.
+
+    Examples
+    --------
+    >>> pylb.Plan(comm, [0, 0]).begin(np.array([1.0, 2.0])).wait()
+    array([1., 2.])
+    """
+
+    def __init__(self, agreement: Agreement, parts: list[AnyPart], several: bool = False) -> None:
+        self._agreement, self.parts, self._several = agreement, parts, several
+        self._answers: list[Any] = []
+        self._error: Exception | None = None
+        self._met = False
+
+    def wait(self) -> Any:
+        """Wait for the exchange; return the same values as `Plan.forward` or `Plan.reverse`."""
+        self.drop()
+        if self._error is not None:
+            raise_where_partners_wait(self._agreement, self._error, self._met)
+        return tuple(self._answers) if self._several else self._answers[0]
+
+    def drop(self) -> None:
+        """Wait for all parts, also after an error: all their messages are under way."""
+        while self.parts:
+            part = self.parts[0]
+            with Attempt() as tried:
+                self._answers.append(part.wait())
+            self._error = self._error or tried.error
+            self._met = self._met or part.met
+            del self.parts[0]
+
+
+def raise_where_partners_wait(agreement: Agreement, error: Exception, met: bool) -> NoReturn:
+    """Raise an error of this rank; met: also on the ranks that pass lists and wait for this one."""
+    if met:
+        agreement.step(Step.OBJECTS, 0, error=error)
+    raise error
+
+
+LOWEST_TAG, TAGS = 2, 32766  # lowest tag of an exchange, number of tags (csrc/comm/comm.h)
+
+
+class StepExchanger:
+    """An `AnyExchanger` that uses collective steps."""
+
+    def __init__(self, agreement: Agreement) -> None:
+        self.agreement = agreement
+
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
+        return StepLane(self.agreement, sides, like, tag)
+
+    def tell(self, sides: Sides, error: Exception) -> bool:
+        self.agreement.step(Step.EXCHANGE, 0, error=error)
+        return False
+
+    def meet(self, sides: Sides, tag: int) -> AnyLane:
+        # no message: all exchanges are collective steps, which tell their kinds
+        return StepLane(self.agreement, sides, np.empty((0, 0), np.uint8), tag)
+
+
+class StepLane:
+    """An `AnyLane` that uses collective steps; `begin` already completes the exchange."""
+
+    unlike = ()
+
+    def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
+        self._agreement, self._sides, self._tag = agreement, sides, tag
+        self._kind = like.dtype, like.shape[1:]
+        self._bytes = like.dtype.itemsize * int(np.prod(like.shape[1:], dtype=np.int64))
+        self._answer = like[:0]
+
+    def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
+        here, _, there, m = self._sides
+        if (rows.dtype, rows.shape[1:]) != self._kind:
+            return False
+        send = rows
+        if here.order is not None and self._bytes:
+            send = np.empty(here.n_rows * self._bytes, np.uint8)
+            _core.gather(rows, here.order, send, self._bytes, here.offset)
+        came = np.empty(there.n_rows * self._bytes, np.uint8)
+        self._exchange(_raw(send), came)
+        shape = (there.n_own(m), *rows.shape[1:])
+        self._answer = np.zeros(shape, rows.dtype) if out is None else out
+        if there.order is None:
+            _raw(self._answer)[:] = came
+        elif self._bytes:
+            _core.scatter(came, there.order, self._answer, self._bytes, there.offset)
+        return True
+
+    def _exchange(self, send: NDArray[np.uint8], came: NDArray[np.uint8]) -> None:
+        me = self._agreement.transport.rank
+        pieces = _cut(self._sides.out, send, self._bytes)
+        places = _cut(self._sides.into, came, self._bytes)
+        if me in places:
+            places[me][:] = pieces[me]
+        sends = [(rank, [piece]) for rank, piece in pieces.items() if rank != me]
+        words = (self._tag, f"another plan, direction, dtype or shape (fingerprint {self._tag})")
+        _, received = self._agreement.step(Step.EXCHANGE, 0, words, sends=sends)
+        for source, (piece,) in received:
+            places[source][:] = np.frombuffer(piece, np.uint8)
+
+    def wait(self) -> NDArray[Any]:
+        return self._answer
+
+    def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
+        return None  # so the caller uses begin() and wait()
+
+
+def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8) if array.nbytes else np.zeros(0, np.uint8)
+
+
+def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArray[np.uint8]]:
+    start = (side.start * row_bytes).tolist()
+    ranks = side.rank.tolist()
+    return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
+
+
+def exchanger_of(agreement: Agreement) -> AnyExchanger:
+    """Return the exchanger of an agreement's ranks.  Collective the first time."""
+    return agreement.transport.exchanger() or StepExchanger(agreement)
+
+
+def are_objects(value: Any) -> bool:
+    return isinstance(value, list | tuple) or (
+        isinstance(value, np.ndarray) and value.dtype.hasobject
+    )
+
+
+def checked_values(values: tuple[Any, ...], out: Any, add: bool, sides: Sides) -> list[Any]:
+    """Check all arguments of an exchange; return the result of `_value` for each value."""
+    if not values or (out is not None and len(values) > 1):
+        raise DomainError(f"{len(values)} arrays: expected 1 or more; with out=, exactly 1")
+    rows = [_value(f"array {i}", value, sides) for i, value in enumerate(values)]
+    if out is not None:
+        _check_out(out, rows[0], sides, add)
+    return rows
+
+
+def _value(name: str, value: Any, sides: Sides) -> Any:
+    """Return `value` as a contiguous array (the rows of all items) or as a list of objects."""
+    side, n = sides.out, sides.n_out
+    checks.without_mask(name, value)
+    if isinstance(value, np.ndarray) and not are_objects(value):
+        return np.ascontiguousarray(checked_rows(name, value, side.n_own(n)))
+    if are_objects(value) and getattr(value, "ndim", 1) == 1:
+        if side.offset is not None:
+            raise DomainError(f"{name} holds objects: expected numbers, because the plan has sizes")
+        checked_rows(name, value, n)
+        return list(value)
+    raise DomainError(f"{name} is a {type(value).__name__}: expected an ndarray or a list")
+
+
+def checked_rows(name: str, value: Any, n: int) -> Any:
+    shape = getattr(value, "shape", None)
+    if shape == () or len(value) != n:
+        rows = "no rows" if shape == () else f"{len(value)} rows"
+        raise DomainError(f"{name} has {rows}: expected {n}")
+    return value
+
+
+def _check_out(out: Any, rows: Any, sides: Sides, add: bool) -> None:
+    if isinstance(rows, list) or not isinstance(out, np.ndarray):
+        raise DomainError("out is given: expected that out and the values are arrays, not lists")
+    shape = (sides.into.n_own(sides.n_into), *rows.shape[1:])
+    right = out.shape == shape and out.dtype == rows.dtype
+    if not right or not out.flags.c_contiguous or not out.flags.writeable:
+        raise DomainError(
+            f"out is of {out.dtype}, {out.shape}: expected a contiguous, writeable array of "
+            f"{rows.dtype}, {shape}"
+        )
+    if not add and np.may_share_memory(out, rows):
+        raise DomainError("out shares memory with the array that is sent: expected another array")
 
 
 class Plan:
@@ -86,7 +352,7 @@ class Plan:
         transport = agreement.transport
         route: Any = None
         with Attempt() as tried:
-            to = integers("destination", destination(), np.int32)
+            to = checks.integers("destination", destination(), np.int32)
             route = _core.route(to, transport.size)
         sends: Sends = []
         counts: dict[int, int] = {}
@@ -256,17 +522,17 @@ class Plan:
         plan = Plan.__new__(type(self))
         plan._set(self.agreement, out, into, self.n_items, self.n_received)
         with Attempt() as tried:
-            mine = checked_rows("sizes", integers("sizes", sizes, np.int64), self.n_items)
-            if mine.size and mine.min() < 0:
-                raise DomainError(f"sizes[{mine.argmin()}] is {mine.min()}: expected 0 or more")
-            plan._out = sized(out, mine, Room.of(out, self.n_items))
-            theirs, room = np.empty(self.n_received, np.int64), Room.of(into, self.n_received)
+            rows = checked_rows("sizes", checks.integers("sizes", sizes, np.int64), self.n_items)
+            if rows.size and rows.min() < 0:
+                raise DomainError(f"sizes[{rows.argmin()}] is {rows.min()}: expected 0 or more")
+            plan._out = sized(out, rows, Room.of(out, self.n_items))
+            received, room = np.empty(self.n_received, np.int64), Room.of(into, self.n_received)
         if tried.error is not None:
             simple._fail("forward", 1, tried.error)
-        simple.forward(mine, out=theirs)
-        plan.sizes, plan.received_sizes = mine, theirs
+        simple.forward(rows, out=received)
+        plan.sizes, plan.received_sizes = rows, received
         plan._simple, plan._repeats = simple, simple._repeats
-        plan._into = sized(into, theirs, room)
+        plan._into = sized(into, received, room)
         return plan
 
     # ---- internals -----------------------------------------------------------------------------

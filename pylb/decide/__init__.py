@@ -4,7 +4,7 @@ In: times of iterations, costs, snapshots.  Out: decisions, each with a receipt 
 reasons, its cost and its gain.  Imports `model`, `partition` (libraries) and `place`.
 """
 
-from pylb.decide import choosing  # noqa: F401  registers "auto" for `pylb.place`
+from pylb.decide import decider  # noqa: F401  registers "auto" for `pylb.place`
 from pylb.decide.receipts import Alternative, History, Receipt
 from pylb.decide.selection import Choice, Selector
 from pylb.decide.trigger import Cycle, Trigger, triggers

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pylb import _core
 from pylb.console import seconds
 from pylb.decide.receipts import Alternative, Dropped, History, Receipt
@@ -17,8 +19,10 @@ from pylb.decide.selection import in_rounds, registered
 from pylb.decide.trigger import Cycle, Trigger, made
 from pylb.errors import DomainError
 from pylb.model import checks
+from pylb.model.snapshot import Snapshot
 from pylb.partition import libraries
 from pylb.partition.libraries import available
+from pylb.place.placement import CHOOSERS, Placement
 from pylb.place.registry import Strategy, find, values_of
 
 NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
@@ -35,34 +39,18 @@ StrategyLike = str | Strategy | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked arguments of a decider.
+    """The checked arguments of a decider."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the strategy, or "auto".
-    strategies : tuple of Strategy
-        The strategies to choose from; one if there is no choice.
-    trigger : Trigger
-        A new trigger, which has observed no iteration.
-    gives_up : bool
-        Whether LB steps are switched off when they do not pay.
-    learns : bool
-        Whether the speeds of the ranks are learned.
-    watches : bool
-        Whether pylb checks that the most recent LB step achieves the max/mean that it predicted.
-    environment : tuple of str
-        Variables that override the program's arguments, each as ``name=value``.
-    """
-
-    name: str
-    strategies: tuple[Strategy, ...]
+    name: str  #: Name of the strategy, or "auto".
+    strategies: tuple[Strategy, ...]  #: The strategies to choose from; one if there is no choice.
     strategy_params: dict[str, Any]
-    trigger: Trigger
-    gives_up: bool
-    learns: bool
+    trigger: Trigger  #: A new trigger, which has observed no iteration.
+    gives_up: bool  #: Whether LB steps are switched off when they do not pay.
+    learns: bool  #: Whether the speeds of the ranks are learned.
+    #: Whether pylb checks that the most recent LB step achieves the max/mean that it predicted.
     watches: bool
     seed: int = 0
+    #: Variables that override the program's arguments, each as ``name=value``.
     environment: tuple[str, ...] = ()
 
     def said_by(self, word: str) -> str:
@@ -257,3 +245,38 @@ def receipt_of(row: dict[str, Any], strategies: Sequence[str], trigger: str, see
 def why_switched_off(paid: float, saved: float, until: int) -> str:
     spent = f"the last LB steps cost {seconds(paid)} and saved {seconds(saved)}"
     return f"{spent}; they are switched off until iteration {until} at the latest"
+
+
+def choose_and_place(
+    snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
+) -> Placement:
+    """Place the objects by the strategy that `Balancer` would choose in its first LB step."""
+    given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
+    decider = given.decider(snapshot.n_ranks, (alpha, beta))
+    decider.core.see(snapshot)
+    decider.choose()
+    figures = np.zeros(len(FIGURES))
+    speed = np.zeros(snapshot.n_ranks)
+    rank = np.zeros(snapshot.n_objects, np.int32)
+    decider.core.place(snapshot, None, None, figures, speed, rank)
+    rank.flags.writeable = False
+    moved = rank != snapshot.rank
+    nbytes = 0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum())
+    seconds = float(figures[FIGURES.index("seconds_strategy")])
+    decider.core.placed(figures, speed)
+    decider.core.balanced(int(moved.sum()), nbytes, 0.0, seconds, True)
+    receipt = decider.history[-1]
+    return Placement(
+        rank=rank,
+        before=snapshot.metrics,
+        after=snapshot.with_rank(rank).metrics,
+        migrations=receipt.migrations,
+        bytes=nbytes,
+        seconds=seconds,
+        strategy=receipt.strategy,
+        seed=seed,
+        why=receipt.why,
+    )
+
+
+CHOOSERS["auto"] = choose_and_place

@@ -24,26 +24,6 @@ PARAMS = tuple(Param(*p) for p in _core.selection())
 class Choice(NamedTuple):
     """The strategy that the selection would use now, and why.
 
-    Attributes
-    ----------
-    needed : bool
-        Whether a strategy can help: the load is imbalanced, or ranks are idle and communication is
-        intensive.  A `strategy` is chosen in any case, because a trigger may ask for an LB step.
-    strategy : str
-    family : {"comprehensive", "refinement"}
-    kind : {"computation", "communication"}
-        The kind of cost that should be reduced.
-    used : {"computation", "communication"}
-        The kind of cost that the strategy reduces; not `kind` if no strategy reduces that.
-    need, lead : str
-        Why a strategy is needed or not, and why it is of this family.
-    max_over_mean : float
-        max/mean of the ranks' loads; 1 if there is no load.
-    utilization : float
-        Utilization of the least utilized rank, 0 ... 1.
-    communication_s, communication : float
-        Cost of the messages in seconds (Menon 2012, eq. 3.6), and as a fraction of the total load.
-
     Examples
     --------
     >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
@@ -52,15 +32,20 @@ class Choice(NamedTuple):
     False
     """
 
+    #: Whether a strategy can help: the load is imbalanced, or ranks are idle and communication is
+    #: intensive.  A `strategy` is chosen in any case, because a trigger may ask for an LB step.
     needed: bool
     strategy: str
-    family: str
-    kind: str
+    family: str  #: "comprehensive" or "refinement".
+    kind: str  #: "computation" or "communication": which cost should be reduced.
+    #: The kind of cost that the strategy reduces; not `kind` if no strategy reduces that.
     used: str
+    #: Why a strategy is needed or not, and why it is of this family.
     need: str
     lead: str
-    max_over_mean: float
-    utilization: float
+    max_over_mean: float  #: max/mean of the ranks' loads; 1 if there is no load.
+    utilization: float  #: Utilization of the least utilized rank, 0 ... 1.
+    #: Cost of the messages in seconds (Menon 2012, eq. 3.6), and as a fraction of the total load.
     communication_s: float
     communication: float
 
@@ -74,17 +59,6 @@ class Choice(NamedTuple):
 class Experience(NamedTuple):
     """What the selector remembers about a strategy.
 
-    Attributes
-    ----------
-    n : int
-        Number of LB steps with this strategy.
-    before, after : float
-        max/mean before and after the last LB step with this strategy; 0 if n is 0.
-    cost : float
-        Seconds of an LB step: the mean of the newest measurement and of the previous value.
-    migrations : int
-        Migrations in the last LB step with this strategy.
-
     Examples
     --------
     >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
@@ -93,11 +67,13 @@ class Experience(NamedTuple):
     Experience(n=1, before=1.5, after=1.02, cost=0.1, migrations=12)
     """
 
-    n: int
+    n: int  #: Number of LB steps with this strategy.
+    #: max/mean before and after the last LB step with this strategy; 0 if n is 0.
     before: float
     after: float
+    #: Seconds of an LB step: the mean of the newest measurement and of the previous value.
     cost: float
-    migrations: int
+    migrations: int  #: Migrations in the last LB step with this strategy.
 
 
 class Selector:

@@ -25,21 +25,6 @@ class TriggerKind(NamedTuple):
 class Cycle(NamedTuple):
     """The argument that a trigger written in Python gets after each iteration.
 
-    Attributes
-    ----------
-    iteration : int
-        The iteration that has ended.
-    max, mean : float
-        Maximum and mean of the ranks' loads in this iteration, in seconds.
-    n : int
-        Iterations since the last LB step.
-    u, U : float
-        max - mean of this iteration in seconds, and the sum of max - mean since the last LB step.
-    cost : float
-        Seconds that an LB step is expected to cost; nan if not known.
-    left : float
-        Iterations that remain in the loop; inf if not known.
-
     Examples
     --------
     >>> def menon(cycle):  # the imbalance has cost as much as an LB step
@@ -48,14 +33,16 @@ class Cycle(NamedTuple):
     12
     """
 
-    iteration: int
+    iteration: int  #: The iteration that has ended.
+    #: Maximum and mean of the ranks' loads in this iteration, in seconds.
     max: float
     mean: float
-    n: int
+    n: int  #: Iterations since the last LB step.
+    #: max - mean of this iteration in seconds, and the sum of max - mean since the last LB step.
     u: float
     U: float
-    cost: float
-    left: float
+    cost: float  #: Seconds that an LB step is expected to cost; nan if not known.
+    left: float  #: Iterations that remain in the loop; inf if not known.
 
 
 _table = {

@@ -7,7 +7,7 @@ killed.
 
 ``ID.RANK.h5`` (HDF5) has for n objects: ``key`` (n,), ascending; ``value``, the bytes of all
 values, one after the other, and ``value_at`` (n + 1,), where they begin; ``estimates`` and
-``window``, see `pylb.run.object_store.Store`; properties such as ``nbytes`` and ``coords``. For m
+``window``, see `pylb.run.local_objects.Store`; properties such as ``nbytes`` and ``coords``. For m
 messages that wait in inboxes it has the keys ``target`` and ``source`` (m,); ``message``, the bytes
 of all messages, and ``message_at`` (m + 1,), where they begin. Values and messages are in the
 layout of `pylb.io.plain`, unless they were pickled. The file of rank 0 also has the history of the
@@ -29,17 +29,17 @@ import numpy as np
 from pylb import files
 from pylb.errors import DomainError, FormatError, MissingFileError
 from pylb.io import hdf5
+from pylb.model.objects import COLUMNS, used
 
 FORMAT, VERSION, LIST = "pylb checkpoint", 1, "checkpoint.json"
 FILE = re.compile(r"[0-9a-f]{16}\.\d+\.h5")
 MOST_RANKS = 1 << 24
 MOST_LIST = 1 << 28  # largest size of checkpoint.json in bytes
 DTYPES = {
-    **dict.fromkeys(("key", "value_at", "nbytes", "memory", "target", "source"), np.int64),
-    **dict.fromkeys(("message_at", "spans"), np.int64),
-    **dict.fromkeys(("estimates", "window", "work", "coords", "rows", "loops"), np.float64),
+    **{name: COLUMNS[name].dtype for name in used("saved")},
+    **dict.fromkeys(("key", "value_at", "target", "source", "message_at", "spans"), np.int64),
+    **dict.fromkeys(("estimates", "window", "rows", "loops"), np.float64),
     **dict.fromkeys(("value", "message", "migratable", "receipts"), np.uint8),
-    **dict.fromkeys(("home", "was"), np.int32),
 }
 Arrays = dict[str, Any]
 

@@ -14,8 +14,7 @@ from pylb.errors import DomainError, OutOfRangeError
 from pylb.io import vt
 from pylb.io.run_record import RunFacts
 from pylb.model import checks
-from pylb.model.multicasts import Rows
-from pylb.model.snapshot import F64, I32, I64, Snapshot
+from pylb.model.snapshot import F64, I32, I64, Rows, Snapshot
 
 # The collection number that is written for entities without a collection.  By this number, they
 # differ from the task without a collection number that vt appends to phase 0.

@@ -4,10 +4,9 @@ In: arrays, strings, files, a communicator to measure.  Out: `Snapshot`, `Machin
 `SpeedModels`, `Metrics`.  Imports no other folder of pylb.
 """
 
-from pylb.model.machine import Machine
+from pylb.model.machine import Machine, Place
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network, measure_network
-from pylb.model.places import Place
 from pylb.model.snapshot import Edges, Multicasts, Snapshot
 from pylb.model.speed_models import SpeedModels
 from pylb.model.topology import Hops, Mapping, Torus, Tree, hops, map_ranks

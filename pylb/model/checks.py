@@ -83,12 +83,62 @@ def number(name: str, value: Any) -> float:
     return out
 
 
+def positive(name: str, value: Any) -> float:
+    out = number(name, value)
+    if out <= 0:
+        raise DomainError(f"{name} is {value!r}: expected a finite number above 0")
+    return out
+
+
+def nbytes(name: str, value: Any) -> int:
+    """Check that the value is a number of bytes that fits into 64 bits."""
+    try:
+        out = operator.index(value)
+    except TypeError:
+        out = -1
+    if not 0 <= out < 1 << 63:
+        raise DomainError(f"{name} is {value!r}: expected zero or more bytes")
+    return out
+
+
+def position(name: str, value: Any) -> NDArray[np.float64]:
+    """Check that the value is a position; return it as three numbers; missing ones are 0."""
+    try:
+        out = np.asarray(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        out = np.zeros(0)
+    if out.ndim != 1 or not 1 <= len(out) <= 3 or not np.all(np.isfinite(out)):
+        raise DomainError(f"{name} are {value!r}: expected one to three finite numbers")
+    return np.pad(out, (0, 3 - len(out)))
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
+
+
 def array(name: str, value: Any, dtype: Any = None) -> NDArray[Any]:
     """Convert to an array; TypeError, ValueError and OverflowError become a DomainError."""
     try:
         return np.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError) as why:
         raise DomainError(f"{name}: expected an array of numbers; {why}") from None
+
+
+def integers(name: str, values: Any, dtype: Any) -> NDArray[Any]:
+    """Check integers, and return them as a one-dimensional contiguous array of this dtype."""
+    out = array(name, values)
+    if out.ndim != 1:
+        raise DomainError(f"{name} has shape {out.shape}: expected (n,)")
+    if out.dtype == dtype:
+        return np.ascontiguousarray(out)
+    if out.size and out.dtype.kind not in "iu":
+        raise DomainError(f"{name} has dtype {out.dtype}: expected integers")
+    limits = np.iinfo(dtype)
+    if out.size and (int(out.max()) > limits.max or int(out.min()) < limits.min):
+        worst = out.max() if int(out.max()) > limits.max else out.min()
+        raise DomainError(f"{name} has {worst}: expected {limits.min} ... {limits.max}")
+    return np.ascontiguousarray(out, dtype)
 
 
 def without_mask(name: str, value: Any) -> None:

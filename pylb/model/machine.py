@@ -1,24 +1,358 @@
-"""The machine as a tree of places, each with its computing and communication power."""
+"""The machine as a tree of places, each with its computing and communication power.
+
+It is read from a string or a file, or measured: nodes, sockets, speeds, costs of messages.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Sequence
+import platform
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core, files
-from pylb.errors import DomainError
-from pylb.model import checks, probe
-from pylb.model.network import Network
-from pylb.model.places import Place, from_json, parse, to_json
+from pylb.console import clip
+from pylb.errors import DomainError, FormatError
+from pylb.model import checks
+from pylb.model.alike import alike
+from pylb.model.network import SIZES, Network, ping_pong
 from pylb.model.snapshot import F64, I32
 from pylb.model.topology import Tree
+
+MOST_RANKS = 1 << 20  # largest number of ranks of a machine that a string describes
+LEVEL = re.compile(r"(?P<kind>[A-Za-z_]\w*):(?P<count>\d+)(?:\[(?P<facts>[^\[\]]*)\])?")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place of a machine, with the places below it.
+
+    Examples
+    --------
+    >>> rank = pylb.model.Place("rank", speed=2.0)
+    >>> node = pylb.model.Place("node", "n1", (rank, rank))
+    >>> pylb.Machine(pylb.model.Place("machine", children=(node, node))).n_ranks
+    4
+    """
+
+    kind: str  #: "machine", "switch", "node", "socket", "rank", or any other word.
+    name: str = ""
+    children: tuple[Place, ...] = ()  #: Empty: this place is a leaf, where a rank runs.
+    speed: float = 1.0  #: Processing power of a leaf, in any unit (measured: 10⁹ steps per second).
+    #: Fraction of a leaf's core that other programs used while it was measured, 0 ... 1.
+    load: float = 0.0
+    #: Communication power in bytes per second; NaN: not known, or no network.
+    bandwidth: float = math.nan
+    #: Numbers of cores and sockets of a node, from the system; 0: not known.
+    cores: int = 0
+    sockets: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.children and not (self.speed >= 0 and math.isfinite(self.speed)):
+            raise DomainError(
+                f"speed of {self.kind} {self.name} is {self.speed!r}: expected a finite number, 0 "
+                "or more"
+            )
+        if not (math.isnan(self.bandwidth) or 0 <= self.bandwidth < math.inf):
+            raise DomainError(
+                f"bandwidth of {self.kind} {self.name} is {self.bandwidth!r}: expected a finite "
+                "number, 0 or more, or nan"
+            )
+
+    def walk(self, parent: int = -1) -> Iterator[tuple[int, Place]]:
+        """Yield this place and all below, parents first: (parent's index in this order, place)."""
+        todo, number = [(parent, self)], parent
+        while todo:
+            above, place = todo.pop()
+            number += 1
+            yield above, place
+            todo.extend((number, child) for child in reversed(place.children))
+
+
+def parse(text: str) -> Place:
+    """Return the root of the machine that a string describes; see `Machine.parse`."""
+    if not isinstance(text, str):
+        raise DomainError(
+            f"text is {clip(repr(text), 60)}: expected a string, e.g. 'node:2 rank:4'"
+        )
+    levels = []
+    for word in re.findall(r"[^\s\[]+(?:\[[^\]]*\])?", text):
+        level = LEVEL.fullmatch(word)
+        if level is None or not 1 <= int(level["count"][:8]) <= MOST_RANKS:
+            raise FormatError(
+                f"{clip(word)!r} in {clip(text)!r}: expected kind:count or kind:count[properties], "
+                f"with counts of 1 ... {MOST_RANKS}"
+            )
+        levels.append(
+            (level["kind"], int(level["count"]), _level_facts(level["facts"] or "", word))
+        )
+    if math.prod(count for _, count, _ in levels) > MOST_RANKS:
+        raise FormatError(f"{clip(text)!r}: expected at most {MOST_RANKS} ranks")
+    if not levels:
+        raise FormatError(f"{text!r} has no levels: expected levels, e.g. 'node:2 rank:4'")
+
+    def below(depth: int, name: str, speed: float) -> tuple[Place, ...]:
+        if depth == len(levels):
+            return ()
+        kind, count, facts = levels[depth]
+        out = []
+        for i in range(count):
+            fast = speed * _cyclic(facts, "speed", i, 1.0)
+            label = f"{name}.{i}" if name else str(i)
+            children = below(depth + 1, label, fast)
+            wide = _cyclic(facts, "bandwidth", i, math.nan)
+            out.append(Place(kind, label, children, fast, bandwidth=wide))
+        return tuple(out)
+
+    return Place("machine", "", below(0, "", 1.0))
+
+
+def _level_facts(text: str, word: str) -> dict[str, list[float]]:
+    out = {}
+    for fact in re.split(r"[;\s]+", text.strip()) if text.strip() else []:
+        name, _, values = fact.partition("=")
+        try:
+            out[name] = [float(x) for x in values.split(",")]
+        except ValueError:
+            name = ""
+        if name not in ("speed", "bandwidth"):
+            raise FormatError(
+                f"{fact!r} in {word!r}: expected speed=... or bandwidth=..., with numbers"
+            )
+    return out
+
+
+def _cyclic(facts: dict[str, list[float]], name: str, i: int, default: float) -> float:
+    values = facts.get(name, [default])
+    return values[i % len(values)]
+
+
+def to_json(place: Place) -> dict[str, Any]:
+    """Return the place and all places below it as a dict for JSON."""
+    out: dict[str, Any] = {"kind": place.kind, "name": place.name}
+    if place.children:
+        out["children"] = [to_json(child) for child in place.children]
+    else:
+        out |= {"speed": place.speed, "load": place.load}
+    out |= {name: n for name in ("cores", "sockets") if (n := getattr(place, name))}
+    return out if math.isnan(place.bandwidth) else out | {"bandwidth": place.bandwidth}
+
+
+def from_json(content: dict[str, Any]) -> Place:
+    children = tuple(from_json(child) for child in content.get("children", ()))
+    numbers: dict[str, Any] = {
+        k: float(content[k]) for k in ("speed", "load", "bandwidth") if k in content
+    }
+    counts = {k: int(content.get(k, 0)) for k in ("cores", "sockets")}
+    return Place(str(content["kind"]), str(content.get("name", "")), children, **numbers, **counts)
+
+
+CPUS = Path("/sys/devices/system/cpu")
+
+
+class PlaceFacts(NamedTuple):
+    """What a rank knows about the place where it runs.
+
+    cores, sockets: how many of them the node has; socket, core: those to which this rank is bound
+    (-1: several, or not known); speed, load: see `speed_now`.
+    """
+
+    node: str
+    cores: int
+    sockets: int
+    socket: int
+    core: int
+    speed: float
+    load: float
+
+
+Found = tuple[Place, Sequence[int], F64, F64]  # the arguments of `Machine`
+
+
+def measured(comm: Any, seconds: float, network: bool) -> Found:
+    """Measure the machine that the job runs on; see `Machine.measure`."""
+    if comm is None:
+        _check_measure(seconds, network)
+        return _found([_facts(platform.node(), seconds)], [0])
+    known = getattr(comm, "network", None)
+    if not isinstance(known, Network):
+        checks.intracommunicator(comm)
+    alike(comm, f"measure(network={network!r})", lambda: _check_measure(seconds, network))
+    if isinstance(known, Network):
+        return _virtual(comm, known)
+    from mpi4py import MPI
+
+    own = comm.Dup()
+    shared = own.Split_type(MPI.COMM_TYPE_SHARED)
+    try:
+        first = shared.bcast(own.rank)  # the first rank of each node represents it
+        own.Barrier()
+        facts = alike(own, "", lambda: _facts(MPI.Get_processor_name(), seconds))
+        every = own.allgather((first, facts))
+        alpha, beta = _networks(own, [f for f, _ in every], network)
+    finally:
+        shared.Free()
+        own.Free()
+    return _found([f for _, f in every], [f for f, _ in every], alpha, beta)
+
+
+def _check_measure(seconds: float, network: bool) -> None:
+    if not isinstance(seconds, (int, float)) or not 0 < seconds <= 10:
+        raise DomainError(f"seconds is {seconds!r}: expected more than 0, at most 10")
+    checks.flag("network", network)
+
+
+def _facts(node: str, seconds: float) -> PlaceFacts:
+    return PlaceFacts(node, *cores(), *where(), *speed_now(seconds))
+
+
+def speed_now(seconds: float) -> tuple[float, float]:
+    """Measure the speed in 10⁹ benchmark steps per second, and the share of time without a core."""
+    steps, wall, cpu = _core.drum_benchmark(seconds)
+    return 1e-9 * steps / wall, float(np.clip(1.0 - cpu / wall, 0.0, 1.0))
+
+
+def cores() -> tuple[int, int]:
+    """Count the cores and the sockets of this node; 0: not known."""
+    cpus = [int(p.name[3:]) for p in CPUS.glob("cpu[0-9]*")]
+    places = [(_topology(c, "physical_package_id"), _topology(c, "core_id")) for c in cpus]
+    known_places = {place for place in places if place[0] >= 0}
+    return len(known_places), len({socket for socket, _ in known_places})
+
+
+def where() -> tuple[int, int]:
+    """Return the socket and core that this process is bound to; -1: several, or not known."""
+    try:
+        cpus = sorted(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return -1, -1
+    sockets = {_topology(cpu, "physical_package_id") for cpu in cpus}
+    cores = {_topology(cpu, "core_id") for cpu in cpus}
+    return _single(sockets), _single(cores)
+
+
+def _topology(cpu: int, name: str) -> int:
+    try:
+        return int((CPUS / f"cpu{cpu}" / "topology" / name).read_text())
+    except (OSError, ValueError):
+        return -1
+
+
+def _single(numbers: set[int]) -> int:
+    return numbers.pop() if len(numbers) == 1 else -1
+
+
+# ---- the network ---------------------------------------------------------------------------------
+
+
+def rounds(n: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield all pairs of the numbers 0 ... n-1, in rounds; a number is at most once in a round.
+
+    The circle method makes n - 1 rounds; if n is odd, n rounds, of which each leaves out a number.
+    """
+    ring = list(range(n + n % 2))
+    for _ in range(len(ring) - 1):
+        pairs = zip(ring[: len(ring) // 2], ring[::-1], strict=False)
+        yield [(min(a, b), max(a, b)) for a, b in pairs if max(a, b) < n]
+        ring = [ring[0], ring[-1], *ring[1:-1]]
+
+
+def _networks(comm: Any, first: list[int], wanted: bool) -> tuple[F64, F64]:
+    """Measure alpha and beta between all pairs of nodes; on the diagonal, within each node."""
+    from mpi4py import MPI
+
+    leaders = sorted(set(first))
+    alpha = np.full((len(leaders),) * 2, np.nan)
+    beta = alpha.copy()
+    second = {f: next((r for r, g in enumerate(first) if g == f and r != f), -1) for f in leaders}
+    plans = [[(f, second[f]) for f in leaders if second[f] >= 0]]
+    plans += [[(leaders[a], leaders[b]) for a, b in pairs] for pairs in rounds(len(leaders))]
+    measured_here: list[tuple[int, int, Network]] = []
+    for pairs in plans if wanted else []:
+        comm.Barrier()
+        for a, b in pairs:
+            if comm.rank in (a, b):
+                times = ping_pong(comm, b if comm.rank == a else a, comm.rank == a, MPI.Wtime)
+                if comm.rank == a:
+                    measured_here.append((first[a], first[b], _line(times)))
+    for one, other, network in (row for rows in comm.allgather(measured_here) for row in rows):
+        i, j = leaders.index(one), leaders.index(other)
+        alpha[i, j] = alpha[j, i] = network.alpha
+        beta[i, j] = beta[j, i] = network.beta
+    return alpha, beta
+
+
+def _line(times: list[float]) -> Network:
+    """Compute alpha and beta from the times of the smallest and the largest message only.
+
+    A link with a rate limit sends medium-sized messages faster than its bandwidth allows.
+    """
+    return Network(times[0], max(times[-1] - times[0], 0.0) / (SIZES[-1] - SIZES[0]))
+
+
+def bandwidth(beta: F64, node: int) -> float:
+    """Return 1 / mean `beta` of a node: bytes per second to the other nodes; NaN: not known."""
+    others = np.delete(beta[node], node)
+    mean = float(others.mean()) if len(others) else math.nan
+    return 1.0 / mean if mean > 0 else math.nan
+
+
+# ---- the tree ------------------------------------------------------------------------------------
+
+
+def _found(
+    facts: list[PlaceFacts], first: list[int], alpha: F64 | None = None, beta: F64 | None = None
+) -> Found:
+    empty = np.full((len(set(first)),) * 2, np.nan)
+    alpha, beta = (empty if a is None else a for a in (alpha, beta))
+    order = sorted(range(len(facts)), key=lambda r: (first[r], facts[r].socket, r))
+    nodes = []
+    for number, (_, group) in enumerate(groupby(order, key=lambda r: first[r])):
+        ranks = list(group)
+        below = _sockets(ranks, facts)
+        wide = bandwidth(beta, number)
+        node = facts[ranks[0]]
+        counts = {"cores": node.cores, "sockets": node.sockets}
+        nodes.append(Place("node", node.node, below, bandwidth=wide, **counts))
+    return (Place("machine", "", tuple(nodes)), order, alpha, beta)
+
+
+def _sockets(ranks: list[int], facts: list[PlaceFacts]) -> tuple[Place, ...]:
+    """Return the ranks of a node, below their sockets if these are known and differ."""
+    numbers = sorted({facts[r].socket for r in ranks})
+    if numbers[0] < 0 or len(numbers) < 2:
+        return tuple(_rank(r, facts) for r in ranks)
+    return tuple(
+        Place("socket", str(s), tuple(_rank(r, facts) for r in ranks if facts[r].socket == s))
+        for s in numbers
+    )
+
+
+def _rank(rank: int, facts: list[PlaceFacts]) -> Place:
+    own = facts[rank]
+    return Place("rank", f"core {own.core}" if own.core >= 0 else "", (), own.speed, own.load)
+
+
+def _virtual(comm: Any, network: Network) -> Found:
+    """Return the machine of a virtual cluster, where each rank is a node."""
+    speeds = comm.allgather(comm.speed)
+    wide = 1.0 / network.beta if network.beta > 0 else math.nan
+    nodes = [
+        Place("node", f"virtual {r}", (Place("rank", "", (), s),), bandwidth=wide)
+        for r, s in enumerate(speeds)
+    ]
+    alpha, beta = (np.full((comm.size,) * 2, x) for x in network)
+    return (Place("machine", "", tuple(nodes)), (), alpha, beta)
+
 
 FORMAT = "pylb machine"
 W_COMM = 0.1  # weight of communication in `power`, from DRUM's authors; some programs need more
@@ -238,7 +572,7 @@ class Machine:
         network : bool
             Whether to measure the network.
         """
-        return cls(*probe.measured(comm, seconds, network))
+        return cls(*measured(comm, seconds, network))
 
     @classmethod
     def parse(cls, text: str) -> Machine:
@@ -276,11 +610,11 @@ class Machine:
             The file does not exist, or does not describe a machine.
         """
         with files.understood(path, "a file that describes a machine"):
-            found = files.json_of(path)
-            files.check_format(found, FORMAT)
-            networks = [np.array(found[name], float) for name in ("alpha", "beta")]
+            content = files.json_of(path)
+            files.check_format(content, FORMAT)
+            networks = [np.array(content[name], float) for name in ("alpha", "beta")]
             alpha, beta = (np.where(a == -1, np.nan, a) for a in networks)
-            return cls(from_json(found["root"]), found["ranks"], alpha, beta)
+            return cls(from_json(content["root"]), content["ranks"], alpha, beta)
 
     # ---- text ----------------------------------------------------------------------------------
 

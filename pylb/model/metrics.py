@@ -33,22 +33,6 @@ class Reductions(NamedTuple):
 class Metrics(NamedTuple):
     """All metrics of the times of the ranks in one iteration.
 
-    Attributes
-    ----------
-    max, mean, min, std : float
-        Seconds.  `max` is the time of the iteration.  `std` is the standard deviation over all p
-        ranks (divided by p, not by p - 1).
-    max_over_mean : float
-        max/mean; 1 is perfect (Charm++'s ratio; lambda in the literature).
-    percent : float
-        100 (max/mean - 1); vt and LBAF print the fraction I = max/mean - 1.
-    efficiency : float
-        mean/max (load balance of POP and TALP).
-    idle_mean : float
-        Mean over the ranks of max - time, in seconds (Dasgupta 2013, eq. 1).
-    idle_max : float
-        max - min, in seconds (Dasgupta 2013, eq. 2).
-
     Examples
     --------
     >>> m = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1]).metrics
@@ -56,15 +40,17 @@ class Metrics(NamedTuple):
     (6.0, 4.0, 1.5, 50.0)
     """
 
+    #: Seconds.  `max` is the time of the iteration.  `std` is the standard deviation over all p
+    #: ranks (divided by p, not by p - 1).
     max: float
     mean: float
     min: float
     std: float
-    max_over_mean: float
-    percent: float
-    efficiency: float
-    idle_mean: float
-    idle_max: float
+    max_over_mean: float  #: max/mean; 1 is perfect (Charm++'s ratio; lambda in the literature).
+    percent: float  #: 100 (max/mean - 1); vt and LBAF print the fraction I = max/mean - 1.
+    efficiency: float  #: mean/max (load balance of POP and TALP).
+    idle_mean: float  #: Mean over the ranks of max - time, in seconds (Dasgupta 2013, eq. 1).
+    idle_max: float  #: max - min, in seconds (Dasgupta 2013, eq. 2).
 
     @classmethod
     def of(cls, time: ArrayLike) -> Metrics:

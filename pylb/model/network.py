@@ -22,13 +22,6 @@ ENOUGH = 1e-2
 class Network(NamedTuple):
     """Cost of messages between ranks, e.g. for ``pylb.Selector(*network)``.
 
-    Attributes
-    ----------
-    alpha : float
-        Seconds per message.
-    beta : float
-        Seconds per byte.
-
     Examples
     --------
     >>> network = pylb.model.Network(alpha=2e-6, beta=1e-10)
@@ -36,8 +29,8 @@ class Network(NamedTuple):
     3e-06
     """
 
-    alpha: float
-    beta: float
+    alpha: float  #: Seconds per message.
+    beta: float  #: Seconds per byte.
 
     @classmethod
     def of(cls, given: Any) -> Network:
@@ -126,10 +119,10 @@ def measure_network(comm: Any) -> Network:
     own = comm.Dup()
     try:
         pairs = own.gather(_halves(own, MPI.Wtime))
-        found = own.bcast(None if pairs is None else _fitted(pairs))
-        if isinstance(found, Exception):
-            raise found
-        return Network(*found)
+        answer = own.bcast(None if pairs is None else _fitted(pairs))
+        if isinstance(answer, Exception):
+            raise answer
+        return Network(*answer)
     finally:
         own.Free()
 

@@ -23,15 +23,6 @@ I64 = NDArray[np.int64]
 class Edges(NamedTuple):
     """Communication per iteration, one entry for each directed pair of objects with messages.
 
-    Attributes
-    ----------
-    src, dst : (m,) int32
-        Indices of the sending and the receiving object.
-    nbytes : (m,) float64
-        Bytes per iteration.
-    messages : (m,) float64 or None
-        Messages per iteration; None: one for each edge.
-
     Examples
     --------
     >>> ring = pylb.Edges(src=[0, 1, 2], dst=[1, 2, 0], nbytes=[800, 800, 800])
@@ -39,27 +30,15 @@ class Edges(NamedTuple):
     array([800., 800., 800.])
     """
 
+    #: (m,) indices of the sending and the receiving object.
     src: ArrayLike
     dst: ArrayLike
-    nbytes: ArrayLike
-    messages: ArrayLike | None = None
+    nbytes: ArrayLike  #: (m,) bytes per iteration.
+    messages: ArrayLike | None = None  #: (m,) messages per iteration; None: one for each edge.
 
 
 class Multicasts(NamedTuple):
     """Messages per iteration that go from one object to several objects: hyperedges.
-
-    Attributes
-    ----------
-    src : (c,) int32
-        Index of the sending object of each multicast.
-    start : (c + 1,) int64
-        The receivers of multicast e are ``dst[start[e]:start[e + 1]]``.
-    dst : (start[-1],) int32
-        Indices of the receiving objects; the sender may be among them.
-    nbytes : (c,) float64
-        Bytes per iteration, counted once for all receivers.
-    messages : (c,) float64 or None
-        Messages per iteration; None: one for each multicast.
 
     Examples
     --------
@@ -69,11 +48,11 @@ class Multicasts(NamedTuple):
     0.0
     """
 
-    src: ArrayLike
-    start: ArrayLike
-    dst: ArrayLike
-    nbytes: ArrayLike
-    messages: ArrayLike | None = None
+    src: ArrayLike  #: (c,) index of the sending object of each multicast.
+    start: ArrayLike  #: (c + 1,) the receivers of multicast e are ``dst[start[e]:start[e + 1]]``.
+    dst: ArrayLike  #: (start[-1],) indices of the receiving objects; the sender may be among them.
+    nbytes: ArrayLike  #: (c,) bytes per iteration, counted once for all receivers.
+    messages: ArrayLike | None = None  #: (c,) messages per iteration; None: one for each multicast.
 
 
 def _column(owner: str, name: str, doc: str) -> Any:
@@ -366,3 +345,73 @@ def from_core(n_ranks: int, n_components: int, arrays: dict[str, Any]) -> Snapsh
         coords=None if coords is None else coords.reshape(-1, 3),
         **arrays,
     )
+
+
+class Rows(NamedTuple):
+    """Communication per iteration, one row for each sender and receiver."""
+
+    #: (m,) indices of the sending and the receiving object.
+    src: I32
+    dst: I32
+    #: (m,) bytes and messages per iteration.
+    nbytes: F64
+    messages: F64
+    #: (m,) index of the multicast that the row is part of, from 1; 0: none.  The rows of a
+    #: multicast have the same sender, bytes and messages, and follow each other.
+    multicast: I32
+
+    @classmethod
+    def given(cls, src: Any, dst: Any, nbytes: Any, messages: Any, multicast: Any) -> Rows:
+        """Make rows from columns; if `multicast` is None, no row is part of a multicast."""
+        none = np.zeros(len(src), np.int32)
+        return cls(src, dst, nbytes, messages, none if multicast is None else multicast)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Rows:
+        none = np.zeros(0)
+        e = snapshot.edges or Edges(none.astype(np.int32), none.astype(np.int32), none)
+        out = cls(
+            np.asarray(e.src),
+            np.asarray(e.dst),
+            np.asarray(e.nbytes),
+            np.ones(np.size(e.src)) if e.messages is None else np.asarray(e.messages),
+            np.zeros(np.size(e.src), np.int32),
+        )
+        return out if snapshot.multicasts is None else out.plus(snapshot.multicasts)
+
+    def plus(self, m: Multicasts) -> Rows:
+        """Append multicasts to these rows, none of which may be part of a multicast yet."""
+        count = np.diff(np.asarray(m.start))
+        c = len(count)
+        messages = np.ones(c) if m.messages is None else np.asarray(m.messages)
+        columns = (m.src, None, m.nbytes, messages, np.arange(1, c + 1, dtype=np.int32))
+        more: list[Any] = [m.dst if x is None else np.repeat(x, count) for x in columns]
+        return Rows(*(np.concatenate([a, b]) for a, b in zip(self, more, strict=True)))
+
+    def split(self) -> tuple[Edges, Multicasts | None]:
+        """Return the rows as edges and multicasts; None instead of multicasts if there are none."""
+        rows = np.flatnonzero(self.multicast)
+        if not len(rows):
+            return Edges(*self[:4]), None
+        plain = self.multicast == 0
+        is_first = starts(self.multicast[rows])
+        first = rows[is_first]
+        start = np.append(np.flatnonzero(is_first), len(rows))
+        return (
+            Edges(*(column[plain] for column in self[:4])),
+            Multicasts(self.src[first], start, self.dst[rows], *(x[first] for x in self[2:4])),
+        )
+
+    def take(self, index: Any) -> Rows:
+        return Rows(*(column[index] for column in self))
+
+    def placed(self, where: Any) -> Rows:
+        """Return a copy with the senders `where[src]` and the receivers `where[dst]`."""
+        return self._replace(src=where[self.src], dst=where[self.dst])
+
+
+def starts(number: I32 | I64) -> Any:
+    """Return for each number whether it differs from the number before it, (n,) bool."""
+    out = np.ones(len(number), np.bool_)
+    out[1:] = number[1:] != number[:-1]
+    return out

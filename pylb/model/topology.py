@@ -68,15 +68,6 @@ class Torus:
 class Hops(NamedTuple):
     """The load that the messages of an iteration put on the network.
 
-    Attributes
-    ----------
-    hop_bytes : float
-        Sum over all messages between ranks: bytes times number of links on their way.
-    hops : float
-        Mean number of links on the way of a byte; 0 if no rank sends to another.
-    link_max : float
-        Bytes on the most loaded link; the two directions count as two links.
-
     Examples
     --------
     >>> snap = pylb.Snapshot([1.0] * 4, rank=[0, 1, 2, 3], edges=([0], [2], [800]))
@@ -84,21 +75,14 @@ class Hops(NamedTuple):
     800.0
     """
 
+    #: Sum over all messages between ranks: bytes times number of links on their way.
     hop_bytes: float
-    hops: float
-    link_max: float
+    hops: float  #: Mean number of links on the way of a byte; 0 if no rank sends to another.
+    link_max: float  #: Bytes on the most loaded link; the two directions count as two links.
 
 
 class Mapping(NamedTuple):
     """The result of `map_ranks`: the rank to which all objects of each rank go.
-
-    Attributes
-    ----------
-    rank : (n,) int32
-        The new rank of each object.  Objects that shared a rank still share one.
-    place : (p,) int32
-        The rank to which the objects of each rank go.
-    before, after : Hops
 
     Examples
     --------
@@ -107,8 +91,8 @@ class Mapping(NamedTuple):
     array([0, 2, 1, 3], dtype=int32)
     """
 
-    rank: I32
-    place: I32
+    rank: I32  #: (n,) the new rank of each object.  Objects that shared a rank still share one.
+    place: I32  #: (p,) the rank to which the objects of each rank go.
     before: Hops
     after: Hops
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb.errors import DomainError
-from pylb.model.machine import Machine
-from pylb.model.places import Place
+from pylb.model.machine import Machine, Place
 from pylb.model.topology import Tree
 from pylb.partition.arrays import F64, I32, Rows
 from pylb.partition.problem import Problem, drop_zeros

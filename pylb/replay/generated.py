@@ -22,15 +22,6 @@ from pylb.replay.optima import Optimum, regret
 class GeneratedRun:
     """The result of running a generated program under a trigger.
 
-    Attributes
-    ----------
-    iteration_time : (n,) float64
-        Seconds of each iteration.
-    iterations : (k,) int64
-        Numbers of the iterations that ended with an LB step.
-    cost : float
-        Seconds that each LB step cost.
-
     Examples
     --------
     >>> program = pylb.Imbalance(0.52, lambda k: 0.1 * k, iterations=100)
@@ -38,9 +29,9 @@ class GeneratedRun:
     array([45, 91])
     """
 
-    iteration_time: F64
-    iterations: NDArray[np.int64]
-    cost: float
+    iteration_time: F64  #: (n,) seconds of each iteration.
+    iterations: NDArray[np.int64]  #: (k,) numbers of the iterations that ended with an LB step.
+    cost: float  #: Seconds that each LB step cost.
 
     @property
     def time(self) -> float:

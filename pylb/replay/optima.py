@@ -12,21 +12,6 @@ from numpy.typing import NDArray
 class Optimum(NamedTuple):
     """The best schedule of LB steps that was found, with knowledge of the whole run.
 
-    Attributes
-    ----------
-    time : float
-        Seconds of the whole run: iterations and LB steps.
-    iterations : (n,) int64
-        Iterations that end with an LB step.
-    cost : float
-        Seconds of each LB step.
-    bound : float
-        Lower bound in seconds: no schedule with LB steps of this cost is shorter, for any strategy.
-    exact : bool
-        Whether it is proven that no schedule with these strategies takes less than `time`.
-    strategies : tuple of str
-        The strategy of each LB step; empty for a generated program.
-
     Examples
     --------
     >>> best = trace.optimum("GreedyLB", cost=0.5)
@@ -34,11 +19,14 @@ class Optimum(NamedTuple):
     True
     """
 
-    time: float
-    iterations: NDArray[np.int64]
-    cost: float
+    time: float  #: Seconds of the whole run: iterations and LB steps.
+    iterations: NDArray[np.int64]  #: (n,) iterations that end with an LB step.
+    cost: float  #: Seconds of each LB step.
+    #: Lower bound in seconds: no schedule with LB steps of this cost is shorter, for any strategy.
     bound: float
+    #: Whether it is proven that no schedule with these strategies takes less than `time`.
     exact: bool
+    #: The strategy of each LB step; empty for a generated program.
     strategies: tuple[str, ...] = ()
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from numpy.typing import ArrayLike
 from pylb import _core
 from pylb.decide.decider import (
     Decider,
+    Settings,
     StrategyLike,
     TriggerLike,
     as_dict,
@@ -24,14 +27,235 @@ from pylb.decide.decider import (
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, nearest
 from pylb.io.phases import Phases, check_trace
+from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32
 from pylb.place.registry import find, strategies
-from pylb.replay.feeding import feed, loops, parts, settle, start
 from pylb.replay.optima import Optimum, regret
-from pylb.replay.step_prices import Prices
+from pylb.replay.trace_conversion import Entities, one_phase, or_zeros, stretch_of
+
+
+def feed(core: Any, trace: Phases, first: int, last: int) -> None:
+    """Run the phases `first` to `last` - 1, which are in one loop.
+
+    If sizes, positions or other properties of objects changed in a phase, a decision before this
+    phase uses the earlier values, if the record lists them (`RunFacts.remaining`).
+    """
+    listed = trace.recorded.remaining if trace.recorded else {}
+    ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
+    for begin, end in parts(trace, first, last, ends):
+        core.feed(trace if end - begin == len(trace) else trace[begin:end])
+        if end in ends:
+            settle(core, trace, end, True)
+
+
+def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
+    """Cut the phases `first` to `last` - 1 at `ends` and `_changes`; return (begin, end) pairs."""
+    inner = {*ends, *_changes(trace)}
+    cuts = [first, *sorted(i for i in inner if first < i < last), last]
+    return list(itertools.pairwise(cuts))
+
+
+def _changes(trace: Phases) -> set[int]:
+    """Return the phases before which the user's functions returned new properties of the ranks."""
+    answers = trace.recorded.answers[1:] if trace.recorded else []
+    return {moment // 2 for moment, _ in answers}
+
+
+def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
+    """Say whether any property of these objects is different in phase i of the trace."""
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    pairs: list[tuple[Any, Any]] = [
+        (objects.bytes, trace.task_bytes),
+        (np.maximum(objects.memory, 0), trace.task_memory),
+        (objects.coords, trace.task_coords),
+    ]
+    work = None if trace.task_work is None else trace.task_work[tasks]
+    n, m = len(objects.key), tasks.stop - tasks.start
+    changed = not np.array_equal(or_zeros(objects.work, n), or_zeros(work, m))
+    changed |= any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
+    return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
+
+
+def start(core: Any, trace: Phases, first: int) -> None:
+    """If the loop begins with an LB step, start it with the objects that the record lists."""
+    if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
+        core.start(_listed(trace, objects, 2 * first + 1))
+
+
+def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
+    """Return a trace with one phase, in which these objects exist; moment: see `ranks_at`."""
+    facts = {name: getattr(trace, name) for name in OF_RANKS}
+    if trace.recorded and trace.recorded.answers:
+        facts |= trace.recorded.ranks_at(moment)
+    phase = one_phase(trace.n_ranks, objects, Entities.of(trace), facts)
+    return (
+        phase if trace.task_seconds is not None else dataclasses.replace(phase, task_seconds=None)
+    )
+
+
+def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
+    """Decide after `end` phases, with the objects that exist then.
+
+    early: the loop has more planned iterations.  The record lists the objects if they differ from
+    those of the next phase.  If it lists none and `early` is True, the replay decides when it gets
+    the next phase, if there is one.
+    """
+    left = trace.recorded.remaining.get(end) if trace.recorded else None
+    if left is None and early and end in _changes(trace):
+        left = stretch_of(trace, end - 1)
+    if left is not None:
+        core.settle(_listed(trace, left, 2 * end), early)
+    elif not early or end == trace.n_phases:
+        core.settle(None, early)
+
+
+def loops(trace: Phases) -> list[tuple[Loop, int]]:
+    """Return the loops of the run, each with the number of its last phase plus 1."""
+    loops = trace.recorded.loops if trace.recorded else []
+    if len(loops) < 2:
+        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
+        return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace.n_phases)]
+    return list(zip(loops, [*(int(loop.first) for loop in loops[1:]), trace.n_phases], strict=True))
+
+
+class Prices:
+    """The costs of one replay.
+
+    Parameters
+    ----------
+    cost : float or None
+        Seconds of each LB step, if the user gives them.
+    tell : bool
+        Whether the decider knows the expected cost of the first LB step in advance.
+    network : (alpha, beta)
+        Seconds per message and per byte, as given; (0, 0): not given.
+    moves : (float, float)
+        Seconds per migration and per byte that migrates.
+    """
+
+    def __init__(
+        self,
+        trace: Phases,
+        cost: float | None,
+        tell: bool,
+        network: tuple[float, float],
+        moves: tuple[float, float],
+    ) -> None:
+        self._trace = trace
+        self._cost, self._tell = cost, tell
+        self._per_move, self._per_byte = moves
+        self._given = network
+        self._loops = trace.recorded.loops if trace.recorded else []
+
+    def _known(self, name: str) -> float:
+        """Return the most recent value that the run measured for this field of `Loop`, or nan."""
+        known = [getattr(loop, name) for loop in self._loops]
+        return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
+
+    def network(self, given: Settings | None) -> tuple[float, float]:
+        """Return (alpha, beta), the cost of messages for the choice of a strategy."""
+        recorded = self._known("alpha"), self._known("beta")
+        if any(self._given) or given is None or not given.selects:
+            return self._given
+        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+
+    @functools.cached_property
+    def _network(self) -> tuple[float, float]:
+        recorded = self._known("alpha"), self._known("beta")
+        if not any(map(math.isnan, recorded)):
+            return recorded
+        return self._given if any(self._given) else (0.0, copy_speed())
+
+    def model(self) -> tuple[float, float, float, float, float]:
+        """Return (alpha, beta, steps, handling, pace), the cost model of LB steps; see `Loop`."""
+        handling = self._known("handling")
+        pace = self._loops[0].pace if self._loops else 1.0
+        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
+
+    def _steps(self) -> float:
+        """Return the seconds of an LB step without its strategy and its migration.
+
+        They are the median of the recorded LB steps, or what was measured before the first one.
+        """
+        done = [] if self._trace.recorded is None else self._trace.recorded.history.balancings
+        moved = [r for r in done if r.moved]
+        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in moved]
+        known = [max(x, r.seconds_statistics) for x, r in zip(rest, moved, strict=True) if x == x]
+        measured = self._known("steps")
+        if known:
+            return float(np.median(known))
+        return 0.0 if math.isnan(measured) else measured
+
+    def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
+        """Return the expected cost of a first LB step, and its part for the objects that move.
+
+        nan: the decider does not know the value.
+        """
+        if given is None or not self._tell:
+            return math.nan, math.nan
+        if self._cost is not None:
+            return float(self._cost), math.nan
+        if not given.foresees:
+            return math.nan, math.nan
+        if not math.isnan(loop.cost) or loop.first > 0:
+            return loop.cost, loop.moving
+        return (self._first_cost(),) * 2
+
+    def _first_cost(self) -> float:
+        """Return the cost of an LB step in which all objects of the first phase migrate.
+
+        Without recorded loops, packing objects counts as free.  nan: there are no phases, or the
+        recorded run did not measure the time to pack an object (`Loop.handling`).
+        """
+        t = self._trace
+        handling = self._known("handling") if self._loops else 0.0
+        if t.n_phases == 0 or math.isnan(handling):
+            return math.nan
+        first = slice(0, int(t.task_ptr[1]))
+        n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
+        weights = np.zeros(first.stop) if t.task_bytes is None else t.task_bytes[first]
+        nbytes = np.bincount(t.task_rank[first], weights, t.n_ranks)
+        slowest = max(
+            _core.first_cost(*self._network, handling, int(k), int(b), t.n_ranks)
+            for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
+        )
+        return slowest + self._per_move * first.stop + self._per_byte * float(weights.sum())
+
+    def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
+        """Return the LB steps that the recorded run measured, as the C core takes them."""
+        if given is None or self._trace.recorded is None:
+            return []
+        names = [s.name for s in given.strategies]
+        return [
+            (
+                r.iteration,
+                names.index(r.strategy),
+                r.migrations,
+                r.bytes,
+                r.seconds_statistics,
+                r.seconds_strategy,
+                r.seconds_migration,
+                r.seconds,
+            )
+            for r in self._trace.recorded.history.balancings
+            if r.strategy in names and not math.isnan(r.seconds)
+        ]
+
+
+@functools.cache
+def copy_speed() -> float:
+    """Measure the seconds to copy a byte on this machine; to send one takes at least as long."""
+    data = np.zeros(1 << 22, np.uint8)
+    best = math.inf
+    for _ in range(3):
+        start = _core.clock()
+        data.copy()
+        best = min(best, _core.clock() - start)
+    return max(best, 0.0) / data.size
+
 
 DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
     "decider": None,
@@ -57,26 +281,6 @@ BASELINES = ("none", "unbalanced")
 class Replay:
     """A replayed run.
 
-    Attributes
-    ----------
-    metrics : dict of (m,) float64 arrays
-        The metrics of `pylb.Metrics` by name, for each phase.
-    iteration_time : (m,) float64
-        Seconds of each phase: the time of its slowest rank, plus the time that the recorded run
-        spent outside of computing, sending and waiting.
-    decisions : History
-        A receipt for each decision.
-    rank : (tasks,) int32
-        The rank where each task ran, in the order of ``trace.task_rank``.
-    strategy, trigger : str
-        The trigger is empty for a baseline.
-    foresight : bool
-    trace : Trace
-        The run, with the speeds and the background of the replay.
-    network : Network
-        The cost of messages in the replay.
-    seed : int
-
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=50, cost=0.1)
@@ -84,15 +288,18 @@ class Replay:
     ((200,), 3)
     """
 
-    metrics: dict[str, F64]
+    metrics: dict[str, F64]  #: The metrics of `pylb.Metrics` by name, for each phase.
+    #: (m,) seconds of each phase: the time of its slowest rank, plus the time that the recorded run
+    #: spent outside of computing, sending and waiting.
     iteration_time: F64
-    decisions: History
-    rank: I32
+    decisions: History  #: A receipt for each decision.
+    rank: I32  #: (tasks,) the rank where each task ran, in the order of ``trace.task_rank``.
+    #: The trigger is empty for a baseline.
     strategy: str
     trigger: str
     foresight: bool
-    trace: Phases
-    network: Network
+    trace: Phases  #: The run, with the speeds and the background of the replay.
+    network: Network  #: The cost of messages in the replay.
     seed: int
     _times: F64 | None = None
 

@@ -12,8 +12,7 @@ from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
 from pylb.model import checks
-from pylb.model.multicasts import Rows
-from pylb.model.snapshot import I64, Snapshot
+from pylb.model.snapshot import I64, Rows, Snapshot
 
 Arrays = dict[str, Any]
 
@@ -191,13 +190,13 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
     tasks, edges, at = [], [], 0
     for s in stretches:
         n, k = len(s.key), s.iterations
-        mine = entity[at : at + n]  # the entities of the stretch's objects
+        entities = entity[at : at + n]  # the entities of the stretch's objects
         at += n
         tasks += [n] * k
         edges += [len(s.src)] * k
         for name, values in (
             ("phase_id", s.first + np.arange(k)),
-            ("task_entity", np.tile(mine, k)),
+            ("task_entity", np.tile(entities, k)),
             ("task_rank", np.tile(s.rank, k)),
             ("task_home", np.tile(s.home, k)),
             ("task_load", s.load.ravel()),
@@ -205,8 +204,8 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
             ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
             ("task_work", np.tile(or_zeros(s.work, n), k)),
             ("task_migratable", np.tile(s.migratable, k)),
-            ("edge_src", np.tile(mine[s.src], k)),
-            ("edge_dst", np.tile(mine[s.dst], k)),
+            ("edge_src", np.tile(entities[s.src], k)),
+            ("edge_dst", np.tile(entities[s.dst], k)),
             ("edge_bytes", np.tile(s.edge_bytes, k)),
             ("edge_messages", np.tile(s.edge_messages, k)),
             ("edge_multicast", np.tile(or_zeros(s.edge_multicast, len(s.src)), k)),

@@ -4,12 +4,12 @@ In: the objects of a program, and the times that they take.  Out: the same objec
 ranks so that the load is balanced; messages; metrics of each iteration; for each decision a receipt
 (its reasons, its cost, and what it saved).
 
-If pylb owns the objects, the program uses `Balancer`.  A Balancer has a loop (`loops`: all ranks
-together; `lagged_loop`: each rank at its own pace) and a mode (in `modes`: measure only, rebalance,
-or repeat a recorded run; in `shadow`: compute what rebalancing would save).  If the program owns
-its data, it uses `Advisor`, which has an `advisor_loop`; its mode "on" is in `advising_mode`, its
-other modes are those of a Balancer.  `rows` and `tiles` divide arrays instead of objects.  This
-room (folder of the source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
+If pylb owns the objects, the program uses `Balancer`; if it owns its data, `Advisor`.  Both have a
+loop (in `loops`: all ranks together, or with a lag each rank at its own pace) and a mode (in
+`modes`: measure only, rebalance, repeat a recorded run, give advice; in `shadow`: compute what
+rebalancing would save).  `lb_step` does one LB step, of objects or of cells; `records` keeps what
+was measured.  `rows` and `tiles` divide arrays instead of objects.  This room (folder of the
+source) may import all rooms except `whatif`, `lab`, `cli` and `lib`.
 
 Words of this room: a *cell* is a piece of the data of a program that uses an Advisor; the *steps*
 of an Advisor correspond to the *iterations* of a Balancer; a loop with a *lag* does not wait for
@@ -18,8 +18,8 @@ the statistics of the most recent iterations.
 
 from pylb.run.advice import Advice
 from pylb.run.advisor import Advisor
-from pylb.run.at_sync import AtSync
 from pylb.run.balancer import Balancer
+from pylb.run.loops import AtSync
 from pylb.run.report import Iterations, Report
 from pylb.run.rows import Division, RowPartition
 from pylb.run.tiles import TilePartition, rectangles

@@ -1,4 +1,4 @@
-"""The advice of an Advisor: to rebalance now, and the new rank of each cell."""
+"""The advice of an Advisor, and the blocks that it times."""
 
 from __future__ import annotations
 
@@ -8,15 +8,90 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.arguments import checked_rows
-from pylb.comm.plan import Plan
+from pylb.comm.plan import Plan, checked_rows
 from pylb.console import count
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
-from pylb.run.cell_step import PlacedCells
-from pylb.run.stopwatch import Stopwatch
+from pylb.run.lb_step import Placed
+
+
+class Block:
+    """Timed blocks of the program, ``with block: ...``; their times are added up.
+
+    A block that raises an error does not count.
+
+    Attributes
+    ----------
+    clock : str
+        Name of the clock, as for `_core.load_clock`.
+    seconds : float
+        Sum of the times since the last `take`.
+    n : int
+        Number of blocks that have ended since the last `take`.
+    """
+
+    def __init__(self, watch: Stopwatch, name: str, clock: str) -> None:
+        self._watch, self._name, self.clock = watch, name, clock
+        self.seconds, self.n = 0.0, 0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._watch.check_closed(f"{self._name}()")
+        self._watch.open = self._name
+        self._began = _core.load_clock(self.clock)
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        now = _core.load_clock(self.clock)
+        if kind is None:
+            self.add(max(now - self._began, 0.0))  # the clock may have been set back
+        self._watch.open = ""
+
+    def add(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.n += 1
+
+    def take(self) -> float:
+        """Return the seconds, and reset them to 0."""
+        seconds, self.seconds, self.n = self.seconds, 0.0, 0
+        return seconds
+
+    @property
+    def used(self) -> bool:
+        """Whether a block has ended since the last `take`."""
+        return self.n > 0
+
+
+class Stopwatch:
+    """Times the blocks of an advisor and its whole steps."""
+
+    def __init__(self, clock: str) -> None:
+        self.open = ""  # name of the block that is open, or empty
+        self.work = Block(self, "timed", clock)  # this rank's work in the step
+        self.move = Block(self, "rebalancing", "wall")  # the redistribution in an LB step
+        self._resumed = _core.clock()
+
+    def check_closed(self, what: str) -> None:
+        """Raise StateError within a block."""
+        if self.open:
+            raise StateError(
+                f"{what} is called inside a {self.open}() block: expected one at a time"
+            )
+
+    def resume(self) -> None:
+        """Begin to time a step."""
+        self._resumed = _core.clock()
+
+    def moved(self, seconds: float) -> None:
+        """Note that a redistribution, which took `seconds`, has just ended."""
+        self.move.add(seconds)
+        self._resumed = _core.clock() - self.move.seconds
+
+    def elapsed(self) -> float:
+        """Return the seconds since the step began, without the redistribution."""
+        return max(_core.clock() - self._resumed - self.move.seconds, 0.0)
 
 
 class Advice:
@@ -46,11 +121,19 @@ class Advice:
     """
 
     def __init__(
-        self, agreement: Agreement, watch: Stopwatch, step: int, part: PlacedCells | None = None
+        self,
+        agreement: Agreement,
+        watch: Stopwatch,
+        step: int,
+        part: Placed | None = None,
+        n: int = 0,
     ) -> None:
         self._agreement, self._watch, self._part = agreement, watch, part
         self.step = step
-        self.rank: I32 | None = None if part is None else part.rank
+        self.rank: I32 | None = None
+        if part is not None:
+            self.rank = np.full(n, self.here, np.int32)
+            self.rank[part.moves.places] = part.moves.to
         self.migrations = 0 if part is None else part.migrations
         self.nbytes = 0 if part is None else part.nbytes
         self.over = False  # whether a later step has ended
@@ -76,9 +159,8 @@ class Advice:
     @cached_property
     def exports(self) -> dict[int, I64]:
         """Indices of the cells that leave this rank, grouped by their new rank."""
-        rank = self._cells("exports").rank
-        leaving = np.flatnonzero(rank != self.here)
-        return _by_rank(rank[leaving], leaving)
+        moves = self._cells("exports").moves
+        return _by_rank(moves.to, moves.places)
 
     @cached_property
     def imports(self) -> dict[int, I64]:
@@ -143,7 +225,8 @@ class Advice:
             return self._move(values, offset)
 
     def _move(self, values: tuple[Any, ...], offset: ArrayLike | None) -> Any:
-        rank = self._cells("migrate()").rank
+        assert self.rank is not None
+        rank = self.rank
         sizes: I64 | None = None
         with Attempt() as tried:
             if not values:
@@ -166,7 +249,7 @@ class Advice:
         new = np.concatenate([[0], np.cumsum(sized.received_sizes)])
         return (came, new) if len(values) == 1 else (*came, new)
 
-    def _cells(self, what: str) -> PlacedCells:
+    def _cells(self, what: str) -> Placed:
         if self._part is None:
             raise StateError(f"{what}: the plan has no cells, because advise() was given none")
         return self._part

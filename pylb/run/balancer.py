@@ -10,24 +10,17 @@ from numpy.typing import ArrayLike
 
 from pylb.comm.agreement import Step
 from pylb.comm.connect import agreement_of
-from pylb.decide.decider import TriggerLike, learns, settings
+from pylb.decide.decider import TriggerLike
 from pylb.errors import suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
-from pylb.model.network import Network
-from pylb.run.at_sync import AtSync
-from pylb.run.checkpoint import checkpoint
-from pylb.run.environment import overridden
-from pylb.run.lagged_loop import LaggedLoop
+from pylb.run.checkpoint import checkpoint, restore
 from pylb.run.local_objects import LocalObjects
-from pylb.run.loops import IterationLoop, SynchronousLoop
-from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode
-from pylb.run.options import Options, checked_count, checked_lag
+from pylb.run.loops import AtSync, BalancerLoop, LaggedLoop
+from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode, RunState
+from pylb.run.options import checked_count, options_of
 from pylb.run.program_objects import ProgramObjects
-from pylb.run.rank_facts import RankFacts
-from pylb.run.restore import restore
 from pylb.run.results import RunResults
-from pylb.run.run_state import RunState
 from pylb.run.shadow import ShadowMode
 from pylb.show import live
 
@@ -143,7 +136,7 @@ class Balancer(ProgramObjects, RunResults):
     (64, 100)
     """
 
-    _loop: IterationLoop
+    _loop: BalancerLoop
 
     @suggesting
     def __init__(
@@ -169,37 +162,14 @@ class Balancer(ProgramObjects, RunResults):
         strategy_params: Mapping[str, Any] | None = None,
         trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
+        arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
-        lag = checked_lag(lag)
-        words: dict[str, Any] = {
-            "strategy": strategy,
-            "every": every,
-            "trigger": trigger,
-            "mode": mode,
-            "clock": clock,
-            "record": record,
-            "strategy_params": strategy_params,
-            "trigger_params": trigger_params,
-        }
-        words, overrides = overridden(words)
-        mode, clock, record = (words.pop(name) for name in ("mode", "clock", "record"))
-        given = settings(
-            **words,
-            lag=lag,
-            gives_up=give_up,
-            unlike=learns(unlike, speed),
-            seed=checks.integer("seed", seed),
-            environment=overrides,
-            distributed=True,
-        )
-        prices = None if network is None else Network.of(network)
-        facts = RankFacts(agreement, speed=speed, background=background, memory_limit=memory_limit)
-        options = Options(given, mode, lag, clock, load, prices, record, replay, facts)
-        objects = LocalObjects(agreement, clock, load, given.learns)
-        super().__init__(objects, lag)
+        options = options_of(agreement, arguments, distributed=True)
+        objects = LocalObjects(agreement, options.clock, load, options.settings.learns)
+        super().__init__(objects, options.lag)
         self._state = RunState(agreement, options, objects)
-        self._mode = MODES["replay" if replay is not None else mode](self._state)
-        self._loop = (LaggedLoop if lag else SynchronousLoop)(self._state, self._mode)
+        self._mode = MODES["replay" if replay is not None else options.mode](self._state)
+        self._loop = (LaggedLoop if options.lag else BalancerLoop)(self._state, self._mode)
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -375,8 +345,8 @@ class Balancer(ProgramObjects, RunResults):
             `unpack` or `pickled` does not fit the checkpoint; `record`, `replay` or shadow mode is
             asked for; an object cannot be restored.
         """
-        given = {"record": False, **options}
-        lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **given))
+        arguments = {"record": False, **options}
+        lb = agreement_of(comm).together(Step.RESTORE, lambda: cls(comm, **arguments))
         restore(lb._state, lb._mode, path, unpack, pickled)
         return lb
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.decide.decider import Settings
 from pylb.errors import DomainError, UnknownKeyError
+from pylb.model.objects import Objects
 from pylb.model.snapshot import F64, I32, I64, _array
-from pylb.run.object_sizes import SizeEstimator
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
 # Optional properties of n cells, and the types of their arrays (n,).
@@ -111,34 +112,48 @@ class LocalCells:
     """
 
     passes = 1  # number of steps over which `edges` are summed
+    handling, refused = 0.0, None  # as `LocalObjects` has them: not known
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
+    def __init__(self, rank: int, n_ranks: int) -> None:
+        self.rank, self.n_ranks = rank, n_ranks
         self.n_objects = 0  # number of cells of all ranks in the most recent step
-        self.sizes = SizeEstimator()  # measures nothing: the time to pack a cell is not known
         self.now = Cells(np.zeros(0), 0.0)  # the cells in the most recent step
         self.whole = True  # whether all work of the rank is one cell
         self.sent = CellMessages()  # what the cells sent when `edges` were last examined
         self.keys: I64 = np.zeros(0, np.int64)  # keys of the cells in `now`
         self.homes: I32 = np.zeros(0, np.int32)  # the first rank of each of the `keys`
         self._known: tuple[I64, I32] = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        self.version = 0  # number of steps in which `nbytes`, `memory` or `fixed` changed
+        self.version = 0  # number of changes of recorded properties
+        # Expected seconds of the cells; None: those of the most recent step.
+        self.expected: F64 | None = None
 
     @property
     def seconds(self) -> F64:
         return self.now.loads
 
-    @property
-    def coords(self) -> F64 | None:
-        """Positions of the cells, (n, 3); missing dimensions are 0."""
-        given = self.now.coords
-        return None if given is None else np.pad(given, ((0, 0), (0, 3 - given.shape[1])))
+    def recorded(self) -> Objects:
+        """Return the cells with the properties that are recorded and that strategies see."""
+        now = self.now
+        given = {"nbytes": now.nbytes, "memory": now.memory}
+        columns: dict[str, NDArray[Any]] = {
+            name: array for name, array in given.items() if array is not None
+        }
+        if self.whole:
+            n = len(now.loads)  # 0 before the first step, else 1
+            return Objects(np.full(n, self.rank), {**columns, "migratable": np.zeros(n, np.bool_)})
+        if now.fixed is not None:
+            columns["migratable"] = ~now.fixed
+        if now.coords is not None:  # missing dimensions are 0
+            columns["coords"] = np.pad(now.coords, ((0, 0), (0, 3 - now.coords.shape[1])))
+        return Objects(self.keys, columns)
 
-    @property
-    def more(self) -> dict[str, F64]:
-        """The positions of the cells, if they have any; see `records.RecordedObjects`."""
-        coords = self.coords
-        return {} if coords is None else {"coords": coords}
+    def part(self, _: Settings) -> tuple[Objects, I64, int]:
+        """Return this rank's part of the load database: cells, edges and `passes`."""
+        self.sent = self.sent._replace(edges=edges_of(self.now.edges))
+        columns = {"load": self.seconds if self.expected is None else self.expected}
+        if self.expected is None:  # loads from features cannot show ranks' speeds
+            columns["here"] = self.seconds
+        return self.recorded().plus(**columns), self.edges(), self.passes
 
     def changed(self, now: Cells) -> bool:
         """Say whether keys (without keys: the number of cells) differ from the previous step."""
@@ -160,7 +175,8 @@ class LocalCells:
 
     def accept(self, now: Cells, changed: bool, sent: CellMessages) -> None:
         """Keep the cells of a step that has ended; changed: the result of `changed`."""
-        self.version += any(not _equal(now, self.now, name) for name in OPTIONAL)
+        same = all(_equal(now, self.now, name) for name in OPTIONAL) and now.coords is None
+        self.version += not same
         self.now, self.sent = now, sent
         if changed:
             n = len(now.loads)
@@ -183,17 +199,6 @@ class LocalCells:
             self.homes = np.full(len(self.keys), self.rank, np.int32)
         order = np.argsort(self.keys, kind="stable")
         self._known = self.keys[order], self.homes[order]
-
-    def facts(self) -> I64:
-        """Return the integer properties of each cell, (n, 5), like `Store.facts`."""
-        now = self.now
-        out = np.empty((len(now.loads), 5), np.int64)
-        out[:, 0] = self.rank if self.whole else self.keys
-        out[:, 1] = 0 if now.nbytes is None else now.nbytes
-        out[:, 2] = -1 if now.memory is None else now.memory
-        out[:, 3] = not self.whole if now.fixed is None else ~now.fixed
-        out[:, 4] = -1  # the rank where a cell was created is not known
-        return out
 
     def edges(self) -> I64:
         return self.sent.edges

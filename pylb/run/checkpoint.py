@@ -1,29 +1,35 @@
-"""Write a checkpoint: objects, messages, and what was learned.  See `Balancer.checkpoint`."""
+"""Checkpoints: write objects, messages and what was learned, and go on from them."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pylb import _core, files
+from pylb.comm import parcel
 from pylb.comm.agreement import Attempt, Step
-from pylb.errors import SerializationError, StateError
+from pylb.decide.decider import BALANCE, JUDGE, NOTHING, Decider
+from pylb.decide.receipts import Receipt
+from pylb.errors import DomainError, FormatError, SerializationError, StateError
 from pylb.files import named
 from pylb.io import checkpoint as disk
-from pylb.io.plain import encode
+from pylb.io.plain import decode, encode
 from pylb.model import checks
+from pylb.model.objects import COLUMNS, Objects, used
+from pylb.model.snapshot import F64, I64
+from pylb.run.local_objects import HERE, Items
 from pylb.run.loops import IterationLoop
-from pylb.run.modes import MeasuringMode
-from pylb.run.object_store import PROPERTIES
-from pylb.run.run_state import RunState
+from pylb.run.modes import MeasuringMode, RunState
+from pylb.run.records import Row
 
-# Properties that are saved; `birth` matters only to the record of the old run.
-SAVED = tuple(name for name in PROPERTIES if name != "birth")
+SAVED = used("saved")
 Pack = Callable[[int, Any], Any]
 
 
@@ -47,7 +53,7 @@ def checkpoint(
             name = disk.new_id().encode()
     words = f"checkpoint({str(path)!r}), pickled={pickled}, pack={pack is not None}"
     state.agreement.agree(Step.CHECKPOINT, words, tried.error)
-    loop.settle()
+    loop.complete()
     which = bytes(transport.allgather(name)[0]).decode()
     sizes = _each_file(state, mode, folder, which, pack, pickled)
     head = disk.Head(
@@ -70,19 +76,19 @@ def _each_file(
     pickled: bool,
 ) -> Any:
     """Write the file of this rank; return the size of every rank's file in bytes.  Collective."""
-    mine = np.zeros(1, np.int64)
+    size = np.zeros(1, np.int64)
     file = disk.file_of(folder, which, state.objects.rank)
     with Attempt() as tried:
         arrays = _objects(state, pack, pickled) | _messages(state, pickled)
         if state.objects.rank == 0:
             arrays |= _run(state, mode)
-        mine[0] = disk.write(file, arrays)
+        size[0] = disk.write(file, arrays)
     try:
         state.agreement.step(Step.CHECKPOINT, state.done, error=tried.error)
     except Exception:
         file.unlink(missing_ok=True)
         raise
-    return [np.frombuffer(b, np.int64) for b in state.agreement.transport.allgather(mine)]
+    return [np.frombuffer(b, np.int64) for b in state.agreement.transport.allgather(size)]
 
 
 def _check_place(state: RunState, mode: MeasuringMode, loop: IterationLoop) -> None:
@@ -120,14 +126,14 @@ def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
         for key, value in zip(store.keys.tolist(), store.values, strict=True)
     ]
     value, at = disk.joined(parts)
-    given = {name: store.properties[name] for name in SAVED}
+    columns = {name: store.objects[name] for name in SAVED}
     return {
         "key": store.keys,
         "value": value,
         "value_at": at,
         "estimates": store.estimates,
         "window": store.window,
-        **given,
+        **columns,
     }
 
 
@@ -163,3 +169,296 @@ def _bytes(what: str, value: Any, pickled: bool) -> bytes:
         return pickle.dumps(value, protocol=5) if pickled else encode(value)
     except Exception as why:
         raise SerializationError(f"{what} cannot be written: {why}") from why
+
+
+Unpack = Callable[[int, Any], Any]
+OF_OBJECTS = ("key", "value", "value_at", "estimates", "window", *SAVED)
+OF_MESSAGES = ("target", "source", "message", "message_at")
+OF_RUN = ("rows", "spans", "loops", "receipts")
+
+
+class TakenObjects(NamedTuple):
+    """The objects that this rank takes from one of the former ranks, and their messages."""
+
+    items: Items
+    window: F64
+    letters: list[tuple[int, int, Any]]  # messages: target, source, data
+
+
+def restore(
+    state: RunState,
+    mode: MeasuringMode,
+    path: str | os.PathLike[str],
+    unpack: Unpack | None,
+    pickled: bool,
+) -> None:
+    """Read a checkpoint into a new run.  Collective; an error on one rank is raised on all."""
+    agreement = state.agreement
+    network = state.network() if state.decider.settings.selects else None
+    with Attempt() as tried:
+        if network is not None:
+            state.decider.core.network(*network)
+        state.ignore_recording_by_environment()
+        _check_options(state)
+        checks.flag("pickled", pickled)
+        folder = Path(files.decoded(path))
+        head = disk.head(folder)
+        _check_request(head, unpack, pickled)
+        parts = [
+            _taken_part(state, folder, head, rank, unpack)
+            for rank in _sources(head.n_ranks, agreement.transport.size, agreement.transport.rank)
+        ]
+        _enter_objects(state, parts)
+        run = disk.read(folder, head, 0, OF_RUN)
+        with files.understood(disk.file_of(folder, head.id, 0), "a checkpoint"):
+            _enter_run(state, mode, run, head)
+    words = f"restore({str(path)!r}), pickled={pickled}"
+    agreement.agree(Step.RESTORE, words, tried.error)
+
+
+def _check_options(state: RunState) -> None:
+    options = state.options
+    if options.mode == "shadow" or options.replay is not None or options.record is not False:
+        raise StateError(
+            "restore(): expected mode='on' or 'off', record=False and no replay, because shadow "
+            f"mode{options.settings.said_by('mode')}, a record and a replay need all iterations of "
+            "a run"
+        )
+
+
+def _check_request(head: disk.Head, unpack: Unpack | None, pickled: bool) -> None:
+    if head.pickled and not pickled:
+        raise DomainError(
+            "the objects of this checkpoint are pickled: expected pickled=True, which runs code of "
+            "the file; do so only with files that you trust"
+        )
+    if pickled and not head.pickled:
+        raise DomainError(
+            "pickled is True, but the objects of this checkpoint are not pickled: expected "
+            "pickled=False"
+        )
+    if head.packed != (unpack is not None):
+        raise DomainError(
+            "unpack is missing: the objects of this checkpoint were written with pack="
+            if head.packed
+            else "unpack is given: the objects of this checkpoint were written without pack="
+        )
+
+
+# ---- which objects go where ------------------------------------------------------------------
+
+
+def _sources(was: int, now: int, rank: int) -> range:
+    """Return the former ranks from which this rank takes objects.
+
+    was, now: former and present number of ranks.  If former rank i is the interval from i to i + 1
+    of a line, present rank j takes the interval from ``j * was / now`` to ``(j + 1) * was / now``.
+    """
+    return range(rank * was // now, -(-(rank + 1) * was // now))
+
+
+def _taken_here(load: F64, source: int, was: int, now: int, rank: int) -> I64:
+    """Return which objects of a former rank this rank takes.
+
+    The objects, sorted by key, are cut into consecutive pieces of nearly equal weight.  The weight
+    of an object is its load plus the mean load.
+    """
+    weight = load + load.mean() if load.any() else np.ones(len(load))
+    middle = np.cumsum(weight) - 0.5 * weight
+    at = source + middle / max(weight.sum(), 1e-300)
+    first, last = source * now // was, -(-(source + 1) * now // was) - 1
+    return np.flatnonzero(np.clip((at * now / was).astype(np.int64), first, last) == rank)
+
+
+def _taken_part(
+    state: RunState, folder: Path, head: disk.Head, source: int, unpack: Unpack | None
+) -> TakenObjects:
+    transport, store = state.agreement.transport, state.objects.store
+    arrays = disk.read(folder, head, source, OF_OBJECTS + OF_MESSAGES)
+    name = disk.file_of(folder, head.id, source)
+    keys = arrays["key"]
+    n, same = len(keys), head.n_ranks == transport.size
+    estimates = _estimates(arrays, n, store.rows, same, head.n_ranks, name)
+    index = _taken_here(estimates[0], source, head.n_ranks, transport.size, transport.rank)
+    blobs = disk.pieces(arrays["value"], arrays["value_at"], index)
+    values = [
+        _value(f"{name}: object {key}", blob, head.pickled, key, unpack)
+        for key, blob in zip(keys[index].tolist(), blobs, strict=True)
+    ]
+    columns = _properties(arrays, n, index)
+    lost = columns["home"] >= transport.size
+    columns["home"] = np.where(lost, transport.rank, columns["home"]).astype(np.int32)
+    if not same:  # then no gain of a former LB step is computed
+        columns.pop("was", None)
+    table = np.ascontiguousarray(estimates[:, index])
+    items = Items(Objects(keys[index], columns), values, table)
+    letters = _messages_of(arrays, keys[index], head.pickled, name)
+    return TakenObjects(items, arrays["window"][index] * same, letters)
+
+
+def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
+    """Return the properties that differ from their default for some object, and always `home`."""
+    out = {"home": arrays["home"][index]}
+    for name in SAVED:
+        c = COLUMNS[name]
+        values = arrays[name].reshape(n, *c.shape)[index].astype(c.dtype)
+        same = np.isnan(values) if c.default != c.default else values == c.default
+        if not same.all():
+            out[name] = values
+    return out
+
+
+def _estimates(arrays: disk.Arrays, n: int, rows: int, same: bool, n_ranks: int, name: Path) -> F64:
+    """Check and return the estimates of a file.
+
+    same: whether the former number of ranks, `n_ranks`, is the present one.  If not, the estimates
+    that use only iterations on the present rank become 0.
+    """
+    keys, flat = arrays["key"], arrays["estimates"]
+    columns = {name: arrays[name] for name in SAVED}
+    if (
+        np.any(keys[1:] <= keys[:-1])
+        or any(len(c) != n * math.prod(COLUMNS[name].shape) for name, c in columns.items())
+        or len(arrays["window"]) != n
+        or len(arrays["value_at"]) != n + 1
+        or (n and len(flat) % n)
+        or not all(np.isfinite(c).all() for c in (flat, arrays["window"], arrays["work"]))
+        or np.isinf(arrays["coords"]).any()
+        or np.any(arrays["home"] < 0)
+        or np.any((arrays["was"] < -1) | (arrays["was"] >= n_ranks))
+        or np.any(arrays["window"] < 0)
+    ):
+        raise FormatError(f"{name}: not a checkpoint: its arrays do not belong together")
+    out = np.zeros((rows, n))
+    if n:
+        table = flat.reshape(-1, n)[: rows if same else HERE]
+        out[: len(table)] = table
+    if np.any(out[:2] < 0) or np.any(out[0] > 1e30):
+        raise FormatError(f"{name}: not a checkpoint: an estimate is out of range")
+    return out
+
+
+def _value(what: str, blob: bytes, pickled: bool, key: int, unpack: Unpack | None) -> Any:
+    try:
+        value = pickle.loads(blob) if pickled else decode(blob)  # noqa: S301
+        return value if unpack is None else unpack(key, value)
+    except FormatError as why:
+        raise FormatError(f"{what}: {why}") from why
+    except Exception as why:
+        reason = f"{type(why).__name__}: {why}"
+        raise SerializationError(f"{what} cannot be restored: {reason}") from why
+
+
+def _messages_of(
+    arrays: disk.Arrays, keys: I64, pickled: bool, name: Path
+) -> list[tuple[int, int, Any]]:
+    target, source = arrays["target"], arrays["source"]
+    if not len(target) == len(source) == len(arrays["message_at"]) - 1:
+        raise FormatError(f"{name}: not a checkpoint: its messages do not belong together")
+    index = np.flatnonzero(np.isin(target, keys))
+    blobs = disk.pieces(arrays["message"], arrays["message_at"], index)
+    what = f"{name}: a message"
+    return [
+        (int(target[i]), int(source[i]), _value(what, blob, pickled, 0, None))
+        for i, blob in zip(index, blobs, strict=True)
+    ]
+
+
+# ---- into the new run ------------------------------------------------------------------------
+
+
+def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
+    objects, store = state.objects, state.objects.store
+    parts_here = [part.items for part in parts if len(part.items.objects)]
+    if parts_here:
+        items, _ = store.changed(np.zeros(0, np.int64), parts_here)
+        order = np.argsort(np.concatenate([i.objects.key for i in parts_here]), kind="stable")
+        window = np.concatenate([part.window for part in parts])
+        store.set(items, window[order])
+    objects.restored()
+    _enter_letters(state, [letter for part in parts for letter in part.letters])
+
+
+def _enter_letters(state: RunState, letters: list[tuple[int, int, Any]]) -> None:
+    """Put messages into the inboxes, like messages that come from another rank."""
+    if not letters or state.options.lag:
+        return
+    post = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
+    post.bind(_core.Keys(np.unique(np.array([source for _, source, _ in letters], np.int64))))
+    for target, source, data in letters:
+        post.post(target, source, data, False)
+    post.open()
+    mail = state.objects.mailbox.mail
+    mail.open()
+    for _, _, wire, others in post.pack(np.ones(len(letters), np.int32), 0):
+        mail.take(wire, others)
+    mail.part()
+    mail.restore()
+    mail.deliver(False)
+
+
+def _enter_run(state: RunState, mode: MeasuringMode, arrays: disk.Arrays, head: disk.Head) -> None:
+    """Continue the count of iterations, and let the decider observe the past iterations again.
+
+    If the number of ranks has changed, or if a row of the metrics stands for several iterations,
+    the decider gets only the mean cost of the LB steps.
+    """
+    width, done = len(Row._fields), head.iteration
+    rows, loops = arrays["rows"].reshape(-1, width), arrays["loops"].reshape(-1, 3)
+    span, passes, n_before = arrays["spans"].tolist()
+    if (
+        span < 1
+        or min(passes, n_before) < 0
+        or len(rows) != -(-done // span)
+        or not np.isfinite(rows).all()
+    ):
+        raise FormatError("its iterations are damaged")
+    steps = [Receipt.from_dict(r) for r in json.loads(arrays["receipts"].tobytes())]
+    state.records.restore(rows, span, done)
+    same = head.n_ranks == state.agreement.transport.size
+    if same and span == 1:
+        state.objects.store.count(passes, state.options.facts.background)
+        n_objects = state.objects.n_objects
+        state.decider.before, steps = steps[:n_before], steps[n_before:]
+        due = _seen_again(state.decider, rows, loops, steps, head.n_ranks, n_objects)
+        mode.due = due and mode.balances
+    elif steps:
+        state.decider.before = steps
+        state.decider.core.expect(None, float(np.mean([r.cost for r in steps])))
+
+
+def _seen_again(
+    decider: Decider, rows: F64, loops: F64, steps: list[Receipt], n_ranks: int, n_objects: int
+) -> bool:
+    """Let a decider observe all past iterations and LB steps; return whether to rebalance now."""
+    core, ask, last = decider.core, NOTHING, None
+    done = {r.iteration: r for r in steps}
+    begun = {int(first): (n, cost) for first, n, cost in loops}
+    for i, row in enumerate(rows.tolist()):
+        core.abandon()
+        if i in begun:
+            n, cost = begun[i]
+            core.expect(int(n) if i == 0 else None, cost, cost)  # as in `MeasuringMode.start`
+        time, most, mean, _, utilization, least, messages, nbytes = row
+        figures = time, most, mean, least, mean * n_ranks, utilization, int(messages), int(nbytes)
+        asked = core.observe(i, *figures)
+        ask = core.next(asked, False)
+        if ask == JUDGE and last is not None:
+            share = min((i - last.iteration) / max(last.iterations, 1), 1.0)
+            core.judge(0.0 if math.isnan(last.gain) else last.gain * share)
+            ask = core.next(asked, False)
+        if last is not None and i - last.iteration == last.iterations:
+            core.judge(last.gain)  # enters the gain into the receipt
+        if i in done:
+            core.abandon()
+            last = done[i]
+            _repeat(decider, last, n_objects)
+            ask = NOTHING
+    return bool(ask == BALANCE)
+
+
+def _repeat(decider: Decider, r: Receipt, n_objects: int) -> None:
+    decider.choose(-1, n_objects)
+    figures = np.array([getattr(r, name) for name in _core.FIGURES])
+    decider.core.placed(figures, np.array(r.speed) if r.speed else None)
+    decider.core.balanced(r.migrations, r.bytes, r.seconds_migration, r.seconds, r.moved)

@@ -2,39 +2,97 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pylb import _core
-from pylb.comm.agreement import Step
-from pylb.comm.parcel import gather_objects
-from pylb.decide.decider import FIGURES
-from pylb.errors import DomainError
-from pylb.model.snapshot import F64, I32
+from pylb.comm import parcel
+from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.parcel import exchange_objects, gather_objects
+from pylb.comm.transport import Sends
+from pylb.decide.decider import FIGURES, Decider
+from pylb.errors import (
+    DomainError,
+    DuplicateKeyError,
+    SerializationError,
+    StateError,
+    UnknownKeyError,
+)
+from pylb.model.objects import NO_KEYS, Database, Objects, database
+from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.place.registry import Strategy
-from pylb.run.central_placement import CentralPlacement, CentralStep, Known, snapshot_of
-from pylb.run.load_database import Database, joined
-from pylb.run.local_objects import LocalObjects
-from pylb.run.object_migration import migrate
-from pylb.run.object_store import HERE, LeavingObjects, Properties
-from pylb.run.partners import PartnerSpeeds, Speeds, exchange_speeds
-from pylb.run.rank_facts import joined as of_ranks
-from pylb.run.rounds import PlacedInRounds, place_in_rounds
+from pylb.run.cells import LocalCells
+from pylb.run.local_objects import HERE, Items, LeavingObjects, LocalObjects, converted
+from pylb.run.options import Own, RankFacts, facts_of_all
 
 log = logging.getLogger("pylb")
-FULL = FIGURES.index("memory_full")
+FULL, STATISTICS = FIGURES.index("memory_full"), FIGURES.index("seconds_statistics")
+
+
+class PartnerSpeeds:
+    """Speeds of this rank and of its partners, indexed by rank.
+
+    The partners of a rank are the ranks with which it exchanges objects in an LB step.
+    """
+
+    def __init__(self, known: dict[int, float]) -> None:
+        self._rank = np.array(sorted(known))
+        self._speed = np.array([known[rank] for rank in sorted(known)])
+
+    def __getitem__(self, rank: int | NDArray[np.integer]) -> F64:
+        out: F64 = self._speed[np.searchsorted(self._rank, rank)]
+        return out
+
+
+def exchange_speeds(agreement: Agreement, iteration: int, own: float, to: I32) -> PartnerSpeeds:
+    """Exchange speeds with the partners of this rank in this LB step.  Collective.
+
+    own: speed of this rank; to: new ranks of the objects that leave this rank.
+    """
+    me, speed = agreement.transport.rank, np.array([own])
+    known, ranks = {me: own}, np.unique(to).tolist()
+    for _ in ("tell", "answer"):
+        sends: Sends = [(rank, [speed]) for rank in ranks]
+        _, received = agreement.step(Step.PLACE, iteration, sends=sends)
+        ranks = [rank for rank, _ in received]
+        known.update((rank, float(np.frombuffer(parts[0])[0])) for rank, parts in received)
+    return PartnerSpeeds(known)
+
+
+Speeds = F64 | PartnerSpeeds | None  # speeds of ranks; None: all are equally fast
+
+
+class Part(NamedTuple):
+    """One rank's part of the load database."""
+
+    objects: Objects  # with the columns "load", perhaps "here" (to learn speeds) and "drift"
+    edges: I64
+    passes: int
+    facts: Own  # properties of the rank
 
 
 class Placed(NamedTuple):
-    """The part of a placement that concerns one rank."""
+    """The part of a placement that concerns one rank.
+
+    For an `Advisor` also: migrations, nbytes: of all ranks; keys, source: (m,), keys of the cells
+    that come to this rank, sorted by their old rank, and their old ranks.
+    """
 
     figures: F64  # metrics of the placement, in the order of `FIGURES`
     speed: Speeds
     moves: LeavingObjects
+    migrations: int = 0
+    nbytes: int = 0
+    keys: I64 = NO_KEYS
+    source: I32 = NO_KEYS.astype(np.int32)
 
     @property
     def speed_of_all(self) -> F64 | None:
@@ -43,10 +101,14 @@ class Placed(NamedTuple):
 
 
 @dataclass
-class LBStep(CentralStep[Placed]):
-    """One LB step on one rank; `run` does it."""
+class LBStep:
+    """One LB step on one rank, of the objects of a Balancer or the cells of an Advisor."""
 
-    objects: LocalObjects
+    agreement: Agreement
+    decider: Decider
+    iteration: int
+    facts: RankFacts
+    objects: LocalObjects | LocalCells
 
     def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the ranks' speeds; None: all count as equal.  Collective.
@@ -54,83 +116,162 @@ class LBStep(CentralStep[Placed]):
         reason: number of the trigger's reason for the LB step, see `Decider.choose`.  If the
         strategy fails, or an object cannot be pickled, all ranks raise an error.
         """
-        strategy = self.decider.choose(reason, self.objects.n_objects)
+        objects = self.objects
+        assert isinstance(objects, LocalObjects)
+        strategy = self.decider.choose(reason, objects.n_objects)
         start = _core.clock()
-        placed = self._in_rounds(strategy) if strategy.distributed else self._place_on_rank_0(start)
+        placed = self._in_rounds(strategy, objects) if strategy.distributed else self.place(start)
         self._say_memory(placed.figures)
         core = self.decider.core
         core.placed(placed.figures, placed.speed_of_all)
         moving = _core.clock()
-        objects, moves = self.objects, self.objects.kept(placed.moves)
+        moves = objects.kept(placed.moves)
         keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
         nbytes = migrate(self.agreement, self.iteration, objects, moves, placed.speed)
         moved = objects.addresses.move(self.iteration, keys, moves.to, *needed)
         end = _core.clock()
-        stats, _ = self.agreement.step(
+        of_all = self.agreement.reduce(
             *(Step.COMMIT, self.iteration),
-            message_bytes=nbytes,
-            time=end - moving,
-            cost=end - start,
+            {
+                "bytes": ("sum", nbytes),
+                "moving": ("max", end - moving),
+                "all": ("max", end - start),
+            },
         )
         objects.store.forget()
         objects.mailbox.mail.clear()
-        core.balanced(moved, stats.message_bytes, stats.time_max, stats.cost_max, True)
+        core.balanced(moved, of_all["bytes"], of_all["moving"], of_all["all"], True)
         return placed.speed
 
-    # ---- placement ---------------------------------------------------------------------------
+    # ---- placement by rank 0 -------------------------------------------------------------------
 
-    def _in_rounds(self, strategy: Strategy) -> Placed:
-        """Place the objects by a distributed strategy: each rank places its own objects."""
-        start = _core.clock()
-        given, own = self.decider.settings, self.facts.own(self.iteration + 1)
-        me, speed, learned = self.agreement.transport.rank, own.get("speed"), None
-        if speed is None:
-            learned = self._learn()
-        mine = float(learned[me] if learned is not None else speed or 1.0)
-        found = place_in_rounds(
-            *(self.agreement, self.iteration, strategy),
-            *(given.params_of(strategy), given.seed, self.objects),
-            own=own,
-            near=self.facts.near(self.iteration, strategy),
-            speed=mine,
-        )
-        stats, _ = self.agreement.step(Step.PLACE, self.iteration, time=_core.clock() - start)
-        moves = _moves_of(me, found.rank)
-        speeds: Speeds = learned
-        if speed is not None:
-            speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
-        return Placed(_figures(found, stats.time_max), speeds, moves)
+    def place(self, start: float) -> Placed:
+        """Run the strategy on rank 0, and return this rank's part.  Collective.
 
-    def _learn(self) -> F64 | None:
-        """Return the speed of each rank, (p,); None: all count as equal.  Collective.
-
-        Rank 0 learns from about 32 objects of each rank, always the same ones; with more than
-        8,192 ranks, from fewer objects of each rank (about 262,144 objects in all).
+        start: the time, by `_core.clock`, when the LB step began.
         """
-        if not self.decider.settings.learns:
-            return None
-        objects, store, transport = self.objects, self.objects.store, self.agreement.transport
-        at = _core.sampled(store.keys, objects.n_objects, transport.size)
-        mine = store.keys[at], store.estimates[HERE][at], store.properties["work"][at]
-        came = gather_objects(self.agreement, Step.GATHER, self.iteration, mine)
-        speed = np.zeros(transport.size)
 
-        def observe() -> None:
-            keys, here, work = (np.concatenate(part) for part in zip(*came.values(), strict=True))
-            rank = np.repeat(
-                np.arange(len(came), dtype=np.int32), [len(x[0]) for x in came.values()]
-            )
-            order = np.argsort(keys)
-            given = work[order] if work.any() else None
-            self.decider.core.learn(keys[order], rank[order], here[order], given, speed)
+        def fill(snapshot: Snapshot, objects: Objects, out: tuple[F64, F64, I32]) -> None:
+            gathered = max(_core.clock() - start, 0.0)  # the clock may have been set back
+            drift = objects.columns.get("drift")
+            if drift is not None and snapshot.speed is not None:
+                drift = drift * snapshot.speed[snapshot.rank]
+            figures, speed, rank = out
+            self.decider.core.place(snapshot, *_learned(objects), figures, speed, rank, drift)
+            figures[STATISTICS] = gathered
 
-        self.agreement.on_root(Step.PLACE, self.iteration, observe)
-        unlike = np.array([speed[0] > 0], np.uint8)
-        transport.bcast(unlike, 0)
-        if not unlike[0]:
-            return None
-        transport.bcast(speed.view(np.uint8), 0)
-        return speed
+        return self._filled(fill)
+
+    def rehearse(self) -> float:
+        """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
+        start = _core.clock()
+
+        def keep(snapshot: Snapshot, objects: Objects, out: tuple[F64, F64, I32]) -> None:
+            out[2][:] = snapshot.rank
+
+        placed = self._filled(keep)
+        if isinstance(self.objects, LocalObjects):
+            migrate(self.agreement, self.iteration, self.objects, placed.moves, placed.speed)
+        seconds = {"seconds": ("max", _core.clock() - start)}
+        return float(self.agreement.reduce(Step.COMMIT, self.iteration, seconds)["seconds"])
+
+    def preview(self) -> float:
+        """Estimate the seconds per iteration that a new placement would save.
+
+        Collective; all ranks get the same number.
+        """
+        whole = self._gather_parts()
+        gain = np.zeros(1)
+
+        def preview() -> None:
+            db = self._database(whole)
+            snapshot = self._snapshot(db, whole)
+            gain[0] = self.decider.core.preview(snapshot, *_learned(db.objects))
+
+        self.agreement.on_root(Step.PLACE, self.iteration, preview)
+        self.agreement.transport.bcast(gain.view(np.uint8), 0)
+        return float(gain[0])
+
+    def _gather_parts(self) -> list[Part]:
+        """Return each rank's part of the load database on rank 0, [] elsewhere.  Collective."""
+        own = self.facts.own(self.iteration + 1)
+        came = exchange_objects(
+            *(self.agreement, Step.GATHER, self.iteration),
+            lambda: {0: Part(*self.objects.part(self.decider.settings), own)},
+        ).values
+        return [came[rank] for rank in sorted(came)]
+
+    def _filled(self, fill: Callable[[Snapshot, Objects, tuple[F64, F64, I32]], None]) -> Placed:
+        """Let rank 0 call `fill`, and return this rank's part of its answer.  Collective.
+
+        The function gets a snapshot and its objects, and arrays to fill: metrics of the placement
+        (see `FIGURES`), speeds of the ranks, (p,), zeros if all are equally fast, new ranks, (n,).
+        """
+        whole = self._gather_parts()
+
+        def parts() -> dict[int, Placed]:
+            if not whole:
+                return {}
+            db = self._database(whole)
+            snapshot = self._snapshot(db, whole)
+            figures, speed = np.zeros(_core.PLACING), np.zeros(len(whole))
+            new = np.zeros(len(db.objects), np.int32)
+            fill(snapshot, db.objects, (figures, speed, new))
+            return self._parts(whole, db, figures, speed if speed[0] > 0 else None, new)
+
+        placed = exchange_objects(self.agreement, Step.PLACE, self.iteration, parts).values[0]
+        return placed  # type: ignore[no-any-return]
+
+    def _database(self, whole: list[Part]) -> Database:
+        objects, edges, passes, _ = map(list, zip(*whole, strict=True))
+        db = database(objects, edges, passes)
+        if isinstance(self.objects, LocalCells):
+            _check_cells(db, edges)
+        return db
+
+    def _snapshot(self, db: Database, whole: list[Part]) -> Snapshot:
+        objects, facts = db.objects, facts_of_all([part.facts for part in whole])
+        load, rank, nbytes = objects["load"], objects["rank"], objects["nbytes"]
+        speed, memory = facts.get("speed"), objects.columns.get("memory")
+        if "memory_limit" in facts:
+            memory = occupied(memory, nbytes)
+        elif memory is not None:
+            memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
+        edges, multicasts = db.rows.split()
+        return Snapshot(
+            load=load if speed is None else load * speed[rank],
+            rank=rank,
+            n_ranks=len(whole),
+            key=objects.key,
+            bytes=nbytes,
+            memory=memory,
+            migratable=objects["migratable"],
+            edges=edges,
+            multicasts=multicasts,
+            coords=_positions(objects),
+            **facts,
+        )
+
+    def _parts(
+        self, whole: list[Part], db: Database, figures: F64, speed: F64 | None, new: I32
+    ) -> dict[int, Placed]:
+        """Return, by rank, the part of the placement that is sent to that rank."""
+        back = np.empty_like(new)
+        back[db.order] = new
+        ends = np.cumsum([len(part.objects) for part in whole])[:-1]
+        moves = [_moves_of(r, rank) for r, rank in enumerate(np.split(back, ends))]
+        if isinstance(self.objects, LocalObjects):
+            return {r: Placed(figures, speed, out) for r, out in enumerate(moves)}
+        objects, old = db.objects, db.objects["rank"]
+        moving = np.flatnonzero(new != old)
+        nbytes = int(objects["nbytes"][moving].sum())
+        moving = moving[np.lexsort((objects.key[moving], old[moving], new[moving]))]
+        arrive = np.searchsorted(new[moving], np.arange(len(whole) + 1))
+        come = [moving[i:j] for i, j in itertools.pairwise(arrive)]
+        return {
+            r: Placed(figures, speed, out, len(moving), nbytes, objects.key[at], old[at])
+            for r, (out, at) in enumerate(zip(moves, come, strict=True))
+        }
 
     def _say_memory(self, figures: F64) -> None:
         """Log once, on rank 0, that a rank holds more than its memory limit."""
@@ -142,82 +283,293 @@ class LBStep(CentralStep[Placed]):
                 *(self.iteration, 100 * full),
             )
 
-    def _parts(
-        self, placement: CentralPlacement, known: Known, db: Database, own: list[I32]
-    ) -> dict[int, Placed]:
-        speed = placement.speed if placement.speed[0] > 0 else None
+    # ---- placement in rounds -------------------------------------------------------------------
+
+    def _in_rounds(self, strategy: Strategy, objects: LocalObjects) -> Placed:
+        """Place the objects by a distributed strategy: each rank places its own objects.
+
+        An agent knows only its own objects, the messages of other agents, and the tally of all
+        ranks.  If an agent fails, all ranks raise an error (see `Agreement.step`).
+        """
+        start = _core.clock()
+        own = self.facts.own(self.iteration + 1)
+        me, speed, learned = self.agreement.transport.rank, own.get("speed"), None
+        if speed is None:
+            learned = self._learn(objects)
+        own_speed = float(learned[me] if learned is not None else speed or 1.0)
+        near = self.facts.near(self.iteration, strategy)
+        agent = self._agent(strategy, objects, own, near, own_speed)
+        before, after = (self._times(seconds) for seconds in agent.times)
+        limit, full = own.get("memory_limit"), math.nan
+        if limit is not None:
+            full = self._most(agent.memory / max(limit, 1))
+        seconds = self._most(_core.clock() - start)
+        moves = _moves_of(me, agent.rank)
+        speeds: Speeds = learned
+        if speed is not None:
+            speeds = exchange_speeds(self.agreement, self.iteration, speed, moves.to)
+        known = {
+            # The names with_messages are kept, but no rank knows the messages of all objects.
+            **dict.fromkeys(("before", "before_with_messages"), before[0]),
+            **dict.fromkeys(("predicted", "predicted_with_messages"), after[0]),
+            **dict(zip(("idle_mean", "idle_max"), before[1:], strict=True)),
+            **dict(zip(("predicted_idle_mean", "predicted_idle_max"), after[1:], strict=True)),
+            "memory_full": full,
+            "ahead": 0.0,
+            "seconds_statistics": 0.0,
+            "seconds_strategy": seconds,
+        }
+        figures = np.array([known.get(name, math.nan) for name in FIGURES])
+        return Placed(figures, speeds, moves)
+
+    def _agent(
+        self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
+    ) -> Any:
+        """Make the agent of this rank, and let it run its rounds.  Collective.
+
+        own, speed: of this rank; near: the ranks on its node, see `RankFacts.near`.
+        """
+        agent: Any = None
+        received: Sends = []
+        tally: tuple[Any, ...] = (0.0, 0.0, 0.0, 0.0, 0, 0)  # plb_tally_t, of all ranks
+        while True:
+            sends: Sends = []
+            own_tally = tally
+            with Attempt() as tried:
+                agent = agent or _core.Agent(**self._known(strategy, objects, own, near, speed))
+                sends, own_tally = agent.round(received, tally)
+            if tried.error is None and agent.done:
+                return agent
+            summed = zip(("sum", "sum", "max", "max", "sum", "sum"), own_tally, strict=True)
+            out, received = self.agreement.reduce_and_exchange(
+                *(Step.PLACE, self.iteration, dict(enumerate(summed))),
+                sends=sends,
+                error=tried.error,
+            )
+            received.sort(key=itemgetter(0))
+            tally = tuple(out.values())
+
+    def _known(
+        self, strategy: Strategy, objects: LocalObjects, own: Own, near: I32, speed: float
+    ) -> dict[str, Any]:
+        """Return what an agent knows: this rank's part of the load database."""
+        store, transport, settings = objects.store, self.agreement.transport, self.decider.settings
+        limit = own.get("memory_limit")
+        columns, edges = store.objects, objects.edges()
+        here = store.places.places(edges[:, 1])
+        rank = np.full(len(edges), transport.rank, np.int32)
+        rank[here < 0] = objects.addresses.find(edges[here < 0, 1])
+        cast = edges[:, 4] > 0  # a multicast counts as an edge to each receiver
+        order = np.lexsort((np.where(cast, 0, edges[:, 1]), edges[:, 0], cast))
+        order = order[rank[order] >= 0]  # leave out receivers that were removed since the message
+        edges, rank = edges[order], rank[order]
         return {
-            r: Placed(placement.figures, speed, _moves_of(r, rank)) for r, rank in enumerate(own)
+            "strategy": strategy.name,
+            "params": strategy.values(settings.params_of(strategy)),
+            "seed": settings.seed,
+            "rank": transport.rank,
+            "n_ranks": transport.size,
+            "neighbours": near,
+            "speed": speed,
+            "background": own.get("background", 0.0),
+            "memory_limit": -1 if limit is None else int(limit),
+            "lenient": True,
+            "id": store.keys,
+            "load": store.estimates[0] * speed,
+            "memory": None if limit is None else occupied(columns["memory"], columns["nbytes"]),
+            "migratable": columns["migratable"],
+            "edge_object": store.places.places(edges[:, 0]),
+            "edge_peer_id": edges[:, 1],
+            "edge_peer_rank": rank,
+            "edge_bytes": edges[:, 2] / objects.passes,
         }
 
-    def _stay(self, part: Placed) -> None:
-        migrate(self.agreement, self.iteration, self.objects, part.moves, part.speed)
+    def _most(self, value: float) -> float:
+        """Return the largest value of all ranks.  Collective."""
+        return float(self.agreement.reduce(Step.PLACE, self.iteration, {"": ("max", value)})[""])
 
-    def _part(self) -> tuple[Any, ...]:
-        objects, store, given = self.objects, self.objects.store, self.decider.settings
-        known = store.estimates
-        learned = known[HERE] if given.learns else None
-        drift = store.drift() if given.selects else None
-        return (
-            *(store.keys, store.properties.of_database(), known[0], learned),
-            *(objects.edges(), objects.passes, drift),
+    def _times(self, seconds: float) -> tuple[float, float, float]:
+        """Return max/mean, and the mean and longest idle seconds, if this rank takes `seconds`."""
+        times = self.agreement.reduce(
+            *(Step.PLACE, self.iteration),
+            {name: (name, seconds) for name in ("max", "min", "sum")},
         )
+        mean = times["sum"] / self.agreement.transport.size
+        ratio = times["max"] / mean if mean > 0 else 1.0
+        return ratio, times["max"] - mean, times["max"] - times["min"]
 
-    def _join_parts(self, whole: list[tuple[Any, ...]]) -> tuple[Database, Known]:
-        keys, given, loads, here, edges, passes, drift, own = map(list, zip(*whole, strict=True))
-        counts = [len(part) for part in keys]
-        every = Properties.join([Properties(n, g) for n, g in zip(counts, given, strict=True)])
-        columns = [np.concatenate(keys), every["nbytes"], every.given.get("memory")]
-        db = joined([*columns, every["migratable"], None], edges, passes)
-        rank = np.repeat(np.arange(len(whole), dtype=np.int32), counts)[db.order]
-        facts = of_ranks(own)
-        coords = _positions(every, db)
-        snapshot = snapshot_of(db, np.concatenate(loads)[db.order], rank, len(whole), coords, facts)
-        learned, drifts = (
-            None if x[0] is None else np.concatenate(x)[db.order] for x in (here, drift)
-        )
-        if drifts is not None and snapshot.speed is not None:
-            drifts = drifts * snapshot.speed[rank]
-        work = every["work"][db.order] if "work" in every.given else None
-        return db, Known(snapshot, learned, work, drifts)
+    def _learn(self, objects: LocalObjects) -> F64 | None:
+        """Return the speed of each rank, (p,); None: all count as equal.  Collective.
+
+        Rank 0 learns from about 32 objects of each rank, always the same ones; with more than
+        8,192 ranks, from fewer objects of each rank (about 262,144 objects in all).
+        """
+        if not self.decider.settings.learns:
+            return None
+        store, transport = objects.store, self.agreement.transport
+        at = _core.sampled(store.keys, objects.n_objects, transport.size)
+        columns = {"here": store.estimates[HERE][at], "work": store.objects["work"][at]}
+        own = Objects(store.keys[at], columns)
+        came = gather_objects(self.agreement, Step.GATHER, self.iteration, own)
+        speed = np.zeros(transport.size)
+
+        def observe() -> None:
+            every = database(list(came.values()), [objects.edges()[:0]], [1]).objects
+            here, work = every["here"], every["work"] if every["work"].any() else None
+            self.decider.core.learn(every.key, every["rank"], here, work, speed)
+
+        self.agreement.on_root(Step.PLACE, self.iteration, observe)
+        unlike = np.array([speed[0] > 0], np.uint8)
+        transport.bcast(unlike, 0)
+        if not unlike[0]:
+            return None
+        transport.bcast(speed.view(np.uint8), 0)
+        return speed
 
 
-def _positions(every: Properties, db: Database) -> F64 | None:
+def occupied(memory: I64 | None, nbytes: I64) -> I64:
+    """Return the bytes that each object occupies: as given, or else the bytes of its migration."""
+    return nbytes if memory is None else np.where(memory < 0, nbytes, memory)
+
+
+def _learned(objects: Objects) -> tuple[F64 | None, F64 | None]:
+    """Return the columns from which the decider learns speeds."""
+    return objects.columns.get("here"), objects.columns.get("work")
+
+
+def _positions(objects: Objects) -> F64 | None:
     """Return the positions of all objects, sorted by key; None: no object has one."""
-    if "coords" not in every.given:
-        return None
-    out: F64 = every["coords"][db.order]
-    missing = np.flatnonzero(np.isnan(out[:, 0]))
+    coords = objects.columns.get("coords")
+    missing = NO_KEYS if coords is None else np.flatnonzero(np.isnan(coords[:, 0]))
     if len(missing):
         raise DomainError(
-            f"object {db.key[missing[0]]} has no coords: expected coords= in add() for all objects "
-            "or for none"
+            f"object {objects.key[missing[0]]} has no coords: expected coords= in add() for all "
+            "objects or for none"
         )
-    return out
-
-
-def _figures(found: PlacedInRounds, seconds: float) -> F64:
-    """Return the metrics of a placement by a distributed strategy, in the order of `FIGURES`."""
-    before, after = found.before, found.after
-    known = {
-        "before": before.max_over_mean,
-        "predicted": after.max_over_mean,
-        # Without messages, in spite of the names: no rank knows the messages of all objects.
-        "before_with_messages": before.max_over_mean,
-        "predicted_with_messages": after.max_over_mean,
-        "idle_mean": before.idle_mean,
-        "idle_max": before.idle_max,
-        "predicted_idle_mean": after.idle_mean,
-        "predicted_idle_max": after.idle_max,
-        "memory_full": found.memory_full,
-        "ahead": 0.0,
-        "seconds_statistics": 0.0,
-        "seconds_strategy": seconds,
-    }
-    return np.array([known.get(name, math.nan) for name in FIGURES])
+    return coords
 
 
 def _moves_of(r: int, rank: I32) -> LeavingObjects:
     """Return which objects leave rank r; `rank` has the new rank of each object of rank r."""
     places = np.flatnonzero(rank != r)
     return LeavingObjects(places, rank[places])
+
+
+def _check_cells(db: Database, edges: Sequence[I64]) -> None:
+    """Raise an error if a key is given twice, or an edge has an end that does not exist."""
+    key, rank = db.objects.key, db.objects["rank"]
+    twice = np.flatnonzero(key[1:] == key[:-1])
+    if len(twice):
+        i = twice[0]
+        first, second = sorted(rank[i : i + 2].tolist())
+        where = f"twice on rank {first}" if first == second else f"on ranks {first} and {second}"
+        raise DuplicateKeyError(f"key {key[i]} is given {where}: expected each key once")
+    if len(db.rows.src) < sum(map(len, edges)):
+        ends = np.concatenate(edges)[:, :2].ravel()
+        unknown = ends[~np.isin(ends, key)][0]
+        raise UnknownKeyError(f"edges: no rank has a cell {unknown}")
+
+
+# ---- migration -----------------------------------------------------------------------------------
+
+# All ranks agree that packing, allocating and restoring have succeeded.  Until the last agreement,
+# the objects stay where they are.  So a failure is an error on all ranks, and no object is lost.
+
+
+def migrate(
+    agreement: Agreement,
+    iteration: int,
+    objects: LocalObjects,
+    moves: LeavingObjects,
+    speed: Speeds,
+) -> int:
+    """Send each leaving object directly to its new rank; return the bytes sent.  Collective.
+
+    If one rank fails, all ranks raise its error, and nothing has moved.
+    """
+    sends: Sends = []
+    objects.store.objects.columns.pop("was", None)
+    with Attempt() as packed:
+        sends = _packed(objects, moves, speed)
+    nbytes = sum(parcel.size_of(parts) for _, parts in sends)
+    received = _exchange(agreement, iteration, sends, packed.error)
+    with Attempt() as restored:
+        came = [_unpack(source, parts, objects) for source, parts in received]
+        following = objects.store.changed(moves.places, came)
+        if len(objects.kept(moves).places) < len(moves.places):
+            raise StateError("an object was removed while it was packed; nothing has moved")
+    agreement.step(Step.PACK, iteration, error=restored.error)
+    objects.store.set(*following)
+    objects.mailbox.rebind(objects.store.places, objects.store.keys[:0])
+    return nbytes
+
+
+def _exchange(agreement: Agreement, iteration: int, sends: Sends, error: Exception | None) -> Sends:
+    """Announce the sizes of the data, allocate memory, send and receive the data."""
+    sizes: Sends = [
+        (rank, [np.array([memoryview(part).nbytes for part in parts], np.int64)])
+        for rank, parts in sends
+    ]
+    _, announced = agreement.step(Step.PACK, iteration, sends=sizes, error=error)
+    memory: dict[int, list[NDArray[np.uint8]]] = {}
+    try:
+        for rank, (size,) in announced:
+            memory[rank] = [np.empty(n, np.uint8) for n in np.frombuffer(size, np.int64).tolist()]
+    except MemoryError:
+        total = sum(int(np.frombuffer(size, np.int64).sum()) for _, (size,) in announced)
+        error = MemoryError(
+            f"no memory for {total:,} bytes of arriving objects; no object has moved"
+        )
+    agreement.step(Step.ALLOCATE, iteration, error=error)
+    return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
+
+
+def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Sends:
+    """Pack the leaving objects for each new rank, with their messages."""
+    me, store, mail = objects.rank, objects.store, objects.mailbox.mail
+    mail.open()
+    to = np.full(len(store), -1, np.int32)
+    to[moves.places] = moves.to
+    letters = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
+    out: Sends = []
+    for rank, rows in _core.rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
+        items = store.take(rows[:, 0])
+        factor = 1.0 if speed is None else float(speed[rank] / speed[me])
+        items = items._replace(estimates=converted(items.estimates, factor))
+        out.append((rank, _pack(items, *letters.get(rank, (b"", [])))))
+    return out
+
+
+def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
+    """Return buffers: (n, m), then n buffers of properties, m of values, and others of messages."""
+
+    def refused(i: int, why: Exception) -> Exception:
+        return SerializationError(
+            f"object {items.objects.key[i]} ({type(items.values[i]).__qualname__}) cannot be "
+            f"pickled: {type(why).__name__}: {why}; nothing has moved"
+        )
+
+    known = parcel.pack((items.objects.key, items.objects.columns, items.estimates))
+    values = parcel.pack_each(items.values, refused)
+    letters = [wire, *parcel.pack_messages(others)] if wire else []
+    return [np.array([len(known), len(values)], np.int64), *known, *values, *letters]
+
+
+def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> Items:
+    """Restore the objects that come from a rank, and pass their messages to the mailbox."""
+    n_known, n_values = np.frombuffer(parts[0], np.int64).tolist()
+    known, rest = parts[1 : 1 + n_known], parts[1 + n_known :]
+    values, letters = rest[:n_values], rest[n_values:]
+    keys, columns, estimates = parcel.unpack(known)
+
+    def refused(i: int, why: Exception) -> Exception:
+        return SerializationError(
+            f"object {keys[i]} cannot be restored on its new rank: {type(why).__name__}: {why}; "
+            "nothing has moved"
+        )
+
+    restored = parcel.unpack_each(values, len(keys), refused)
+    if letters:
+        objects.mailbox.mail.take(letters[0], parcel.unpack(letters[1:]) if letters[1:] else [])
+    columns["was"] = np.full(len(keys), source, np.int32)
+    return Items(Objects(keys, columns), restored, estimates)

@@ -1,22 +1,430 @@
-"""What a rank knows about objects: its own, their messages, and the ranks of some other objects."""
+"""The objects of one rank, their messages, and what the rank knows of other objects."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
+from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
-from pylb.comm.agreement import Agreement
+from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.transport import Sends
 from pylb.console import clip
-from pylb.errors import DomainError
+from pylb.decide.decider import Settings
+from pylb.errors import DomainError, SerializationError, UnknownKeyError
+from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
-from pylb.run.messages import Mailbox
-from pylb.run.object_sizes import SizeEstimator
-from pylb.run.object_store import FURTHER, NO_KEYS, LeavingObjects, NewObjects, Store
+
+HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterations on this rank
+Ints = NDArray[np.integer[Any]]
+
+
+def key_of(key: Any, name: str = "key") -> int:
+    """Check that `key` is an integer of 64 bits, and return it."""
+    try:
+        out = operator.index(key)
+    except TypeError:
+        raise DomainError(f"{name} is {key!r}: expected an integer") from None
+    if not -(2**63) <= out < 2**63:
+        raise DomainError(f"{name} is {out}: expected an integer of 64 bits")
+    return out
+
+
+class Items(NamedTuple):
+    """Some objects, in any order, with their values and estimates."""
+
+    objects: Objects
+    values: list[Any]
+    estimates: F64  # (4 or 9, k), see `Store`
+
+
+class LeavingObjects(NamedTuple):
+    """Which objects of this rank leave."""
+
+    places: I64  # (k,), indices of the leaving objects in the store, ascending
+    to: I32  # (k,), their new ranks
+
+
+class NewObjects:
+    """Objects that were added one by one, and are not in the store yet, in the order of adding."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self._values: dict[int, Any] = {}  # by key
+        self._given: dict[str, dict[int, Any]] = {}  # name -> key -> value (not the default)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._values
+
+    @property
+    def keys(self) -> I64:
+        """The keys, (n,) int64; a copy."""
+        return np.fromiter(self._values, np.int64, len(self))
+
+    def add(self, key: int, value: Any, properties: dict[str, Any]) -> None:
+        """Add an object with a new key.  properties: those that differ from the default."""
+        for some in self._given.values():
+            some.pop(key, None)  # of an earlier call that Ctrl-C has ended
+        self.update(key, properties)
+        self._values[key] = value  # last: from now on, the object is here
+
+    def update(self, key: int, properties: dict[str, Any]) -> None:
+        for name, one in properties.items():
+            self._given.setdefault(name, {})[key] = one
+
+    def remove(self, key: int) -> Any:
+        """Remove an object, and return it."""
+        return self._values.pop(key)  # `add` and `items` leave out its properties
+
+    def items(self, rows: int) -> Items:
+        """Return all new objects, with estimates of zero; rows: number of rows of estimates."""
+        out = Objects(self.keys, {"home": np.full(len(self), self.rank, np.int32)})
+        place = {key: i for i, key in enumerate(self._values)} if self._given else {}
+        for name, some in self._given.items():
+            new = [key for key in some if key in place]
+            out.update([place[key] for key in new], {name: [some[key] for key in new]})
+        return Items(out, list(self._values.values()), np.zeros((rows, len(self))))
+
+
+class Store:
+    """The objects of this rank, sorted by key, and their measured loads.
+
+    Attributes
+    ----------
+    objects : Objects
+        Keys, ascending, and properties.
+    places : _core.Keys
+        Finds the index of a key.
+    values : list of n
+    recorder : _core.Recorder
+        Yields (key, object) and adds the time of each loop body to `seconds`.
+    seconds : (n,) float64
+        Loads in the present iteration so far.
+    estimates : (rows, n) float64
+        Estimates of the loads, see ``csrc/measure/measure.h``; the first row is the expected load
+        of each object.  The column of an object migrates with it.
+    rows : int
+        Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.
+    window : (n,) float64
+        Sum of the loads since the last LB step.
+    passes : int
+        Number of iterations since the last LB step.
+    other : float
+        Seconds of other work of this rank since the last LB step.
+    """
+
+    def __init__(self, clock: str, learns: bool) -> None:
+        self.clock, self.passes, self.other = clock, 0, 0.0
+        self.rows = _core.ESTIMATE_ROWS if learns else HERE
+        self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros(0))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def keys(self) -> I64:
+        return self.objects.key
+
+    def place(self, key: int) -> int:
+        """Return the index of an object; -1: it is not here."""
+        return self.places.find(key)
+
+    def items(self) -> Items:
+        return Items(self.objects, self.values, self.estimates)
+
+    def take(self, index: Any) -> Items:
+        values = _core.pick(self.values, index)
+        return Items(self.objects.take(index), values, self.estimates[:, index])
+
+    def changed(self, gone: Ints, more: list[Items]) -> tuple[Items, F64]:
+        """Remove the objects at the indices `gone`, and add others with different keys.
+
+        Nothing changes here: returns the objects and the window after the change, for `set`.
+        """
+        parts = [items for items in [self.items(), *more] if len(items.objects)]
+        n = sum(len(part.objects) for part in parts)
+        if not len(gone) and n == len(self):
+            return self.items(), self.window
+        order = self._order(gone, parts)
+        if order is None and len(parts) == 1:
+            return parts[0], np.zeros(n)
+        n_kept = n if order is None else len(order)
+        estimates = np.empty((self.rows, n_kept))
+        for row, out in enumerate(estimates):
+            whole = joined([part.estimates[row] for part in parts])
+            if order is None:
+                out[:] = whole
+            else:
+                # All indices are valid; with mode="raise", the default, NumPy would copy twice.
+                whole.take(order, out=out, mode="clip")
+        values: list[Any] = []
+        for part in parts:
+            values += part.values
+        items = Items(
+            Objects.join([part.objects for part in parts], order),
+            values if order is None else _core.pick(values, order),
+            estimates,
+        )
+        return items, joined([self.window, np.zeros(n - len(self))], order)
+
+    def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
+        """Return the indices of the objects that stay or come, sorted by key.
+
+        The indices count through all parts.  None: all objects, in the present order.
+        """
+        keys = joined([part.objects.key for part in parts])
+        if not len(gone) and np.all(keys[1:] > keys[:-1]):
+            return None
+        stays = np.ones(len(keys), np.bool_)
+        stays[gone] = False
+        at = np.flatnonzero(stays)
+        order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
+        return order
+
+    def set(self, items: Items, window: F64) -> None:
+        """Replace all objects and the window, and drop the loads of the present iteration.
+
+        All is made before the first assignment: between assignments, nothing can be interrupted.
+        """
+        key = items.objects.key
+        places, seconds = _core.Keys(key), np.zeros(len(key))
+        recorder = _core.Recorder(key, items.values, seconds, self.clock)
+        self.objects, self.values, self.estimates = items
+        self.window, self.places, self.seconds = window, places, seconds
+        self.recorder = recorder
+
+    def use(self, clock: str) -> None:
+        """Time the objects with this clock from now on."""
+        self.clock = clock
+        self.recorder = _core.Recorder(self.keys, self.values, self.seconds, clock)
+
+    def end_pass(self, background: float) -> None:
+        """Enter the loads of the iteration into the estimates and the window."""
+        _core.end_pass(self.seconds, self.estimates, self.window)
+        self.count(1, background)
+
+    def count(self, n: int, background: float) -> None:
+        """Count n iterations; background: seconds of other work in each."""
+        self.passes += n
+        for _ in range(n):  # added one by one, as in a replay, so that the sum is bit for bit equal
+            self.other += background
+
+    def forget(self) -> None:
+        """Start a new window, after an LB step."""
+        self.window.fill(0.0)
+        self.passes, self.other = 0, 0.0
+
+    def drift(self) -> F64:
+        """Return the change of each load in seconds per iteration, see ``plb_estimate_drift``."""
+        error, spread = self.estimates[2:HERE]
+        drift: F64 = np.zeros(len(self))
+        np.divide(np.abs(error), spread, out=drift, where=spread > 0)
+        np.minimum(drift, 1.0, out=drift)
+        drift *= error
+        return drift
+
+
+def converted(estimates: F64, factor: float) -> F64:
+    """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
+
+    The rows from `HERE` on become 0, because the objects have run no iteration on that rank.
+    """
+    out: F64 = estimates.copy()
+    for row in (0, 2, 3):  # row 1 is the number of iterations
+        out[row] /= factor
+    out[HERE:] = 0.0
+    return out
+
+
+SAMPLE = 32  # largest number of objects of a type that are packed
+
+
+class SizeEstimator:
+    """Estimates the bytes of objects whose size is not given, and the seconds to pack one.
+
+    Some objects of each type, evenly spaced in order of keys, are packed; the other objects of the
+    type that have no given size get the mean size.
+    """
+
+    def __init__(self) -> None:
+        self._of_type: dict[type, tuple[int, int]] = {}  # type -> (bytes, number of packed objects)
+        self._seconds, self._packed = 0.0, 0
+        # Key of an object that cannot be packed, and why.
+        self.refused: tuple[int, Exception] | None = None
+
+    @property
+    def handling(self) -> float:
+        """Mean seconds to pack an object; 0 if none was packed."""
+        return self._seconds / self._packed if self._packed else 0.0
+
+    def measure(self, store: Store) -> None:
+        """Give every object a size.
+
+        An object that cannot be packed raises no error here; the LB step that moves it, or shadow
+        mode, raises the error.
+        """
+        nbytes = store.objects["nbytes"]
+        unknown = np.flatnonzero(nbytes == 0) if self._packed else np.arange(len(store))
+        if not len(unknown):
+            return
+        every = dict.fromkeys(map(type, store.values))
+        number = np.fromiter(map(id, map(type, store.values)), np.int64, len(store))[unknown]
+        for kind in every:
+            places = unknown[number == id(kind)]
+            if not len(places):
+                continue
+            if kind not in self._of_type:
+                self._sample(kind, places[:: -(-len(places) // SAMPLE)], store, nbytes)
+            total, n = self._of_type[kind]
+            places = places[nbytes[places] == 0]
+            nbytes[places] = total // max(n, 1)
+        store.objects.columns["nbytes"] = nbytes
+
+    def _sample(self, kind: type, places: I64, store: Store, nbytes: I64) -> None:
+        total = n = 0
+        for i in places.tolist():
+            begin = _core.clock()
+            try:
+                size = parcel.size_of(parcel.pack(store.values[i]))
+            except Exception as why:
+                self.refused = self.refused or (int(store.keys[i]), why)
+                continue
+            self._seconds += max(_core.clock() - begin, 0.0)
+            self._packed += 1
+            nbytes[i] = nbytes[i] or size
+            total, n = total + size, n + 1
+        self._of_type[kind] = total, n
+
+
+class Mailbox:
+    """Outgoing and incoming messages of one rank.
+
+    If this rank knows where the target of a message is, it sends the message there.  Otherwise it
+    sends the message to the target's home rank (the rank whose part of the directory has the
+    target's key).  The home rank forwards the message in a second step, and answers where the
+    target is.
+    """
+
+    def __init__(self, agreement: Agreement, addresses: Addresses) -> None:
+        self._agreement, self._addresses = agreement, addresses
+        self._rank = agreement.transport.rank
+        # The messages, their order in the inboxes, and the communication graph.
+        self.mail = _core.Mail(parcel.freeze, parcel.thaw, parcel.Pickled)
+
+    def rebind(self, places: _core.Keys, gone: I64) -> None:
+        """Adapt to a change of this rank's objects; drop the messages to the objects `gone`."""
+        if len(gone):
+            self.mail.forget(_core.Keys(np.unique(gone)))
+        self.mail.bind(places)
+
+    def pack(self, places: _core.Keys) -> tuple[Sends, int, int]:
+        """Pack the messages of this iteration for other ranks.
+
+        Also returns the number of these messages, and the number of messages that need a second
+        step: a home rank must forward them, or restoring them may fail.
+        """
+        self.mail.open()
+        if not self.mail.n_sent:
+            return [], 0, 0
+        targets = self.mail.targets
+        to = np.where(places.places(targets) >= 0, np.int32(self._rank), np.int32(-1))
+        far = np.flatnonzero(to < 0)
+        to[far], n_open = self._addresses.route(targets[far])
+        if np.any(to < 0):
+            sources = self.mail.sources
+            self.mail.drop()
+            raise _unknown(targets, sources, to)
+        packed = self.mail.pack(to, self._rank)
+        n_messages = sum(n for _, n, _, _ in packed)
+        return _parcels(packed, {}), n_messages, n_open + self.mail.n_frozen
+
+    def receive(self, stats: Stats, received: Sends, iteration: int, *, adds: bool = False) -> None:
+        """Receive the messages of a step; make further steps until all messages are delivered.
+
+        adds: whether the inboxes keep the messages that they have.  Collective.  After an error,
+        all ranks drop the messages of the iteration.
+        """
+        try:
+            self._receive(stats, received, iteration)
+        except Exception:
+            self.mail.drop()
+            raise
+        self.mail.deliver(adds)
+
+    def _receive(self, stats: Stats, received: Sends, iteration: int) -> None:
+        if not received and not self.mail.n_coming and not stats.messages_open:
+            return
+        asks = stats.messages_open > 0
+        while True:
+            error: Exception | None = None
+            sends: Sends = []
+            n_open = 0
+            try:
+                sends, n_open = self._sort(received, asks)
+            except Exception as why:
+                error = why
+            if not stats.messages_open:
+                break
+            stats, received = self._agreement.step(
+                Step.FORWARD, iteration, sends=sends, error=error, messages_open=n_open
+            )
+            asks = False
+        if error is not None:
+            raise error
+
+    def _sort(self, received: Sends, asks: bool) -> tuple[Sends, int]:
+        """Restore the messages for objects of this rank, and pack the others for their ranks.
+
+        asks: whether this rank, as the home rank of targets, must answer where these are.
+        """
+        mail, ends = self.mail, [self.mail.n_coming]
+        for _, (rows, *packed) in received:
+            if len(rows):
+                self._addresses.learn(np.frombuffer(rows, np.int64).reshape(-1, 2))
+            if packed:
+                mail.take(packed[0], parcel.unpack(packed[1:]) if packed[1:] else [])
+            ends.append(mail.n_coming)
+        told: dict[int, I64] = {}
+        if asks:
+            ranks = np.array([self._rank, *(rank for rank, _ in received)], np.int64)
+            told = self._addresses.answer(mail.arrived, np.repeat(ranks, np.diff(ends, prepend=0)))
+        targets, sources = mail.part()
+        try:
+            mail.restore()
+        except Exception as why:
+            raise SerializationError(
+                f"a message cannot be restored: {type(why).__name__}: {why}"
+            ) from why
+        to = self._addresses.forward(targets)
+        if np.any(to < 0):
+            raise _unknown(targets, sources, to)
+        packed = mail.forward(to, self._rank) if len(targets) else []
+        return _parcels(packed, told), len(targets)
+
+
+def _unknown(targets: I64, sources: I64, to: Any) -> UnknownKeyError:
+    i = int(np.argmax(to < 0))
+    return UnknownKeyError(
+        f"target {targets[i]} of a message from object {sources[i]}: no such object"
+    )
+
+
+def _parcels(packed: list[tuple[int, int, bytes, list[Any]]], told: dict[int, I64]) -> Sends:
+    """Make the parcel for each rank: addresses that answer its messages (`told`), and messages."""
+    out: dict[int, list[Any]] = {rank: [rows] for rank, rows in told.items()}
+    for rank, _, wire, others in packed:
+        parts = out.setdefault(rank, [b""])
+        parts += [wire, *parcel.pack_messages(others)] if others else [wire]
+    return list(out.items())
 
 
 class LocalObjects:
@@ -46,7 +454,7 @@ class LocalObjects:
         # Applies additions and removals immediately; set while each object runs at its own pace.
         self.join: Callable[[], None] | None = None
         self.load = load  # the user's function for loads, or None
-        self.version = 0  # number of changes of properties, see `records.RecordedObjects`
+        self.version = 0  # number of changes of properties, for the records
 
     @property
     def rank(self) -> int:
@@ -56,7 +464,7 @@ class LocalObjects:
     def n_ranks(self) -> int:
         return self.agreement.transport.size
 
-    # ---- for the records, see `records.RecordedObjects` ------------------------------------------
+    # ---- for the records and the load database ------------------------------------------
 
     @property
     def n_objects(self) -> int:
@@ -69,20 +477,41 @@ class LocalObjects:
         return self.store.seconds
 
     @property
+    def homes(self) -> NDArray[Any]:
+        """The rank where each object was added, (n,)."""
+        return self.store.objects["home"]
+
+    @property
     def passes(self) -> int:
+        """Number of iterations over which `edges` are summed."""
         return max(self.store.passes, 1)
 
     @property
-    def more(self) -> dict[str, NDArray[Any]]:
-        """The properties in `FURTHER` that at least one object of this rank has."""
-        given = self.store.properties.given
-        return {name: given[name] for name in FURTHER if name in given}
+    def handling(self) -> float:
+        """Mean seconds to pack an object; 0 if none was packed."""
+        return self.sizes.handling
 
-    def facts(self) -> I64:
-        return self.store.facts()
+    @property
+    def refused(self) -> tuple[int, Exception] | None:
+        """Key of an object that cannot be packed, and why."""
+        return self.sizes.refused
+
+    def recorded(self) -> Objects:
+        """Return the objects with the properties that are recorded."""
+        return self.store.objects.only("recorded", "optional")
 
     def edges(self) -> I64:
         return self.mailbox.mail.edges()
+
+    def part(self, settings: Settings) -> tuple[Objects, I64, int]:
+        """Return this rank's part of the load database: objects, edges and `passes`."""
+        known = self.store.estimates
+        columns = {"load": known[0]}
+        if settings.learns:
+            columns["here"] = known[HERE]
+        if settings.selects:
+            columns["drift"] = self.store.drift()
+        return self.store.objects.only("seen").plus(**columns), self.edges(), self.passes
 
     # ---- adding and removing objects -------------------------------------------------------------
 
@@ -95,17 +524,17 @@ class LocalObjects:
         """Say whether the object is on this rank, or will be from the next iteration on."""
         return key in self.new or (self.store.place(key) >= 0 and key not in self._gone)
 
-    def add(self, key: int, value: Any, given: dict[str, Any]) -> None:
+    def add(self, key: int, value: Any, properties: dict[str, Any]) -> None:
         """Add an object whose key is not on this rank yet."""
-        self.new.add(key, value, given)
+        self.new.add(key, value, properties)
         self.stale = self.in_loop
 
-    def update(self, key: int, given: dict[str, Any]) -> None:
+    def update(self, key: int, properties: dict[str, Any]) -> None:
         """Change properties of an object that is here."""
         if key in self.new:
-            self.new.update(key, given)
+            self.new.update(key, properties)
         else:
-            self.store.properties.update(self.store.place(key), given)
+            self.store.objects.update(self.store.place(key), properties)
             self.version += 1
 
     def remove(self, key: int) -> Any:
@@ -173,7 +602,7 @@ class LocalObjects:
         forgotten = self.addresses.change(iteration, born, lost, n_here)
         self.arrange()
         if self._births and len(born):
-            self.store.properties.update(self.store.places.places(born), {"birth": self._births})
+            self.store.objects.update(self.store.places.places(born), {"birth": self._births})
         self._births += 1
         self._lost = self._unregistered = NO_KEYS
         self.mailbox.rebind(self.store.places, forgotten)
@@ -220,14 +649,14 @@ class LocalObjects:
 
     def _load_of(self, key: int, value: Any) -> float:
         assert self.load is not None
-        given = self.load(key, value)
+        answer = self.load(key, value)
         try:
-            load = float(given)
+            load = float(answer)
         except (TypeError, ValueError, OverflowError):
             load = math.nan
         if not 0.0 <= load <= 1e30:
             raise DomainError(
-                f"load of object {key} is {clip(repr(given), 60)}: expected a finite number, zero "
+                f"load of object {key} is {clip(repr(answer), 60)}: expected a finite number, zero "
                 "or more"
             )
         return load

@@ -1,33 +1,200 @@
-"""The loops of a Balancer: their interface, and the loop in which all ranks advance together."""
+"""The loops of a program: what happens at the end of each iteration."""
 
 from __future__ import annotations
 
+import logging
+import math
+from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, NoReturn
+
+import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import NO_LOADS, Contribution, Stats, Step
+from pylb.comm.agreement import NO_LOADS, Agreement, Contribution, OpenLoop, Stats, Step
 from pylb.comm.parcel import size_of
+from pylb.comm.program_end import abort_after
 from pylb.comm.transport import Sends
-from pylb.errors import StateError
-from pylb.run.at_sync import AtSync
-from pylb.run.modes import MeasuringMode
-from pylb.run.options import loop_is_open
-from pylb.run.run_state import RunState
+from pylb.decide.trigger import make
+from pylb.errors import MPIError, RemoteError, StateError, UnknownKeyError
+from pylb.run.advice import Advice, Stopwatch
+from pylb.run.local_objects import Store, key_of
+from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode, RunState
+from pylb.run.options import loop_is_open, no_messages
+
+NEVER = 10**9  # period of a trigger that never asks for an LB step
+
+
+class AtSync(Enum):
+    """The answer of `Balancer.at_sync`.
+
+    Attributes
+    ----------
+    GO
+        The object may begin its next iteration.
+    PAUSE
+        Not yet: ask again later, and handle your own messages meanwhile.
+    BALANCE
+        All objects of all ranks have stopped at the same iteration: call `Balancer.balance`.
+    END
+        Of an object: it has finished its last iteration.  Of a rank: the loop ended on all ranks.
+
+    Examples
+    --------
+    >>> lb = pylb.Balancer(comm, lag=2)
+    >>> lb.add(7, "an object")
+    >>> lb.begin(3)  # three iterations
+    >>> lb.at_sync(7)  # object 7 has finished its first iteration
+    <AtSync.GO: 'go'>
+    """
+
+    GO = "go"
+    PAUSE = "pause"
+    BALANCE = "balance"
+    END = "end"
+
+
+ANSWERS = (AtSync.GO, AtSync.PAUSE, AtSync.BALANCE, AtSync.END, None)  # None: a rank has failed
+
+
+class AtSyncProtocol(OpenLoop):
+    """One loop with a lag on this rank; `core` does the work, see ``csrc/decide/consensus.h``.
+
+    n: number of iterations; balances: whether to rebalance; each: whether each object reports the
+    ends of its iterations (False: the rank reports the end of an iteration of all its objects).
+    """
+
+    def __init__(self, state: RunState, n: int, *, balances: bool, each: bool) -> None:
+        lag, decider = state.options.lag, state.decider
+        bounded = math.isfinite(lag)
+        depth = (int(lag) if bounded else _core.ATSYNC_WINDOW) + 2
+        self.each, self.started, self._facts = each, _core.clock(), state.options.facts
+        self.core = _core.AtSync(
+            state.agreement.transport.reduction(depth),
+            decider.settings.trigger if balances else make(every=NEVER),
+            decider.core if balances else None,
+            ANSWERS,
+            Step.SYNC,
+            state.done,
+            n,
+            int(lag) if bounded else 0,
+            balances,
+        )
+
+    def open(self, state: RunState) -> None:
+        """Begin to take part in the reductions."""
+        super().__init__(state.agreement)
+        self.bind(state.objects.store)
+
+    def bind(self, store: Store) -> None:
+        """Tell the C core which objects this rank has now."""
+        keys = tuple(store.keys.tolist()) if self.each else None
+        arrays = store.seconds, store.window, store.estimates
+        self.core.bind(keys, store.recorder, *arrays, self._facts.background)
+
+    def give_up(self, failed: bool) -> None:
+        if not self.left:
+            self._agreement.at = f"in iteration {self.core.contributed}"
+        self.left = True
+        self.core.give_up(failed)
+
+    def serve(self, seconds: float) -> bool:
+        return self.core.serve(seconds)
 
 
 class IterationLoop:
-    """The interface of the loops of a Balancer: `SynchronousLoop` (lag=0) and `LaggedLoop`."""
+    """What all loops of programs have in common."""
 
     def __init__(self, state: RunState, mode: MeasuringMode) -> None:
         self._state, self._mode = state, mode
+        self._left = False  # whether a loop has begun and not ended: it runs, or was left early
 
-    # ---- what a program calls; see `Balancer` -----------------------------------------------
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell the other ranks an error of the block, even if the program catches it."""
+        try:
+            yield
+        except Exception as why:
+            self._state.agreement.tell(why)
+            raise
+
+    def _end_iteration(self, stats: Stats, is_last: bool) -> None:
+        """Record the statistics of an iteration of all ranks, decide, rebalance.  Collective."""
+        records = self._state.records
+        records.add(stats)
+        self._state.observe(stats)
+        self._mode.observe(stats, is_last)
+        if records.is_due and not is_last:
+            self._write()
+
+    def _write(self) -> None:
+        """Extend the file of ``record=path``, if there is one.  Collective."""
+        self._state.records.write(lambda: self._mode.history)
+
+    # ---- statistics that arrive later -------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether, at present, some ranks may know of more iterations than others."""
+        return False
+
+    def take(self) -> None:
+        """Add to the records the iterations whose statistics have arrived."""
+
+    def complete(self) -> None:
+        """Complete, on all ranks, a loop that this rank has left early.  Collective."""
+
+
+class BalancerLoop(IterationLoop):
+    """With ``lag=0``: at the end of each iteration all ranks meet, and messages are delivered."""
+
+    def __init__(self, state: RunState, mode: MeasuringMode) -> None:
+        super().__init__(state, mode)
+        # Seconds that this rank waited at the end of the previous iteration, then in `exchange`.
+        self._idle = 0.0
+        self._resumed = 0.0  # clock time at the start of the iteration
+        self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes
+        self._in_body = False  # whether the program runs the body of the loop
+        # Whether the previous loop has ended normally.  Then no object has read its inbox yet.
+        self._whole = True
+        self._failed = False  # whether an error of pylb has ended the loop
 
     def iterate(self, n: int) -> Iterator[int]:
-        raise NotImplementedError
-
-    def exchange(self) -> None:
-        raise NotImplementedError
+        state = self._state
+        if state.objects.in_loop:
+            raise loop_is_open()
+        begin = _core.clock()
+        state.objects.in_loop = True
+        self._sent = 0, 0
+        try:
+            self._start(n)
+            self._whole = False
+            self._left, self._failed = True, False
+            self._resumed = _core.clock()
+            first = state.done
+            for it in range(first, first + n):
+                state.agreement.at = f"in iteration {it}"
+                self._in_body = True
+                yield it
+                self._in_body = False
+                stats = self._deliver(Step.SYNC, _core.clock() - self._resumed)
+                self._end_iteration(stats, is_last=it == first + n - 1)
+                self._resumed = _core.clock()
+            state.records.cut()  # add() and remove() take effect immediately between loops
+            self._mode.end_loop()
+            self._left = False
+            state.agreement.at = f"after iteration {state.done - 1}"
+            self._whole = True
+        except Exception as why:
+            self._failed = True
+            state.agreement.tell(why)
+            raise
+        finally:
+            state.objects.in_loop = self._in_body = False
+            state.records.cut()  # also after break
+            state.records.seconds += _core.clock() - begin
 
     def begin(self, n: int) -> None:
         raise StateError("begin() with lag=0: expected a Balancer with lag=... above 0")
@@ -40,21 +207,7 @@ class IterationLoop:
 
     def finish(self) -> None:
         """End a loop that this rank has left early; see `Balancer.finish`."""
-
-    # ---- statistics that arrive later -------------------------------------------------------
-
-    @property
-    def running(self) -> bool:
-        """Whether, at present, some ranks may know of more iterations than others."""
-        return False
-
-    def take(self) -> None:
-        """Add to the records the iterations whose statistics have arrived."""
-
-    def settle(self) -> None:
-        """Complete, on all ranks, a loop that this rank has left early.  Collective."""
-
-    # ---- for both kinds of loop -------------------------------------------------------------
+        self.complete()
 
     def _start(self, n: int) -> None:
         """Agree on the arguments, register new objects, and deliver messages that wait."""
@@ -78,65 +231,10 @@ class IterationLoop:
         # previous loop, but the messages that wait now belong to the new loop.
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
-        state.records.write(lambda: self._mode.history)
+        self._write()
         objects.store.seconds.fill(0.0)
 
-    def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
-        raise NotImplementedError
-
-
-class SynchronousLoop(IterationLoop):
-    """With ``lag=0``: at the end of each iteration all ranks meet, and messages are delivered."""
-
-    def __init__(self, state: RunState, mode: MeasuringMode) -> None:
-        super().__init__(state, mode)
-        # Seconds that this rank waited at the end of the previous iteration, then in `exchange`.
-        self._idle = 0.0
-        self._resumed = 0.0  # clock time at the start of the iteration
-        self._sent = 0, 0  # messages that `exchange` has sent to other ranks; their bytes
-        self._in_body = False  # whether the program runs the body of the loop
-        # Whether the previous loop has ended normally.  Then no object has read its inbox yet.
-        self._whole = True
-        self._left = False  # whether a loop has begun and not ended: it runs, or was left early
-        self._failed = False  # whether an error of pylb has ended the loop
-
-    def iterate(self, n: int) -> Iterator[int]:
-        state = self._state
-        if state.objects.in_loop:
-            raise loop_is_open()
-        begin = _core.clock()
-        state.objects.in_loop = True
-        self._sent = 0, 0
-        try:
-            self._start(n)
-            self._whole = False
-            self._left, self._failed = True, False
-            self._resumed = _core.clock()
-            first = state.done
-            for it in range(first, first + n):
-                state.agreement.at = f"in iteration {it}"
-                self._in_body = True
-                yield it
-                self._in_body = False
-                self._end_iteration(is_last=it == first + n - 1)
-            state.records.cut()  # add() and remove() take effect immediately between loops
-            self._mode.end_loop()
-            self._left = False
-            state.agreement.at = f"after iteration {state.done - 1}"
-            self._whole = True
-        except Exception as why:
-            self._failed = True
-            state.agreement.tell(why)
-            raise
-        finally:
-            state.objects.in_loop = self._in_body = False
-            state.records.cut()  # also after break
-            state.records.seconds += _core.clock() - begin
-
-    def finish(self) -> None:
-        self.settle()
-
-    def settle(self) -> None:
+    def complete(self) -> None:
         state = self._state
         if self._left and not state.objects.in_loop:
             self._left = False  # also if this fails: it cannot be repeated
@@ -152,18 +250,6 @@ class SynchronousLoop(IterationLoop):
             self._deliver(Step.MESSAGES)
         finally:
             self._in_body = True
-
-    def _end_iteration(self, is_last: bool) -> None:
-        """Exchange messages and statistics, decide, rebalance."""
-        records = self._state.records
-        stats = self._deliver(Step.SYNC, _core.clock() - self._resumed)
-        records.add(stats)
-        if stats.n_changed:
-            self._state.learn()
-        self._mode.observe(stats, is_last)
-        if records.is_due and not is_last:
-            records.write(lambda: self._mode.history)
-        self._resumed = _core.clock()
 
     def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
         """Deliver the messages of all ranks; at the end of an iteration also merge statistics."""
@@ -206,9 +292,531 @@ class SynchronousLoop(IterationLoop):
         if is_sync:
             own = _core.exact_sum(objects.store.seconds)
             state.records.rank_loads.append((background + own,))
-            homes = objects.store.properties["home"]
-            state.records.saved.keep(objects.store.seconds, homes, background)
-            for history in state.records.keepers:
-                history.keep()
+            state.records.keep(background)
             objects.store.end_pass(background)
         return stats
+
+
+TAKE = 1024  # number of iterations after which `iterate` records the statistics that have arrived
+PATIENCE = 10.0  # seconds after which a waiting rank logs a warning
+log = logging.getLogger("pylb")
+
+
+class LaggedLoop(BalancerLoop):
+    """A loop with a lag, in which each rank (`iterate`) or object (`begin`) has its own pace."""
+
+    def __init__(self, state: RunState, mode: MeasuringMode) -> None:
+        super().__init__(state, mode)
+        self._protocol: AtSyncProtocol | None = None  # of the present loop; None: there is none
+
+    # ---- objects at their own pace -----------------------------------------------------------
+
+    def begin(self, n: int) -> None:
+        if self._state.options.mode == "shadow":
+            source = self._state.options.settings.said_by("mode")
+            raise StateError(f"begin() is not possible in shadow mode{source}: expected iterate()")
+        self._open(n, each=True)
+
+    def at_sync(self, key: int | None) -> AtSync:
+        protocol = self._of_objects("at_sync")
+        answer: AtSync | None
+        if key is None:
+            if self._state.objects.stale:
+                self._join()
+            answer = protocol.core.ask()
+            if answer is AtSync.END:
+                self._end(protocol)
+        else:
+            answer = self._reached(protocol, key)
+        return self._fail() if answer is None else answer
+
+    def balance(self) -> None:
+        protocol = self._of_objects("balance")
+        if protocol.core.ask() is not AtSync.BALANCE:
+            raise StateError("balance(): at_sync() has not answered BALANCE")
+        self._rebalance(protocol)
+
+    def _of_objects(self, name: str) -> AtSyncProtocol:
+        if self._protocol is None or not self._protocol.each:
+            raise StateError(f"{name}(): no loop of begin() is under way")
+        return self._protocol
+
+    def _reached(self, protocol: AtSyncProtocol, key: int) -> Any:
+        objects = self._state.objects
+        try:
+            load = None if objects.load is None else objects.given_load(key)
+            return protocol.core.reached(key, load)
+        except (KeyError, TypeError, OverflowError):
+            if objects.store.place(key_of(key)) >= 0:
+                raise  # an error of the user's load or trigger
+            raise UnknownKeyError(f"key {key}: no such object on this rank") from None
+
+    def finish(self) -> None:
+        protocol = self._protocol
+        if protocol is not None and protocol.each:  # only this call ends such a loop early
+            protocol.give_up(False)
+            self._state.objects.in_loop = False
+        if protocol is not None and protocol.left and not protocol.serve(PATIENCE):
+            log.warning(
+                "pylb: rank %d left the loop %s, and waits until the other ranks have ended it",
+                self._state.objects.rank,
+                self._state.agreement.at,
+            )
+        if protocol is not None and protocol.left:
+            self.complete()
+
+    # ---- all objects of a rank together ------------------------------------------------------
+
+    def iterate(self, n: int) -> Iterator[int]:
+        protocol = self._open(n, each=False)
+        if protocol is None:
+            return
+        state, objects = self._state, self._state.objects
+        first = state.done
+        at_sync, go, keep = protocol.core.at_sync, AtSync.GO, state.records.keep
+        background = state.options.facts.background
+        try:
+            for it in range(first, first + n):
+                yield it
+                objects.ask_loads()
+                keep(background)
+                answer = at_sync()
+                if it % TAKE == 0:
+                    self.take()  # so that statistics which have arrived do not fill the memory
+                if answer is not go or objects.stale:
+                    self._turn(protocol, answer)
+            self._end(protocol)
+        except MPIError as why:
+            state.agreement.at = f"in iteration {protocol.core.contributed}"
+            raise state.agreement.explained(why) from None
+        except Exception as why:
+            state.agreement.tell(why)
+            raise
+        finally:
+            objects.in_loop = False
+            if self._protocol is not None:  # left by break, an error or an interrupt
+                self._protocol.give_up(False)
+
+    def _turn(self, protocol: AtSyncProtocol, answer: AtSync | None) -> None:
+        if answer is None:
+            self._fail()
+        if answer is AtSync.BALANCE:
+            self._rebalance(protocol)
+            if protocol.core.at_sync() is None:
+                self._fail()
+        elif self._state.objects.stale:
+            self._join()
+
+    def exchange(self) -> None:
+        raise no_messages("exchange", self._state.options.lag)
+
+    # ---- for both kinds of loop --------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        return self._protocol is not None and self._state.objects.in_loop
+
+    def _open(self, n: int, each: bool) -> AtSyncProtocol | None:
+        """Open the loop, and return its protocol; None: the loop has no iterations."""
+        state = self._state
+        if state.objects.in_loop:
+            each = self._protocol is not None and self._protocol.each
+            raise loop_is_open("finish()") if each else loop_is_open()
+        self.complete()
+        other = state.agreement.running
+        if other is not None and not other.left:
+            raise StateError("a loop of another Balancer on this communicator is under way")
+        try:
+            self._start(n)
+            state.agreement.step(Step.OPEN, state.done)  # no rank goes on, if another has failed
+            return self._protocol_of(n, each) if n else None
+        except Exception as why:
+            state.agreement.tell(why)
+            if self._protocol is not None:
+                self._protocol.give_up(True)
+            raise
+
+    def _protocol_of(self, n: int, each: bool) -> AtSyncProtocol:
+        state = self._state
+        # `balances` is False in shadow mode, which makes its decisions later, in `catch_up`.
+        protocol = AtSyncProtocol(state, n, balances=self._mode.balances, each=each)
+        state.agreement.step(Step.OPEN, state.done)
+        self._protocol = protocol
+        protocol.open(state)
+        state.objects.in_loop = True
+        state.objects.join = self._join if each else None
+        return self._protocol
+
+    def complete(self) -> None:
+        if self._protocol is not None:
+            self._protocol.finish()
+            self._close()
+            self._state.records.stop()
+
+    def _end(self, protocol: AtSyncProtocol) -> None:
+        """End the loop.  All ranks have completed it (`whole`), or a rank has left it early."""
+        self._close()
+        if not protocol.core.whole or protocol.each:
+            self._state.records.stop()
+        if protocol.core.whole:
+            self._mode.judge()
+            self._mode.update_saved()
+            self._state.records.cut()
+            self._mode.catch_up(is_over=True)
+
+    def _close(self) -> None:
+        self.take()
+        if self._protocol is not None:
+            self._protocol.close()
+            self._state.records.seconds += _core.clock() - self._protocol.started
+        self._protocol = None
+        self._state.objects.in_loop = False
+        self._state.objects.join = None
+
+    def take(self) -> None:
+        if self._protocol is not None:
+            rows = self._protocol.core.rows()  # rows that have arrived since the last call
+            self._state.records.extend(rows)
+            self._state.objects.store.count(len(rows), self._state.options.facts.background)
+
+    def _join(self) -> None:
+        """Apply the additions and removals of objects on this rank, within the loop."""
+        objects = self._state.objects
+        objects.stale = False
+        self._state.records.stop()
+        objects.arrange()
+        if self._protocol is not None:
+            self._protocol.bind(objects.store)
+
+    def _rebalance(self, protocol: AtSyncProtocol) -> None:
+        """Rebalance, now that all objects of all ranks have stopped at the same iteration."""
+        state = self._state
+        self.take()
+        state.objects.stale = False
+        state.decider.core.abandon()  # after an error, a decision may be unfinished
+        changed, _ = state.agreement.step(
+            Step.CHANGES, state.done - 1, n_changed=state.objects.n_changed
+        )
+        if changed.n_changed:
+            state.learn()
+        reason = protocol.core.why()[3]  # number of the trigger's reason, for `Decider.choose`
+        self._mode.stand(reason)
+        protocol.bind(state.objects.store)
+        protocol.core.balanced()
+
+    def _fail(self) -> NoReturn:
+        """Leave the loop, because another rank has failed."""
+        if self._protocol is not None:
+            self._protocol.give_up(False)
+            self.complete()
+        # The failed rank takes part in this step, too, and sends its error.
+        self._state.agreement.step(Step.SYNC, self._state.done)
+        raise RemoteError("another rank has failed")
+
+
+class LaggedSteps(OpenLoop):
+    """Steps with a lag: a rank waits only for the statistics of the step `lag` steps ago.
+
+    Nonblocking reductions compute the statistics while the program continues.
+    """
+
+    def __init__(self, agreement: Agreement, lag: int) -> None:
+        running = agreement.running
+        if running is not None and not running.left:
+            raise StateError("a loop of another Balancer or Advisor on this communicator is open")
+        if running is not None:
+            running.finish()
+        self._core = _core.Steps(agreement.transport.reduction(lag + 2), lag)
+        self._ready: list[Stats] = []  # statistics that `serve` took, for `drain`
+        # Contributions of this rank to the steps whose statistics are not known yet.
+        self._under_way: deque[tuple[Contribution, str]] = deque()
+        self._next = 0  # number of the next step
+        self._failed = False
+        super().__init__(agreement)
+
+    def end(self, sample: Contribution, words: str, error: Exception | None) -> Stats | None:
+        """End a step; return the statistics of the step `lag` steps ago, or None if none exists.
+
+        words: the arguments of `Advisor.advise`; error: an error of this rank.  Raises the same
+        errors as `Agreement.step`.
+        """
+        self._agreement.last_step = (sample.kind, sample.iteration, words)
+        self._next = sample.iteration + 1
+        self._core.begin(sample)
+        self._under_way.append((sample, words))
+        if error is not None:
+            self._fail(sample, words, error)
+        record = self._core.take(-1.0)
+        if record is None:
+            return None
+        sample, words = self._under_way.popleft()
+        if self._core.broken:
+            self._fail(sample, words, None)
+        return Stats._make(record)
+
+    def drain(self, step: int) -> Iterator[Stats]:
+        """Complete the steps before number `step`, and yield their statistics.  Collective."""
+        if self._failed:
+            return
+        self._next = step
+        self.give_up(False)
+        self.serve(-1.0)
+        broken = self._core.broken
+        self.close()
+        if broken:
+            self._raise(Contribution(Step.ADVISED, step, 0), "", None)
+        yield from self._ready
+
+    def _fail(self, sample: Contribution, words: str, error: Exception | None) -> None:
+        """Leave after an error of this or another rank, and raise it.
+
+        If this rank has an error, it waits at most `abort_after` seconds for the other ranks: they
+        never arrive here if they wait for messages of this rank.
+        """
+        if not self._core.leave(None, -1.0 if error is None else abort_after()):
+            assert error is not None
+            self.left = True
+            raise error
+        self.close()
+        self._failed = True
+        self._raise(sample, words, error)
+
+    def _raise(self, sample: Contribution, words: str, error: Exception | None) -> None:
+        """Take a step with all ranks, which raises the error of the rank that failed."""
+        sample = sample._replace(failed=error is not None)
+        self._agreement.take(sample, [], error, words)
+        raise RemoteError("another rank has left the loop")
+
+    # ---- when a rank leaves ------------------------------------------------------------------
+
+    def give_up(self, failed: bool) -> None:
+        if not self.left and not self._core.broken:
+            self._core.end(Contribution(Step.ADVISED, self._next, 0, failed))
+        self.left = True
+
+    def serve(self, seconds: float) -> bool:
+        while self._core.under_way and not self._core.broken:
+            record = self._core.next(seconds)
+            if record is None:
+                return False
+            stats = Stats._make(record)
+            if not self._core.broken and stats.n_ended == 0:
+                self._ready.append(stats)
+        return self._core.leave(None, seconds)
+
+
+class AdvisorLoop(IterationLoop):
+    """The steps of an advisor, which the program ends by `Advisor.advise`."""
+
+    _state: AdvisorState
+
+    def __init__(self, state: AdvisorState, mode: MeasuringMode, watch: Stopwatch) -> None:
+        super().__init__(state, mode)
+        self._watch = watch
+        self.step = 0  # number of the present step
+        self.advice: Advice | None = None  # the advice at the end of the previous step
+        # Number of steps of the present loop of `iterate`; None: the program has its own loop.
+        self.n: int | None = None
+        self.in_loop = False
+        self._open = False
+        self._steps: LaggedSteps | None = None  # with a lag: the steps under way
+        self._last = 0.0  # clock time at the end of the previous step
+        self._elapsed = 0.0  # seconds of the most recent step on this rank
+        self._expected = 0  # number of the step that `iterate` has yielded most recently
+
+    @property
+    def running(self) -> bool:
+        """Whether some ranks may know of more steps than others."""
+        return self._state.options.lag > 0 and self.in_loop
+
+    def complete(self) -> None:
+        """Complete the pending steps, and a loop that was left early.  Collective."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            for stats in steps.drain(self.step):
+                if self._enter(stats):
+                    self._mode.abandon()
+        if self._left:
+            self._left = False  # also if this fails: it cannot be repeated
+            self._state.records.cut()
+            self._mode.end_loop(left_early=True)
+
+    # ---- begin and end ---------------------------------------------------------------------------
+
+    def begin(self, n: int) -> None:
+        """Begin a loop of `iterate`.  Collective."""
+        with self._told():
+            self.complete()
+        self.in_loop = True
+        self.n, self._open, self.step = n, False, self._state.done
+
+    def expect(self) -> int:
+        """Return the number of the next step of `iterate`, in which one `advise` is expected."""
+        self._expected = self.step
+        return self.step
+
+    def check_twice(self) -> None:
+        """Raise StateError for a second `advise` in a step of `iterate`."""
+        if self.in_loop and self.step != self._expected:
+            raise StateError(f"advise() was called twice in step {self._expected}")
+
+    def end(self, is_over: bool) -> None:
+        """End a loop of `iterate`; is_over=False: left early (break, error or interrupt)."""
+        self.in_loop, self.n = False, None
+        if not is_over:
+            self._left = self._open and not self._state.options.lag
+            self._open = False
+            if self._steps is not None:
+                self._steps.give_up(False)
+
+    def _begin(self, measured: Measured | None, error: Exception | None) -> None:
+        """Begin the loop when its first step ends: then the arguments are known.  Collective."""
+        state = self._state
+        self.complete()
+        loop = "a loop of its own" if self.n is None else f"iterate({self.n})"
+        words = "" if measured is None else measured.words
+        state.agreement.step(
+            *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
+        )
+        assert measured is not None
+        self._watch.work.clock = state.clock()
+        state.choose(places=measured.form > 0)
+        saved = state.records.saved
+        saved.cores = state.records.core_waits.cores
+        saved.waits = not self._watch.work.used or self._watch.work.clock == "wall"
+        saved.keyed = measured.cells.keys is not None
+        if self.advice is None:  # otherwise this step learns how the advised LB step went
+            self._mode.abandon()  # after an error, a decision may be unfinished
+        self._accept(measured, cut=False)
+        self._mode.start(self.n)
+        self._write()
+        if state.options.lag:
+            state.agreement.step(Step.OPEN, self.step)  # no rank begins, if another has failed
+        self._open, self._last = True, _core.clock()
+
+    def close(self) -> None:
+        """End the loop on all ranks.  Collective."""
+        with self._told():
+            self.complete()
+            self._state.agreement.step(Step.ADVISED, self.step)
+            if self._open:
+                self._state.records.cut()
+                self._mode.end_loop()
+                self._open = False
+        self._state.agreement.at = f"after step {self.step - 1}"
+
+    # ---- the end of a step -----------------------------------------------------------------------
+
+    def end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
+        """End a step; return whether the program should rebalance now.  Collective.
+
+        measured: None if there is an error; number: number of this step, compared between ranks.
+        """
+        with self._told():
+            return self._end_step(measured, error, number)
+
+    def _end_step(self, measured: Measured | None, error: Exception | None, number: int) -> bool:
+        state = self._state
+        if not self._open:
+            self._begin(measured, error)
+        words = "" if measured is None else measured.words
+        self._elapsed = self._watch.elapsed()
+        sample = _sample(measured, number, state.options.facts.background)
+        stats: Stats | None
+        if lag := int(state.options.lag):
+            self._steps = self._steps or LaggedSteps(state.agreement, lag)
+            stats = self._steps.end(sample, words, error)
+        else:
+            stats, _ = state.agreement.take(sample, [], error, words)
+        assert measured is not None
+        self._keep(measured, stats)
+        if self.advice is not None:
+            self.advice.over = True
+            self.advice = None
+        self._watch.work.take()
+        self._watch.move.take()
+        self.step += 1
+        state.agreement.at = f"in step {self.step}"
+        due = stats is not None and self._enter(stats)
+        return self._plan() if due else self._end()
+
+    def _plan(self) -> bool:
+        state, mode = self._state, self._mode
+        assert isinstance(mode, AdvisingMode)
+        part = mode.place() if state.places else None
+        state.records.saved.begin(state.done)
+        if part is None or part.migrations:
+            self.advice = Advice(
+                *(state.agreement, self._watch, self.step - 1, part), n=len(state.cells.keys)
+            )
+        return self._end()
+
+    def _end(self) -> bool:
+        now = _core.clock()
+        self._state.records.seconds += max(now - self._last, 0.0)
+        self._last = now
+        self._watch.resume()
+        return self.advice is not None
+
+    def _keep(self, measured: Measured, stats: Stats | None) -> None:
+        """Keep the measurements of this rank for the LB step and for the records."""
+        state, records = self._state, self._state.records
+        if state.options.lag:
+            if measured.changed and len(records.rank_loads) and self.advice is None:
+                records.stop()  # the other ranks do not know that these cells have changed
+            self._accept(measured, cut=False)
+        else:
+            assert stats is not None
+            self._accept(measured, cut=bool(stats.n_changed))
+        background = state.options.facts.background
+        records.rank_loads.append((background + measured.cells.seconds,))
+        records.keep(background)
+
+    def _accept(self, measured: Measured, cut: bool) -> None:
+        state = self._state
+        if cut:
+            state.records.cut()
+        state.cells.accept(measured.cells, measured.changed, measured.sent)
+        state.features, state.model = measured.features, measured.model or state.model
+
+    def _enter(self, stats: Stats) -> bool:
+        """Record the statistics of a step; return whether an LB step is due.  May be collective."""
+        state = self._state
+        # The latter if seconds are told, not timed.
+        state.ended = self.step - 1, stats.time_max or self._elapsed
+        self._end_iteration(_complete(stats)._replace(iteration=state.done), is_last=False)
+        return self._mode.due
+
+
+def _sample(measured: Measured | None, number: int, background: float) -> Contribution:
+    if measured is None:
+        return Contribution(Step.ADVISE, number, 0, failed=True)
+    cells = measured.cells
+    return Contribution(
+        Step.ADVISE,
+        number,
+        measured.form,
+        False,
+        len(cells.loads),
+        np.array([cells.seconds]),
+        max(measured.time - cells.seconds - background, 0.0),
+        measured.sent.messages,
+        measured.sent.nbytes,
+        measured.time,
+        measured.cost,
+        int(measured.changed),
+        int(measured.rebalanced),
+        background=background,
+    )
+
+
+def _complete(stats: Stats) -> Stats:
+    """If no rank was timed, the largest load is the time of the step: set time and idle times."""
+    if stats.time_max > 0:
+        return stats
+    most, least = stats.load_max, stats.load_min
+    return stats._replace(
+        time_max=most,
+        idle_sum=max(stats.n_ranks * most - stats.load_sum, 0.0),
+        utilization_min=least / most if most > 0 else 1.0,
+    )

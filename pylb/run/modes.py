@@ -1,4 +1,4 @@
-"""The modes of a run: measure only, do LB steps, or repeat the LB steps of a recorded run.
+"""The modes of a run: measure only, do LB steps, repeat those of a recorded run, give advice.
 
 Shadow mode is in `pylb.run.shadow`.
 """
@@ -7,25 +7,205 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import Attempt, Stats, Step
+from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
-from pylb.decide.decider import BALANCE, JUDGE, PREVIEW, why_switched_off
-from pylb.decide.receipts import History
-from pylb.errors import DomainError, StateError
+from pylb.decide import sentences
+from pylb.decide.decider import (
+    BALANCE,
+    JUDGE,
+    PREVIEW,
+    Decider,
+    Settings,
+    settings,
+    why_switched_off,
+)
+from pylb.decide.receipts import History, Receipt
+from pylb.decide.trigger import Cycle
+from pylb.errors import DomainError, StateError, StrategyError
+from pylb.io import h5
 from pylb.io.run_record import Loop
+from pylb.measure.load_model import LoadModel
 from pylb.model.network import Network
-from pylb.run.iteration_log import IterationLog
-from pylb.run.partners import Speeds
-from pylb.run.replayed_decider import ReplayedDecider
-from pylb.run.run_state import RunState
-from pylb.run.trigger_check import same_answer
+from pylb.model.snapshot import F64, Snapshot
+from pylb.place.registry import Strategy, find
+from pylb.run.cells import CellMessages, Cells, LocalCells
+from pylb.run.lb_step import LBStep, Placed, Speeds
+from pylb.run.local_objects import LeavingObjects, LocalObjects
+from pylb.run.options import Options
+from pylb.run.records import IterationLog, Records
 
 log = logging.getLogger("pylb")
+MANY = 10_000  # if more objects than this come or go, unused memory goes back to the system
+KEPT_RECEIPTS = 4096  # largest number of receipts that are kept
+
+
+class RunState:
+    """The state of a run on one rank."""
+
+    def __init__(self, agreement: Agreement, options: Options, objects: LocalObjects) -> None:
+        self.agreement, self.options, self.objects = agreement, options, objects
+        n_ranks = agreement.transport.size
+        self.decider = (
+            options.settings.decider(n_ranks, keep=KEPT_RECEIPTS)
+            if options.replay is None
+            else ReplayedDecider(options.replay, n_ranks)
+        )
+        self.records = Records(agreement, objects, options)
+
+    def ignore_recording_by_environment(self) -> None:
+        """Record nothing if only ``PYLB_RECORD`` asks for it.  No iteration may have begun."""
+        options = self.options
+        if options.record is not False and options.settings.said_by("record"):
+            self.options = replace(options, record=False)
+            self.records = Records(self.agreement, self.objects, self.options)
+            if self.objects.rank == 0:
+                log.warning(
+                    "pylb: PYLB_RECORD has no effect: a run that continues from a checkpoint has "
+                    "no record"
+                )
+
+    @property
+    def done(self) -> int:
+        """Number of iterations so far."""
+        return len(self.records.figures)
+
+    def clock(self) -> str:
+        """Return the clock that times objects, see `Cores.clock`.  Collective the first time."""
+        self.records.core_waits.begin(self.agreement)
+        cores = self.records.core_waits.cores
+        clock = cores.clock(self.options.clock)
+        if self.options.load is None:  # otherwise loads are what the user says
+            self.records.saved.cores, self.records.saved.waits = cores, clock == "wall"
+        return clock
+
+    def observe(self, stats: Stats) -> None:
+        """Take note of the statistics of an iteration.  Collective if objects came or went."""
+        if stats.n_changed:
+            self.learn()
+
+    def learn(self) -> None:
+        """Tell all ranks which objects were added and removed.  Collective."""
+        for history in self.records.keepers:
+            history.change()
+        many = self.objects.n_changed > MANY
+        self.objects.learn(self.done)
+        if self.options.mode != "off" or self.options.record is not False:
+            self.objects.sizes.measure(self.objects.store)
+        if many:
+            _core.trim()  # `learn` has freed arrays as large as those that remain
+
+    def step(self) -> LBStep:
+        """Return the LB step that follows the most recent iteration."""
+        return LBStep(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects)
+
+    def network(self) -> Network:
+        """Return the cost of messages, given or measured.  Collective the first time."""
+        return self.options.network or self.agreement.network()
+
+
+ANSWERS = ("no LB step", "an LB step")
+
+
+def same_answer(
+    agreement: Agreement, settings: Settings, iteration: int, ask: Callable[[], int]
+) -> int:
+    """Call `ask`, which asks the decider what to do, and return the answer.
+
+    Collective if the trigger is a user's function: ranks with different answers could wait for each
+    other forever.  Built-in triggers need no check, because they answer the same on all ranks.
+
+    Raises DomainError on all ranks if the answers differ.  If a user's function fails, all ranks
+    raise an error (see `Agreement.step`).
+    """
+    if not settings.trigger.foreign:
+        return ask()
+    asked = 0
+    with Attempt() as tried:
+        asked = ask()
+    words = ANSWERS[bool(asked)]
+    agreement.step(Step.ANSWER, iteration, (int(bool(asked)), words), error=tried.error)
+    return asked
+
+
+class ReplayedDecider(Decider):
+    """Repeats the LB steps of a record: the same iterations, the same placements."""
+
+    def __init__(self, path: str | os.PathLike[str], n_ranks: int) -> None:
+        self.run = h5.read(path)
+        if self.run.n_ranks != n_ranks:
+            raise DomainError(
+                f"replay is {self.run.path!r}, a run on {self.run.n_ranks} ranks: expected one on "
+                f"{n_ranks}"
+            )
+        self._recorded = {
+            r.iteration: r
+            for r in self.run.history.balancings
+            if r.iteration + 1 < self.run.n_iterations and r.moved
+        }
+        self._iteration = -1  # the most recent iteration that the trigger was asked about
+        given = settings(replace(find(self._place), name="recorded"), trigger=self._asks)
+        super().__init__(replace(given, gives_up=False), n_ranks, (0.0, 0.0), keep=0)
+
+    def _asks(self, cycle: Cycle) -> bool:
+        self._iteration = cycle.iteration
+        return cycle.iteration in self._recorded
+
+    def _place(self, snapshot: Snapshot) -> Any:
+        return self.run.at(self._iteration + 1).rank
+
+    def receipt(self, row: dict[str, Any]) -> Receipt:
+        """Convert a receipt of the C core, and take its reasons from the record."""
+        receipt = super().receipt(row)
+        recorded = self._recorded[receipt.iteration]
+        receipt.reason = f"the recorded run did an LB step here, because {recorded.reason}"
+        receipt.why = f"the recorded run used {recorded.strategy}"
+        return receipt
+
+    def check_length(self, end: int) -> None:
+        """Raise DomainError unless the record has `end` iterations or more."""
+        if end > self.run.n_iterations:
+            raise DomainError(
+                f"replay is {self.run.path!r}, a run of {self.run.n_iterations} iterations: "
+                f"expected {end} or more"
+            )
+
+    def check_objects(self, iteration: int, objects: LocalObjects, ranks: bool) -> None:
+        """Check that the recorded run had this rank's objects in that iteration.
+
+        ranks=True: also check that each object was on this rank.  ranks=False: check this only for
+        objects that may not migrate, because an LB step now moves the other objects.
+        """
+        if iteration >= self.run.n_iterations:
+            return
+        there, keys = self.run.at(iteration), objects.store.keys
+        name = f"replay is {self.run.path!r}, a record of another program: in iteration {iteration}"
+        odd = keys[~np.isin(keys, there.key)]
+        if len(odd) or len(there.key) != objects.n_objects:
+            extra = f"; only this program has object {odd[0]}" if len(odd) else ""
+            raise DomainError(
+                f"{name} it has {len(there.key)} objects, but this program has "
+                f"{objects.n_objects}{extra}"
+            )
+        was = there.rank[np.searchsorted(there.key, keys)]
+        moves = was != objects.rank
+        if not ranks:
+            moves &= ~objects.store.objects["migratable"]
+        if np.any(moves):
+            i = np.argmax(moves)
+            here = "but here it is on" if ranks else "but here it may not migrate from"
+            raise DomainError(
+                f"{name} object {keys[i]} is on rank {was[i]}, {here} rank {objects.rank}"
+            )
+
+
 Prices = tuple[float, float, float, float]
 
 
@@ -90,29 +270,29 @@ class MeasuringMode:
         needed = state.decider.settings.foresees and state.decider.core.foresees
         if not (self.decides and needed):
             return math.nan, math.nan
-        facts, transport = objects.facts(), state.agreement.transport
-        n, nbytes = len(facts), int(facts[:, 1].sum())
-        given, handling = state.options.network, objects.sizes.handling
-        mine = _core.first_cost(*(given or (0.0, 0.0)), handling, n, nbytes, transport.size)
-        if not given:
+        known, transport = objects.recorded(), state.agreement.transport
+        n, nbytes = len(known), int(known["nbytes"].sum())
+        network, handling = state.options.network, objects.handling
+        cost = _core.first_cost(*(network or (0.0, 0.0)), handling, n, nbytes, transport.size)
+        if not network:
             # A rank that has failed comes to this step, but not to the measurement after it.
             state.agreement.step(Step.FORESEE, state.done)
-            mine += transport.price(nbytes)
-        most = state.agreement.step(Step.FORESEE, state.done, cost=mine)[0].cost_max
+            cost += transport.price(nbytes)
+        most = state.agreement.reduce(Step.FORESEE, state.done, {"cost": ("max", cost)})["cost"]
         return most, most  # all of the cost is for moves: collective steps take almost no time
 
     def _prices(self) -> Prices:
         """Return alpha, beta, handling and steps: costs of an LB step, see `Loop`; nan: unknown."""
         state = self._state
         known = state.options.network or state.agreement.known_network
-        return (*(known or Network(math.nan, math.nan)), state.objects.sizes.handling, math.nan)
+        return (*(known or Network(math.nan, math.nan)), state.objects.handling, math.nan)
 
     def all_prices(self) -> Prices:
         """Return the costs of `_prices`, equal on all ranks; measure unknown ones.  Collective."""
-        state, handling = self._state, self._state.objects.sizes.handling
+        state, handling = self._state, self._state.objects.handling
         rest = state.step().rehearse()
-        most, _ = state.agreement.step(Step.RECORDS, state.done, cost=handling)
-        return (*state.network(), most.cost_max, rest)
+        most = state.agreement.reduce(*(Step.RECORDS, state.done), {"handling": ("max", handling)})
+        return (*state.network(), most["handling"], rest)
 
     def priced_loops(self) -> list[Loop]:
         """Return the loops; without LB steps and lag, measure an LB step's cost.  Collective."""
@@ -155,11 +335,11 @@ class MeasuringMode:
 
     def update_saved(self) -> None:
         """Compute what LB steps have saved so far.  Collective."""
-        state, given = self._state, self._state.options.facts.known("speed")
+        state, speed = self._state, self._state.options.facts.known("speed")
         learned: Sequence[float] = ()
-        if given is None:
+        if speed is None:
             learned = next((r.speed for r in reversed(self.history) if r.balanced and r.moved), ())
-        state.records.saved.update(state.done, given, learned)
+        state.records.saved.update(state.done, speed, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
         """In shadow mode: make the pending decisions.  Collective.
@@ -241,7 +421,7 @@ class BalancingMode(MeasuringMode):
         """
         agreement, store, speed = self._state.agreement, self._state.objects.store, self._speed
         at, me = (Step.WORTH, self._state.done - 1), agreement.transport.rank
-        sums, was = store.window, store.properties["was"]
+        sums, was = store.window, store.objects["was"]
         was = np.where(was < 0, me, was)
         guests = was != me
         # Convert the sums to seconds on the old ranks, e.g. to more seconds on a slower rank.
@@ -304,3 +484,215 @@ class ReplayingMode(BalancingMode):
         with Attempt(DomainError) as tried:
             self._decider.check_objects(state.done, state.objects, ranks)
         state.agreement.fail_alike(Step.CHANGES, tried.error)
+
+
+def _own(snapshot: Snapshot) -> NoReturn:
+    """Raise an error; this is the strategy of a program that redistributes its own data."""
+    raise StrategyError("the program itself redistributes its data")
+
+
+OWN = Strategy(sentences.OWN, "comprehensive", ("load",), _own.__doc__ or "", "", call=_own)
+
+
+class Measured(NamedTuple):
+    """What a rank has measured in a step."""
+
+    form: int  # which arguments `advise` was given, as a code; the same on all ranks
+    words: str  # names of these arguments
+    cells: Cells
+    changed: bool  # whether keys (without keys: the number of cells) differ from the previous step
+    sent: CellMessages  # what the cells sent when `edges` were last examined
+    features: F64 | None  # (n, k), if `advise` was given features or weights instead of loads
+    model: LoadModel | None  # the state's model with this step, if there are features
+    time: float  # seconds of the step; 0: it was not timed
+    cost: float  # seconds of the redistribution before the step
+    rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
+
+
+class AdvisorState(RunState):
+    """The state of a run on one rank, if the program owns its data."""
+
+    def __init__(self, agreement: Agreement, options: Options) -> None:
+        self.cells = LocalCells(agreement.transport.rank, agreement.transport.size)
+        super().__init__(agreement, options, cast(Any, self.cells))
+        self.records.parameters = {**self.records.parameters, "advisor": True}
+        # Whether the program gives cells; None: not known before the first step.
+        self.places: bool | None = None
+        self.model: LoadModel | None = None  # estimates the loads of cells from their features
+        self.features: F64 | None = None  # (n, k), of the cells in the most recent step
+        # Number and seconds, on this rank, of the step that has just ended.
+        self.ended = (-1, 0.0)
+
+    def observe(self, stats: Stats) -> None:
+        self.cells.n_objects = stats.n_objects
+
+    def step(self) -> LBStep:
+        """Return the LB step that follows the most recent step of the program.
+
+        Collective if loads are estimated from features.
+        """
+        self.cells.expected = None
+        if self.model is not None and self.features is not None:
+            self.cells.expected = self.features @ LoadModel.coefficients(self._sums(self.model))
+        return super().step()
+
+    def _sums(self, model: LoadModel) -> F64:
+        """Add up `LoadModel.sums` over all ranks, to fit one model for all ranks.  Collective."""
+        sums = np.ascontiguousarray(model.sums)
+        # A rank that has failed comes to this step, but not to the collective call after it.
+        self.agreement.step(Step.GATHER, self.done - 1)
+        every = self.agreement.transport.allgather(sums)
+        parts = [np.frombuffer(part).reshape(model.sums.shape) for part in every]
+        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+
+    def check(self, places: bool) -> None:
+        """Raise DomainError if only some steps have cells, or if an option needs missing cells."""
+        if self.places is not None and self.places != places:
+            now, before = ("with cells", "without") if places else ("without cells", "with them")
+            raise DomainError(
+                f"advise() {now}, after steps {before}: expected cells in all steps or in none"
+            )
+        settings = self.options.settings
+        if places:
+            return
+        cells = "expected loads=, weights= or features= of cells in advise()"
+        if not settings.selects:
+            source = settings.said_by("strategy")
+            raise DomainError(
+                f"strategy is {settings.name!r}{source} without cells to place: {cells}"
+            )
+        if self.options.mode == "shadow":
+            raise DomainError(
+                f"mode is 'shadow'{settings.said_by('mode')} without cells: the effect of the "
+                f"program's own redistribution cannot be known; {cells}, or mode='off'"
+            )
+
+    def choose(self, places: bool) -> None:
+        """Set whether the program gives cells.  Call it before the first step is observed."""
+        if self.places is None and not places:
+            settings = replace(
+                self.options.settings,
+                name=OWN.name,
+                strategies=(OWN,),
+                strategy_params={},
+                learns=False,
+                watches=False,
+            )
+            self.decider = settings.decider(self.agreement.transport.size, keep=KEPT_RECEIPTS)
+            words = {"strategy": OWN.name, "strategy_params": {}, "unlike": False}
+            self.records.parameters = {**self.records.parameters, **words}
+        self.places = places
+        self.cells.whole = not places
+
+
+class AdvisingMode(MeasuringMode):
+    """Mode "on": gives advice, by `_core.Advisor`, the state machine of the C library."""
+
+    balances = decides = True
+    _state: AdvisorState
+
+    def __init__(self, state: AdvisorState) -> None:
+        super().__init__(state)
+        self._core: _core.Advisor | None = None
+        self._ignored = 0  # number of advised LB steps that no rank carried out
+        self._said = False  # whether the user was told that waiting is counted as work
+
+    def _foresee(self) -> tuple[float, float]:
+        """Estimate the cost of the first LB step, and the part of it that depends on what moves.
+
+        The cost is the seconds to gather the cells, to send their new ranks, and to send all cells
+        of a rank to another rank.  The cost is nan without cells, and after the first loop.  It is
+        also nan if the user chose the strategy, because such runs must not depend on measured
+        times.  The second value is always nan (not known).  Collective.
+        """
+        state = self._state
+        if not (state.places and state.decider.settings.selects and self._core is None):
+            return math.nan, math.nan
+        guess = state.step().rehearse() + super()._foresee()[0]
+        return guess if guess > 0 else math.nan, math.nan
+
+    def _started(self, n: int) -> None:
+        if self._core is None:
+            state, saved = self._state, self._state.records.saved
+            share = saved.cores.share if saved.waits else 1.0
+            self._core = _core.Advisor(state.decider.core, bool(state.places), share)
+
+    @property
+    def core(self) -> _core.Advisor:
+        """The state machine of the C library; it exists after the loop has started."""
+        assert self._core is not None
+        return self._core
+
+    def observe(self, stats: Stats, is_last: bool) -> None:
+        """Observe the statistics of a step, and set `due`.
+
+        Collective if the decider asks for the load database (`PREVIEW`), or if the trigger is a
+        user's function.
+        """
+        state = self._state
+        now, elapsed = state.ended
+        was_off = state.decider.core.ledger[0]
+        looks = bool(state.places) and state.features is None
+        settings = state.decider.settings
+        ask = same_answer(
+            state.agreement, settings, now, lambda: self.core.observe(stats, now, looks, elapsed)
+        )
+        if ask == PREVIEW:
+            ask = self.core.previewed(state.step().preview(), now)
+        self._report_switching(was_off)
+        self._say_ignored()
+        if self.core.waits and not self._said:
+            self._said = True
+            if state.objects.rank == 0:
+                log.warning("pylb: %s", self.core.waits)
+        self.due = bool(ask == BALANCE)
+        if not self.n_balancings:
+            state.records.saved.cancel()
+
+    def _say_ignored(self) -> None:
+        n = self.core.n_ignored
+        if n > self._ignored == 0 and self._state.objects.rank == 0:
+            log.warning(
+                "pylb: before step %d: it seems that the advice to rebalance was not carried out, "
+                "so its cost is not learned: expected `with lb.rebalancing()`, "
+                "lb.rebalanced(seconds) or plan.migrate(...)",
+                self._state.done,
+            )
+        self._ignored = n
+
+    def place(self) -> Placed:
+        """Place the cells in the LB step that is due.  Collective."""
+        state = self._state
+        state.records.cut()
+        try:
+            part = state.step().place(_core.clock())
+        except Exception:
+            self.core.abandon()
+            raise
+        speed = part.speed_of_all
+        if speed is None:
+            speed = np.zeros(state.objects.n_ranks)
+        self.core.placed(part.figures, speed, part.migrations, part.nbytes)
+        if state.records.saved.keyed:
+            self._send_homes(part.moves)
+        return part
+
+    def _send_homes(self, moves: LeavingObjects) -> None:
+        """Tell the new ranks of this rank's cells where these were first.  Collective."""
+        state, cells = self._state, self._state.cells
+        columns = cells.keys[moves.places], cells.homes[moves.places]
+        rows = _core.rows_to(moves.to, state.objects.n_ranks, columns)
+        sends: Sends = [(rank, [pairs]) for rank, pairs in rows.items()]
+        _, received = state.agreement.step(Step.PLACE, state.done - 1, sends=sends)
+        came = [np.frombuffer(parts[0], np.int64).reshape(-1, 2) for _, parts in received]
+        if came:
+            keys, homes = np.concatenate(came).T
+            cells.learn_homes(keys, homes.astype(np.int32))
+
+    def abandon(self) -> None:
+        if self._core is not None:
+            self._core.abandon()
+
+    def judge(self) -> None:
+        if self._core is not None:
+            self._core.judge()

@@ -1,4 +1,4 @@
-"""The checked arguments of a `Balancer` or an `Advisor`."""
+"""The arguments of a `Balancer` or an `Advisor`: checked, from the environment, from functions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,399 @@ import hashlib
 import math
 import operator
 import os
-from collections.abc import Callable
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from pylb.decide.decider import Settings
-from pylb.errors import DomainError, StateError
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.parcel import gather_objects
+from pylb.comm.transport import Sends
+from pylb.console import clip
+from pylb.decide.decider import Settings, learns, settings
+from pylb.decide.trigger import make
+from pylb.errors import DomainError, PylbError, StateError
+from pylb.io.hdf5 import SUFFIXES
 from pylb.model import checks
+from pylb.model.machine import Machine
 from pylb.model.network import Network
-from pylb.run.environment import CLOCKS, MODES
-from pylb.run.rank_facts import RankFacts
+from pylb.model.snapshot import I32
+from pylb.place.registry import Strategy, find
+
+
+def own_node() -> str:
+    """Return the name of this rank's node: the variable ``PYLB_NODE``, else the host's name."""
+    return os.environ.get("PYLB_NODE") or socket.gethostname()
+
+
+def ranks_with(agreement: Agreement, iteration: int, text: str) -> I32:
+    """Return the ranks that pass the same `text`, ascending; empty: all ranks do.  Collective.
+
+    The hash of a text selects a rank, which collects the list of the ranks that pass this text, and
+    sends the list to them.
+    """
+    me, size, name = agreement.transport.rank, agreement.transport.size, text.encode()
+    code = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
+    part = (code >> 11) / 2**53  # a fraction with 53 bits
+    ends = agreement.reduce(
+        *(Step.PLACE, iteration), {"least": ("min", part), "most": ("max", part)}
+    )
+    if ends["least"] == ends["most"]:  # all texts are the same
+        return np.zeros(0, np.int32)
+    known: defaultdict[bytes, list[int]] = defaultdict(list)
+    collector = code % size
+    asks: Sends = [] if collector == me else [(collector, [name])]
+    if collector == me:
+        known[name].append(me)
+    for rank, parts in agreement.step(Step.PLACE, iteration, sends=asks)[1]:
+        known[bytes(parts[0])].append(rank)
+    own = np.zeros(0, np.int32)
+    tells: Sends = []
+    for who in known.values():
+        ranks = np.array(sorted(who), np.int32)
+        if me in who:
+            own = ranks
+        tells += [(rank, [ranks]) for rank in who if rank != me]
+    for _, parts in agreement.step(Step.PLACE, iteration, sends=tells)[1]:
+        own = np.frombuffer(bytes(parts[0]), np.int32)
+    return own
+
+
+UNLIMITED = 1 << 60  # bytes; a limit this high means "none" (control groups of version 1: 2^63)
+
+
+class Bound(NamedTuple):
+    """A memory limit of this process."""
+
+    nbytes: int
+    name: str  # the same for all processes that share the limit
+
+
+def share(agreement: Agreement, iteration: int, before: int) -> int:
+    """Return the bytes that objects of this rank may occupy.  Collective.
+
+    This is L / s - B / r.  L: limit of the machine or of the control group; s: number of ranks that
+    share this limit; B: `before`, the bytes that the process used before there were objects; r:
+    number of ranks in the process.
+    """
+    bound, process = tightest(), f"{socket.gethostname()} {os.getpid()}"
+    sharing, in_process = (
+        len(ranks_with(agreement, iteration, name)) or agreement.transport.size
+        for name in (bound.name, process)
+    )
+    return max(bound.nbytes // sharing - before // in_process, 0)
+
+
+def resident(proc: Path = Path("/proc")) -> int:
+    """Return the bytes of memory that this process uses now; 0: not known."""
+    try:
+        pages = int((proc / "self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def tightest(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> Bound:
+    """Return the memory of the machine, or the limit of a control group if that is lower."""
+    host = socket.gethostname()
+    bounds = [Bound(nbytes, f"{host} {path}") for path, nbytes in _limits(proc, groups)]
+    total = _machine(proc)
+    if total:
+        bounds.append(Bound(total, host))
+    if not bounds:
+        raise DomainError(
+            "memory_limit is 'auto', but the memory of this machine is not known: expected bytes"
+        )
+    return min(bounds)
+
+
+def _machine(proc: Path) -> int:
+    try:
+        for line in (proc / "meminfo").read_text().splitlines():
+            if line.startswith("MemTotal:"):
+                return int(line.split()[1]) << 10
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _limits(proc: Path, groups: Path) -> Iterator[tuple[str, int]]:
+    """Yield name and bytes of each control group's limit for this process, its own group first."""
+    try:
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, kinds, path = line.split(":", 2)
+        if number == "0":  # control groups of version 2
+            yield from _limits_upwards(groups, path, "memory.max")
+        elif "memory" in kinds.split(","):
+            yield from _limits_upwards(groups / "memory", path, "memory.limit_in_bytes")
+
+
+def _limits_upwards(root: Path, path: str, name: str) -> Iterator[tuple[str, int]]:
+    group = root / path.lstrip("/")
+    while True:
+        try:
+            content, place = (group / name).read_text().strip(), str(group.stat().st_ino)
+        except OSError:  # a group above the container's root, or without memory control
+            content, place = "max", ""
+        if content.isdigit() and int(content) < UNLIMITED:
+            yield place, int(content)
+        if group == root or root not in group.parents:
+            return
+        group = group.parent
+
+
+Own = dict[str, float | int]
+Answers = tuple[int, dict[str, list[float]]]  # see `run_record.RunFacts.answers`
+DTYPES: dict[str, Any] = {"speed": np.float64, "background": np.float64, "memory_limit": np.int64}
+EXPECTED = {
+    "speed": "a number above 0 (1e-30 to 1e30), one for each rank, a pylb.Machine or a function",
+    "background": "seconds, zero or more (at most 1e30), one number for each rank or a function",
+    "memory_limit": "bytes, zero or more, one number for each rank, a function or 'auto'",
+}
+
+
+class RankFacts:
+    """The properties of this rank that the user has given.
+
+    Attributes
+    ----------
+    words : dict of str
+        "given" or "auto" for each property that is given; the same on all ranks.
+    background : float
+        Seconds per iteration of this rank's other work; if a function gives them, its most recent
+        answer.
+    """
+
+    def __init__(self, agreement: Agreement, **given: Any) -> None:
+        self._agreement = agreement
+        self._given = {
+            name: self._resolved(name, value) for name, value in given.items() if value is not None
+        }
+        self.words = {
+            name: "auto" if value == "auto" else "given" for name, value in self._given.items()
+        }
+        fixed = self._given.get("background", 0.0)
+        self.background = 0.0 if callable(fixed) else fixed
+        self._before = resident() if "auto" in self.words.values() else 0
+        # Whether some properties are found only when needed: by a function, or from "auto".
+        self._later = any(callable(value) or value == "auto" for value in self._given.values())
+        self._now: Own | None = None  # the most recent values
+        self._asked_after = 0  # number of iterations after which `_now` was found
+        # Values that rank 0 does not have yet, each with its moment (see `run_record.RunFacts`).
+        self._answers: list[tuple[int, Own]] = []
+        self._last: dict[int, Own] = {}  # on rank 0: the most recent values of each rank
+        self._is_said = False  # whether `is_news` has returned True
+        self._near: I32 | None = None
+
+    def _resolved(self, name: str, value: Any) -> Any:
+        """Return the value for this rank; a function or "auto" is returned as it is, for `_ask`."""
+        transport = self._agreement.transport
+        if callable(value) or (name == "memory_limit" and isinstance(value, str)):
+            if value == "auto" or not isinstance(value, str):
+                return value
+            raise _refused(name, value)
+        if isinstance(value, Machine) and name == "speed":
+            value = value.speed
+        if np.ndim(value) == 0:
+            return _checked(name, value)
+        if np.shape(value) != (transport.size,):
+            raise DomainError(
+                f"{name} has shape {np.shape(value)}: expected ({transport.size},), one for each "
+                "rank"
+            )
+        return _checked(name, value[transport.rank])
+
+    def own(self, done: int) -> Own:
+        """Return the properties of this rank after `done` iterations, by name.
+
+        Collective if a property is given by a function or "auto".  All properties are then found
+        again for each new value of `done`.  If the function of a rank fails, all ranks raise an
+        error (see `Agreement.step`).
+        """
+        if self._now is None or (self._later and self._asked_after != done):
+            self._ask(done)
+        assert self._now is not None
+        return self._now
+
+    def known(self, name: str) -> float | None:
+        """Return the most recent value of a property of this rank; None: it is not given."""
+        return (self._now or {}).get(name)
+
+    def start(self, done: int) -> None:
+        """When a loop starts: if `background` is a function, call all functions.  Collective."""
+        if callable(self._given.get("background")):
+            self._ask(done, starts=True)
+
+    def _ask(self, done: int, starts: bool = False) -> None:
+        out: Own = {}
+        with Attempt() as tried:
+            out = {
+                name: self._number(name, value)
+                for name, value in self._given.items()
+                if value != "auto"
+            }
+        if self._later:
+            self._agreement.step(Step.GATHER, done, error=tried.error)
+        if "auto" in self.words.values():
+            out["memory_limit"] = share(self._agreement, done, self._before)
+        self.background = out.get("background", self.background)
+        if out != self._now:
+            self._answers.append((2 * done + starts, out))
+        self._now, self._asked_after = out, done
+
+    def near(self, iteration: int, strategy: Strategy) -> I32:
+        """Return the ranks of this node; empty: all ranks, or nodes do not matter.  Collective."""
+        if "nodes" not in strategy.looks_at:
+            return np.zeros(0, np.int32)
+        if self._near is None:
+            self._near = ranks_with(self._agreement, iteration, own_node())
+        return self._near
+
+    def limit_of_root(self, done: int) -> int | None:
+        """Return the memory limit of rank 0, on all ranks; None: there is none.  Collective."""
+        if "memory_limit" not in self.words:
+            return None
+        own = int(self.own(done)["memory_limit"])
+        of_root = own if self._agreement.transport.rank == 0 else 0
+        # A sum over the ranks, because a rank that has failed would not come to a broadcast.
+        limit = self._agreement.reduce(Step.FORESEE, done, {"limit": ("sum", of_root)})["limit"]
+        return int(limit)
+
+    def _number(self, name: str, value: float | Callable[[], Any]) -> float | int:
+        return _checked(name, value()) if callable(value) else value
+
+    def of_all(self, done: int) -> list[Answers]:
+        """On rank 0, return the properties of all ranks at each change since the previous call.
+
+        The other ranks return [].  Collective.
+        """
+        self.own(done)
+        new, self._answers = self._answers, []
+        every = gather_objects(self._agreement, Step.GATHER, done, new)
+        asked = sorted({moment for part in every.values() for moment, _ in part})
+        return [(moment, self._joined(every, moment)) for moment in asked]
+
+    def _joined(self, every: dict[int, list[tuple[int, Own]]], moment: int) -> Any:
+        for rank, part in every.items():
+            self._last[rank] = dict(part).get(moment, self._last.get(rank, {}))
+        last = [self._last[rank] for rank in sorted(self._last)]
+        return {name: array.tolist() for name, array in facts_of_all(last).items()}
+
+    def is_news(self, full: float) -> bool:
+        """Say whether a rank exceeds its memory limit for the first time; full: memory / limit."""
+        news = full > 1.0 and not self._is_said
+        self._is_said |= news
+        return news
+
+
+def facts_of_all(every: list[Own]) -> dict[str, NDArray[Any]]:
+    """Join the numbers of the ranks into one array for each name."""
+    return {
+        name: np.array([own[name] for own in every], dtype)
+        for name, dtype in DTYPES.items()
+        if every and name in every[0]
+    }
+
+
+def _checked(name: str, value: Any) -> float | int:
+    try:
+        if name == "memory_limit":
+            whole = operator.index(value)
+            if 0 <= whole < 2**63:
+                return whole
+            raise ValueError
+        out = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise _refused(name, value) from None
+    if not (1e-30 if name == "speed" else 0.0) <= out <= 1e30:
+        raise _refused(name, value)
+    return out
+
+
+def _refused(name: str, value: Any) -> DomainError:
+    return DomainError(f"{name} is {clip(repr(value), 60)}: expected {EXPECTED[name]}")
+
+
+MODES, CLOCKS = ("on", "shadow", "off"), ("auto", "wall", "cpu")
+
+
+def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, Any]]:
+    def read(text: str) -> dict[str, Any]:
+        if text not in allowed:
+            raise DomainError(f"expected {' or '.join(allowed)}")
+        return {name: text}
+
+    return read
+
+
+def _strategy(text: str, others: Container[str] = ()) -> dict[str, Any]:
+    if text != "auto" and text not in others:
+        find(text)
+    return {"strategy": text, "strategy_params": None}
+
+
+def _trigger(text: str) -> dict[str, Any]:
+    if text.isdecimal():
+        make(every=int(text))
+        return {"every": int(text), "trigger": None, "trigger_params": None}
+    make(trigger=text)
+    return {"every": None, "trigger": text, "trigger_params": None}
+
+
+def _record(text: str) -> dict[str, Any]:
+    if text in ("0", "1"):
+        return {"record": text == "1"}
+    if not text.endswith(SUFFIXES):
+        raise DomainError(f"expected a path that ends in {' or '.join(SUFFIXES)}, or 0 or 1")
+    return {"record": text}
+
+
+VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "PYLB_STRATEGY": _strategy,
+    "PYLB_TRIGGER": _trigger,
+    "PYLB_MODE": _one_of("mode", MODES),
+    "PYLB_RECORD": _record,
+    "PYLB_CLOCK": _one_of("clock", CLOCKS),
+}
+
+
+def overridden(
+    arguments: dict[str, Any], others: Container[str] = ()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
+
+    Also returns these variables, each as ``name=value``.  A strategy or trigger from the
+    environment has its default parameters.  others: names that are no strategies, but accepted as
+    such.
+    """
+    words = dict(arguments)
+    overrides = []
+    readers = VARIABLES | {"PYLB_STRATEGY": lambda text: _strategy(text, others)}
+    for name, read in readers.items():
+        text = os.environ.get(name, "")
+        if not text:
+            continue
+        try:
+            words_of_variable = read(text)
+        except PylbError as why:
+            raise type(why)(f"{name} is {text!r}: {why}") from None
+        words |= words_of_variable
+        overrides.append(f"{name}={text}")
+    return words, tuple(overrides)
+
+
+def settings_in_force() -> dict[str, str]:
+    """Return the environment variables that are set, by name."""
+    return {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
 
 
 @dataclass(frozen=True)
@@ -38,8 +420,8 @@ class Options:
     facts: RankFacts
 
     def __post_init__(self) -> None:
-        check_one_of("mode", self.mode, MODES)
-        check_one_of("clock", self.clock, CLOCKS)
+        checks.one_of("mode", self.mode, MODES)
+        checks.one_of("clock", self.clock, CLOCKS)
         if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
             source = self.settings.said_by("record")
             raise DomainError(
@@ -55,23 +437,23 @@ class Options:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The options by name, for reports and records."""
-        given = self.settings
+        settings = self.settings
         return {
-            "strategy": given.name,
-            "strategy_params": given.strategy_params,
-            "trigger": given.trigger.name,
-            "trigger_params": given.trigger.params,
+            "strategy": settings.name,
+            "strategy_params": settings.strategy_params,
+            "trigger": settings.trigger.name,
+            "trigger_params": settings.trigger.params,
             "mode": self.mode,
             "clock": self.clock,
             "load": "given" if self.load else None,
-            "seed": given.seed,
-            "give_up": given.gives_up,
-            "unlike": given.learns,
+            "seed": settings.seed,
+            "give_up": settings.gives_up,
+            "unlike": settings.learns,
             "lag": self.lag,
             "record": self.record is not False,
             "replay": self.replay is not None,
             **self.facts.words,
-            **({"environment": list(given.environment)} if given.environment else {}),
+            **({"environment": list(settings.environment)} if settings.environment else {}),
         }
 
     def arguments(self, loop: str) -> tuple[int, str]:
@@ -80,6 +462,43 @@ class Options:
         words = f"{loop}, {listed}"
         digest = hashlib.blake2b(words.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") >> 1, words
+
+
+def options_of(
+    agreement: Agreement,
+    arguments: dict[str, Any],
+    *,
+    methods: Container[str] = (),
+    strategy_of: Callable[[Any], Any] = lambda strategy: strategy,
+    distributed: bool = False,
+) -> Options:
+    """Check the arguments of a `Balancer` or an `Advisor`, which the environment may override.
+
+    methods: names that are no strategies, but accepted as such by `strategy_of`; distributed:
+    whether "auto" may use a distributed strategy.
+    """
+    lag = checked_lag(arguments["lag"])
+    arguments, overrides = overridden(arguments, methods)
+    of_decider = ("every", "trigger", "strategy_params", "trigger_params")
+    checked = settings(
+        strategy_of(arguments["strategy"]),
+        lag=lag,
+        gives_up=arguments["give_up"],
+        unlike=learns(arguments["unlike"], arguments["speed"]),
+        seed=checks.integer("seed", arguments["seed"]),
+        environment=overrides,
+        distributed=distributed,
+        **{name: arguments[name] for name in of_decider},
+    )
+    return Options(
+        settings=checked,
+        lag=lag,
+        network=None if arguments["network"] is None else Network.of(arguments["network"]),
+        facts=RankFacts(agreement, **{name: arguments[name] for name in DTYPES}),
+        load=arguments.get("load"),
+        replay=arguments.get("replay"),
+        **{name: arguments[name] for name in ("mode", "clock", "record")},
+    )
 
 
 def checked_lag(lag: Any) -> float:
@@ -106,11 +525,6 @@ def checked_count(n: Any, lag: float) -> int:
             "forever; expected a finite lag, or begin() and at_sync(key)"
         )
     return count
-
-
-def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise DomainError(f"{name} is {value!r}: expected {' or '.join(map(repr, allowed))}")
 
 
 def loop_is_open(how_to_end: str = "close() of what iterate() returned") -> StateError:

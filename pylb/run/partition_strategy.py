@@ -24,7 +24,7 @@ def strategy_or_method(which: Any) -> Any:
     def divide(snapshot: Snapshot, **params: Any) -> I32:
         if not snapshot.n_objects:
             return np.zeros(0, np.int32)
-        found = partition(
+        result = partition(
             **_question(snapshot, takes),
             parts=snapshot.n_ranks,
             method=which,
@@ -33,7 +33,7 @@ def strategy_or_method(which: Any) -> Any:
             old=snapshot.rank,
             **{"approach": "partition", **params},
         )
-        return found.part
+        return result.part
 
     divide.__name__ = which
     help_ = f"pylb.partition(method={which!r}) of the cells on rank 0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
@@ -10,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
-from pylb.comm.arguments import integers
-from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError
+from pylb.errors import DuplicateKeyError, UnknownKeyError
 from pylb.model import checks
-from pylb.model.snapshot import F64, I32
-from pylb.run.local_objects import LocalObjects
-from pylb.run.object_store import key_of
+from pylb.model.objects import checked
+from pylb.model.snapshot import I32
+from pylb.run.local_objects import LocalObjects, key_of
 from pylb.run.options import no_messages
 
 
@@ -82,8 +80,8 @@ class ProgramObjects:
             raise DuplicateKeyError(f"key {key} was added twice on rank {self.rank}")
         properties = {"nbytes": nbytes or None, "memory": memory, "work": work, "coords": coords}
         if migratable is not True:
-            properties["migratable"] = checks.flag("migratable", migratable)
-        objects.add(key, block, checked_properties(properties))
+            properties["migratable"] = checks.flag("migratable", migratable)  # also None
+        objects.add(key, block, checked(properties))
 
     def update(
         self,
@@ -104,7 +102,7 @@ class ProgramObjects:
         """
         key = self._key_here(key)
         properties = {"nbytes": nbytes, "memory": memory, "migratable": migratable, "work": work}
-        self._objects.update(key, checked_properties({**properties, "coords": coords}))
+        self._objects.update(key, checked({**properties, "coords": coords}))
 
     def remove(self, key: int) -> Any:
         """Remove an object of this rank from the balancer, and the messages to it.
@@ -185,7 +183,7 @@ class ProgramObjects:
             There is no such object; every rank raises.  An object that was added on another rank is
             known only from the next loop or iteration on.
         """
-        return self._objects.ranks_of(integers("keys", keys, np.int64))
+        return self._objects.ranks_of(checks.integers("keys", keys, np.int64))
 
     def send(self, target: int, source: int, data: Any, *, copy: bool = True) -> None:
         """Send `data` from object `source` on this rank to object `target` on any rank.
@@ -290,39 +288,6 @@ class ProgramObjects:
             if not self._objects.catches_up():
                 raise UnknownKeyError(f"{why} {self.rank}") from None
             return self._mail.inbox(key)
-
-
-def checked_properties(properties: dict[str, Any]) -> dict[str, Any]:
-    """Check the given properties of an object; return them with the types of `PROPERTIES`."""
-    out: dict[str, Any] = {}
-    for name in ("nbytes", "memory"):
-        if (value := properties.get(name)) is not None:
-            try:
-                out[name] = operator.index(value)
-            except TypeError:
-                out[name] = -1
-            if not 0 <= out[name] < 2**63:
-                raise DomainError(f"{name} is {value!r}: expected zero or more bytes")
-    if (work := properties.get("work")) is not None:
-        out["work"] = checks.number("work", work)
-        if out["work"] <= 0:
-            raise DomainError(f"work is {work!r}: expected a finite number above 0")
-    if properties.get("migratable") is not None:
-        out["migratable"] = checks.flag("migratable", properties["migratable"])
-    if (coords := properties.get("coords")) is not None:
-        out["coords"] = _position(coords)
-    return out
-
-
-def _position(coords: ArrayLike) -> F64:
-    """Return a position as three numbers; missing ones are 0."""
-    try:
-        given = np.asarray(coords, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        given = np.zeros(0)
-    if given.ndim != 1 or not 1 <= len(given) <= 3 or not np.all(np.isfinite(given)):
-        raise DomainError(f"coords are {coords!r}: expected one to three finite numbers")
-    return np.pad(given, (0, 3 - len(given)))
 
 
 class NoMessages:

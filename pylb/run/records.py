@@ -1,63 +1,361 @@
-"""The records of a run: metrics of iterations, loads of objects, and the file with both."""
+"""The records of a run: metrics, loads, what LB steps have saved, and the file with all of it."""
 
 from __future__ import annotations
 
 import errno
 import logging
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pylb import files
+from pylb import _core, files
 from pylb.comm.agreement import Agreement, Stats, Step
+from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
-from pylb.model.snapshot import F64
+from pylb.model.objects import NO_KEYS, Objects, database, used
+from pylb.model.sharing import BEFORE, as_before, fractions, spans
+from pylb.model.snapshot import F64, I32, I64
 from pylb.run.cells import LocalCells
-from pylb.run.core_waits import CoreWaits
-from pylb.run.iteration_log import IterationLog, Row
-from pylb.run.load_database import Database, database
 from pylb.run.local_objects import LocalObjects
-from pylb.run.object_store import Properties
-from pylb.run.options import Options
-from pylb.run.rank_facts import Answers
-from pylb.run.saved import Saved
+from pylb.run.options import Answers, Options
+
+MOST_ROWS = 1 << 17  # an `IterationLog` keeps fewer rows than this
+STAGE = 256  # new iterations enter a block when there are this many (or 2 * span, if more)
+
+
+class Row(NamedTuple):
+    """Metrics of one iteration (see `report.Iterations`), number of its messages, their bytes."""
+
+    time: float
+    max: float
+    mean: float
+    idle: float
+    utilization: float
+    min: float
+    messages: float = 0.0
+    bytes: float = 0.0
+
+
+# Column of the lowest utilization: a row of several iterations has their minimum, not their mean.
+LOWEST = Row._fields.index("utilization")
+
+
+class IterationLog:
+    """A row of metrics for each iteration so far.
+
+    In a long run, a row is the mean of 2, 4, 8, ... iterations, so that there are always fewer than
+    `MOST_ROWS` rows.
+    """
+
+    def __init__(self, width: int = len(Row._fields)) -> None:
+        self.span = 1  # number of iterations of a row; the last row may have fewer
+        self._width = width
+        self._blocks: list[F64] = []
+        self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
+        self._last: Sequence[float] | None = None
+        self._n = self._entered = 0  # number of iterations; number of rows in blocks
+
+    @classmethod
+    def restored(cls, table: F64, span: int, n: int) -> IterationLog:
+        """Make a log of n iterations from the `table` and the `span` of another log."""
+        out = cls(table.shape[1])
+        whole = n // span  # rows with `span` iterations; the last row may have fewer
+        out.span, out._n, out._entered = span, n, whole
+        out._blocks = [np.array(table[:whole])]
+        out._rows = np.repeat(table[whole:], span, axis=0)[: n - whole * span].tolist()
+        out._last = table[-1].tolist() if n else None
+        return out
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, row: Sequence[float]) -> None:
+        self._rows.append(row)
+        self._last = row
+        self._n += 1
+        if len(self._rows) >= max(STAGE, 2 * self.span):
+            self._enter()
+
+    def extend(self, rest: Sequence[Sequence[float]]) -> None:
+        while rest:
+            stage = max(STAGE, 2 * self.span)
+            part, rest = rest[: stage - len(self._rows)], rest[stage - len(self._rows) :]
+            self._rows += part
+            self._last = part[-1]
+            self._n += len(part)
+            if len(self._rows) >= stage:
+                self._enter()
+
+    @property
+    def last(self) -> Row | None:
+        """The row of the most recent iteration; None: there is none."""
+        return None if self._last is None else Row(*self._last)
+
+    def table(self) -> F64:
+        """Return the rows, (m, width)."""
+        self._blocks = [_joined(self._blocks, self._width)]
+        if not self._rows:
+            return self._blocks[0]
+        open_rows, whole = self._array(self._rows), len(self._rows) // self.span * self.span
+        rest = [self._folded(open_rows[:whole], self.span)]
+        if whole < len(open_rows):
+            rest.append(self._folded(open_rows[whole:], len(open_rows) - whole))
+        return _joined([*self._blocks, *rest], self._width)
+
+    def first(self) -> I64:
+        """Return the first iteration of each row, (m,)."""
+        return np.arange(0, self._n, self.span)
+
+    def _enter(self) -> None:
+        """Move `_rows` into a new block; if blocks have `MOST_ROWS` rows, join these in pairs."""
+        self._blocks.append(self._folded(self._array(self._rows), self.span))
+        self._entered += len(self._blocks[-1])
+        self._rows = []
+        if self._entered >= MOST_ROWS:
+            whole = _joined(self._blocks, self._width)
+            pairs = len(whole) // 2 * 2
+            # After `restored`, the number of rows may be odd: the last one is left over.
+            self._rows = np.repeat(whole[pairs:], self.span, axis=0).tolist()
+            self._blocks = [self._folded(whole[:pairs], 2)]
+            self._entered, self.span = len(self._blocks[0]), 2 * self.span
+
+    def _array(self, rows: Sequence[Any]) -> F64:
+        return np.array(rows, np.float64).reshape(-1, self._width)
+
+    def _folded(self, rows: F64, by: int) -> F64:
+        if by == 1:
+            return rows
+        groups = rows.reshape(-1, by, self._width)
+        out = groups.mean(axis=1)
+        if self._width > LOWEST:
+            out[:, LOWEST] = groups[:, :, LOWEST].min(axis=1)
+        return out  # type: ignore[no-any-return]
+
+
+def _joined(blocks: list[F64], width: int) -> F64:
+    return np.concatenate([np.zeros((0, width)), *blocks]) if len(blocks) != 1 else blocks[0]
+
+
+def _processor_ticks() -> tuple[int, int]:
+    """Return the clock ticks that other virtual machines used, and all ticks; see proc(5)."""
+    try:
+        with open("/proc/stat") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return (ticks[7], sum(ticks)) if len(ticks) == 8 else (0, 0)
+
+
+class CoreWaits:
+    """Waiting times of this rank for a core since the first loop began; 0 for virtual ranks."""
+
+    def __init__(self) -> None:
+        self.cores = Cores()  # known after `begin`
+        self._delay, self._ticks = 0.0, (0, 0)
+        self._began = Used(0.0, 0.0, 0.0)
+
+    def begin(self, agreement: Agreement) -> None:
+        """Find out which ranks share cores.  Collective the first time."""
+        if not self.cores.n_ranks:
+            self.cores = agreement.cores()
+            if self.cores.n_ranks:
+                self._delay, self._ticks = _core.run_delay(), _processor_ticks()
+                self._began = Used.now()
+
+    @property
+    def waited(self) -> float:
+        """Seconds that this rank waited for a core because other processes had it."""
+        return max(_core.run_delay() - self._delay, 0.0) if self.cores.n_ranks else 0.0
+
+    @property
+    def stolen(self) -> float:
+        """Fraction of the time of this host's cores that other virtual machines used."""
+        if not self.cores.n_ranks:
+            return 0.0
+        stolen, every = (b - a for a, b in zip(self._ticks, _processor_ticks(), strict=True))
+        return stolen / every if every > 0 else 0.0
+
+    def used(self) -> Used:
+        """Return how much the cores of this rank were used since the first loop began."""
+        if not self.cores.n_ranks:
+            return self._began
+        return Used(*(b - a for a, b in zip(self._began, Used.now(), strict=True)))
+
+    def figures(self) -> dict[str, Any]:
+        """Return `cores` (in words), `waited` and `stolen`, unless they are 0 or empty."""
+        out = {"cores": self.cores.words, "waited": self.waited, "stolen": self.stolen}
+        return {name: value for name, value in out.items() if value}
+
+
+SUMS_EVERY = (
+    256  # rank 0 gets the sums at the latest after so many iterations, unless there is a lag
+)
+# With a lag, rank 0 gets the sums in LB steps; a rank keeps those of fewer iterations.
+MOST_SUMS = 1 << 14
+
+
+class Saved:
+    """The seconds that LB steps have saved, without their cost.
+
+    Attributes
+    ----------
+    total : float
+        Seconds up to the most recent `update`, the same on all ranks; nan: not known.
+    log : IterationLog
+        On rank 0: seconds of each iteration from the first LB step on, (m, 1).
+    waits : bool
+        Whether the loads include the time for which a rank waited for a core.
+    keyed : bool
+        Whether it is known where an object was created.  If not, each rank is assumed to keep its
+        share of the loads from before the first LB step.
+    cores : Cores
+        The ranks that share cores; none if the loads are not measured times.
+    others : float
+        Number of cores that other programs used, if ranks had to wait for these; else 0.
+    """
+
+    def __init__(self, agreement: Agreement, core_waits: CoreWaits) -> None:
+        self._agreement, self._me = agreement, agreement.transport.rank
+        self._core_waits = core_waits
+        self.total, self.others, self.log = 0.0, 0.0, IterationLog(1)
+        self.waits, self.keyed, self.cores = False, True, Cores()
+        self._begun = False  # whether an LB step has taken place: before it, nothing can be saved
+        self._recent: list[float] = []  # loads of this rank in the last iterations before that
+        # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows)
+        self._parts: list[tuple[I32, list[F64]]] = []
+        self._kept = 0  # number of rows of all parts
+        self._homes: Any = None  # the array that `_slot` was made from
+        self._slot: Any = None  # for each object, the index in the ranks of the last part
+        self._until = 0  # number of iterations that `total` includes
+        self._first = 0  # the first iteration of `log`
+
+    def begin(self, done: int) -> None:
+        """An LB step takes place after `done` iterations; call it on all ranks."""
+        if not self._begun:
+            self._begun, self._until, self._first = True, done, done
+
+    def cancel(self) -> None:
+        """Forget that LB steps have begun: the program did not carry out the first one."""
+        self._begun, self._parts, self._kept = False, [], 0
+
+    def keep(self, loads: F64, homes: Any, background: float) -> None:
+        """Keep the loads of an iteration.  homes: where the objects were created; None: here."""
+        if not self._begun:
+            self._recent = [*self._recent[1 - BEFORE :], background + float(loads.sum())]
+            return
+        if not self._parts or homes is not self._homes:
+            self._open(homes)
+        ranks, rows = self._parts[-1]
+        if self._kept >= MOST_SUMS:  # what LB steps have saved is then not known
+            self._parts[:-1] = []
+            rows.clear()
+            self._kept = 0
+        if len(ranks) > 1:
+            row: F64 = np.bincount(self._slot, loads, len(ranks))  # type: ignore[assignment]
+        else:
+            row = np.array([loads.sum()])
+        row[-1] += background
+        rows.append(row)
+        self._kept += 1
+
+    def _open(self, homes: Any) -> None:
+        """Begin a part: the last one of its ranks is this rank."""
+        self._homes, ranks = homes, np.array([self._me], np.int32)
+        guests = None if homes is None else homes != self._me
+        if guests is not None and guests.any():
+            others, slot = np.unique(homes[guests], return_inverse=True)
+            ranks = np.append(others, ranks).astype(np.int32)
+            self._slot = np.full(len(guests), len(others))
+            self._slot[guests] = slot
+        self._parts.append((ranks, []))
+
+    def is_due(self, done: int) -> bool:
+        """Whether `update` is due after `done` iterations; the same on all ranks."""
+        return self._begun and done % SUMS_EVERY == 0
+
+    def update(self, done: int, speed: float | None, learned: Sequence[float]) -> None:
+        """Compute what was saved up to now.  Collective, if an LB step has taken place.
+
+        speed: the speed that the user has given for this rank, if any.  learned: speeds that pylb
+        has learned for all ranks; empty: none.
+        """
+        if not self._begun or done == self._until:
+            return
+        parts = [(ranks, np.array(rows)) for ranks, rows in self._parts]
+        self._parts, self._kept = [], 0
+        part = parts, self._recent, speed
+        used = self._core_waits.used()
+        whole = gather_objects(self._agreement, Step.WORTH, done - 1, (part, used))
+        new = np.zeros(2)
+        if whole:
+            new[0] = self._evaluate([part for part, _ in whole.values()], learned, done)
+            new[1] = self._core_waits.cores.others([used for _, used in whole.values()])
+        self._agreement.transport.bcast(new, 0)
+        self.total, self.others = self.total + float(new[0]), float(new[1])
+        self._until = done
+
+    def by_iteration(self, done: int) -> F64 | None:
+        """On rank 0, return `log` with an entry for each of `done` iterations; None: not known."""
+        if math.isnan(self.total):
+            return None
+        known = np.repeat(self.log.table()[:, 0], self.log.span)[: max(done - self._first, 0)]
+        out = np.zeros(done)
+        out[self._first : self._first + len(known)] = known
+        return out
+
+    def _evaluate(self, whole: list[Any], learned: Sequence[float], done: int) -> float:
+        k, p = done - self._until, len(whole)
+        if any(sum(map(len, (rows for _, rows in parts))) != k for parts, *_ in whole):
+            return math.nan  # e.g. objects that ran at their own pace
+        speed = np.array(learned or [own or 1.0 for *_, own in whole])
+        sharing = (self.cores.group, self.cores.cores) if self.cores.shared else None
+        now = np.array([np.concatenate([rows.sum(axis=1) for _, rows in x[0]]) for x in whole]).T
+        worked = fractions(now, sharing if self.waits else None)
+        was = np.zeros((k, p))  # sums of the loads by the ranks where objects were created
+        for r, (parts, *_) in enumerate(whole):
+            at = 0
+            for ranks, rows in parts:
+                here = slice(at, at := at + len(rows))
+                was[here, ranks] += rows * worked[here, r, None] * (speed[r] / speed[ranks])
+        if not self.keyed:
+            n = min(len(recent) for _, recent, _ in whole)
+            before = np.array([recent[len(recent) - n :] for _, recent, _ in whole]).T
+            before *= fractions(before, sharing if self.waits else None)
+            was = as_before(before, now * worked)
+        gain = spans(was, sharing) - spans(now * worked, sharing)
+        self.log.extend(gain[:, None].tolist())
+        return float(gain.sum())
+
 
 log = logging.getLogger("pylb")
 # A disk is full, a file would be too large, or another run is recorded in the file.
 STOPS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBUSY)
 # Largest number of bytes of loads that a rank keeps in memory; a file is extended when all ranks
 # together keep more.
-KEEP = 64 << 20
+KEPT_BYTES = 64 << 20
 BESIDE = 512  # approximate bytes that an iteration or a `KeptLoads` takes besides its arrays
 LATEST = 1.0  # a running program extends its file after iterations of more than this many seconds
-EVERY = 64  # a running program also extends its file after each multiple of so many iterations
-
-
-# The objects of a rank whose loads are recorded.  The records use: `n_objects`, `seconds`, `passes`
-# (the number of iterations over which `edges` are summed), `facts()`, `edges()`, `version` (a
-# number that changes whenever `facts()` changes for the same objects), and `more` (those properties
-# in `object_store.FURTHER` that at least one object of this rank has).
-RecordedObjects = LocalObjects | LocalCells
+# A running program also extends its file after each multiple of so many iterations.
+WRITE_EVERY = 64
 
 
 class KeptLoads(NamedTuple):
     """One rank's part of a `Stretch`: k iterations without a change of its n objects.
 
-    facts: (n, 5); load: (k, n); edges: (m, 5); more: see `RecordedObjects`; starts: see `Stretch`.
+    load: (k, n); edges: (m, 5), summed over `passes` iterations; starts: see `Stretch`.
     """
 
     first: int
-    facts: Any
+    objects: Objects
     load: F64
     edges: Any
     passes: int
-    more: dict[str, Any]
     starts: bool = False
 
 
@@ -67,22 +365,23 @@ Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iteratio
 class LoadHistory:
     """The loads of this rank's objects, kept until `gather` sends and deletes them.
 
-    bounded: whether at most `KEEP` bytes are kept; otherwise the caller gathers when `is_due`.
+    bounded: whether at most `KEPT_BYTES` are kept; otherwise the caller gathers when `is_due`.
     """
 
-    def __init__(self, agreement: Agreement, objects: RecordedObjects, bounded: bool) -> None:
+    def __init__(
+        self, agreement: Agreement, objects: LocalObjects | LocalCells, bounded: bool
+    ) -> None:
         self._agreement, self._objects, self._bounded = agreement, objects, bounded
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
         self._facts: Any = None  # properties of the objects whose loads are kept
         self._version = -1  # value of `RecordedObjects.version` for `_facts`
-        self._more: dict[str, Any] = {}  # `RecordedObjects.more` after the last iteration
         self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
         self._first = self._rows_from = 0  # first iteration of `_loads`, and of `_rows`
         self._kept = 0  # bytes on this rank
         self._of_all = 0  # bytes on all ranks, without messages; the same on every rank
         self._changed = False  # whether objects came or went since the last iteration
-        # Whether no more loads are kept: `KEEP` is reached, or `Records.stop` was called.
+        # Whether no more loads are kept: `KEPT_BYTES` is reached, or `Records.stop` was called.
         self.full = False
 
     def change(self) -> None:
@@ -96,13 +395,13 @@ class LoadHistory:
         self.cut()
         is_listed = bool(self._parts) and not len(self._parts[-1].load)
         if starts and self._first and not self.full and not is_listed:
-            self._append(self._facts, [], self._more)
+            self._append(self._known, [])
         self._changed = kept and not starts
 
     def start(self) -> None:
         """List the objects in an empty part, because an LB step starts the loop."""
         if not self.full:
-            self._append(self._objects.facts(), [], self._objects.more, starts=True)
+            self._append(self._objects.recorded().copy(), [], starts=True)
 
     def keep(self) -> None:
         """Keep the loads of the iteration that has ended."""
@@ -111,20 +410,19 @@ class LoadHistory:
             seconds = self._objects.seconds
             # Take the properties now: between loops, add() and remove() take effect immediately.
             if not self._loads or self._version != self._objects.version:
-                self._facts, self._version = self._objects.facts(), self._objects.version
-            self._more = self._objects.more
+                self._known, self._version = self._objects.recorded().copy(), self._objects.version
             self._loads.append(seconds.copy())
             self._count_kept(seconds.nbytes)
             self._of_all += 8 * self._objects.n_objects
 
     def _count_kept(self, nbytes: int) -> None:
         self._kept += BESIDE + nbytes
-        self.full |= self._bounded and self._kept > KEEP
+        self.full |= self._bounded and self._kept > KEPT_BYTES
 
     @property
     def is_due(self) -> bool:
         """Whether the ranks together keep so much that they should `gather` it."""
-        return self._of_all > KEEP
+        return self._of_all > KEPT_BYTES
 
     def figures(self, rows: Sequence[Sequence[float]]) -> None:
         """On rank 0, keep the metrics of iterations whose loads are kept."""
@@ -143,23 +441,19 @@ class LoadHistory:
         no loads, and lists the objects that exist now.
         """
         if self._loads or self._changed:
-            now = (self._facts, self._more)
-            facts, more = now if self._loads else (self._objects.facts(), self._objects.more)
-            self._append(facts, self._loads, more)
+            objects = self._known if self._loads else self._objects.recorded().copy()
+            self._append(objects, self._loads)
             self._changed = False
             self._loads = []
 
-    def _append(
-        self, facts: Any, loads: list[F64], more: dict[str, Any], starts: bool = False
-    ) -> None:
-        load = np.array(loads).reshape(len(loads), len(facts))
+    def _append(self, objects: Objects, loads: list[F64], starts: bool = False) -> None:
+        load = np.array(loads).reshape(len(loads), len(objects))
         edges, passes = self._objects.edges(), self._objects.passes
-        more = {name: array.copy() for name, array in more.items()}
         if self._parts:  # the first part counts for nothing: each `gather` has one
             self._of_all += 8 * 5 * self._objects.n_objects
-        self._parts.append(KeptLoads(self._first, facts, load, edges, passes, more, starts))
+        self._parts.append(KeptLoads(self._first, objects, load, edges, passes, starts))
         self._first += len(load)
-        self._count_kept(sum(x.nbytes for x in (facts, edges, *more.values())))
+        self._count_kept(objects.nbytes + edges.nbytes)
 
     def gather(self, iteration: int, *, forget: bool) -> tuple[list[Stretch], F64]:
         """On rank 0, return the kept loads, and the metrics of their iterations, (k, 8).
@@ -183,42 +477,34 @@ def _stretches(whole: dict[int, list[KeptLoads]]) -> list[Stretch]:
         k = min(len(part.load) for part in parts)
         most = max(len(part.load) for part in parts)
         if k or not most:
-            out.append(_stretch(list(whole), parts, k))
+            out.append(_stretch(parts, k))
         if k < most:
             break
     return out
 
 
-def _stretch(ranks: list[int], parts: tuple[KeptLoads, ...], k: int) -> Stretch:
-    db = database(
-        [part.facts for part in parts],
-        [part.edges for part in parts],
-        [part.passes for part in parts],
+def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
+    objects, rows, order = database(
+        *([getattr(p, name) for p in parts] for name in ("objects", "edges", "passes"))
     )
-    where = np.repeat(np.array(ranks, np.int32), [len(part.facts) for part in parts])
-    more = Properties.join([Properties(len(part.facts), part.more) for part in parts])
+    columns: dict[str, Any] = {name: objects[name] for name in used("recorded")}
+    for name in used("optional"):  # None: not all objects have it
+        array = objects.columns.get(name, NO_KEYS)
+        columns[name] = array if len(array) and np.isfinite(array).all() else None
+    columns["bytes"] = columns.pop("nbytes")
     return Stretch(
-        parts[0].first,
-        db.key,
-        where[db.order],
-        db.bytes,
-        db.memory,
-        db.migratable,
-        np.concatenate([part.load[:k] for part in parts], axis=1)[:, db.order],
-        db.src,
-        db.dst,
-        db.edge_bytes,
-        db.edge_messages,
-        db.home,
-        db.edge_multicast if db.edge_multicast.any() else None,
-        **{name: _sorted(array, db) for name, array in more.given.items()},
+        first=parts[0].first,
+        key=objects.key,
+        rank=objects["rank"],
+        load=np.concatenate([part.load[:k] for part in parts], axis=1)[:, order],
+        src=rows.src,
+        dst=rows.dst,
+        edge_bytes=rows.nbytes,
+        edge_messages=rows.messages,
+        edge_multicast=rows.multicast if rows.multicast.any() else None,
         starts=parts[0].starts,
+        **columns,
     )
-
-
-def _sorted(array: NDArray[Any], db: Database) -> NDArray[Any] | None:
-    """Return a property of all objects, sorted by key; None: not all objects have it."""
-    return array[db.order] if len(array) and np.isfinite(array).all() else None
 
 
 class RecordWriter:
@@ -316,7 +602,9 @@ def _append(
 class Records:
     """Everything that a rank records of a run."""
 
-    def __init__(self, agreement: Agreement, objects: RecordedObjects, options: Options) -> None:
+    def __init__(
+        self, agreement: Agreement, objects: LocalObjects | LocalCells, options: Options
+    ) -> None:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()  # metrics of each iteration, the same on every rank
         self.rank_loads = IterationLog(1)  # load of this rank in each iteration, (n, 1)
@@ -338,6 +626,12 @@ class Records:
     def done(self) -> int:
         """Number of iterations so far."""
         return len(self.figures)
+
+    def keep(self, background: float) -> None:
+        """Keep the loads of this rank's objects in the iteration that has ended."""
+        self.saved.keep(self.objects.seconds, self.objects.homes, background)
+        for history in self.keepers:
+            history.keep()
 
     def add(self, stats: Stats) -> None:
         """Add an iteration."""
@@ -405,7 +699,7 @@ class Records:
     @property
     def is_due(self) -> bool:
         """Whether it is time to extend the file."""
-        return self.done % EVERY == 0 or self._unwritten > LATEST or self.loads.is_due
+        return self.done % WRITE_EVERY == 0 or self._unwritten > LATEST or self.loads.is_due
 
     def tell_ranks(self) -> None:
         """Send the given properties of each rank to rank 0.  Collective if there are any."""

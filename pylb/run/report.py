@@ -19,7 +19,7 @@ from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Reductions, reduction
 from pylb.model.snapshot import F64, I64
-from pylb.run.iteration_log import IterationLog
+from pylb.run.records import IterationLog
 
 SUFFIXES = (".html", ".json", ".txt")
 

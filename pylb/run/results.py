@@ -21,13 +21,10 @@ from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import Stretch
 from pylb.model import checks
 from pylb.model.snapshot import F64
-from pylb.run.advisor_loop import AdvisorLoop
-from pylb.run.iteration_log import Row
 from pylb.run.loops import IterationLoop
-from pylb.run.modes import MeasuringMode
-from pylb.run.records import RecordWriter
+from pylb.run.modes import MeasuringMode, RunState
+from pylb.run.records import RecordWriter, Row
 from pylb.run.report import Iterations, Report, check_suffix
-from pylb.run.run_state import RunState
 from pylb.show import page
 from pylb.show.course import Course, of_stretches
 
@@ -44,7 +41,7 @@ class RunResults:
 
     _state: RunState
     _mode: MeasuringMode
-    _loop: IterationLoop | AdvisorLoop
+    _loop: IterationLoop
 
     @property
     def iterations(self) -> Iterations:
@@ -103,10 +100,10 @@ class RunResults:
                 f"rank_loads() within a loop with lag={state.options.lag}: the ranks know of "
                 "different iterations"
             )
-        loop.settle()
+        loop.complete()
         state.agreement.step(Step.RECORDS, state.done)
-        mine = state.records.rank_loads.table().ravel()
-        every = state.agreement.transport.allgather(np.ascontiguousarray(mine))
+        own = state.records.rank_loads.table().ravel()
+        every = state.agreement.transport.allgather(np.ascontiguousarray(own))
         return np.stack([np.frombuffer(b, np.float64) for b in every], axis=1)
 
     def report(
@@ -136,9 +133,9 @@ class RunResults:
         is_page = path is not None and check_suffix(path) == ".html"
         page.check_used(is_page, names=names, coords=coords)
         if path is not None and not self._loop.running:
-            self._loop.settle()
+            self._loop.complete()
         state, mode, it = self._state, self._mode, self.iterations
-        given, history = state.decider.settings, mode.history
+        settings, history = state.decider.settings, mode.history
         sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
         done, dropped = history.balancings, history.dropped
         cost = dropped.cost + sum(r.cost for r in done)
@@ -147,9 +144,9 @@ class RunResults:
             n_ranks=state.agreement.transport.size,
             n_objects=state.objects.n_objects,
             iterations=state.done,
-            strategy=given.name + given.said_by("strategy"),
-            trigger=given.trigger.name + given.said_by("trigger"),
-            mode=state.options.mode + given.said_by("mode"),
+            strategy=settings.name + settings.said_by("strategy"),
+            trigger=settings.trigger.name + settings.said_by("trigger"),
+            mode=state.options.mode + settings.said_by("mode"),
             seconds=state.records.seconds,
             iteration_seconds=sums["time"],
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
@@ -258,7 +255,7 @@ class RunResults:
             return
         if math.isinf(state.options.lag):
             raise StateError("save() with lag=inf: only the iterations of iterate() are kept")
-        loop.settle()
+        loop.complete()
         saved = RecordWriter(path).save(records, mode.history, mode.priced_loops())
         if state.objects.rank == 0 and saved < records.done:
             log.warning(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,8 +22,55 @@ from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 from pylb.model.speed_models import SpeedModels
 from pylb.place.registry import find
-from pylb.run import boxes
-from pylb.run.trigger_check import same_answer
+from pylb.run.advice import Stopwatch
+from pylb.run.modes import same_answer
+
+
+def overlaps(box: I64, boxes: I64) -> I64:
+    """Intersect each of `boxes` with `box`; the results may be empty."""
+    out: I64 = boxes.copy()
+    out[:, 0::2] = np.maximum(box[..., 0::2], boxes[:, 0::2])
+    out[:, 1::2] = np.maximum(np.minimum(box[..., 1::2], boxes[:, 1::2]), out[:, 0::2])
+    return out
+
+
+def extent_of(box: I64) -> tuple[int, ...]:
+    """Return the lengths of a box along its axes."""
+    return tuple((box[1::2] - box[0::2]).tolist())
+
+
+def sizes_of(boxes: I64) -> I64:
+    """Return the number of elements of each box."""
+    return np.asarray((boxes[:, 1::2] - boxes[:, 0::2]).prod(axis=1), np.int64)
+
+
+def slices_within(box: I64, boxes: I64) -> list[tuple[slice, ...]]:
+    """Return the intersections of `box` with `boxes`, as slices of an array that holds `box`."""
+    common = overlaps(box, boxes)
+    low, high = common[:, 0::2] - box[0::2], common[:, 1::2] - box[0::2]
+    return [tuple(map(slice, *pair)) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def join_pieces(
+    like: Any, extent: tuple[int, ...], pieces: list[Any], places: list[tuple[slice, ...]]
+) -> Any:
+    """Make an array or sparse matrix like `like`, whose first axes have the lengths `extent`.
+
+    pieces, places: parts of the new array, and where they are in it.
+    """
+    if isinstance(like, np.ndarray):
+        fortran = like.flags.f_contiguous and not like.flags.c_contiguous
+        order: Any = "F" if fortran else "C"
+        whole = np.empty((*extent, *like.shape[len(extent) :]), like.dtype, order)
+        for place, piece in zip(places, pieces, strict=True):
+            whole[place] = piece
+        return whole
+    from scipy import sparse  # type: ignore[import-untyped]
+
+    if not pieces:
+        return like.tocsr()[:0].asformat(like.format)
+    return sparse.vstack(pieces, format="csr").asformat(like.format)
+
 
 MODELS = ("cpm", "fpm", "power")
 # A predicted time counts as exact, up to noise, if the number of rows differs by at most this
@@ -34,19 +80,6 @@ NEAR = 0.2
 
 class Division(NamedTuple):
     """The record of one call of `RowPartition.redistribute`, the same on all ranks.
-
-    Attributes
-    ----------
-    counts : (p,) int64
-        Rows of each rank before the call.
-    seconds : (p,) float64
-        Time of these rows: the mean of the timed blocks.
-    spread : float
-        (longest - shortest) / shortest time of the ranks with rows.
-    moved : int
-        Number of rows that moved to another rank.  It is 0 if no move was due (without a `trigger`:
-        the spread was within the tolerance), if no other division was better by more than the
-        noise, or if a rank's time was unusual only in this call, e.g. because of one delay.
 
     Examples
     --------
@@ -59,9 +92,12 @@ class Division(NamedTuple):
     0
     """
 
-    counts: I64
-    seconds: F64
-    spread: float
+    counts: I64  #: (p,) rows of each rank before the call.
+    seconds: F64  #: (p,) time of these rows: the mean of the timed blocks.
+    spread: float  #: (longest - shortest) / shortest time of the ranks with rows.
+    #: Number of rows that moved to another rank.  It is 0 if no move was due (without a `trigger`:
+    #: the spread was within the tolerance), if no other division was better by more than the noise,
+    #: or if a rank's time was unusual only in this call, e.g. because of one delay.
     moved: int
 
 
@@ -201,9 +237,8 @@ class RowPartition:
         known = () if models is None or tried.error else (models.start, models.rows, models.speed)
         self._calls = 0
         self._step(words, b"".join(a.tobytes() for a in known), tried.error)
-        self._clock = self._agreement.cores().clock("auto")
+        self._watch = Stopwatch(self._agreement.cores().clock("auto"))
         self.model, self.tol = model, tol
-        self._seconds, self._blocks, self._timing = 0.0, 0, False
         self._decided = True  # False after an error: then the ranks' models may differ
         self.history: list[Division] = []
         self._agreement.together(Step.ROWS, lambda: self._begin(models, trigger))
@@ -269,7 +304,7 @@ class RowPartition:
         return np.stack([ends - counts, ends], axis=1)
 
     def _set(self, parts: I64) -> None:
-        self._boxes, self.counts = parts, boxes.sizes(parts)
+        self._boxes, self.counts = parts, sizes_of(parts)
 
     def __repr__(self) -> str:
         return (
@@ -284,22 +319,13 @@ class RowPartition:
 
     # ---- the loop ------------------------------------------------------------------------------
 
-    @contextmanager
-    def timed(self) -> Iterator[None]:
+    def timed(self) -> AbstractContextManager[None]:
         """Time this rank's work on its rows; do not include waiting for other ranks.
 
         `redistribute` uses the mean of the blocks since its previous call, so all ranks need the
         same number of blocks.  A block that raises an error does not count.
         """
-        if self._timing:
-            raise StateError("timed() is called inside a timed() block: expected one at a time")
-        self._timing, start = True, _core.load_clock(self._clock)
-        try:
-            yield
-            self._seconds += _core.load_clock(self._clock) - start
-            self._blocks += 1
-        finally:
-            self._timing = False
+        return self._watch.work
 
     def redistribute(self, *arrays: Any) -> Any:
         """Compare the ranks' times, and move rows if the times differ by more than `tol`.
@@ -332,7 +358,7 @@ class RowPartition:
         words = ""
         with Attempt() as tried:
             words = ", ".join(self._describe(i, a) for i, a in enumerate(arrays))
-            if self._blocks == 0 and self.counts[self.rank] > 0:
+            if not self._watch.work.used and self.counts[self.rank] > 0:
                 raise StateError("redistribute() without a timed() block before it")
             if not self._decided:
                 raise StateError(
@@ -345,7 +371,7 @@ class RowPartition:
         new = self._agreement.together(
             Step.ROWS, lambda: self._decide(seconds, spread > self.tol), self._calls
         )
-        moved = int(self.counts.sum() - boxes.sizes(boxes.overlap(self._boxes, new)).sum())
+        moved = int(self.counts.sum() - sizes_of(overlaps(self._boxes, new)).sum())
         if moved:
             arrays = self._move(arrays, new, moved)
         else:
@@ -372,9 +398,9 @@ class RowPartition:
 
     def _gather(self) -> F64:
         """Return the mean seconds of each rank's timed blocks."""
-        mine = np.array([self._seconds / max(self._blocks, 1)])
-        self._seconds, self._blocks = 0.0, 0
-        every = self._agreement.transport.allgather(mine)
+        n = max(self._watch.work.n, 1)
+        own = np.array([self._watch.work.take() / n])
+        every = self._agreement.transport.allgather(own)
         return np.frombuffer(b"".join(every), np.float64)
 
     def _spread(self, seconds: F64) -> float:
@@ -434,7 +460,7 @@ class RowPartition:
 
     @staticmethod
     def _longest(models: SpeedModels, parts: I64) -> float:
-        return float(models.times(boxes.sizes(parts)).max())
+        return float(models.times(sizes_of(parts)).max())
 
     def _move(self, arrays: tuple[Any, ...], new: I64, moved: int) -> tuple[Any, ...]:
         """Move all arrays to the new parts; return this rank's.  Collective."""
@@ -450,8 +476,9 @@ class RowPartition:
         self._decided = True
         self._repeats.begin()
         if when is not None:
-            stats, _ = self._agreement.step(Step.ROWS, self._calls, cost=_core.clock() - start)
-            when.moved(self.counts, moved, stats.cost_max)
+            took = {"seconds": ("max", _core.clock() - start)}
+            slowest = self._agreement.reduce(Step.ROWS, self._calls, took)
+            when.moved(self.counts, moved, slowest["seconds"])
         return out
 
     def _exchange(self, arrays: tuple[Any, ...], new: I64) -> tuple[Any, ...]:
@@ -461,17 +488,17 @@ class RowPartition:
             arguments=(zlib.crc32(b"rows"), "rows"),
         ).values
         sources = sorted(got)
-        places = boxes.within(new[self.rank], self._boxes[sources])
-        shape = boxes.shape(new[self.rank])
+        places = slices_within(new[self.rank], self._boxes[sources])
+        shape = extent_of(new[self.rank])
         return tuple(
-            boxes.join(array, shape, [got[source][i] for source in sources], places)
+            join_pieces(array, shape, [got[source][i] for source in sources], places)
             for i, array in enumerate(arrays)
         )
 
     def _pieces(self, arrays: tuple[Any, ...], new: I64) -> dict[int, list[Any]]:
         """Cut this rank's part of all arrays into pieces; return the pieces by their new rank."""
-        meets = boxes.sizes(boxes.overlap(self._boxes[self.rank], new)) > 0
+        meets = sizes_of(overlaps(self._boxes[self.rank], new)) > 0
         forms = [array.tocsr() if hasattr(array, "tocsr") else array for array in arrays]
         to = np.flatnonzero(meets).tolist()
-        places = boxes.within(self._boxes[self.rank], new[to])
+        places = slices_within(self._boxes[self.rank], new[to])
         return {rank: [array[at] for array in forms] for rank, at in zip(to, places, strict=True)}

@@ -29,11 +29,9 @@ from pylb.replay.trace_conversion import (
     sharing_of,
     trace_arrays,
 )
-from pylb.run.iteration_log import IterationLog, Row
-from pylb.run.modes import MeasuringMode, Prices
-from pylb.run.records import EVERY, LoadHistory
+from pylb.run.modes import KEPT_RECEIPTS, MeasuringMode, Prices, RunState
+from pylb.run.records import WRITE_EVERY, IterationLog, LoadHistory, Row
 from pylb.run.report import Iterations
-from pylb.run.run_state import KEEP, RunState
 
 OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 
@@ -102,16 +100,20 @@ class ShadowMode(MeasuringMode):
             self._replay.loop(int(loop.first), int(loop.n) or OPEN, loop.cost, loop.moving)
 
     def _new_replay(self, loop: Loop) -> _core.Replay:
-        n_ranks, given = self._state.agreement.transport.size, self._state.decider.settings
+        n_ranks, settings = self._state.agreement.transport.size, self._state.decider.settings
         network = (loop.alpha, loop.beta)
-        given.load()
-        self._decider = given.decider(n_ranks, network if given.selects else (0.0, 0.0), keep=KEEP)
+        settings.load()
+        self._decider = settings.decider(
+            n_ranks, network if settings.selects else (0.0, 0.0), keep=KEPT_RECEIPTS
+        )
         own = {"decider": self._decider.core, "lag": int(self._state.options.lag), "moves": False}
         model = (*network, loop.steps, loop.handling, loop.pace)
         return _core.Replay(**{**DEFAULTS, **own, "n_ranks": n_ranks, "model": model})
 
     def observe(self, stats: Any, is_last: bool) -> None:
-        if (self._state.done % EVERY == 0 or self._loads.is_due) and not is_last:
+        if self._state.options.lag:  # then the ranks can send their loads only between two loops
+            return
+        if (self._state.done % WRITE_EVERY == 0 or self._loads.is_due) and not is_last:
             self.catch_up(is_over=False)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
@@ -133,7 +135,7 @@ class ShadowMode(MeasuringMode):
 
     def _check(self) -> None:
         """Raise an error if an object cannot be packed, because no LB step could move it."""
-        refused = self._state.objects.sizes.refused
+        refused = self._state.objects.refused
         if refused is not None:
             key, why = refused
             raise SerializationError(f"shadow mode: object {key} cannot be pickled: {why}") from why
@@ -142,15 +144,15 @@ class ShadowMode(MeasuringMode):
         if self._replay is None or self._lost:
             return
         records = self._state.records
-        given = RunFacts(parameters=records.parameters, answers=records.answers)
-        stretches = [on_ranks(s, given.ranks_at(0)) for s in stretches]
+        facts_of_run = RunFacts(parameters=records.parameters, answers=records.answers)
+        stretches = [on_ranks(s, facts_of_run.ranks_at(0)) for s in stretches]
         left = stretches.pop() if stretches and not stretches[-1].iterations else None
         n_ranks = self._state.agreement.transport.size
         if stretches:
-            self._run(stretches, rows, given.ranks_at(2 * stretches[0].first + 1))
+            self._run(stretches, rows, facts_of_run.ranks_at(2 * stretches[0].first + 1))
         self._remaining = None
         if left is not None:
-            facts = given.ranks_at(2 * left.first)
+            facts = facts_of_run.ranks_at(2 * left.first)
             self._remaining = one_phase(n_ranks, left, self._entities, facts)
             self._entities = Entities.of(self._remaining)
 
@@ -170,21 +172,21 @@ class ShadowMode(MeasuringMode):
     def _results(self) -> bytes:
         history, log = self._decider.history, self._log
         receipts, table = [r.to_dict() for r in history], log.table().tolist()
-        found = [receipts, history.dropped, table, log.span, len(log), self._replayed]
-        return json.dumps(found).encode()
+        results = [receipts, history.dropped, table, log.span, len(log), self._replayed]
+        return json.dumps(results).encode()
 
     def _share(self, left_early: bool) -> None:
         """Send the results of rank 0 to all ranks."""
-        agreement, found = self._state.agreement, [b""]
+        agreement, results = self._state.agreement, [b""]
 
         def finish() -> None:
             if self._replay is not None:
                 if not left_early:  # otherwise `_catch_up` has made the last decision
                     self._replay.settle(self._remaining)
-                found[0] = self._results()
+                results[0] = self._results()
 
         agreement.on_root(Step.PLACE, self._state.done, finish)
-        whole = bytes(agreement.transport.allgather(found[0])[0])
+        whole = bytes(agreement.transport.allgather(results[0])[0])
         receipts, dropped, table, span, n, self._measured = json.loads(whole)
         if n:
             self._figures = IterationLog.restored(np.array(table), span, n)

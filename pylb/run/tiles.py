@@ -152,12 +152,12 @@ class TilePartition(RowPartition):
         )
 
     def _describe(self, index: int, array: Any) -> str:
-        mine = tuple(s.stop - s.start for s in self.local)
-        if not isinstance(array, np.ndarray) or array.shape[:2] != mine:
+        own = tuple(s.stop - s.start for s in self.local)
+        if not isinstance(array, np.ndarray) or array.shape[:2] != own:
             what = getattr(array, "shape", type(array).__name__)
             raise DomainError(
                 f"array {index} is {what}: expected an ndarray with the rows and columns of this "
-                f"rank, {mine} (pass all arrays in one call)"
+                f"rank, {own} (pass all arrays in one call)"
             )
         checks.without_mask(f"array {index}", array)
         return f"array of {array.dtype} (rows, columns, {', '.join(map(str, array.shape[2:]))})"

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "place/kit/parts.h"
+#include "place/internal.h"
 
 enum { N = 90, M = 1500 };
 enum form { IN_ORDER, IN_ROWS, ONE_WAY, ANY, FORMS };

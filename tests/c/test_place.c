@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "place/kit/pack.h"
-#include "place/kit/rounds.h"
+#include "place/internal.h"
+#include "place/strategy.h"
 #include "plb.h"
 
 enum { N = 200, P = 7 };

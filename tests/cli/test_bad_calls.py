@@ -159,7 +159,7 @@ CALLS = {
     "page.pdf": lambda: pylb.report("run.h5", "page.pdf"),
     "p is 0": lambda: pylb.VirtualCluster(0),
     "family is 'x'": lambda: pylb.strategy(lambda snapshot: 1, family="x"),
-    "graph is a int": lambda: pylb.color(5),
+    "graph is 5: expected a scipy.sparse matrix": lambda: pylb.color(5),
     # Strange types: strings, None, arrays without an axis, dicts, generators, complex numbers.
     "load: expected an array": lambda: pylb.Snapshot({"a": 1.0}, [0]),
     "not 'generator'": lambda: pylb.Snapshot((1.0 for _ in range(3)), [0, 0, 0]),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pylb import _core
 from pylb.comm.agreement import Contribution, Step
 from pylb.decide.decider import BALANCE, settings
-from pylb.run.advising_mode import OWN
+from pylb.run.modes import OWN
 
 
 def gain(before, since):

@@ -304,7 +304,7 @@ def test_record_and_replay_need_lag_0(tmp_path):
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("pylb.run.records.KEEP", 8 * 8 * 10)
+    monkeypatch.setattr("pylb.run.records.KEPT_BYTES", 8 * 8 * 10)
     monkeypatch.setattr("pylb.run.records.BESIDE", 0)
     run(tmp_path / "run.h5")
     assert "has only the first 11 of 40 iterations" in caplog.text
@@ -315,8 +315,8 @@ def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
 @pytest.mark.parametrize("of", ["Balancer", "Advisor"])
 def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, of, objects):
     """A recording in a file does not stop when memory for the loads is short: it writes earlier."""
-    monkeypatch.setattr("pylb.run.records.KEEP", 8 * 100 * 5)  # five iterations of 100 objects
-    monkeypatch.setattr("pylb.run.records.EVERY", 10**6)
+    monkeypatch.setattr("pylb.run.records.KEPT_BYTES", 8 * 100 * 5)  # 5 iterations of 100 objects
+    monkeypatch.setattr("pylb.run.records.WRITE_EVERY", 10**6)
     monkeypatch.setattr("pylb.run.records.LATEST", 1e9)
     path, written = tmp_path / "run.h5", []
     monkeypatch.setattr(
@@ -357,7 +357,7 @@ def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, 
 
 
 def test_shadow_mode_replays_all_iterations_however_many_objects(monkeypatch):
-    monkeypatch.setattr("pylb.run.records.KEEP", 8 * 100 * 5)
+    monkeypatch.setattr("pylb.run.records.KEPT_BYTES", 8 * 100 * 5)
     lb = pylb.Balancer(mode="shadow", every=7, record=False)
     for key in range(100):
         lb.add(key, [])

@@ -11,9 +11,9 @@ from launch import every_case_is_done
 
 import pylb
 from pylb.errors import DomainError, FormatError, StateError
-from pylb.model import probe
+from pylb.model import machine as probe
+from pylb.model.machine import Place
 from pylb.model.network import Network
-from pylb.model.places import Place
 from pylb.model.topology import Tree
 from pylb.partition import libraries
 

@@ -31,7 +31,7 @@ from pylb.errors import (
     UnknownTriggerError,
 )
 from pylb.io.run_record import RunFacts
-from pylb.replay.step_prices import Prices
+from pylb.replay.replayed import Prices
 from pylb.replay.synthetic import hotspot
 
 

@@ -9,7 +9,7 @@ from launch import HERE, launch
 
 import pylb
 from pylb.errors import StateError
-from pylb.run.iteration_log import IterationLog, Row
+from pylb.run.records import IterationLog, Row
 from pylb.run.report import Iterations
 
 

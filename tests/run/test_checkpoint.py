@@ -23,7 +23,7 @@ from pylb.errors import (
 )
 from pylb.io import checkpoint as disk
 from pylb.io.plain import decode, encode
-from pylb.run.iteration_log import IterationLog
+from pylb.run.records import IterationLog
 
 pytest.importorskip("h5py")
 OPTIONS = {"strategy": "GreedyLB", "every": 7}
@@ -194,8 +194,8 @@ def test_properties_and_estimates_go_on(tmp_path):
         assert np.array_equal(a.estimates, b.estimates)
         assert np.array_equal(a.window, b.window)
         for name in ("nbytes", "memory", "migratable", "work", "home", "coords"):
-            assert repr(a.properties[name]) == repr(b.properties[name]), name
-        assert "coords" in b.properties.given
+            assert repr(a.objects[name]) == repr(b.objects[name]), name
+        assert "coords" in b.objects.columns
 
 
 class Block:
@@ -527,7 +527,7 @@ def test_changed_bytes():
 
 @pytest.mark.parametrize("n", [0, 5, 1023, 1024, 5000])
 def test_a_log_goes_on(monkeypatch, n):
-    monkeypatch.setattr("pylb.run.iteration_log.MOST", 1024)
+    monkeypatch.setattr("pylb.run.records.MOST_ROWS", 1024)
     rows = np.random.default_rng(n).random((3 * 5000, 8))
     one = IterationLog()
     one.extend(rows[:n].tolist())

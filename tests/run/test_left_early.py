@@ -6,7 +6,7 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError
-from pylb.run.object_store import NewObjects, Store
+from pylb.run.local_objects import NewObjects, Store
 from pylb.run.records import Records
 from pylb.show import course, page
 
@@ -186,7 +186,7 @@ def test_an_interrupted_addition_can_be_repeated():
     new.update(4, {"nbytes": 7})
     new.add(4, "four", {})
     items = new.items(1)
-    assert items.keys.tolist() == [1, 2, 4]
+    assert items.objects.key.tolist() == [1, 2, 4]
     assert items.values == ["one", "two", "four"]
-    assert items.properties["nbytes"].tolist() == [0, 5, 0]
-    assert items.properties["memory"].tolist() == [-1, -1, -1]
+    assert items.objects["nbytes"].tolist() == [0, 5, 0]
+    assert items.objects["memory"].tolist() == [-1, -1, -1]

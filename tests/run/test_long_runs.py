@@ -9,14 +9,14 @@ import pytest
 
 import pylb
 from pylb.errors import DomainError
-from pylb.run import iteration_log
-from pylb.run.iteration_log import IterationLog, Row
+from pylb.run import records as iteration_log
+from pylb.run.records import IterationLog, Row
 
 
 @pytest.mark.parametrize("n", [1, 255, 256, 1000, 1023, 1024, 1025, 5000, 100_000])
 def test_a_log_is_thinned(monkeypatch, n):
     """The rows of a long log are means of several iterations."""
-    monkeypatch.setattr(iteration_log, "MOST", 1024)
+    monkeypatch.setattr(iteration_log, "MOST_ROWS", 1024)
     rows = np.random.default_rng(n).random((n, 8))
     log = IterationLog()
     log.extend(rows[: n // 3].tolist())
@@ -61,9 +61,9 @@ def resident():
 )
 def test_memory_stays_flat(monkeypatch, options):
     """From n to 2 n iterations, memory grows by a bounded amount."""
-    monkeypatch.setattr(iteration_log, "MOST", 1 << 11)
-    monkeypatch.setattr("pylb.run.run_state.KEEP", 64)
-    monkeypatch.setattr("pylb.run.records.KEEP", 1 << 20)
+    monkeypatch.setattr(iteration_log, "MOST_ROWS", 1 << 11)
+    monkeypatch.setattr("pylb.run.modes.KEPT_RECEIPTS", 64)
+    monkeypatch.setattr("pylb.run.records.KEPT_BYTES", 1 << 20)
     n = 100_000 if os.environ.get("PYLB_EXPLORE") else 5_000
     found = []
     for i, lb in enumerate(program(2 * n, **options)):
@@ -79,7 +79,7 @@ def test_memory_stays_flat(monkeypatch, options):
 
 
 def test_the_report_says_what_was_thinned(monkeypatch):
-    monkeypatch.setattr(iteration_log, "MOST", 1024)
+    monkeypatch.setattr(iteration_log, "MOST_ROWS", 1024)
     lb = list(program(5000, mode="off"))[-1]
     it = lb.iterations
     assert np.array_equal(it.first, np.arange(0, 5000, 8))
@@ -92,8 +92,8 @@ def test_the_report_says_what_was_thinned(monkeypatch):
 
 
 def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
-    monkeypatch.setattr("pylb.run.run_state.KEEP", 16)
-    monkeypatch.setattr("pylb.run.records.EVERY", 4)  # iterations until the record is written
+    monkeypatch.setattr("pylb.run.modes.KEPT_RECEIPTS", 16)
+    monkeypatch.setattr("pylb.run.records.WRITE_EVERY", 4)  # iterations until the record is written
     path = tmp_path / "run.h5"
     lb = list(program(80, every=1, record=path, strategy=lambda s: s.rank))[-1]
     history, report = lb.history, lb.report()
@@ -119,7 +119,7 @@ def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):
 
 def test_many_loops(monkeypatch):
     """Memory stays constant in a program that calls `iterate` for each of its steps."""
-    monkeypatch.setattr("pylb.run.records.KEEP", 20_000)
+    monkeypatch.setattr("pylb.run.records.KEPT_BYTES", 20_000)
     lb = pylb.Balancer()
     lb.add(1, [1])
     for _ in range(200):

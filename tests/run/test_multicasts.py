@@ -13,7 +13,7 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.errors import FormatError, StateError
 from pylb.io import h5 as records
-from pylb.model.multicasts import Rows
+from pylb.model.snapshot import Rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import multicast_cases  # these cases also run under mpiexec

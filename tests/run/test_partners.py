@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pylb import VirtualCluster, _core
 from pylb.comm.agreement import Agreement
 from pylb.comm.transport_virtual import Virtual
-from pylb.run.partners import exchange_speeds, ranks_with
+from pylb.run.lb_step import exchange_speeds
+from pylb.run.options import ranks_with
 
 
 @examples(30)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pylb
 from pylb.errors import DomainError, InfeasibleError, UnknownKeyError
 from pylb.model.machine import Machine
-from pylb.run import memory_share
+from pylb.run import options as memory_share
 from pylb.virtual import VirtualCluster
 
 STRATEGIES = ["BestFitLB", "GreedyLB", "RefineLB", "VectorLB", "GossipLB", "DiffusionLB"]

@@ -29,10 +29,9 @@ from pylb.errors import (
     StrategyError,
     UnknownKeyError,
 )
-from pylb.run.at_sync import AtSyncProtocol
-from pylb.run.object_migration import _packed
-from pylb.run.object_sizes import SAMPLE
-from pylb.run.object_store import LeavingObjects
+from pylb.run.lb_step import _packed
+from pylb.run.local_objects import SAMPLE, LeavingObjects
+from pylb.run.loops import AtSyncProtocol
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
 import programs  # these programs also run under mpiexec
@@ -579,7 +578,7 @@ def test_the_first_cost_is_foreseen_from_some_objects():
         for key in range(4):
             lb.add(key, np.ones(nbytes // 8))
         list(lb.iterate(1))
-        sizes = lb._objects.store.properties["nbytes"].tolist()
+        sizes = lb._objects.store.objects["nbytes"].tolist()
         assert nbytes <= min(sizes) <= max(sizes) < nbytes + 1000
         handling = lb._objects.sizes.handling
         costs.append(lb._state.records.loops[0].cost)
@@ -615,7 +614,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     lb.add(10**6 + 2, lambda: None)  # cannot be pickled: the LB step that moves it reports it
     list(lb.iterate(1))
     store = lb._objects.store
-    size = dict(zip(store.keys.tolist(), store.properties["nbytes"].tolist(), strict=True))
+    size = dict(zip(store.keys.tolist(), store.objects["nbytes"].tolist(), strict=True))
     assert 0 < len(packed) <= SAMPLE
     assert max(packed) - min(packed) > 8 * SAMPLE  # the sample is spread evenly over the keys
     assert size[10**6] == 123
@@ -628,7 +627,7 @@ def test_sizes_that_nobody_gave_are_measured_by_a_sample(monkeypatch):
     lb.add(5000, Counted(5000))
     list(lb.iterate(1))
     assert len(packed) == n  # a known type is not pickled again
-    assert lb._objects.store.properties["nbytes"][store.place(5000)] > 0
+    assert lb._objects.store.objects["nbytes"][store.place(5000)] > 0
 
 
 VALUES = {"list": lambda: [1], "tuple": lambda: (2,), "array": lambda: np.zeros(3)}
@@ -649,7 +648,7 @@ def test_every_object_gets_a_size_whatever_comes_when(loops):
             lb.add(len(sizes), VALUES[kind](), nbytes=nbytes)
             sizes.append(nbytes)
         list(lb.iterate(1))
-        given = lb._objects.store.properties["nbytes"]
+        given = lb._objects.store.objects["nbytes"]
         assert (given > 0).all()
         assert all(n in (0, got) for n, got in zip(sizes, given.tolist(), strict=True))
 

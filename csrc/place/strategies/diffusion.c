@@ -22,16 +22,101 @@
  * they were before the LB step, then the heaviest objects, so that few migrate.  A rank passes
  * load on only after it has received this load.
  *
- * Step 4.  The agents of kit/gossip.h remove the remaining imbalance. */
+ * Step 4.  The agents of gossip.c remove the remaining imbalance. */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/heap.h"
 #include "base/mem.h"
-#include "place/kit/gossip.h"
-#include "place/kit/rounds.h"
-#include "place/kit/ties.h"
+#include "place/internal.h"
+
+/* ---- what an agent knows about objects ------------------------------------------------------ */
+
+/* What an agent knows about objects: their ranks and, for the objects on its own rank, the objects
+ * with which they communicate (ties).  Objects are numbered in the order in which they were added.
+ */
+typedef struct tie {
+    int32_t peer, next; /* number of the partner; index of the object's next tie, -1: none */
+    double bytes;
+} tie_t;
+
+typedef struct tied {
+    int32_t rank;  /* rank of the object, as far as this agent knows */
+    int32_t first; /* index of the object's first tie; -1: the object has no ties */
+} tied_t;
+
+typedef struct ties {
+    plb_keys_t ids;
+    tied_t *object; /* [ids.n] what is known of each object, by number */
+    int64_t room;
+    tie_t *tie; /* linked lists: each object's ties from `first`, unused entries from `free` */
+    int64_t n_ties, n_used, ties_room; /* entries of tie[]; those of them in use; capacity */
+    int32_t free;
+} ties_t;
+
+static int ties_init(ties_t *self, int64_t n_objects, int64_t n_ties, plb_err_t *err)
+{
+    *self = (ties_t){.free = -1};
+    PLB_PASS(plb_keys_init(&self->ids, n_objects, err));
+    PLB_PASS_GROW(self->object, self->room, n_objects);
+    PLB_PASS_GROW(self->tie, self->ties_room, n_ties);
+    return PLB_OK;
+}
+
+static void ties_free(ties_t *self)
+{
+    plb_keys_free(&self->ids);
+    PLB_FREE(self->object, self->tie);
+    *self = (ties_t){.free = -1};
+}
+
+static int32_t ties_find(const ties_t *self, int64_t id)
+{
+    return plb_keys_find(&self->ids, id);
+}
+
+static int ties_number(ties_t *self, int64_t id, int32_t rank, int32_t *number, plb_err_t *err)
+{
+    const int64_t before = self->ids.n;
+    PLB_PASS_GROW(self->object, self->room, before + 1);
+    PLB_PASS(plb_keys_add(&self->ids, id, number, err));
+    if (self->ids.n > before) {
+        self->object[*number] = (tied_t){rank, -1};
+    }
+    return PLB_OK;
+}
+
+static int ties_add(ties_t *self, int32_t object, int32_t peer, double bytes, plb_err_t *err)
+{
+    int32_t k = self->free;
+    if (k >= 0) {
+        self->free = self->tie[k].next;
+    } else {
+        PLB_PASS_GROW(self->tie, self->ties_room, self->n_ties + 1);
+        k = (int32_t)self->n_ties++;
+    }
+    self->tie[k] = (tie_t){peer, self->object[object].first, bytes};
+    self->object[object].first = k;
+    self->n_used++;
+    return PLB_OK;
+}
+
+static void ties_clear(ties_t *self, int32_t object)
+{
+    int32_t *first = &self->object[object].first;
+    while (*first >= 0) {
+        const int32_t k = *first;
+        *first = self->tie[k].next;
+        self->tie[k].next = self->free;
+        self->free = k;
+        self->n_used--;
+    }
+}
+
+/* ---- agents --------------------------------------------------------------------------------- */
 
 enum { PARAM_NEIGHBOURS = PLB_GOSSIP_N_PARAMS, N_PARAMS };
 
@@ -47,7 +132,8 @@ enum kind {
 
 enum phase { GREET, CHOOSE, LINK, MULTIPLY, UPDATE, MOVE, GOSSIP };
 
-/* Indices into the tally (agent.h).  Each comment begins with the phases that write the number. */
+/* Indices into the tally (strategy.h).  Each comment begins with the phases that write the number.
+ */
 enum {
     SUM_BEYOND = 0,   /* CHOOSE: sum of load - threshold over the ranks above the threshold */
     SUM_LACKING = 1,  /* CHOOSE: sum of average - load over the ranks below the average */
@@ -90,7 +176,7 @@ typedef struct diffusion {
     double limit;          /* seconds: the threshold, see step 2 */
     double scale;          /* average load of a rank */
     double r, p, x, gamma; /* of this rank, as in link_t; gamma: the last SUM_SQUARES */
-    plb_ties_t ties;       /* objects that are on this rank at first have the lowest numbers */
+    ties_t ties;           /* objects that are on this rank at first have the lowest numbers */
     link_t *link;          /* [n_links] in ascending order of the ranks */
     int32_t n_links;
     int64_t under_way; /* bytes of objects that left in the previous round, and can come back */
@@ -119,8 +205,8 @@ static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t 
                     double bytes, plb_err_t *err)
 {
     int32_t peer = -1;
-    const int ret = plb_ties_number(&self->ties, peer_id, where, &peer, err);
-    return ret == PLB_OK ? plb_ties_add(&self->ties, object, peer, bytes, err) : ret;
+    const int ret = ties_number(&self->ties, peer_id, where, &peer, err);
+    return ret == PLB_OK ? ties_add(&self->ties, object, peer, bytes, err) : ret;
 }
 
 /* List the ties of all objects of this rank, in both directions. */
@@ -128,20 +214,20 @@ static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_
 {
     const plb_share_t *share = self->gossip.agent.share;
     int32_t k = -1;
-    int ret = plb_ties_init(&self->ties, share->n, share->n_edges + n_in, err);
+    int ret = ties_init(&self->ties, share->n, share->n_edges + n_in, err);
     for (int64_t i = 0; ret == PLB_OK && i < share->n; i++) {
-        ret = plb_ties_number(&self->ties, share->id[i], share->rank, &k, err);
+        ret = ties_number(&self->ties, share->id[i], share->rank, &k, err);
     }
     for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
         const int32_t from = share->edge_object[e], rank = share->edge_peer_rank[e];
         ret = tie_with(self, from, share->edge_peer_id[e], rank, share->edge_bytes[e], err);
         if (ret == PLB_OK && rank == share->rank) {
-            ret = tie_with(self, plb_ties_find(&self->ties, share->edge_peer_id[e]),
-                           share->id[from], rank, share->edge_bytes[e], err);
+            ret = tie_with(self, ties_find(&self->ties, share->edge_peer_id[e]), share->id[from],
+                           rank, share->edge_bytes[e], err);
         }
     }
     for (int64_t i = 0; ret == PLB_OK && i < n_in; i++) {
-        ret = tie_with(self, plb_ties_find(&self->ties, in[i].id), in[i].other_id, in[i].peer,
+        ret = tie_with(self, ties_find(&self->ties, in[i].id), in[i].other_id, in[i].peer,
                        in[i].bytes, err);
     }
     return ret;
@@ -166,7 +252,7 @@ static int choose(diffusion_t *self, plb_err_t *err)
     int64_t n = 0;
     partner_t *partner = NULL;
     plb_agent_t *agent = &self->gossip.agent;
-    const plb_ties_t *ties = &self->ties;
+    const ties_t *ties = &self->ties;
     PLB_NEW(partner, ties->n_ties);
     for (int64_t k = 0; k < ties->n_ties; k++) {
         const int32_t where = ties->object[ties->tie[k].peer].rank;
@@ -328,7 +414,7 @@ static void make_flows(diffusion_t *self)
 /* Return the bytes between ranks that the move of an object to rank `there` saves; may be < 0. */
 static double gain(const diffusion_t *self, int32_t object, int32_t there)
 {
-    const plb_ties_t *ties = &self->ties;
+    const ties_t *ties = &self->ties;
     const int32_t here = self->gossip.agent.share->rank;
     double out = 0.0;
     for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
@@ -365,7 +451,7 @@ static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
     PLB_NEW(self->queue.item, agent->n + diffusion->ties.n_used);
     memset(self->at, -1, (size_t)diffusion->ties.ids.n * sizeof *self->at);
     for (int64_t k = 0; k < agent->n; k++) {
-        self->number[k] = plb_ties_find(&diffusion->ties, agent->entry[k].id);
+        self->number[k] = ties_find(&diffusion->ties, agent->entry[k].id);
         self->to[k] = -1;
         self->at[self->number[k]] = (int32_t)k;
     }
@@ -414,7 +500,7 @@ static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there
 /* An object was chosen for a link: queue its partners again, which now gain more along it. */
 static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
 {
-    plb_ties_t *ties = &diffusion->ties;
+    ties_t *ties = &diffusion->ties;
     ties->object[object].rank = there;
     for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
         const int32_t entry = self->at[ties->tie[k].peer];
@@ -452,7 +538,7 @@ static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, dou
 static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
-    plb_ties_t *ties = &self->ties;
+    ties_t *ties = &self->ties;
     int32_t told = -1;
     self->under_way += agent->entry[entry].memory;
     int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
@@ -467,7 +553,7 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
             told = where;
         }
     }
-    plb_ties_clear(ties, object);
+    ties_clear(ties, object);
     return ret;
 }
 
@@ -519,7 +605,7 @@ static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
     plb_agent_t *agent = &self->gossip.agent;
     link_t *link = link_to(self, note->peer);
     int32_t object = -1;
-    int ret = plb_ties_number(&self->ties, note->id, agent->share->rank, &object, err);
+    int ret = ties_number(&self->ties, note->id, agent->share->rank, &object, err);
     if (ret == PLB_OK) {
         self->ties.object[object].rank = agent->share->rank;
         link->flow = note->kind == NOTE_OBJECT ? link->flow + note->load : 0.0;
@@ -546,7 +632,7 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
     plb_agent_t *agent = &self->gossip.agent;
     for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
         plb_note_t note = in[k];
-        const int32_t object = plb_ties_find(&self->ties, note.id);
+        const int32_t object = ties_find(&self->ties, note.id);
         if (note.kind == NOTE_MOVED) {
             if (object >= 0 && self->ties.object[object].rank != agent->share->rank) {
                 self->ties.object[object].rank = note.rank;
@@ -584,7 +670,7 @@ static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const 
         return ret == PLB_OK && ++self->steps < MOST_MOVES ? give_along_links(self, err) : ret;
     }
     self->phase = GOSSIP;
-    plb_ties_free(&self->ties);
+    ties_free(&self->ties);
     return plb_gossip_round(&self->gossip.agent, NULL, 0, all, settled, err);
 }
 
@@ -649,7 +735,7 @@ static int64_t known(const plb_agent_t *agent)
 static void stop(plb_agent_t *agent)
 {
     diffusion_t *self = (diffusion_t *)agent;
-    plb_ties_free(&self->ties);
+    ties_free(&self->ties);
     plb_free(self->link);
     plb_gossip_stop(agent);
 }

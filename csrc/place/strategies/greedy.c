@@ -20,10 +20,7 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/kit/pack.h"
-#include "place/kit/problem.h"
-#include "place/kit/ranks.h"
-#include "place/kit/refine.h"
+#include "place/internal.h"
 
 enum {
     MAX_CLASSES = 64,
@@ -291,15 +288,6 @@ static int start_by_memory(const plb_problem_t *problem, int32_t *rank, plb_err_
     return plb_refine_more(problem, PLB_REFINE_OVERLOAD, rank, err);
 }
 
-static int slowest(const plb_problem_t *problem, int32_t *rank, double *seconds, plb_err_t *err)
-{
-    plb_ranks_t ranks;
-    const int ret = plb_ranks_init(&ranks, problem, rank, err);
-    *seconds = ret == PLB_OK ? plb_ranks_max(&ranks) : 0.0;
-    plb_ranks_free(&ranks);
-    return ret;
-}
-
 /* Memory limits may leave heavy objects no rank but a busy one.  If the result is slower than the
  * present placement, take that one, refined. */
 static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
@@ -309,8 +297,8 @@ static int compare_with_present(const plb_problem_t *problem, int32_t *rank, plb
     int32_t *present = NULL;
     PLB_NEW(present, problem->in->n_objects);
     PLB_TRY(plb_pack_present(problem, present, err));
-    PLB_TRY(slowest(problem, rank, &after, err));
-    PLB_TRY(slowest(problem, present, &before, err));
+    PLB_TRY(plb_problem_slowest(problem, rank, &after, err));
+    PLB_TRY(plb_problem_slowest(problem, present, &before, err));
     if (after > before) {
         PLB_TRY(plb_refine_more(problem, PLB_REFINE_OVERLOAD, present, err));
         memcpy(rank, present, (size_t)problem->in->n_objects * sizeof *rank);
@@ -320,8 +308,8 @@ out:
     return ret;
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int greedy_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                      int32_t *out, plb_err_t *err)
 {
     (void)opts;
     plb_problem_t problem;
@@ -354,5 +342,5 @@ const plb_strategy_t plb_strategy_greedy = {
     .source = "Menon 2.2; Dasgupta algorithm 2",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .run = run,
+    .run = greedy_run,
 };

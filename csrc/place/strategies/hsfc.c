@@ -2,13 +2,233 @@
  * consecutive parts, one for each rank.  The position of a point on the curve is computed bit by
  * bit (Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707, 2004; the array x is X in the
  * paper), in the dimensions in which the points extend. */
+#include <math.h>
 #include <string.h>
 
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "place/kit/chain.h"
-#include "place/kit/pack.h"
-#include "place/kit/ranks.h"
+#include "place/internal.h"
+
+/* ---- a row of objects, cut into consecutive parts ------------------------------------------- */
+
+/* Divides a row of objects, e.g. along a space-filling curve: each rank gets consecutive objects.
+ * The ranks keep their present order along the row.  The cuts between them move only as far as the
+ * balance requires, so that few objects migrate. */
+
+static const double CLOSE = 1e-6;  /* the best time is found to within this fraction */
+static const double SLACK = 1e-12; /* largest relative rounding error of sums */
+/* largest number of steps of the search, enough even if the loads are tiny */
+enum { DOUBLINGS = 64, HALVINGS = 64 };
+
+typedef struct chain {
+    const plb_problem_t *problem;
+    const int32_t *object; /* [n] the objects in the order of the row */
+    int64_t n;
+    double *sum;       /* [n + 1] sum of the loads before each object */
+    int64_t *bytes;    /* [n + 1] sum of the memory before each object; NULL: no limits */
+    plb_loads_t order; /* item[k].id is the k-th rank along the row */
+    int64_t *present;  /* [p + 1] index of the k-th rank's first object, if every rank kept its
+                          present number of objects */
+    int64_t *least;    /* [p + 1] smallest index at which the k-th rank can begin: all objects from
+                          there on fit on this rank and the ranks after it */
+} chain_t;
+
+static void chain_free(chain_t *self)
+{
+    plb_loads_free(&self->order);
+    PLB_FREE(self->sum, self->bytes, self->present, self->least);
+}
+
+static int32_t rank_at(const chain_t *self, int32_t k)
+{
+    return self->order.item[k].id;
+}
+
+/* Return the load that rank r can take, besides its fixed objects, and still end by `time`. */
+static double capacity(const plb_problem_t *problem, int32_t r, double time)
+{
+    const plb_snapshot_t *in = problem->in;
+    const double out = (time - plb_background(in, r)) * plb_speed(in, r) - problem->fixed[r];
+    return out > 0.0 ? out * (1.0 + SLACK) : 0.0;
+}
+
+static bool fits(const chain_t *self, int64_t begin, int64_t end, int32_t r, double most)
+{
+    return self->sum[end] - self->sum[begin] <= most + SLACK * self->sum[self->n] &&
+           (self->bytes == NULL ||
+            self->bytes[end] - self->bytes[begin] <= self->problem->room[r]);
+}
+
+/* Return the largest `end` such that the objects begin ... end - 1 fit on rank r. */
+static int64_t end_from(const chain_t *self, int64_t begin, int32_t r, double time)
+{
+    const double most = capacity(self->problem, r, time);
+    int64_t low = begin, high = self->n;
+    while (low < high) {
+        const int64_t middle = low + (high - low + 1) / 2;
+        if (fits(self, begin, middle, r, most)) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+/* Return the smallest `begin` such that the objects begin ... end - 1 fit on rank r. */
+static int64_t begin_to(const chain_t *self, int64_t end, int32_t r, double time)
+{
+    const double most = capacity(self->problem, r, time);
+    int64_t low = 0, high = end;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (fits(self, middle, end, r, most)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+static bool feasible(const chain_t *self, double time)
+{
+    int64_t at = 0;
+    for (int32_t k = 0; k < self->problem->in->n_ranks && at < self->n; k++) {
+        at = end_from(self, at, rank_at(self, k), time);
+    }
+    return at == self->n;
+}
+
+/* Return the time of the slowest rank with the best cuts, to within CLOSE; INFINITY: no cuts keep
+ * the memory limits. */
+static double best_time(const chain_t *self, double average)
+{
+    double low = 0.0, high = average > 0.0 ? average : 1.0;
+    for (int k = 0; k < DOUBLINGS && !feasible(self, high); k++) {
+        low = high;
+        high *= 2.0;
+    }
+    if (!feasible(self, high)) {
+        return INFINITY;
+    }
+    for (int k = 0; k < HALVINGS && high - low > CLOSE * high; k++) {
+        const double middle = 0.5 * (low + high);
+        if (feasible(self, middle)) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    return high;
+}
+
+static double average_time(const plb_problem_t *problem, double load)
+{
+    double work = load, speed = 0.0;
+    for (int32_t r = 0; r < problem->in->n_ranks; r++) {
+        work += problem->fixed[r] + plb_background(problem->in, r) * plb_speed(problem->in, r);
+        speed += plb_speed(problem->in, r);
+    }
+    return work / speed;
+}
+
+/* Sort the ranks by the mean position of their objects in the row.  A rank without objects gets
+ * the position that it has if all ranks come in numerical order, with equally many objects. */
+static int order_ranks(chain_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *in = self->problem->in;
+    const int32_t p = in->n_ranks;
+    double *place = NULL;
+    int64_t *count = NULL;
+    PLB_NEW0(place, p);
+    PLB_NEW0(count, p);
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t r = in->rank[self->object[k]];
+        place[r] += (double)k;
+        count[r]++;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        place[r] = count[r] > 0 ? place[r] / (double)count[r]
+                                : ((double)r + 0.5) / (double)p * (double)self->n;
+    }
+    PLB_TRY(plb_loads_sorted(&self->order, place, p, PLB_ASCENDING, err));
+    for (int32_t k = 0; k < p; k++) {
+        self->present[k + 1] = self->present[k] + count[rank_at(self, k)];
+    }
+out:
+    PLB_FREE(place, count);
+    return ret;
+}
+
+static int chain_init(chain_t *self, plb_err_t *err)
+{
+    const plb_snapshot_t *in = self->problem->in;
+    PLB_PASS_NEW0(self->sum, self->n + 1);
+    PLB_PASS_NEW0(self->present, in->n_ranks + 1);
+    PLB_PASS_NEW0(self->least, in->n_ranks + 1);
+    if (self->problem->room != NULL) {
+        PLB_PASS_NEW0(self->bytes, self->n + 1);
+    }
+    for (int64_t k = 0; k < self->n; k++) {
+        self->sum[k + 1] = self->sum[k] + in->load[self->object[k]];
+        if (self->bytes != NULL) {
+            self->bytes[k + 1] = self->bytes[k] + in->memory[self->object[k]];
+        }
+    }
+    return order_ranks(self, err);
+}
+
+/* Move each cut only as far as necessary for all ranks to end by `time`. */
+static void cut(chain_t *self, double time, int32_t *out)
+{
+    const int32_t p = self->problem->in->n_ranks;
+    self->least[p] = self->n;
+    for (int32_t k = p - 1; k >= 0; k--) {
+        self->least[k] = begin_to(self, self->least[k + 1], rank_at(self, k), time);
+    }
+    int64_t at = 0;
+    for (int32_t k = 0; k < p; k++) {
+        const int32_t r = rank_at(self, k);
+        const int64_t most = k == p - 1 ? self->n : end_from(self, at, r, time);
+        int64_t end = self->present[k + 1];
+        end = end > self->least[k + 1] ? end : self->least[k + 1];
+        end = end > at ? end : at;
+        end = end < most ? end : most;
+        for (; at < end; at++) {
+            out[self->object[at]] = r;
+        }
+    }
+}
+
+/* Place the objects that may migrate, object[problem->n], in the order of the row, and write
+ * their ranks to out[n_objects].  No rank takes longer than the longer of two times: `overload` x
+ * the average (the time if all ranks ended together); the slowest rank's time with the best cuts.
+ * keep_memory: the cuts keep the memory limits; PLB_ERR_INFEASIBLE if none do. */
+static int chain_cut(const plb_problem_t *problem, const int32_t *object, double overload,
+                     bool keep_memory, int32_t *out, plb_err_t *err)
+{
+    chain_t chain = {.problem = problem, .object = object, .n = problem->n};
+    int ret = chain_init(&chain, err);
+    if (ret == PLB_OK) {
+        const double average = average_time(problem, chain.sum[chain.n]);
+        if (!keep_memory) {
+            PLB_FREE(chain.bytes);
+            chain.bytes = NULL;
+        }
+        const double best = best_time(&chain, average);
+        if (!isinf(best)) {
+            cut(&chain, fmax(best, overload * average), out);
+        } else {
+            ret = PLB_FAIL(err, PLB_ERR_INFEASIBLE, "no cuts keep memory_limit");
+        }
+    }
+    chain_free(&chain);
+    return ret;
+}
+
+/* ---- Hilbert's curve ------------------------------------------------------------------------ */
 
 /* BITS: bits of a position on the curve, no more than a double represents exactly */
 enum { DIMS = 3, BITS = 51 };
@@ -110,15 +330,6 @@ out:
     return ret;
 }
 
-static int slowest(const plb_problem_t *problem, int32_t *rank, double *time, plb_err_t *err)
-{
-    plb_ranks_t ranks;
-    const int ret = plb_ranks_init(&ranks, problem, rank, err);
-    *time = ret == PLB_OK ? plb_ranks_max(&ranks) : 0.0;
-    plb_ranks_free(&ranks);
-    return ret;
-}
-
 /* Make cuts by load keep the memory limits.  There are two ways: the ranks above their limits give
  * away their objects with the least load; or the curve is cut again, such that each part keeps its
  * limit.  The second is bad where few of the objects have nearly all the load: ranks that have
@@ -133,13 +344,13 @@ static int keep_memory(const plb_problem_t *problem, const int32_t *object, doub
     PLB_NEW(other, n);
     memcpy(other, out, (size_t)n * sizeof *other);
     PLB_TRY(plb_pack_repair(problem, out, err));
-    ret = plb_chain_cut(problem, object, overload, true, other, err);
+    ret = chain_cut(problem, object, overload, true, other, err);
     if (ret == PLB_ERR_INFEASIBLE) {
         ret = PLB_OK;
         goto out;
     }
-    PLB_THEN(slowest(problem, other, &with_cuts, err));
-    PLB_THEN(slowest(problem, out, &with_repair, err));
+    PLB_THEN(plb_problem_slowest(problem, other, &with_cuts, err));
+    PLB_THEN(plb_problem_slowest(problem, out, &with_repair, err));
     if (ret == PLB_OK && with_cuts <= with_repair) {
         memcpy(out, other, (size_t)n * sizeof *out);
     }
@@ -148,8 +359,8 @@ out:
     return ret;
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int hsfc_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                    int32_t *out, plb_err_t *err)
 {
     plb_problem_t problem = {0};
     int32_t *object = NULL;
@@ -161,7 +372,7 @@ static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_o
     PLB_NEW(object, problem.n);
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));
-    PLB_TRY(plb_chain_cut(&problem, object, opts->params[0], false, out, err));
+    PLB_TRY(chain_cut(&problem, object, opts->params[0], false, out, err));
     ret = problem.room == NULL ? PLB_OK : keep_memory(&problem, object, opts->params[0], out, err);
 out:
     plb_free(object);
@@ -184,5 +395,5 @@ const plb_strategy_t plb_strategy_hsfc = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = 1,
-    .run = run,
+    .run = hsfc_run,
 };

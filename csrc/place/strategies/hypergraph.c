@@ -6,12 +6,12 @@
  * - 1).  If `iterations` is above 0, migrations have a cost, and the present placement is
  * repartitioned (Catalyurek et al. 2007). */
 #include "base/mem.h"
-#include "place/kit/parts.h"
+#include "place/internal.h"
 
 enum { IMBALANCE, CYCLES, ITERATIONS, N_PARAMS };
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int hypergraph_run(const plb_strategy_t *self, const plb_snapshot_t *in,
+                          const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     plb_parts_t parts;
     int32_t *part = NULL;
@@ -55,7 +55,7 @@ const plb_strategy_t plb_strategy_zoltan = {
         PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_BYTES | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = N_PARAMS,
-    .run = run,
+    .run = hypergraph_run,
     .library = "Zoltan",
 };
 
@@ -69,5 +69,5 @@ const plb_strategy_t plb_strategy_hypergraph = {
         PLB_LOOKS_LOAD | PLB_LOOKS_COMM | PLB_LOOKS_BYTES | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = N_PARAMS,
-    .run = run,
+    .run = hypergraph_run,
 };

@@ -4,7 +4,7 @@
  * vertices: of objects that may not migrate it knows the load, not the edges.  Mt-KaHyPar
  * (Gottesbueren, Heuer, Maas, Sanders, Schlag 2024), with its deterministic preset, takes
  * multicasts as nets. */
-#include "place/kit/parts.h"
+#include "place/internal.h"
 
 static const plb_param_t params[] = {PLB_PARAM_IMBALANCE};
 

@@ -19,9 +19,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/kit/apportion.h"
-#include "place/kit/pack.h"
-#include "place/kit/problem.h"
+#include "place/internal.h"
 
 /* No weight is below `unit` / FASTEST. */
 static const double FASTEST = 1e12;
@@ -160,8 +158,8 @@ static void hand_over(const quota_t *self, int32_t *out)
     }
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                     int32_t *out, plb_err_t *err)
 {
     (void)opts;
     plb_problem_t problem;
@@ -192,5 +190,5 @@ const plb_strategy_t plb_strategy_power = {
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .for_equal_objects = true,
-    .run = run,
+    .run = power_run,
 };

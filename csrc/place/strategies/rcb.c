@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "place/kit/pack.h"
-#include "place/kit/problem.h"
+#include "place/internal.h"
 
 enum { DIMS = 3 };
 
@@ -161,8 +160,8 @@ out:
     return ret;
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int rcb_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                   int32_t *out, plb_err_t *err)
 {
     (void)opts;
     plb_problem_t problem = {0};
@@ -185,5 +184,5 @@ const plb_strategy_t plb_strategy_rcb = {
     .source = "Berger and Bokhari, IEEE Trans. Comput. C-36, 1987",
     .family = PLB_COMPREHENSIVE,
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_COORDS | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
-    .run = run,
+    .run = rcb_run,
 };

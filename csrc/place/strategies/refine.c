@@ -9,9 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "place/kit/pack.h"
-#include "place/kit/refine.h"
-#include "place/kit/relabel.h"
+#include "place/internal.h"
 
 /* BestFitLB leaves at least this imbalance (max/mean - 1); LITTLE_OF_FEW if objects are scarce,
  * which cannot be divided more evenly without many migrations. */
@@ -49,8 +47,8 @@ out:
     return ret;
 }
 
-static int run_any(const plb_snapshot_t *in, double overload, unsigned families,
-                   const plb_opts_t *opts, int32_t *out, plb_err_t *err)
+static int refine_run_any(const plb_snapshot_t *in, double overload, unsigned families,
+                          const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     plb_problem_t problem;
     int32_t *start = NULL;
@@ -72,27 +70,27 @@ out:
     return ret;
 }
 
-static int run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
-               int32_t *out, plb_err_t *err)
+static int refine_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+                      int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run_any(in, opts->params[0], PLB_MOVES | PLB_SETS, opts, out, err);
+    return refine_run_any(in, opts->params[0], PLB_MOVES | PLB_SETS, opts, out, err);
 }
 
-static int run_swap(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
+static int swap_run(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
                     int32_t *out, plb_err_t *err)
 {
     (void)self;
-    return run_any(in, opts->params[0], PLB_ALL_STEPS, opts, out, err);
+    return refine_run_any(in, opts->params[0], PLB_ALL_STEPS, opts, out, err);
 }
 
-static int run_bestfit(const plb_strategy_t *self, const plb_snapshot_t *in,
+static int bestfit_run(const plb_strategy_t *self, const plb_snapshot_t *in,
                        const plb_opts_t *opts, int32_t *out, plb_err_t *err)
 {
     (void)self;
     const bool few = in->n_objects < (int64_t)PLB_REFINE_SCARCE * in->n_ranks;
     const double above = fmax(few ? LITTLE_OF_FEW : LITTLE, opts->params[0]);
-    return run_any(in, 1.0 + above, PLB_ALL_STEPS, opts, out, err);
+    return refine_run_any(in, 1.0 + above, PLB_ALL_STEPS, opts, out, err);
 }
 
 static const plb_param_t params[] = {
@@ -110,7 +108,7 @@ const plb_strategy_t plb_strategy_refine = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = 1,
-    .run = run,
+    .run = refine_run,
 };
 
 const plb_strategy_t plb_strategy_refine_swap = {
@@ -121,7 +119,7 @@ const plb_strategy_t plb_strategy_refine_swap = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = params,
     .n_params = 1,
-    .run = run_swap,
+    .run = swap_run,
 };
 
 static const plb_param_t bestfit_params[] = {
@@ -139,5 +137,5 @@ const plb_strategy_t plb_strategy_bestfit = {
     .looks_at = PLB_LOOKS_LOAD | PLB_LOOKS_SPEED | PLB_LOOKS_MEMORY,
     .params = bestfit_params,
     .n_params = 1,
-    .run = run_bestfit,
+    .run = bestfit_run,
 };

@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "place/kit/pack.h"
-#include "place/kit/parts.h"
-#include "place/kit/refine.h"
+#include "place/internal.h"
 
 /* Compute the time of the slowest rank in the present placement (before) and under rank[] (after),
  * and the average time in the present placement.  rank NULL: the present placement. */

@@ -1,7 +1,7 @@
 /* VectorLB and CCMLB: objects with several loads each, shared blocks of memory, messages, and
  * blocks that are better at home.
  *
- * The search (place/improve.h) starts from a placement by work in which objects stay where they
+ * The search (plb_improve) starts from a placement by work in which objects stay where they
  * fit.  If an object does not fit into memory there, it starts from the present placement or, if
  * this does not keep the memory limits, from a placement that is made for memory only, if there is
  * one.  If the
@@ -10,8 +10,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "place/improve.h"
-#include "place/starts.h"
+#include "place/internal.h"
 
 /* The search ends if the value exceeds its lower bound by at most this fraction. */
 static const double CLOSE = 0.003;
@@ -42,8 +41,8 @@ static int start(plb_state_t *on, double overload, bool kept, plb_err_t *err)
     return ret;
 }
 
-static int run(const plb_snapshot_t *in, const plb_objective_t *of, double overload, int kicks,
-               uint64_t seed, int32_t *out, plb_err_t *err)
+static int vector_run(const plb_snapshot_t *in, const plb_objective_t *of, double overload,
+                      int kicks, uint64_t seed, int32_t *out, plb_err_t *err)
 {
     plb_state_t on = {0};
     double most, slack;
@@ -79,7 +78,7 @@ static int run_vector(const plb_strategy_t *self, const plb_snapshot_t *in, cons
 {
     (void)self;
     const plb_objective_t of = {.kinds = opts->params[1] == 0.0};
-    return run(in, &of, opts->params[0], KICKS, opts->seed, out, err);
+    return vector_run(in, &of, opts->params[0], KICKS, opts->seed, out, err);
 }
 
 static int run_ccm(const plb_strategy_t *self, const plb_snapshot_t *in, const plb_opts_t *opts,
@@ -89,7 +88,7 @@ static int run_ccm(const plb_strategy_t *self, const plb_snapshot_t *in, const p
     const double *x = opts->params;
     const plb_objective_t of = {
         .alpha = x[0], .beta = x[1], .gamma = x[2], .delta = x[3], .messages = true};
-    return run(in, &of, 1.0, KICKS, opts->seed, out, err);
+    return vector_run(in, &of, 1.0, KICKS, opts->seed, out, err);
 }
 
 static const plb_param_t vector_params[] = {

@@ -9,7 +9,7 @@
 #include "feed.h"
 #include "measure/measure.h"
 #include "model/machine.h"
-#include "place/kit/rectangles.h"
+#include "place/strategy.h"
 #include "plb.h"
 
 enum { RANKS = 6, UPDATES = 80, POINTS = RANKS * (PLB_FPM_MOST + 1), PLACES = 40 };

@@ -1,4 +1,4 @@
-#include "place/kit/relabel.h"
+#include "place/internal.h"
 
 #include <stdbool.h>
 #include <string.h>

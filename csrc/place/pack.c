@@ -1,4 +1,4 @@
-#include "place/kit/pack.h"
+#include "place/internal.h"
 
 #include <string.h>
 

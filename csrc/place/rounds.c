@@ -1,4 +1,3 @@
-#include "place/kit/rounds.h"
 
 #include <string.h>
 
@@ -7,12 +6,12 @@
 #include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "place/kit/problem.h"
+#include "place/internal.h"
 
 /* ---- a snapshot split by rank --------------------------------------------------------------- */
 
 typedef struct shares {
-    plb_share_t *share; /* [p] input of each rank's agent (agent.h) */
+    plb_share_t *share; /* [p] input of each rank's agent (strategy.h) */
     /* objects grouped by rank, ranks by node, edges by the sender's rank */
     plb_groups_t objects, ranks, edges;
     int64_t *id;
@@ -109,7 +108,7 @@ out:
     return ret;
 }
 
-/* Return the share of rank r (agent.h); it points to the arrays of `self`. */
+/* Return the share of rank r (strategy.h); it points to the arrays of `self`. */
 static plb_share_t share_of(const shares_t *self, const plb_snapshot_t *in, bool lenient,
                             int32_t r)
 {

@@ -1,4 +1,4 @@
-#include "place/kit/agent.h"
+#include "place/strategy.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "place/kit/parts.h"
+#include "place/internal.h"
 
 #include <math.h>
 
@@ -6,9 +6,6 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "partition/partition.h"
-#include "place/kit/pack.h"
-#include "place/kit/refine.h"
-#include "place/kit/relabel.h"
 
 void plb_parts_free(plb_parts_t *self)
 {

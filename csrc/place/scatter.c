@@ -1,4 +1,4 @@
-#include "place/kit/scatter.h"
+#include "place/strategy.h"
 
 #include "base/heap.h"
 #include "base/interrupt.h"

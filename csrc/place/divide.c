@@ -1,10 +1,58 @@
-#include "place/kit/rectangles.h"
-
 #include <math.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "place/kit/apportion.h"
+#include "place/strategy.h"
+
+/* Remainders are rounded to multiples of this, so that rounding errors do not decide ties. */
+static const double GRAIN = 1.0 / (1 << 20);
+
+/* Compute the sum of share[p], which are checked. */
+static int apportion_total(const double *share, int32_t p, double *total, plb_err_t *err)
+{
+    *total = 0.0;
+    for (int32_t i = 0; i < p; i++) {
+        PLB_FAIL_IF(!(share[i] >= 0.0 && isfinite(share[i])), err, PLB_ERR_VALUE,
+                    "share[%d] is %g: expected a finite number, 0 or more", i, share[i]);
+        *total += share[i];
+    }
+    PLB_FAIL_IF(!(*total > 0.0 && isfinite(*total)), err, PLB_ERR_VALUE,
+                "shares add up to %g: expected a finite number above 0", *total);
+    return PLB_OK;
+}
+
+int plb_apportion(const double *share, int32_t p, int64_t n, int64_t *part, plb_err_t *err)
+{
+    double total, *remainder = NULL;
+    plb_loads_t order = {0};
+    int64_t left = n;
+    int ret = apportion_total(share, p, &total, err);
+    if (ret != PLB_OK) {
+        return ret;
+    }
+    PLB_NEW(remainder, p);
+    for (int32_t i = 0; i < p; i++) {
+        const double exact = share[i] / total * (double)n;
+        part[i] = (int64_t)exact;
+        remainder[i] = GRAIN * round((exact - (double)part[i]) / GRAIN);
+        /* a part without a share gets no extra unit */
+        remainder[i] = share[i] > 0.0 ? remainder[i] : -1.0;
+        left -= part[i];
+    }
+    ret = plb_loads_init(&order, remainder, p, PLB_DESCENDING, err);
+    if (ret == PLB_OK) {
+        plb_loads_sort(&order, left < p ? left : p);
+        for (int32_t k = 0; left > 0 && k < p; k++, left--) {
+            part[order.item[k].id]++;
+        }
+    }
+    plb_loads_free(&order);
+out:
+    plb_free(remainder);
+    return ret;
+}
+
+/* ---- rectangles ----------------------------------------------------------------------------- */
 
 /* For each column: the sum of its processors' shares, and how many shares are above 0. */
 typedef struct columns {
@@ -43,7 +91,7 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
     double total = 0.0;
     int ret = columns_init(&columns, share, column, p, err);
     *perimeter = 0.0;
-    PLB_THEN(plb_apportion_total(share, p, &total, err));
+    PLB_THEN(apportion_total(share, p, &total, err));
     for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
         if (columns.busy[c] > 0) {
             *perimeter += rows + cols * columns.share[c] / total * (double)columns.busy[c];
@@ -93,7 +141,7 @@ int plb_rectangles_columns(const double *share, int32_t p, double rows, double c
     plb_loads_t order = {0};
     double total, *above = NULL, *cost = NULL;
     int32_t *from = NULL, *of = NULL, n = 0;
-    int ret = plb_apportion_total(share, p, &total, err);
+    int ret = apportion_total(share, p, &total, err);
     if (ret != PLB_OK) {
         return ret;
     }

@@ -1,4 +1,4 @@
-#include "place/kit/problem.h"
+#include "place/internal.h"
 
 #include <string.h>
 
@@ -143,4 +143,18 @@ int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *
 out:
     plb_free(load);
     return ret;
+}
+
+int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *seconds,
+                        plb_err_t *err)
+{
+    double *time = NULL;
+    PLB_PASS_NEW(time, self->in->n_ranks);
+    plb_snapshot_rank_times(self->in, rank, time);
+    *seconds = 0.0;
+    for (int32_t r = 0; r < self->in->n_ranks; r++) {
+        *seconds = time[r] > *seconds ? time[r] : *seconds;
+    }
+    plb_free(time);
+    return PLB_OK;
 }

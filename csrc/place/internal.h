@@ -1,0 +1,493 @@
+/* What the files of place share: the problem, the engine of the refinements, memory limits, the
+ * input of partitioners, and the agents of GossipLB. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/rng.h"
+#include "base/sort.h"
+#include "partition/partition.h"
+#include "place/strategy.h"
+
+/* ---- the problem ---------------------------------------------------------------------------- */
+
+/* What strategies that place by load have in common: the objects that may migrate, the load of the
+ * fixed objects (all others), and the memory limits. */
+
+typedef struct plb_problem {
+    const plb_snapshot_t *in;
+    int64_t n;       /* number of objects that may migrate */
+    int32_t *object; /* [n] indices of these objects, ascending; NULL: all objects may migrate */
+    double *fixed;   /* [p] load of the fixed objects */
+    int64_t *room;   /* [p] bytes of memory that the fixed objects leave free; NULL: no limits */
+    int64_t least;   /* bytes of the smallest object that may migrate; set only with limits */
+} plb_problem_t;
+
+/** Check that the strategy can use the snapshot.  PLB_ERR_VALUE: objects have several loads, or
+ * there are both shared blocks and memory limits. */
+int plb_problem_check(const plb_snapshot_t *in, plb_err_t *err);
+
+/** Check that the objects have positions (`coords`); PLB_ERR_VALUE if not. */
+int plb_problem_needs_coords(const plb_strategy_t *strategy, const plb_snapshot_t *in,
+                             plb_err_t *err);
+
+/** Call plb_problem_check, and separate the objects that may migrate from the fixed ones.  Check
+ * that memory can suffice for the fixed objects of each rank, for the largest movable object, and
+ * for all objects in total.  `self` owns its arrays and borrows `in`. */
+int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *err);
+void plb_problem_free(plb_problem_t *self);
+
+/** Return PLB_ERR_INFEASIBLE if the fixed objects exceed a memory limit.  left[r]: the bytes that
+ * they leave free on rank r; NULL: there are no limits. */
+int plb_problem_check_left(const plb_snapshot_t *in, const int64_t *left, plb_err_t *err);
+
+/** Return object i, 0 ... n - 1, of those that may migrate. */
+static inline int32_t plb_problem_object(const plb_problem_t *self, int64_t i)
+{
+    return self->object == NULL ? (int32_t)i : self->object[i];
+}
+
+/** Return the seconds of rank r with only its fixed objects. */
+static inline double plb_problem_fixed_seconds(const plb_problem_t *self, int32_t r)
+{
+    return plb_background(self->in, r) + self->fixed[r] / plb_speed(self->in, r);
+}
+
+/** Whether all ranks have the same speed and background, and all objects may go to any rank. */
+bool plb_problem_all_alike(const plb_problem_t *self);
+
+/** Prepare to sort the loads of the objects that may migrate, the heaviest first.  The ids in *out
+ * are indices among these objects.  Free *out by plb_loads_free. */
+int plb_problem_by_load(const plb_problem_t *self, plb_loads_t *out, plb_err_t *err);
+
+/** Compute the time of the slowest rank, without messages, with the objects on rank[]. */
+int plb_problem_slowest(const plb_problem_t *self, const int32_t *rank, double *seconds,
+                        plb_err_t *err);
+
+/* ---- the state of a search ------------------------------------------------------------------ */
+
+/* The state of a placement while a search changes it: the work of each rank, its free memory, the
+ * blocks on it, and its objects.
+ *
+ * Work.  The work of rank r in component k is
+ *     t[k][r] = background[r] (k = 0) + (sum of load(i, k) over the objects on r) / speed[r],
+ * and in component 0 also
+ *     + alpha x messages to other ranks + beta x bytes to other ranks + gamma x bytes that stay
+ *     + delta x bytes of the blocks on r whose home is another rank
+ * (CCM: Lifflander, Pebay, Slattengren et al. 2024, arXiv 2404.16793).
+ *
+ * An edge from i to j has the cost x if the objects are on different ranks, paid by the rank of i,
+ * and y if they are on one rank.  So all messages of a rank cost the sum of x over all edges from
+ * its objects, minus the sum of x - y over the edges inside the rank.  Therefore it is enough to
+ * know own[i], the sum of x for object i, and bond, the sum of x - y for each pair of objects; a
+ * move changes the messages of no third rank. */
+
+/* What a search makes as small as possible. */
+typedef struct plb_objective {
+    double alpha, beta, gamma, delta; /* see above */
+    bool messages; /* whether messages are part of the work; false: their cost only decides ties */
+    bool kinds;    /* true: components are kinds of processors, and the value is the largest
+                      t[k][r] / goal[k]; false: components are phases, and the value is the sum over
+                      k of the largest t[k][r] */
+} plb_objective_t;
+
+/* The three slowest ranks of a component, the slowest first; rank -1: there is none. */
+typedef struct plb_slowest {
+    double time[3];
+    int32_t rank[3];
+} plb_slowest_t;
+
+typedef struct plb_state {
+    const plb_snapshot_t *in;
+    plb_objective_t of;
+    int32_t p, d;       /* number of ranks, number of components */
+    int32_t *rank;      /* [n] array of the caller: the current rank of each object; -1: none */
+    double *goal, *per; /* [d] goal: lower bound of the slowest rank's work; per: 1 / goal, or 0 */
+    double *pace;       /* [p] 1 / speed */
+    double *t;          /* [d * p] see above */
+    plb_slowest_t *slowest; /* [d] as of the last call of plb_state_value */
+    double *own;            /* [n] see above; NULL: there are no messages */
+    int64_t *start;         /* [n + 1] partners of object i: other[start[i]] ... */
+    int32_t *other;         /* the partners; several entries can name the same one */
+    double *bond;           /* see above */
+    int64_t *left;    /* [p] free bytes, negative above the limit; NULL: there are no limits */
+    bool fits;        /* whether all ranks kept their limits at the last plb_state_value */
+    int64_t *slot;    /* [n_blocks + 1] entries of each block; NULL: there are no blocks */
+    int32_t *n_slots; /* [n_blocks] entries in use; -1: entry r is that of rank r */
+    int32_t *holder, *uses; /* a rank that has the block, and how many of its objects use it */
+    int32_t *head;          /* [p] first object of each rank that may migrate; -1: none.  NULL:
+                               objects are not listed (yet) */
+    int32_t *next, *prev;   /* [n] next and previous object on the same rank; -1: none */
+} plb_state_t;
+
+/** Compute goals, messages and blocks.  All objects are without a rank before plb_state_begin or
+ * plb_state_set.  The caller owns `in` and rank[n].  Free `self` also after a failure. */
+int plb_state_init(plb_state_t *self, const plb_snapshot_t *in, const plb_objective_t *of,
+                   int32_t *rank, plb_err_t *err);
+void plb_state_free(plb_state_t *self);
+
+/** Whether the work of a rank is one load, without messages and blocks. */
+static inline bool plb_state_is_plain(const plb_state_t *self)
+{
+    return self->d == 1 && self->own == NULL && self->slot == NULL;
+}
+
+/** List the objects of each rank, if the state is plain and this has not been done. */
+int plb_state_list(plb_state_t *self, plb_err_t *err);
+
+/** Begin (again) with only the background and the fixed objects. */
+void plb_state_begin(plb_state_t *self);
+
+/** Begin (again) with object i on rank to[i]. */
+void plb_state_set(plb_state_t *self, const int32_t *to);
+
+void plb_state_put(plb_state_t *self, int32_t i, int32_t r); /* object i has no rank */
+void plb_state_take(plb_state_t *self, int32_t i);           /* object i has a rank */
+
+static inline void plb_state_move(plb_state_t *self, int32_t i, int32_t to)
+{
+    plb_state_take(self, i);
+    plb_state_put(self, i, to);
+}
+
+/** Find the slowest ranks of each component and whether limits are kept; return the value. */
+double plb_state_value(plb_state_t *self);
+
+/** Return the work of each rank in component 0 if all ranks ended together. */
+double plb_state_mean(const plb_state_t *self);
+
+/** Return a lower bound of the value of all placements. */
+double plb_state_least(const plb_state_t *self);
+
+/** Return the value if component k is added, whose slowest rank takes `seconds`. */
+static inline double plb_state_add(const plb_state_t *self, double value, double seconds,
+                                   int32_t k)
+{
+    if (!self->of.kinds) {
+        return value + seconds;
+    }
+    const double x = seconds * self->per[k];
+    return value > x ? value : x;
+}
+
+static inline double plb_state_load(const plb_state_t *self, int64_t i, int32_t k)
+{
+    return self->in->load[i * self->d + k];
+}
+
+/** Return the block of object i; -1: none. */
+static inline int32_t plb_state_block(const plb_state_t *self, int64_t i)
+{
+    return self->slot == NULL ? -1 : self->in->block[i];
+}
+
+/** Return how many objects on rank r use the block. */
+int32_t plb_state_uses(const plb_state_t *self, int32_t block, int32_t r);
+
+/** Return the work that a block adds to rank r. */
+static inline double plb_state_homing(const plb_state_t *self, int32_t block, int32_t r)
+{
+    const plb_snapshot_t *in = self->in;
+    return in->home == NULL || in->home[block] == r
+               ? 0.0
+               : self->of.delta * (double)in->block_bytes[block];
+}
+
+/** Return the bytes that object i, which is not on rank r, would need there. */
+int64_t plb_state_bytes(const plb_state_t *self, int64_t i, int32_t r);
+
+static inline bool plb_state_has_room(const plb_state_t *self, int64_t i, int32_t r)
+{
+    return self->left == NULL || plb_state_bytes(self, i, r) <= self->left[r];
+}
+
+/* ---- improve.c ------------------------------------------------------------------------------ */
+
+/* The local search of all strategies whose objective is more than the load: it improves a
+ * placement by steps between two ranks, until its value is low enough. */
+
+/* The families of steps: an object moves; two objects are exchanged; two ranks divide some of
+ * their objects in the best way. */
+enum { PLB_MOVES = 1, PLB_SWAPS = 2, PLB_SETS = 4, PLB_ALL_STEPS = 7 };
+
+typedef struct plb_aim {
+    double value;      /* the search ends at this value */
+    unsigned families; /* of steps */
+    int kicks;         /* the largest number of random changes after which the search goes on, if
+                          objects are few */
+    uint64_t seed;     /* of the random changes */
+} plb_aim_t;
+
+/** Improve the placement.  While some ranks exceed their memory limits, steps reduce this excess;
+ * then they keep the limits and lower the value (plb_state_value).  Of steps that gain the same,
+ * the one that keeps more communication inside the ranks is made, then the one that was found
+ * first.  The search also ends if no step helps, if the value hardly falls, or after a fixed
+ * amount of work (a few tenths of a second). */
+int plb_improve(plb_state_t *state, const plb_aim_t *aim, plb_err_t *err);
+
+/* ---- transfer.c ----------------------------------------------------------------------------- */
+
+/* The steps of improve.c where a rank's time is its load, and nothing else: ranks above a limit
+ * give load to ranks below it. */
+
+/** Reduce the time of the slowest rank to `limit` seconds, or as far as the steps of `families`
+ * (plb_improve) allow.  The state has one component, and neither messages nor blocks; the memory
+ * limits hold before and after.  *work: number of sets of objects that may still be examined. */
+int plb_transfer(plb_state_t *state, double limit, unsigned families, double *work,
+                 plb_err_t *err);
+
+/* ---- starts.c ------------------------------------------------------------------------------- */
+
+/* Placements from which a search starts (plb_improve). */
+
+/** Begin (again) with every object on its present rank; state->fits: whether limits are kept. */
+void plb_start_present(plb_state_t *state);
+
+/** Place the objects by their work: an object stays where its rank then has at most `overload`
+ * times the goal in each component; each other object, the heaviest first, goes to the rank whose
+ * largest t[k][r] / goal[k] is then smallest.  PLB_ERR_INFEASIBLE: an object fits nowhere. */
+int plb_start_fit(plb_state_t *state, double overload, plb_err_t *err);
+
+/** Place all objects from scratch, with memory as the only aim: the objects of a block together,
+ * on the rank that then has the most memory left.  stay: objects stay where they fit. */
+int plb_start_packed(plb_state_t *state, bool stay, plb_err_t *err);
+
+/* ---- memory limits -------------------------------------------------------------------------- */
+
+/* Placements that keep the memory limits, whatever the loads. */
+
+/** Place by memory alone; there must be memory limits.  Writes to rank[n_objects] the rank of each
+ * object that may migrate.  Each object goes to the first rank where it fits, largest objects
+ * first, with backtracking for a bounded number of steps.  If this fails, take the present
+ * placement.  PLB_ERR_INFEASIBLE: the present placement exceeds a limit, too. */
+int plb_pack(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
+
+/** Repair a placement that exceeds memory limits.  Ranks above their limits give the
+ * objects with the least load for their memory to the ranks with the most free memory.  If the
+ * objects do not fit there, take the present placement; if it exceeds a limit, too, call plb_pack.
+ */
+int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
+
+/** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
+int plb_pack_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
+
+/* ---- names of ranks ------------------------------------------------------------------------- */
+
+/* Renumbers the parts of a placement that was made from scratch, so that few objects move. */
+
+/** Find name[p]: the rank that gets each of the p parts.  Item i, 0 ... n - 1, is on rank now[i]
+ * and in part[i], and has the weight counts[i] (NULL: 1).  The part and the rank with the most
+ * weight in common are matched first, then the pair with the next most, and so on (ties: the
+ * lowest rank, then the part of this rank's first item).  A part r may only become a rank s with
+ * kind[r] == kind[s] (NULL: any rank).  The remaining parts and ranks are matched in ascending
+ * order of kind[], then of number. */
+int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                int32_t p, const double *kind, int32_t *name, plb_err_t *err);
+
+/* ---- refine.c: bounds ----------------------------------------------------------------------- */
+
+/* Lower bounds of the slowest rank's time, in seconds, for any placement. */
+
+/** If a bound by counting pieces shows that no placement meets *limit, raise *limit to just above
+ * the bound, where a search can usually meet it.  *raised: whether this was done.  With more than
+ * 40 objects per rank, neither *limit nor *raised is changed: so many objects hardly limit the
+ * balance. */
+int plb_bound_raise(const plb_problem_t *problem, double *limit, bool *raised, plb_err_t *err);
+
+/* ---- refine.c: a search by load ------------------------------------------------------------- */
+
+/* Refinement of a placement: few objects of overloaded ranks go to less loaded ranks. */
+
+/* Menon 2.3.1: "typically set as 1.003 times the average load". */
+#define PLB_REFINE_OVERLOAD 1.003
+
+/* Objects are scarce if there are fewer per rank: they cannot be divided evenly without many
+ * migrations.  If there are fewer than VERY_SCARCE, swaps only leave gaps that no object fits. */
+enum { PLB_REFINE_SCARCE = 40, PLB_REFINE_VERY_SCARCE = 5 };
+
+typedef struct plb_refinement {
+    double overload;   /* a rank above this multiple of the average is overloaded */
+    unsigned families; /* of steps (plb_improve) */
+    int kicks;         /* largest number of random changes, if objects are few */
+    uint64_t seed;
+    double limit, before, after; /* results in seconds: the slowest rank should take at most
+                                    `limit`; it took `before` and now takes `after` */
+} plb_refinement_t;
+
+/** Refine from[n_objects] by load; write the result to rank[n_objects].  from[] keeps the memory
+ * limits; it is the result if the slowest rank's time would not fall by a ten-thousandth. */
+int plb_refine(const plb_problem_t *problem, plb_refinement_t *self, const int32_t *from,
+               int32_t *rank, plb_err_t *err);
+
+/** Refine rank[n_objects] in place, with all families of steps. */
+int plb_refine_more(const plb_problem_t *problem, double overload, int32_t *rank, plb_err_t *err);
+
+/** CommAwareRefineLB: move objects to the ranks of their communication partners.  exchanges: if an
+ * excess is left, go on by moves and exchanges (plb_improve).
+ * cost[2]: seconds per message and per byte, part of the sender's time (RefineCommLB); NULL:
+ * messages take no time. */
+int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
+                    const double *cost, int32_t *rank, plb_err_t *err);
+
+/* ---- partitioners --------------------------------------------------------------------------- */
+
+/* What strategies that use a partitioner have in common: objects of a snapshot become vertices,
+ * ranks become parts.
+ *
+ * A vertex is an object that may migrate.  If some objects may not migrate, and the partitioner
+ * takes fixed vertices, each rank has an additional vertex for all its fixed objects.  This vertex
+ * has no weight, is fixed in the rank's part, and attracts the objects that communicate with it.
+ * A part's share follows from the rank's speed, background and fixed objects. */
+
+typedef struct plb_parts {
+    plb_problem_t problem;
+    plb_question_t question;
+    int32_t n;       /* number of vertices that are objects; the ranks' vertices follow */
+    double per_byte; /* edge or net weight for each byte that is sent in an iteration */
+    int32_t *vertex; /* [n_objects] vertex of each object; -1: the object has none */
+    /* arrays that `question` borrows */
+    int32_t *weight, *fixed, *old, *old_cost;
+    double *share;
+    int32_t *start, *to, *edge_weight;
+    int32_t *net_start, *pin, *net_weight;
+} plb_parts_t;
+
+/** Set vertices, weights and shares.  `self` owns its arrays and borrows `in`. */
+int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed, double imbalance,
+                   uint64_t seed, plb_err_t *err);
+void plb_parts_free(plb_parts_t *self);
+
+/** Add the edges between vertices.  The weight of an edge is the sum of the bytes in both
+ * directions; a multicast is an edge to each receiver.  The neighbours of a vertex are ascending;
+ * if the snapshot's edges already have this order, `self` borrows them. */
+int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
+
+/** Add a net for each multicast (sender and receivers) and for each edge.  The weight of a net is
+ * the number of bytes that are sent in an iteration. */
+int plb_parts_nets(plb_parts_t *self, plb_err_t *err);
+
+/** Add the cost of migrations.  Call this after plb_parts_graph or plb_parts_nets.  An object that
+ * leaves its rank costs its bytes once, and communication costs its bytes `iterations` times.  If
+ * the snapshot has no `bytes`, each object costs the mean bytes that an object sends in one
+ * iteration. */
+int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
+
+/** Return the cut of the graph plus the cost of migrations, in units of the edge weights.  Call
+ * this after plb_parts_graph and plb_parts_keep. */
+int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
+
+/** Renumber parts that have equal shares such that few bytes move (relabel.h); an object counts as
+ * its `bytes` plus 1, or as 1 byte if the snapshot has no `bytes`.  Does nothing if there are
+ * fixed vertices, which determine the numbers. */
+int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
+
+/** Let a library, given by name, compute part[].  PLB_ERR_MISSING: the library was not loaded. */
+int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, plb_err_t *err);
+
+/** Set the rank of each object to its part.  Then bring ranks below `imbalance` times the average,
+ * if possible, as in CommAwareRefineLB without exchanges, then as in RefineSwapLB.  Memory limits
+ * are kept. */
+int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
+                    plb_err_t *err);
+
+/** Run a strategy that lets its library partition from scratch: the nets if the library takes
+ * nets, else the graph.  The strategy's first parameter is the imbalance. */
+int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,
+                  int32_t *out, plb_err_t *err);
+
+#define PLB_PARAM_IMBALANCE                                                                       \
+    {                                                                                             \
+        "imbalance", "", "largest allowed ratio of a rank's time to the average", 1.03, 1.001,    \
+            10.0                                                                                  \
+    }
+#define PLB_PARAM_ITERATIONS                                                                      \
+    {                                                                                             \
+        "iterations", "iterations",                                                               \
+            "number of iterations between LB steps: communication counts this many times, a "     \
+            "migration once; 0: "                                                                 \
+            "migrations are free",                                                                \
+            0.0, 0.0, 1e9                                                                         \
+    }
+#define PLB_PARAM_CYCLES                                                                          \
+    {                                                                                             \
+        "cycles", "", "number of V-cycles that refine the partition", 3.0, 0.0, 1000.0            \
+    }
+
+/* ---- gossip --------------------------------------------------------------------------------- */
+
+/* The agents of GossipLB, for strategies that use them. */
+
+enum { PLB_GOSSIP_MOST_FAN_OUT = 64, PLB_GOSSIP_WORDS = 16 };
+
+/* Parameters of the agents; a strategy that uses these agents lists them first in its table. */
+enum {
+    PLB_GOSSIP_OVERLOAD,
+    PLB_GOSSIP_FAN_OUT,
+    PLB_GOSSIP_ROUNDS,
+    PLB_GOSSIP_ITERATIONS,
+    PLB_GOSSIP_N_PARAMS
+};
+#define PLB_GOSSIP_PARAMS                                                                          \
+    {"overload", "x average", "a rank above this multiple of the average gives away objects",      \
+     1.01,       1.0,         1e6},                                                                \
+        {"fan_out",                                                                                \
+         "",                                                                                       \
+         "number of ranks that a rank informs, in each round, about ranks "                        \
+         "that can take load",                                                                     \
+         4,                                                                                        \
+         1,                                                                                        \
+         PLB_GOSSIP_MOST_FAN_OUT},                                                                 \
+        {"rounds", "", "largest number of rounds of gossip before objects are offered", 3, 1, 64}, \
+    {                                                                                              \
+        "iterations", "",                                                                          \
+            "largest number of iterations (an iteration is some rounds of gossip, then a round "   \
+            "of offers); the same number again if a second search looks for fewer migrations",     \
+            100, 1, 1e6                                                                            \
+    }
+
+/* What this rank knows of a rank that can take load. */
+typedef struct plb_receiver {
+    int32_t rank;
+    bool has_ceiling;  /* whether a NOTE_CEILING was sent to that rank */
+    double room;       /* load that the rank can take */
+    int64_t memory;    /* bytes that the rank can take */
+    int64_t n_objects; /* number of objects on the rank */
+} plb_receiver_t;
+
+typedef struct plb_gossip {
+    plb_agent_t agent;
+    plb_rng_t rng;
+    double overload;     /* the parameter `overload` */
+    double limit;        /* seconds that no rank should exceed */
+    double allowed;      /* load with which this rank would take `limit` seconds */
+    double n_overloaded; /* number of overloaded ranks one iteration ago */
+    double failed;       /* the highest limit that was not reached; 0: none */
+    int fan_out, n_rounds, n_iterations;
+    /* within_node: gossip and offers stay within each node, instead of going among all ranks.
+     * swapping: objects are also offered in exchange for smaller ones. */
+    bool within_node, swapping;
+    bool asking; /* in this iteration, overloaded ranks ask random ranks what they can take */
+    /* by_node: within_node is true at first.  from_home: if the first limit was not reached, the
+     * strategy begins again from the placement before the LB step (begin_again in gossip.c). */
+    bool by_node, from_home;
+    bool again;         /* whether the strategy has begun again: a second search is under way */
+    plb_holding_t best; /* if `again`: this rank's objects in the placement of the first search */
+    double n_away;      /* if `again`: number of objects of all ranks that migrate in `best` */
+    int step, iteration, stalled; /* step: round of the iteration (gossip, offers or answers);
+                                     stalled: iterations in a row without progress */
+    int64_t taken;                /* number of objects that this rank took in this iteration */
+    plb_receiver_t *known;        /* [n_known] ranks that can take load */
+    int32_t n_known, most_known;
+    int64_t n_heard; /* number of receivers of which this rank has heard in this iteration */
+    uint64_t heard_of[PLB_GOSSIP_WORDS]; /* a bit at the hash of each receiver heard of */
+} plb_gossip_t;
+
+/** The functions of plb_agent_type_t (strategy.h). */
+int plb_gossip_start(plb_agent_t *agent, const plb_opts_t *opts, plb_err_t *err);
+int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
+                     const plb_tally_t *all, bool *settled, plb_err_t *err);
+int64_t plb_gossip_known(const plb_agent_t *agent);
+void plb_gossip_stop(plb_agent_t *agent);
