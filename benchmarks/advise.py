@@ -3,7 +3,7 @@
     python benchmarks/advise.py [--starts 3] [--cells 100000] [--json out/advise.json]
 
 The program ``benchmarks/advise.c`` is built against the library of this installation
-(`pylb.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction of a
+(`pylb.lib.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction of a
 record with MPI_Test until it is done; `pylb_advise` with only the rank's seconds; and
 `pylb_advise_cells` with keys and loads of `--cells` cells per rank, without an LB step.  A result
 is the shortest time of 40 rounds on the slower rank, in the best of several starts.
@@ -28,8 +28,8 @@ RATIO, CELLS = 1.3, 1e-3  # targets: ratio to the bare reduction; seconds of a s
 
 def build(folder: str) -> str:
     """Compile the C program, and return its path."""
-    program, library = f"{folder}/advise", pylb.get_library()
-    words = ["mpicc", "-O2", "-std=c11", f"-I{pylb.get_include()}", str(SOURCE)]
+    program, library = f"{folder}/advise", pylb.lib.get_library()
+    words = ["mpicc", "-O2", "-std=c11", f"-I{pylb.lib.get_include()}", str(SOURCE)]
     words.append(f"-DRECORD={pylb._core.STATS_BYTES}")
     links = [f"-L{library}", f"-Wl,-rpath,{library}", "-lpylb_mpi", "-lpylb"]
     subprocess.run([*words, *links, "-o", program], check=True)

@@ -59,10 +59,10 @@ def strategies(*wanted: str) -> list[str]:
     return [name for name in wanted or known if name in known]
 
 
-def can_run(strategy: pylb.place.Strategy) -> bool:
+def can_run(strategy: pylb.placing.Strategy) -> bool:
     """Say whether a strategy can run here: its library is installed, and it needs no positions."""
     library = strategy.library
-    has = library is None or pylb.partition.libraries.available(library)
+    has = library is None or pylb.partitioning.libraries.available(library)
     return has and "coords" not in strategy.looks_at
 
 
@@ -228,9 +228,9 @@ def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
                     "seconds": run.time,
                     "speed_up": run.speedup_over(base),
                     "max_over_mean": float(run.metrics["max_over_mean"][1:].mean()),
-                    "balancing_seconds": run.balancing_seconds,
+                    "lb_seconds": run.lb_seconds,
                     "migrations": run.migrations,
-                    "first": run.balancings[0].migrations if run.balancings else 0,
+                    "first": run.lb_steps[0].migrations if run.lb_steps else 0,
                 })  # fmt: skip
     for size, p in dict.fromkeys((r["class"], r["ranks"]) for r in rows):
         part = [r for r in rows if (r["class"], r["ranks"]) == (size, p)]
@@ -242,7 +242,7 @@ def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
                     f"{r['seconds']:.1f}",
                     f"{r['speed_up']:.3f}",
                     f"{r['max_over_mean']:.4f}",
-                    f"{r['balancing_seconds']:.3f}",
+                    f"{r['lb_seconds']:.3f}",
                     r["migrations"],
                     r["first"],
                 ]

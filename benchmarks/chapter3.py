@@ -108,10 +108,10 @@ def declared(comm: Any, solved: Solved, **balancing: Any) -> dict[str, Any]:
     report = lb.report()
     return {
         "seconds": report.seconds,
-        "balanced_after": [r.iteration for r in lb.history if r.balanced],
-        "cost": report.balancing_cost,
-        "max": lb.iterations.max.tolist(),
-        "mean": lb.iterations.mean.tolist(),
+        "lb_step_iterations": [r.iteration for r in lb.history if r.balanced],
+        "cost": report.lb_cost,
+        "max": lb.metrics.max.tolist(),
+        "mean": lb.metrics.mean.tolist(),
     }
 
 
@@ -148,7 +148,7 @@ def figure_32(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def row_32(made: dict[str, Any], least: float) -> list[Any]:
-    after = made["balanced_after"]
+    after = made["lb_step_iterations"]
     between = np.diff([-1, *after])
     shown = ", ".join(map(str, between[:8])) + (", ..." if len(between) > 8 else "")
     return [made["seconds"], made["seconds"] / least, len(after), shown]
@@ -169,7 +169,7 @@ def draw_32(made: dict[str, Any], axes: list[Any]) -> None:
     left.set_ylim(0.9 * least, 2.0 * made["off"]["seconds"])
     left.legend()
     auto = made["chosen"]["auto"]
-    plots.imbalance(auto["max"], auto["mean"], auto["balanced_after"], ax=right)
+    plots.imbalance(auto["max"], auto["mean"], auto["lb_step_iterations"], ax=right)
     right.set_title("what auto picked (3.3)", pad=ABOVE)
 
 
@@ -197,9 +197,9 @@ def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         rows.append([name, reaction.after, *reaction.ratio, *map(milli, reaction.seconds)])
         out[name] = {
             "after": reaction.after,
-            "max": run.iterations.max.tolist(),
-            "mean": run.iterations.mean.tolist(),
-            "balanced_after": run.balanced_after,
+            "max": run.metrics.max.tolist(),
+            "mean": run.metrics.mean.tolist(),
+            "lb_step_iterations": run.lb_step_iterations,
         }
     head = ["trigger", "iterations", "max/mean: before", "until LB", "after"]
     times = ["ms/iteration: before", "until LB", "after"]
@@ -218,7 +218,7 @@ def milli(seconds: float | None) -> float | None:
 
 def draw_34(made: dict[str, Any], axes: list[Any]) -> None:
     for ax, (name, r) in zip(axes, made.items(), strict=True):
-        plots.imbalance(r["max"], r["mean"], r["balanced_after"], ax=ax)
+        plots.imbalance(r["max"], r["mean"], r["lb_step_iterations"], ax=ax)
         ax.set_title(f"kneighbor, {name} (3.4)", pad=ABOVE)
 
 
@@ -237,10 +237,10 @@ def picked(cluster: pylb.VirtualCluster, solve: Any, *args: Any) -> dict[str, An
     return {
         "strategies": [r.strategy for r in balanced],
         "why": balanced[0].why if balanced else "",
-        "balanced_after": run.balanced_after,
-        "off_max": off.iterations.max.tolist(),
-        "max": run.iterations.max.tolist(),
-        "mean": run.iterations.mean.tolist(),
+        "lb_step_iterations": run.lb_step_iterations,
+        "off_max": off.metrics.max.tolist(),
+        "max": run.metrics.max.tolist(),
+        "mean": run.metrics.mean.tolist(),
         "off_seconds": off.report.seconds,
         "seconds": run.report.seconds,
         "parts": {"unbalanced": parts_of(off), "balanced": parts_of(run)},
@@ -255,8 +255,8 @@ def parts_of(run: runs.Run) -> dict[str, float]:
 
     The rest, "messages", includes the collective step that delivers them.
     """
-    it, n = run.iterations, len(run.iterations.time)
-    work, slowest, steps = it.mean.sum(), it.max.sum(), run.report.balancing_seconds
+    it, n = run.iterations, len(run.metrics.time)
+    work, slowest, steps = it.mean.sum(), it.max.sum(), run.report.lb_seconds
     seconds = {
         "work": work,
         "imbalance": slowest - work,
@@ -339,7 +339,7 @@ def draw_36(made: dict[str, Any], axes: list[Any]) -> None:
         ax.plot(1e3 * np.array(r["off_max"]), color=plots.GREY, lw=0.8, label="maximum, unbalanced")
         ax.plot(1e3 * np.array(r["max"]), color=plots.BLUE, label="maximum")
         ax.plot(1e3 * np.array(r["mean"]), color=plots.ORANGE, label="mean load")
-        for it, strategy in zip(r["balanced_after"], r["strategies"], strict=True):
+        for it, strategy in zip(r["lb_step_iterations"], r["strategies"], strict=True):
             ax.axvline(it + 0.5, color=plots.GREY, lw=0.8, ls=":")
             ax.annotate(strategy, (it + 1.0, 50.0 * max(r["off_max"])), fontsize=7, rotation=90)
         ax.set(xlabel="iteration", ylabel="load of a rank, ms", title=name, ylim=(0, None))

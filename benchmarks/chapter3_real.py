@@ -67,19 +67,19 @@ def fastest(
 
 
 def summary(run: runs.Run, seconds: list[float]) -> dict[str, Any]:
-    balanced = run.report.history.balancings
+    balanced = run.report.history.lb_steps
     return {
         "seconds": min(seconds),
         "all_seconds": seconds,
-        "balanced_after": run.balanced_after,
+        "lb_step_iterations": run.lb_step_iterations,
         "strategies": [r.strategy for r in balanced],
         "why": balanced[0].why if balanced else "",
-        "cost": run.report.balancing_cost,
+        "cost": run.report.lb_cost,
         "max_over_mean": run.report.mean_max_over_mean,
         "migrations": run.report.migrations,
         "parts": parts_of(run),
-        "max": run.iterations.max.tolist(),
-        "mean": run.iterations.mean.tolist(),
+        "max": run.metrics.max.tolist(),
+        "mean": run.metrics.mean.tolist(),
     }
 
 
@@ -160,7 +160,7 @@ def figure_34(quick: bool, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def shows(run: runs.Run, start: int) -> bool:
     """Say whether the imbalance shows; it does not if earlier LB steps have mixed the ring."""
-    return float(run.iterations.max_over_mean[start]) > 1.1
+    return float(run.metrics.max_over_mean[start]) > 1.1
 
 
 # ---- figures 3.6 and 3.7 -----------------------------------------------------------------------

@@ -81,7 +81,7 @@ def program(comm, load, size, options):
     for t in lb.iterate(ITERATIONS):
         for key, _ in lb.local():
             comm.elapse(load[t, key])
-    return lb.history.balancings
+    return lb.history.lb_steps
 
 
 def run(kind, size, start, **options):

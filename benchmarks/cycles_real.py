@@ -48,7 +48,7 @@ def run(load: np.ndarray, size: float, options: dict[str, Any]) -> tuple[float, 
         for key, _ in lb.local():
             time.sleep(load[t, key])
     took = comm.allreduce(time.perf_counter() - start, op=MPI.MAX)
-    steps = lb.history.balancings
+    steps = lb.history.lb_steps
     return took, len(steps), sum(s.migrations for s in steps)
 
 

@@ -32,7 +32,7 @@ def decisions(n: int, p: int, strategy: str) -> list[dict[str, Any]]:
     base = rng.lognormal(0.0, 0.5, n)
     rank = (np.arange(n) * p // n).astype(np.int32)
     key = np.arange(n)
-    given = settings(strategy, every=1, unlike=True)
+    given = settings(strategy, every=1, learn_speeds=True)
     decider = given.decider(p)
     room = np.zeros(len(FIGURES)), np.zeros(p), np.zeros(n, np.int32)
     rows = []

@@ -68,7 +68,7 @@ def measure(kind, snapshot, greedy):
     rows, node = [], snapshot.node
     for name in [s.name for s in pylb.strategies().values() if s.distributed]:
         start = time.perf_counter()
-        seen = pylb.traffic(snapshot, name)
+        seen = pylb.placing.traffic(snapshot, name)
         seconds = time.perf_counter() - start
         after = pylb.evaluate(snapshot, seen.rank)
         params = {q.name: q.default for q in pylb.strategies()[name].params}
@@ -123,7 +123,7 @@ def measure_unlike(p):
     central = plan.after.max_over_mean
     rows = [{"ranks": p, "strategy": "BestFitLB", "ratio": central, "moved": plan.migrations}]
     for name in [s.name for s in pylb.strategies().values() if s.distributed]:
-        seen = pylb.traffic(snapshot, name)
+        seen = pylb.placing.traffic(snapshot, name)
         after = pylb.evaluate(snapshot, seen.rank)
         held = np.bincount(seen.rank, snapshot.memory, p)
         fixed = ~snapshot.migratable

@@ -4,7 +4,7 @@
 
 The two nodes are network namespaces, which need root; the second node has half the CPU share and a
 slow link.  Each rank has rows of a grid and applies a five-point stencil, with its neighbours'
-rows as ghosts through `pylb.plan_between`. The job measures the machine; the rows are divided
+rows as ghosts through `pylb.comm.plan_between`. The job measures the machine; the rows are divided
 equally, and by DRUM with several weights of the communication. Target: DRUM's parts take less time
 than equal parts.
 """
@@ -38,7 +38,7 @@ def heat(comm: Any, counts: Any, iterations: int) -> tuple[float, Any]:
     first, last = int(end[comm.rank] - counts[comm.rank]), int(end[comm.rank])
     mine = np.arange(first, last)
     ghosts = [r for r in (first - 1, last) if 0 <= r < ROWS] if len(mine) else []
-    halo = pylb.plan_between(comm, mine, ghosts)
+    halo = pylb.comm.plan_between(comm, mine, ghosts)
     x = np.zeros((len(mine) + 2, COLUMNS))
     x[0] = x[-1] = 1.0
     took, computed = [], []

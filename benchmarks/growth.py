@@ -117,7 +117,7 @@ def run(p: int, strategy: str, n: int, **facts: Any) -> dict[str, Any]:
     def main(comm: Any) -> Any:
         every = n * comm.size
         lb = pylb.Balancer(
-            comm, strategy=strategy, every=EVERY, record=False, give_up=False, **facts
+            comm, strategy=strategy, every=EVERY, record=False, pause_if_useless=False, **facts
         )
         for key in range(n * comm.rank, n * (comm.rank + 1)):
             lb.add(key, key)
@@ -126,7 +126,7 @@ def run(p: int, strategy: str, n: int, **facts: Any) -> dict[str, Any]:
                 comm.elapse(1e-3 * (3 if key // n % 8 == 0 else 1) * (1 + key % 3))
                 for step in (1, 2):
                     lb.send((key + step) % every, key, 1.0)
-        last = lb.history.balancings[-1] if comm.rank == 0 else None
+        last = lb.history.lb_steps[-1] if comm.rank == 0 else None
         return last, kept(lb), lb.last_row
 
     start = time.perf_counter()

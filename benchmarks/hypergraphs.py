@@ -22,7 +22,7 @@ from common.figures import check, save
 
 import pylb
 from pylb.console import show
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 WITHOUT, WITH = 1.12, 1.02
 

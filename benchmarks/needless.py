@@ -98,7 +98,7 @@ def must_leave(s: pylb.Snapshot, limit: float) -> int:
     return int((gone < over[rank] - 1e-12 * limit).sum())
 
 
-def seconds_of(s: pylb.Snapshot, strategy: str) -> tuple[float, pylb.Placement]:
+def seconds_of(s: pylb.Snapshot, strategy: str) -> tuple[float, pylb.placing.Placement]:
     """Return the time of a placement, and the placement."""
     begin = time.perf_counter()
     plan = pylb.place(s, strategy)

@@ -141,7 +141,7 @@ def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
             for key, block in enumerate(blocks):
                 lb.add(key, block)
         list(lb.iterate(2))
-        return lb.history.balancings[0].seconds_migration
+        return lb.history.lb_steps[0].seconds_migration
 
     return {
         "Isend and Irecv": least(raw, 9),

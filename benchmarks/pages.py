@@ -25,7 +25,7 @@ while True:
 
 def making(n_ranks: int, n_objects: int, n_phases: int) -> None:
     """Measure how long it takes to write the page of a replay."""
-    trace = pylb.replay.hotspot(n_ranks=n_ranks, n_objects=n_objects, n_phases=n_phases, seed=1)
+    trace = pylb.replaying.hotspot(n_ranks=n_ranks, n_objects=n_objects, n_phases=n_phases, seed=1)
     run = course.of(trace.replay("GreedyLB", every=5))
     with tempfile.TemporaryDirectory() as folder:
         begin = time.process_time()

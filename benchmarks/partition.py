@@ -40,7 +40,7 @@ from common.mpi import ask_mpi
 
 import pylb
 from pylb.console import show
-from pylb.partition import METHODS, libraries
+from pylb.partitioning import METHODS, libraries
 
 HEXFEM_BEST, HEXFEM_SECONDS = 5172, 10.0
 

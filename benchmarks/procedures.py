@@ -25,7 +25,7 @@ from common.pinned import Place, run
 
 import pylb
 from pylb.console import show
-from pylb.whatif.recorder.layout import OP, OpKind
+from pylb.prediction.recorder.layout import OP, OpKind
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARE = 0.4
@@ -38,7 +38,7 @@ PAPER = {  # figures 3 and 4, seconds: LBF, measured, zeroing; the unchanged pro
 
 
 def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
-    """Measure how long `pylb.critical_path` takes for some millions of recorded operations."""
+    """Measure how long `pylb.prediction.critical_path` takes for some millions of recorded operations."""
     n = events // ranks // 4
     ops = np.zeros((ranks, 4 * n), OP)
     ops["kind"] = np.tile([OpKind.SEND, OpKind.ENTER, OpKind.LEAVE, OpKind.RECV], n)
@@ -49,17 +49,17 @@ def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
     run.procedures = ["f"]
     ops["tag"] = 0
     begin = time.perf_counter()
-    pylb.critical_path(run)
+    pylb.prediction.critical_path(run)
     return {"operations": ops.size, "critical path s": time.perf_counter() - begin}
 
 
-def measure(steps: float, rounds: int) -> tuple[pylb.Procedures, dict[str, float]]:
+def measure(steps: float, rounds: int) -> tuple[pylb.prediction.Procedures, dict[str, float]]:
     """Return the predictions, and the shortest seconds by the moved service ("": none)."""
     words = [sys.executable, str(ROOT / "examples" / "spa.py"), "--steps", str(steps)]
     told = []
     times: dict[str, list[float]] = {name: [] for name in ("", *PAPER)}
     for _ in range(rounds):
-        told.append(pylb.procedures(run(words, PLACE)))
+        told.append(pylb.prediction.procedures(run(words, PLACE)))
         for name, all_times in times.items():
             moved = [*words, "--move", name] if name else words
             all_times.append(run(moved, PLACE, only_time=True).seconds or 0.0)
@@ -107,7 +107,7 @@ def main() -> None:
     path = told[0].time / SHARE
     table("unchanged program", [{"critical path s": path, "measured s": measured[""]}])
     passed = speed()
-    table("the time of pylb.critical_path", [passed])
+    table("the time of pylb.prediction.critical_path", [passed])
     whole = {"figure 3": figure3, "figure 4": figure4, "path": path, "measured": measured[""]}
     save(args.json, {**whole, "speed": passed})
 

@@ -283,7 +283,7 @@ def lb_step(s: pylb.Snapshot, name: str) -> dict[str, Any]:
         ]
     else:  # the ranks share the time of the strategy, and get as much as they send
         begin = time.process_time()
-        seen = pylb.traffic(s, name)
+        seen = pylb.placing.traffic(s, name)
         rank, computed = seen.rank, (time.process_time() - begin) / p
         rounds = seen.rounds * (L + 2.0 * tree(p, STATS))
         busiest = float((2.0 * seen.messages * OVERHEAD + 2.0 * seen.bytes * G).max())

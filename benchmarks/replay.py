@@ -117,7 +117,7 @@ def explored(trace, repeats):
     calls = {name: lambda name=name: trace.replay(name) for name in CHOICES}
     best, results = least(repeats, **calls)
     return [
-        {"strategy": name, "seconds": best[name], "balancings": len(results[name].balanced_after)}
+        {"strategy": name, "seconds": best[name], "n_lb_steps": len(results[name].lb_step_iterations)}
         for name in CHOICES
     ]
 
@@ -169,7 +169,7 @@ def main():
     parser.add_argument("--run", metavar="FOLDER", help="folder of vt's files, for LBAF")
     parser.add_argument("--json", metavar="FILE", help="also write the results to this file")
     args = parser.parse_args()
-    trace = pylb.replay.hotspot(args.ranks, args.objects, args.phases)
+    trace = pylb.replaying.hotspot(args.ranks, args.objects, args.phases)
     rows = [measure(trace, every, args.repeats) for every in (0, 100, 10, 1)]
     print(trace)
     print(f"{'LB step':>10} {'pylb ms':>9} {'NumPy ms':>9} {'10^6 tasks/s':>13} {'ratio':>6}")
@@ -182,12 +182,12 @@ def main():
     answer = {"arguments": vars(args), "rows": rows, "explored": explored(trace, args.repeats)}
     print(f"\n{'trigger auto':>18} {'ms':>7} {'LB steps':>10}")
     for row in answer["explored"]:
-        print(f"{row['strategy']:>18} {1e3 * row['seconds']:7.1f} {row['balancings']:10}")
+        print(f"{row['strategy']:>18} {1e3 * row['seconds']:7.1f} {row['n_lb_steps']:10}")
     if args.lbaf:
         with tempfile.TemporaryDirectory() as folder:
             if args.run is None:
-                pylb.replay.hotspot(args.ranks, 1000, 50).write(folder)
-            recorded = pylb.Trace.read(args.run or folder)
+                pylb.replaying.hotspot(args.ranks, 1000, 50).save(folder)
+            recorded = pylb.Trace.load(args.run or folder)
             answer["lbaf"] = with_lbaf(args.lbaf, args.run or folder, recorded, 3)
         show_lbaf(answer["lbaf"])
     if args.json:

@@ -153,7 +153,7 @@ def main_of(name: str) -> None:
     report = lb.report()
     if comm.rank == 0:
         said = {"time": time, "saved": report.saved, "others": report.others}
-        print(json.dumps({**said, "lb_steps": report.balancings}))
+        print(json.dumps({**said, "lb_steps": report.n_lb_steps}))
 
 
 # ---- the comparison ----------------------------------------------------------------------------

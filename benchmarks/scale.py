@@ -62,7 +62,7 @@ def balanced_run(comm: Any, n: int) -> dict[str, Any]:
     before = resident()
     blocks = list(range(first[comm.rank], first[comm.rank + 1]))
     with_blocks = resident()
-    lb = pylb.Balancer(comm, strategy="BestFitLB", every=BEFORE, record=False, give_up=False)
+    lb = pylb.Balancer(comm, strategy="BestFitLB", every=BEFORE, record=False, pause_if_useless=False)
     for key in blocks:
         lb.add(key, key)
     del blocks
@@ -77,7 +77,7 @@ def balanced_run(comm: Any, n: int) -> dict[str, Any]:
     seconds = np.max(comm.allgather(np.diff(marks)), axis=0)  # seconds of the slowest rank
     step = BEFORE - 1  # the LB step is at the end of this iteration
     normal = float(np.median(np.delete(seconds, [0, step, step + 1])))
-    receipt = lb.history.balancings[0]
+    receipt = lb.history.lb_steps[0]
     own = first[comm.rank + 1] - first[comm.rank]
     return {
         "ranks": comm.size,
@@ -138,7 +138,7 @@ def virtual_run(p: int, objects: int = 10, iterations: int = 20) -> dict[str, An
         for _ in lb.iterate(iterations):
             for key, _ in lb.local():
                 comm.elapse(1e-3 * (1 + key % 7))
-        return lb.n_balancings
+        return lb.n_lb_steps
 
     before, start = peak(), time.perf_counter()
     done = pylb.VirtualCluster(p, clock="none").run(main)

@@ -44,8 +44,8 @@ def fastest(plate: Plate, iterations: int, repeats: int) -> dict[str, float]:
             run = jacobi2d.solve(comm, plate, iterations, mode=mode)
             took = comm.allreduce(run.report.seconds, op=MPI.MAX)
             seconds[mode] = min(seconds[mode], took)
-            balancings = len(run.report.history.balancings)
-    return {**seconds, "balancings": balancings}
+            lb_steps = len(run.report.history.lb_steps)
+    return {**seconds, "n_lb_steps": lb_steps}
 
 
 def empty(mode: str, blocks: int, n: int = 512, repeats: int = 9) -> float:

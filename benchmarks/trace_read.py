@@ -3,7 +3,7 @@
     python benchmarks/trace_read.py [--ranks 256] [--tasks 466000] [--json out.json]
 
 A run like the recorded ones (keys as vt writes them, communications, subphases) is written to a
-temporary folder, plain and compressed by Brotli.  Then it is read by pylb.Trace.read, by json.load
+temporary folder, plain and compressed by Brotli.  Then it is read by pylb.Trace.load, by json.load
 alone, by json.load with plain loops into arrays, and by orjson if that is installed.  Each time is
 the shortest of several; the readers take turns.  Ratios are to json.load in the same run.
 """
@@ -124,10 +124,10 @@ def readers(plain, packed, args):
     out = {
         "json.load": lambda: json_load(plain),
         "json.load and loops": lambda: loops(plain),
-        "pylb": lambda: pylb.Trace.read(plain),
-        "pylb, one thread": lambda: pylb.Trace.read(plain, threads=1),
+        "pylb": lambda: pylb.Trace.load(plain),
+        "pylb, one thread": lambda: pylb.Trace.load(plain, threads=1),
         "json and Brotli": lambda: brotli_json(packed),
-        "pylb, Brotli": lambda: pylb.Trace.read(packed),
+        "pylb, Brotli": lambda: pylb.Trace.load(packed),
     }
     try:
         import orjson  # noqa: F401
@@ -160,7 +160,7 @@ def main():
         plain.mkdir()
         packed.mkdir()
         size = generate(plain, packed, args)
-        trace = pylb.Trace.read(plain)
+        trace = pylb.Trace.load(plain)
         print(f"{trace}\n{size / 1e6:.0f} MB, {size / len(trace.task_load):.0f} bytes per task")
         best = measure(readers(plain, packed, args), args.repeats)
     base = best["json.load"]

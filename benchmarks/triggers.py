@@ -172,7 +172,7 @@ class Program:
 
     def imbalance(self, perfect):
         residual = self.left if self.left is not None else 0.0 if perfect else self.floor
-        return pylb.Imbalance(1.0, iterations=self.n, residual=residual, **self.parts)
+        return pylb.replaying.Imbalance(1.0, iterations=self.n, residual=residual, **self.parts)
 
 
 # ---- regrets --------------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def print_verdicts(rows):
 
 def first_lb_step(name, ratio, n, **known):
     """Return the number of iterations before the first LB step; None if there is none."""
-    program = pylb.Imbalance(1.0, drift=np.zeros(n), start=ratio - 1.0)
+    program = pylb.replaying.Imbalance(1.0, drift=np.zeros(n), start=ratio - 1.0)
     run = program.run(handicapped(name, **known), cost=COSTS["medium"])
     return int(run.iterations[0]) + 1 if len(run.iterations) else None
 
@@ -471,21 +471,21 @@ PUBLISHED = {
 def published():
     out = {}
     for name, rate in PUBLISHED.items():
-        program = pylb.Imbalance.from_rates(0.52, rate, 500)
+        program = pylb.replaying.Imbalance.from_rates(0.52, rate, 500)
         best = program.optimum(52.0)
-        out[name] = {"optimum": best.time, "balancings": len(best.iterations)}
+        out[name] = {"optimum": best.time, "n_lb_steps": len(best.iterations)}
         out[name] |= {t: 100 * program.run(t, cost=52.0).regret(best) for t in TRIGGERS}
     return out
 
 
 def recorded_runs():
-    yield "hot spot, 8 ranks, 96 objects", pylb.replay.hotspot(8, 96, 200)
-    yield "hot spot, 16 ranks, 256 objects", pylb.replay.hotspot(16, 256, 1000)
+    yield "hot spot, 8 ranks, 96 objects", pylb.replaying.hotspot(8, 96, 200)
+    yield "hot spot, 16 ranks, 256 objects", pylb.replaying.hotspot(16, 256, 1000)
     root = Path(__file__).resolve().parents[1]
     data = Path(os.environ.get("PYLB_DATA", root / ".." / "shared" / "data"))
     for folder in sorted(p for p in data.glob("*") if p.is_dir()):
         for stem in pylb.Trace.stems(folder):
-            yield f"{folder.name}/{stem}", pylb.Trace.read(folder, stem=stem)
+            yield f"{folder.name}/{stem}", pylb.Trace.load(folder, stem=stem)
 
 
 def recorded():
@@ -498,7 +498,7 @@ def recorded():
         out[name] = {}
         for share in (0.1, 1.0, 10.0):
             best = trace.optimum("GreedyLB", cost=share * mean)
-            out[name][share] = {"balancings": len(best.iterations)} | {
+            out[name][share] = {"n_lb_steps": len(best.iterations)} | {
                 t: 100 * trace.replay("GreedyLB", trigger=t, cost=share * mean).regret(best)
                 for t in TRIGGERS
             }
@@ -549,7 +549,7 @@ def main():
     model, runs = published(), recorded()
     print_runs(
         "published model",
-        [(f"{n}: {r['optimum']:.2f} s, {r['balancings']} LB steps", r) for n, r in model.items()],
+        [(f"{n}: {r['optimum']:.2f} s, {r['n_lb_steps']} LB steps", r) for n, r in model.items()],
     )
     print_runs(
         "runs, GreedyLB",

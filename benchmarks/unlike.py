@@ -133,7 +133,7 @@ def solve(comm: Any, spread: float, iterations: int, change: int, way: Way) -> d
             for side, other in PLATE.neighbours(key).items():
                 lb.send(other, key, block.border(side))
             sweeps[it] += times[key]
-    report, it = lb.report(), lb.iterations
+    report, it = lb.report(), lb.metrics
     return {
         "seconds": report.seconds,
         "idle_mean": report.idle_mean,
@@ -142,9 +142,9 @@ def solve(comm: Any, spread: float, iterations: int, change: int, way: Way) -> d
         "max": it.max.tolist(),
         "loads": lb.rank_loads().tolist(),
         "sweeps": np.transpose(comm.allgather(sweeps)).tolist(),
-        "balanced_after": [r.iteration for r in lb.history.balancings],
-        "strategies": [r.strategy for r in lb.history.balancings],
-        "speed": next((r.speed for r in reversed(lb.history.balancings) if r.speed), ()),
+        "lb_step_iterations": [r.iteration for r in lb.history.lb_steps],
+        "strategies": [r.strategy for r in lb.history.lb_steps],
+        "speed": next((r.speed for r in reversed(lb.history.lb_steps) if r.speed), ()),
         "migrations": report.migrations,
     }
 
@@ -262,7 +262,7 @@ def sizes(args: argparse.Namespace, verdicts: list[dict[str, Any]]) -> dict[str,
             over_bound(run, first),
             unsteady(run, first),
             np.sum(run["time"][first:]) / bound(run, first, iterations).sum(),
-            len(run["balanced_after"]),
+            len(run["lb_step_iterations"]),
             run["migrations"],
         ]
         for cap, runs in made.items()
@@ -291,7 +291,7 @@ def change(args: argparse.Namespace, verdicts: list[dict[str, Any]]) -> dict[str
         made[name] = runs
         for run in runs:
             since = np.array(run["max"][at : at + 5]) / bound(run, at, iterations)[:5]
-            after = next((i - at for i in run["balanced_after"] if i >= at), None)
+            after = next((i - at for i in run["lb_step_iterations"] if i >= at), None)
             later = over_bound(run, at + 5), unsteady(run, at + 5)
             rows.append([name, over_bound(run, at // 2, at), since.max(), after, *later])
         least, all_ = least_over(runs, at + 5)

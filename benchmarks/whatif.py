@@ -45,9 +45,9 @@ from common.still import Stillness
 
 import pylb
 from pylb.console import show
-from pylb.whatif.prediction import target
-from pylb.whatif.recorder.layout import OP, OpKind
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.prediction import target
+from pylb.prediction.recorder.layout import OP, OpKind
+from pylb.prediction.recorder.recording import Recording
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("jacobi2d", "kneighbor", "leanmd", "spa", "server", "stencil", "pipeline")

@@ -71,13 +71,13 @@ def virtual_program(comm: Any, seed: int, path: str | None, **balancing: Any) ->
             lb.send((key + 1) % n, key, cell.place)
     if path:
         lb.save(path)
-    return lb.iterations, lb.history
+    return lb.metrics, lb.history
 
 
 def seconds_of(run: Any) -> float:
     """Return the seconds of iterations and LB steps; the warm-up counts with the iterations."""
     iterations, history = run
-    return float(iterations.time.sum()) + math.fsum(r.seconds for r in history.balancings)
+    return float(iterations.time.sum()) + math.fsum(r.seconds for r in history.lb_steps)
 
 
 def compare(
@@ -103,7 +103,7 @@ def on_virtual_ranks(ranks: int, repeats: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "off.h5"))
         off = seconds_of(cluster.run(virtual_program, 1, path, mode="off")[0])
-        trace = pylb.Trace.read(path)
+        trace = pylb.Trace.load(path)
     rows = []
     for i, (name, setting) in enumerate(SETTINGS.items()):
         seeds = range(2 + i * repeats, 2 + (i + 1) * repeats)
@@ -136,7 +136,7 @@ def on_real_ranks(comm: Any, repeats: int) -> list[dict[str, Any]]:
                     lb.send(neighbour, key, block.border(side))
         if path:
             lb.save(path)
-        return seconds_of((lb.iterations, lb.history))
+        return seconds_of((lb.metrics, lb.history))
 
     with tempfile.TemporaryDirectory() as folder:
         best = math.inf
@@ -145,7 +145,7 @@ def on_real_ranks(comm: Any, repeats: int) -> list[dict[str, Any]]:
             path = str(Path(folder, f"{i}.h5"))
             off = run(path, mode="off")
             if comm.rank == 0 and off < best:
-                best, trace = off, pylb.Trace.read(path)
+                best, trace = off, pylb.Trace.load(path)
             for name, setting in SETTINGS.items():
                 took[name].append(run(None, **setting))
         if comm.rank:

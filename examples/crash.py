@@ -121,7 +121,7 @@ class Crash:
         n = len(surfaces(side, 0.0).elements)
         self.own = np.arange(n * self.rank // self.size, n * (self.rank + 1) // self.size)
 
-    def partition(self, lo: np.ndarray, hi: np.ndarray) -> pylb.Partition:
+    def partition(self, lo: np.ndarray, hi: np.ndarray) -> pylb.partitioning.Partition:
         """Partition the elements' centres, and exchange the elements between the ranks."""
         middle = (lo + hi)[self.own] / 2
         out = pylb.partition(
@@ -136,7 +136,7 @@ class Crash:
         self.own = np.sort(np.concatenate([kept, coming]))
         return out
 
-    def contacts(self, found: pylb.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray):
+    def contacts(self, found: pylb.partitioning.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray):
         """Send each box to all parts that it touches; return (pairs found here, boxes sent).
 
         `kind` says which elements belong to the plate.

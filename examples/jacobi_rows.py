@@ -31,7 +31,7 @@ from pylb.console import show
 class Solved:
     """The result of a run: history of the parts, the end of each iteration, x, residual."""
 
-    history: list[pylb.Division]
+    history: list[pylb.run.Division]
     ended: list[float]  # when each iteration ended, in seconds after the start
     x: np.ndarray
     residual: float

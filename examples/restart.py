@@ -47,7 +47,7 @@ def begin(comm: Any, folder: Path) -> pylb.Balancer:
 def run(comm: Any, folder: Path, steps: int, every: int) -> int:
     """Run until `steps` time steps are done; return a checksum of this rank's temperatures."""
     lb = begin(comm, folder)
-    for step in lb.iterate(max(steps - lb.done, 0)):
+    for step in lb.iterate(max(steps - lb.iteration, 0)):
         if step % every == 0 and step:
             lb.checkpoint(folder, pack=pack)
         for key, block in lb.local():

@@ -35,30 +35,30 @@ WARM_UP = 3  # iterations of a run whose times are not used, before the others
 class Run:
     """The result of one run of a program; the same on every rank."""
 
-    report: pylb.Report
-    iterations: pylb.Iterations
+    report: pylb.run.Report
+    iterations: pylb.run.IterationMetrics
     rank_loads: np.ndarray  # (iterations, ranks) seconds
     fingerprint: str
 
     @classmethod
     def of(cls, lb: pylb.Balancer, state: Iterable[bytes]) -> Run:
         """Return the result of the run that `lb` balanced; `state`: final state of the objects."""
-        return cls(lb.report(), lb.iterations, lb.rank_loads(), fingerprint(state))
+        return cls(lb.report(), lb.metrics, lb.rank_loads(), fingerprint(state))
 
     @property
     def bound(self) -> float:
         """Seconds that no placement can beat: the mean load plus the time of the LB steps."""
-        return float(self.iterations.mean.sum()) + self.report.balancing_seconds
+        return float(self.metrics.mean.sum()) + self.report.lb_seconds
 
     @property
-    def balanced_after(self) -> list[int]:
+    def lb_step_iterations(self) -> list[int]:
         """The iterations at whose end an LB step took place."""
-        return [receipt.iteration for receipt in self.report.history.balancings]
+        return [receipt.iteration for receipt in self.report.history.lb_steps]
 
     @property
     def periods(self) -> list[int]:
         """The iterations from the beginning to the first LB step, from there to the second, ..."""
-        return np.diff([-1, *self.balanced_after]).tolist()
+        return np.diff([-1, *self.lb_step_iterations]).tolist()
 
 
 def starts(
@@ -182,9 +182,9 @@ def print_runs(runs: dict[str, Run], objects: str) -> None:
             run.report.seconds,
             first / run.report.seconds,
             run.report.mean_max_over_mean,
-            len(run.report.history.balancings),
+            len(run.report.history.lb_steps),
             run.report.migrations,
-            run.report.balancing_seconds,
+            run.report.lb_seconds,
             run.bound,
             run.report.seconds / run.bound,
         ]
@@ -220,10 +220,10 @@ def plot(runs: dict[str, Run], path: str) -> None:
     )
     top = max(run.rank_loads.max() for run in runs.values())
     for (left, right), (name, run) in zip(axes, runs.items(), strict=True):
-        plots.rank_loads(run.rank_loads, run.balanced_after, ax=left)
+        plots.rank_loads(run.rank_loads, run.lb_step_iterations, ax=left)
         left.images[0].set_clim(0.0, top)
         left.set_title(f"{name}: {run.report.seconds:.1f} s", loc="left")
-        plots.imbalance(run.iterations.max, run.iterations.mean, run.balanced_after, ax=right)
+        plots.imbalance(run.metrics.max, run.metrics.mean, run.lb_step_iterations, ax=right)
         right.set_ylim(0.0, 1.05 * top)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)

@@ -16,7 +16,7 @@ from pylb.comm import Directory, Found, Pending, Plan, migrate, plan_between
 from pylb.decide import Alternative, Choice, Cycle, History, Receipt, Selector, Trigger, triggers
 from pylb.measure import Evaluation, Monitor, evaluate
 from pylb.model import Edges, Machine, Metrics, Multicasts, Snapshot, SpeedModels
-from pylb.partition import (
+from pylb.partitioning import (
     Coloring,
     Cuts,
     Moves,
@@ -27,8 +27,8 @@ from pylb.partition import (
     order,
     partition,
 )
-from pylb.place import Placement, Strategy, Traffic, place, strategies, strategy, traffic
-from pylb.replay import (
+from pylb.placing import Placement, Strategy, Traffic, place, strategies, strategy, traffic
+from pylb.replaying import (
     GeneratedRun,
     Imbalance,
     Optimum,
@@ -44,7 +44,7 @@ from pylb.run import (
     AtSync,
     Balancer,
     Division,
-    Iterations,
+    IterationMetrics,
     Report,
     RowPartition,
     TilePartition,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pylb.show import plots
     from pylb.show.explorer import explore
     from pylb.show.report import report
-    from pylb.whatif import (
+    from pylb.prediction import (
         CriticalPath,
         Prediction,
         Procedures,
@@ -88,7 +88,7 @@ __all__ = [
     "GeneratedRun",
     "History",
     "Imbalance",
-    "Iterations",
+    "IterationMetrics",
     "Machine",
     "Metrics",
     "Monitor",
@@ -150,21 +150,21 @@ __all__ = [
 
 
 # These modules, and these names from modules, are imported on first use.
-_MODULES = {"lab": "pylb.lab", "plots": "pylb.show.plots", "whatif": "pylb.whatif"}
+_MODULES = {"lab": "pylb.lab", "plots": "pylb.show.plots", "whatif": "pylb.prediction"}
 _NAMES = {
     "explore": "pylb.show.explorer",
     "get_include": "pylb.lib",
     "get_library": "pylb.lib",
     "report": "pylb.show.report",
-    "CriticalPath": "pylb.whatif",
-    "Prediction": "pylb.whatif",
-    "Procedures": "pylb.whatif",
-    "Recording": "pylb.whatif",
-    "Suggestion": "pylb.whatif",
-    "critical_path": "pylb.whatif",
-    "procedure": "pylb.whatif",
-    "procedures": "pylb.whatif",
-    "suggest": "pylb.whatif",
+    "CriticalPath": "pylb.prediction",
+    "Prediction": "pylb.prediction",
+    "Procedures": "pylb.prediction",
+    "Recording": "pylb.prediction",
+    "Suggestion": "pylb.prediction",
+    "critical_path": "pylb.prediction",
+    "procedure": "pylb.prediction",
+    "procedures": "pylb.prediction",
+    "suggest": "pylb.prediction",
 }
 _CALLED = ("partition", "place", "replay", "whatif")
 

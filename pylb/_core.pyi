@@ -246,7 +246,7 @@ class Decider:
         selects: bool, selection: ArrayLike, ledger: ArrayLike, gives_up: bool, learns: bool,
         watches: bool, network: tuple[float, float], seed: int, keep: int,
     ) -> Decider: ...
-    n_balancings: Final[int]
+    n_lb_steps: Final[int]
     dropped: Final[dict[str, Any]]
     foresees: Final[bool]
     can_judge: Final[bool]

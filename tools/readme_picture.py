@@ -30,7 +30,7 @@ def loads(mode: str, ranks: int, folder: Path) -> np.ndarray:
     quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
     env = {**os.environ, "PYLB_MODE": mode, "PYLB_CLOCK": "cpu"}
     subprocess.run(words, env=env, check=True, **quiet)
-    trace = pylb.Trace.read(folder / "run.h5")
+    trace = pylb.Trace.load(folder / "run.h5")
     phases = np.repeat(np.arange(trace.n_phases), np.diff(trace.task_ptr))
     out = np.zeros((trace.n_phases, ranks))
     np.add.at(out, (phases, trace.task_rank), trace.task_load)

@@ -146,5 +146,5 @@ def recorded() -> Iterator[Case]:
             yield Case(
                 "recorded",
                 f"{name[5:]}, phase {phase}",
-                lambda name=name, phase=phase: pylb.Trace.read(DATA / name)[phase],
+                lambda name=name, phase=phase: pylb.Trace.load(DATA / name)[phase],
             )

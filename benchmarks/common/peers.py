@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-import pylb.partition.libraries
+import pylb.partitioning.libraries
 
 Answer = tuple[float, np.ndarray]  # seconds, rank of each object
 MOST_WEIGHT = 1 << 30  # sum of the weights that a library gets, as in csrc/place/parts.c
@@ -68,7 +68,7 @@ Call = Callable[[], np.ndarray]
 def bare(library: str, snapshot: pylb.Snapshot) -> Call:
     """Return a call of the library that pylb was built with, with the arrays in its form."""
     starts, neighbours, vertices, edges = csr(snapshot)
-    pylb.partition.libraries.load(library)
+    pylb.partitioning.libraries.load(library)
     return functools.partial(
         pylb._core.partition,
         library,
@@ -172,7 +172,7 @@ def lbaf(algorithm: str, snapshot: pylb.Snapshot) -> Answer:
     lbsStatistics.initialize()
     keys = snapshot.key if snapshot.key is not None else np.arange(snapshot.n_objects)
     with tempfile.TemporaryDirectory() as folder:
-        pylb.Trace.from_snapshots([snapshot]).write(folder)
+        pylb.Trace.from_snapshots([snapshot]).save(folder)
         stem = str(Path(folder) / "data")
         reader = LoadReader(stem, log, "json", check_schema=False)
         phase = Phase(log, 0, reader=reader)
@@ -192,7 +192,7 @@ def peers(snapshot: pylb.Snapshot) -> dict[str, Callable[[], Answer]]:
     calls: dict[str, Callable[[pylb.Snapshot], Answer]] = {}
     talks = snapshot.edges is not None or snapshot.multicasts is not None
     for library in ("METIS", "Scotch"):
-        if talks and pylb.partition.libraries.available(library):
+        if talks and pylb.partitioning.libraries.available(library):
             make = functools.partial(bare, library)
             calls[f"{library} bare"] = functools.partial(timed, make)
     if talks and installed("pymetis"):

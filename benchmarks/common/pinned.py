@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pylb.lab import Lab
-from pylb.whatif.recorder.launch import loaded
-from pylb.whatif.recorder.monitor import RecordMonitor
-from pylb.whatif.recorder.protocol import TOKEN
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.recorder.launch import loaded
+from pylb.prediction.recorder.monitor import RecordMonitor
+from pylb.prediction.recorder.protocol import TOKEN
+from pylb.prediction.recorder.recording import Recording
 
 PIN = Path(__file__).with_name("pin.py")
 

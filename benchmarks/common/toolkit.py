@@ -24,7 +24,7 @@ import scipy.sparse as sp
 import pylb
 from common.figures import least_seconds
 from pylb.console import show
-from pylb.partition.libraries import METHODS
+from pylb.partitioning.libraries import METHODS
 
 if __name__ != "__main__":  # the worker needs none of these modules
     from common.still import Stillness

@@ -1,5 +1,5 @@
 /* Mt-KaHyPar, a Python package, as an entry in the table of libraries.  It gets a question
- * (plb_question_t) as NumPy arrays, through pylb.partition.packages. */
+ * (plb_question_t) as NumPy arrays, through pylb.partitioning.packages. */
 #include "bind/library.h"
 #include "bind/rooms.h"
 
@@ -29,7 +29,7 @@ static int run(const plb_question_t *q, int32_t *part, plb_err_t *err)
     PLB_FAIL_IF(q->n_options > 0, err, PLB_ERR_VALUE, "mtkahypar has no parameter %s",
                 q->option[0]);
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *module = PyImport_ImportModule("pylb.partition.packages");
+    PyObject *module = PyImport_ImportModule("pylb.partitioning.packages");
     PyObject *answer = module != NULL ? answer_of(module, q) : NULL;
     if (answer != NULL) {
         memcpy(part, PyArray_DATA((PyArrayObject *)answer), (size_t)q->n_vertices * sizeof *part);

@@ -30,11 +30,11 @@ static PyObject *python_snapshot(const plb_snapshot_t *s)
     return out;
 }
 
-/* Call the callable through pylb.place.registry, which checks the answer. */
+/* Call the callable through pylb.placing.registry, which checks the answer. */
 static int ask(PyObject *callable, const plb_snapshot_t *in, int32_t *out)
 {
     PyObject *snapshot = python_snapshot(in);
-    PyObject *module = snapshot ? PyImport_ImportModule("pylb.place.registry") : NULL;
+    PyObject *module = snapshot ? PyImport_ImportModule("pylb.placing.registry") : NULL;
     PyObject *answer =
         module ? PyObject_CallMethod(module, "answer_of", "OO", callable, snapshot) : NULL;
     int ret = -1;

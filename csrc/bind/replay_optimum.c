@@ -1,7 +1,7 @@
 /* Python binding of csrc/replay: generated programs, and the best schedule of LB steps. */
 #include "bind/rooms.h"
 
-/* View a pylb.Imbalance, or any object with its attributes. */
+/* View a pylb.replaying.Imbalance, or any object with its attributes. */
 static int view_program(plb_py_call_t *c, PyObject *object, plb_program_t *out)
 {
     return plb_py_fields(c, object, "iterations mean residual start growth:? drift:? noise:?",

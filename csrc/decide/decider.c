@@ -33,7 +33,7 @@ static void count(plb_dropped_t *self, const plb_receipt_t *r)
 {
     const bool balanced = r->kind >= PLB_DECISION_BALANCE;
     self->n++;
-    self->balancings += balanced;
+    self->n_lb_steps += balanced;
     if (balanced) {
         self->cost += r->cost;
         self->step_seconds += isnan(r->seconds_warm_up) ? r->cost : r->cost - r->seconds_warm_up;
@@ -235,7 +235,7 @@ void plb_decider_free(plb_decider_t *self)
 
 int plb_decider_network(plb_decider_t *self, plb_network_t network, plb_err_t *err)
 {
-    PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_balancings > 0, err,
+    PLB_FAIL_IF(self->started || self->phase >= PLB_DECIDER_PLACES || self->n_lb_steps > 0, err,
                 PLB_ERR_STATE,
                 "the network was set too late: expected before the first iteration and LB step");
     return set_network(self, network, self->selector.params, err);
@@ -629,7 +629,7 @@ static void begin_cycle(plb_decider_t *self)
 {
     self->last = self->n_receipts - 1;
     self->cycle = self->n_receipts;
-    self->n_balancings++;
+    self->n_lb_steps++;
     self->n_since = self->sum_max = self->sum_mean = self->sum_min = 0.0;
     self->phase = PLB_DECIDER_OBSERVES;
 }

@@ -325,7 +325,7 @@ typedef struct plb_receipt {
 #define PLB_DROPPED(X)                                                                            \
     X(from, int64_t)                                                                              \
     X(n, int64_t)                                                                                 \
-    X(balancings, int64_t)                                                                        \
+    X(n_lb_steps, int64_t)                                                                        \
     X(migrations, int64_t)                                                                        \
     X(bytes, int64_t)                                                                             \
     X(cost, double)                                                                               \
@@ -614,7 +614,7 @@ typedef struct plb_decider {
     int64_t held_before;   /* old `until` of the receipt that hold() in decider.c changed last */
     int64_t last;          /* index of the receipt of the last LB step; -1: there was none */
     plb_dropped_t dropped; /* sums over the receipts that were dropped to save memory */
-    int64_t n_balancings;
+    int64_t n_lb_steps;
 } plb_decider_t;
 
 int plb_decider_init(plb_decider_t *self, const plb_decider_options_t *opt, plb_trigger_t *trigger,

@@ -74,7 +74,7 @@ int pylb_advisor_counts(const pylb_advisor *lb, int64_t *decisions, int64_t *lb_
         *decisions = self->decider.n_receipts;
     }
     if (lb_steps != NULL) {
-        *lb_steps = self->decider.n_balancings;
+        *lb_steps = self->decider.n_lb_steps;
     }
     return PLB_OK;
 }

@@ -76,7 +76,7 @@ typedef struct plb_settings {
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
-    int give_up, unlike;    /* 1: yes; 0: no; -1: not given */
+    int pause_if_useless, learn_speeds;    /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
     char **option, **value; /* [n] owned: "strategy.X" or "trigger.X"; its value; in call order */
@@ -290,7 +290,7 @@ void plb_lib_say_late(void *arg);
 /** Begin to leave, then complete all reductions, even after an error.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 
-/* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.read can read. */
+/* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.load can read. */
 
 /** Gather the loads of the ranks, and write the record, if one was asked for.  failed: PLB_OK, or
  * the code of an error of this rank.  Collective; an error is raised on all ranks. */

@@ -122,9 +122,9 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *      lag         a rank waits only for ranks that are more than this many steps behind;
  *                  default 0
  *      steps       number of steps that the program will make, if it is known
- *      give_up     "yes" or "no": stop LB steps while they cost more than they save; default yes,
+ *      pause_if_useless     "yes" or "no": stop LB steps while they cost more than they save; default yes,
  *                  unless `every`, the trigger "periodic" or a trigger of your own is used
- *      unlike      "yes" or "no": whether to learn the ranks' speeds from the times of cells on
+ *      learn_speeds      "yes" or "no": whether to learn the ranks' speeds from the times of cells on
  *                  different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0
  *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
  *                  default "0 0": only loads count

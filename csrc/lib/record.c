@@ -108,7 +108,7 @@ static void put_settings(FILE *f, const plb_lib_advisor_t *self)
                 self->crowd.words, (int)self->crowd.n_ranks, self->crowd.n_cores,
                 plb_lib_loads_wait(self) ? "true" : "false");
     }
-    fprintf(f, "\"give_up\": %s,\n\"unlike\": %s,\n\"steps\": %lld,\n",
+    fprintf(f, "\"pause_if_useless\": %s,\n\"learn_speeds\": %s,\n\"steps\": %lld,\n",
             plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",
             (long long)s->steps);
 }

@@ -111,7 +111,7 @@ static int copy_text(const char *from, char **out, plb_err_t *err)
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 {
-    *self = (plb_settings_t){.clock = PLB_CLOCK_AUTO, .steps = -1, .give_up = -1, .unlike = -1};
+    *self = (plb_settings_t){.clock = PLB_CLOCK_AUTO, .steps = -1, .pause_if_useless = -1, .learn_speeds = -1};
     return plb_registered_trigger("auto", &self->trigger, err);
 }
 
@@ -184,7 +184,7 @@ static int set_flag(plb_settings_t *self, const char *option, const char *value,
 {
     bool flag;
     PLB_PASS(plb_option_flag(option, value, &flag, err));
-    *(strcmp(option, "unlike") == 0 ? &self->unlike : &self->give_up) = flag;
+    *(strcmp(option, "learn_speeds") == 0 ? &self->learn_speeds : &self->pause_if_useless) = flag;
     return PLB_OK;
 }
 
@@ -248,8 +248,8 @@ static const struct {
 } options[] = {
     {"strategy", set_strategy}, {"trigger", set_trigger}, {"every", set_every},
     {"mode", set_mode},         {"lag", set_lag},         {"seed", set_count},
-    {"steps", set_count},       {"give_up", set_flag},    {"clock", set_clock},
-    {"record", set_record},     {"unlike", set_flag},     {"network", set_network},
+    {"steps", set_count},       {"pause_if_useless", set_flag},    {"clock", set_clock},
+    {"record", set_record},     {"learn_speeds", set_flag},     {"network", set_network},
 };
 
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -264,7 +264,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
                : PLB_FAIL(
                      err, PLB_ERR_KEY,
                      "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-                     "steps, give_up, unlike, network, clock, seed, record, strategy.X or "
+                     "steps, pause_if_useless, learn_speeds, network, clock, seed, record, strategy.X or "
                      "trigger.X",
                      option);
 }
@@ -357,13 +357,13 @@ bool plb_settings_gives_up(const plb_settings_t *self)
 {
     const bool by_user =
         strcmp(self->trigger->name, "periodic") == 0 || plb_registered_is_own(self->trigger);
-    return self->give_up < 0 ? !by_user : self->give_up;
+    return self->pause_if_useless < 0 ? !by_user : self->pause_if_useless;
 }
 
 bool plb_settings_learns(const plb_settings_t *self)
 {
     const bool chosen_by_pylb = self->strategy == NULL && strcmp(self->trigger->name, "auto") == 0;
-    return self->unlike < 0 ? chosen_by_pylb && self->lag == 0 : self->unlike;
+    return self->learn_speeds < 0 ? chosen_by_pylb && self->lag == 0 : self->learn_speeds;
 }
 
 /* Only LB steps of the trigger "auto" are checked: a trigger of the user is never overruled. */
@@ -404,8 +404,8 @@ int64_t plb_settings_fingerprint(const plb_settings_t *self)
                             self->seed,
                             self->steps,
                             self->off,
-                            self->give_up,
-                            self->unlike,
+                            self->pause_if_useless,
+                            self->learn_speeds,
                             self->clock == PLB_CLOCK_NONE,
                             self->record != NULL};
     for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {

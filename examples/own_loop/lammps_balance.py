@@ -102,7 +102,7 @@ def run(comm, case, steps, **arguments):
                 lmp.command(CASES[case]["balance"])
                 lmp.command("run 0 post no")  # new ghost atoms and neighbour lists
     lmp.close()
-    return atoms, len(lb.history.balancings)
+    return atoms, len(lb.history.lb_steps)
 
 
 def main():

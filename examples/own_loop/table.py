@@ -23,5 +23,5 @@ def compare(run, name, comm=MPI.COMM_WORLD):
         result = comm.allreduce(result)
         ratio = work.max(axis=0).sum() / work.mean(axis=0).sum()
         if comm.rank == 0:
-            n = len(lb.history.balancings)
+            n = len(lb.history.lb_steps)
             print(f"{label:14} {ratio:8.3f} {seconds:9.4f} {n:9} {result:12.6g}", flush=True)

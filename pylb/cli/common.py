@@ -27,11 +27,11 @@ from pylb.errors import (
     UnknownTriggerError,
     nearest,
 )
-from pylb.place.registry import Strategy, find, strategies
-from pylb.replay.optima import Optimum
-from pylb.replay.replayed import BASELINES
-from pylb.replay.run_record import RunRecord
-from pylb.replay.trace import Trace
+from pylb.placing.registry import Strategy, find, strategies
+from pylb.replaying.optima import Optimum
+from pylb.replaying.replayed import BASELINES
+from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import Trace
 from pylb.show import course
 
 DEFAULT_STRATEGY = "GreedyLB"  # of the subcommands that compare schedules
@@ -278,7 +278,7 @@ class Schedule(NamedTuple):
     def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
         found, entry, cost = read(args), functions.strategy(args.strategy), args.cost
         if cost is None:
-            own = [r.cost for r in found.history.balancings] if isinstance(found, RunRecord) else []
+            own = [r.cost for r in found.history.lb_steps] if isinstance(found, RunRecord) else []
             if not own:
                 raise DomainError(
                     "--cost is not given and the run has no LB steps: expected seconds"

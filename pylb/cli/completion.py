@@ -8,7 +8,7 @@ from typing import Any
 from pylb import optional
 from pylb.decide.trigger import triggers
 from pylb.errors import DomainError
-from pylb.place.registry import strategies
+from pylb.placing.registry import strategies
 
 LISTS = ("strategy", "trigger")
 FILES = ("run", "recording", "first", "second")  # file arguments, besides metavar FILE or FOLDER

@@ -18,12 +18,12 @@ from pylb.comm.mpiexec import is_mpiexec, n_ranks
 from pylb.errors import DomainError, MissingFileError
 from pylb.lab import Lab, LabPlan, Profile, Usage, units
 from pylb.lab.plan import shown, values_of
-from pylb.partition import files
-from pylb.partition import partition as divide
-from pylb.whatif import factors, prediction
-from pylb.whatif.recorder import launch
-from pylb.whatif.recorder.recording import Recording
-from pylb.whatif.suggestion import Suggestion, suggest
+from pylb.partitioning import files
+from pylb.partitioning import partition as divide
+from pylb.prediction import factors, prediction
+from pylb.prediction.recorder import launch
+from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.suggestion import Suggestion, suggest
 
 # ---- record -------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ RANKS = {
 def whatif(args: argparse.Namespace) -> int:
     if args.suggest is not None and args.suggest < 1:
         raise DomainError(f"--suggest is {args.suggest}: expected a number of changes, 1 or more")
-    recording = Recording.read(args.recording)
+    recording = Recording.load(args.recording)
     given = {name: getattr(args, name) for name in ("overhead", "eager", "matching")}
     given |= {name: value for name in ("speed", "share", "node") if (value := getattr(args, name))}
     for name in ("speed", "share"):
@@ -167,7 +167,7 @@ def whatif(args: argparse.Namespace) -> int:
 
 
 def procedures(args: argparse.Namespace) -> int:
-    recording, network = Recording.read(args.recording), (args.alpha, args.beta)
+    recording, network = Recording.load(args.recording), (args.alpha, args.beta)
     path = factors.critical_path(recording, network=network)
     told = factors.Procedures([])
     if recording.procedures:

@@ -24,10 +24,10 @@ from pylb.errors import DomainError, FormatError
 from pylb.io import h5, hdf5
 from pylb.io.records import is_record
 from pylb.model import checks
-from pylb.place import registry
-from pylb.replay.replayed import BASELINES, Replay
-from pylb.replay.run_record import RunRecord
-from pylb.replay.trace import Trace
+from pylb.placing import registry
+from pylb.replaying.replayed import BASELINES, Replay
+from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import Trace
 from pylb.run import demo as program
 from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
@@ -46,17 +46,17 @@ def demo(args: argparse.Namespace) -> int:
         how: Any = {"save": save, "report": args.html, "strategy": args.strategy, **when}
         with progress("running on virtual ranks"):
             report = program.run(args.ranks, args.objects, args.iterations, **how)
-        trace = RunRecord.read(save).trace
+        trace = RunRecord.load(save).trace
     for path in filter(None, (args.save, args.html)):
         console.note(f"wrote {path}")
-    alone, steps = trace.replay("unbalanced").time, report.history.balancings
+    alone, steps = trace.replay("unbalanced").time, report.history.lb_steps
     if args.json:
         told = {**report.to_dict(), "unbalanced_seconds": alone}
         told["max_over_mean"] = told.pop("mean_max_over_mean")
-        told["balancings"] = len(steps)
+        told["n_lb_steps"] = len(steps)
         print_json(args, told)
         return 0
-    moved = report.iteration_seconds + report.balancing_seconds
+    moved = report.iteration_seconds + report.lb_seconds
     rows = [
         ("not balanced", alone, 1.0, None, None),
         ("balanced", moved, alone / moved, len(steps), report.migrations),
@@ -90,7 +90,7 @@ REPLAYED = (
     Column("phases s", "iteration_seconds", COUNTED),
     Column(
         "LB s",
-        "balancing_seconds",
+        "lb_seconds",
         "seconds of the LB steps, without the extra time of the first phases after them",
         5,
     ),
@@ -102,7 +102,7 @@ REPLAYED = (
         "max/mean that the strategy predicted, mean over the LB steps",
         3,
     ),
-    Column("LBs", "balancings", "number of LB steps", 4),
+    Column("LBs", "n_lb_steps", "number of LB steps", 4),
     Column("migrations", "migrations", "how often an object changed its rank", 2),
     Column(
         "bytes",
@@ -155,11 +155,11 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
         "trigger": replay.trigger or None,
         "seconds": replay.time,
         "iteration_seconds": replay.iteration_seconds,
-        "balancing_seconds": replay.balancing_seconds,
+        "lb_seconds": replay.lb_seconds,
         "speedup": replay.speedup_over(unbalanced),
         "max_over_mean": mean(replay.metrics["max_over_mean"]),
-        "max_over_mean_placed": mean([d.predicted for d in replay.balancings]),
-        "balancings": len(replay.balancings),
+        "max_over_mean_placed": mean([d.predicted for d in replay.lb_steps]),
+        "n_lb_steps": len(replay.lb_steps),
         "migrations": replay.migrations,
         "bytes": replay.bytes if sizes is not None and sizes.any() else None,
     }
@@ -241,7 +241,7 @@ COMPARED = (
         "how much longer than with the best schedule found",
     ),
     Column("speed-up", "speedup", "over the recorded run", 2),
-    Column("LBs", "balancings", "number of LB steps", 1),
+    Column("LBs", "n_lb_steps", "number of LB steps", 1),
 )
 
 
@@ -269,8 +269,8 @@ def triggers(args: argparse.Namespace) -> int:
                     "seconds": run.time,
                     "regret": run.regret(found.best),
                     "speedup": found.speedup(run.time),
-                    "balancings": len(run.balanced_after),
-                    "balanced_after": run.balanced_after,
+                    "n_lb_steps": len(run.lb_step_iterations),
+                    "lb_step_iterations": run.lb_step_iterations,
                 }
             )
     rows.sort(key=lambda row: row["seconds"])
@@ -294,7 +294,7 @@ def optimum(args: argparse.Namespace) -> int:
         **found.to_dict(args.run),
         "seconds": best.time,
         "speedup": speedup,
-        "balanced_after": best.iterations,
+        "lb_step_iterations": best.iterations,
         "balanced_by": best.strategies,
     }
     if print_json(args, told):
@@ -450,7 +450,7 @@ def _written(
     found: RunRecord | Trace, target: Path, kind: str, args: argparse.Namespace
 ) -> list[Path]:
     if kind == "vt":
-        return common.trace_of(found).write(target, compress=args.compress)
+        return common.trace_of(found).save(target, compress=args.compress)
     if kind == "h5":
         h5.write(RunRecord.of(found) if isinstance(found, Trace) else found, target)
         return [target]
@@ -502,7 +502,7 @@ def _news(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             changed = (stat.st_mtime_ns, stat.st_size) != seen
             seen = (stat.st_mtime_ns, stat.st_size)
             if changed:
-                yield live.state(course.of(RunRecord.read(args.run)))
+                yield live.state(course.of(RunRecord.load(args.run)))
         except (FileNotFoundError, DomainError, FormatError):
             if args.once:
                 raise

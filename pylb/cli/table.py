@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from pylb.cli import completion, installed, programs, runs
 from pylb.cli.common import DEFAULT_STRATEGY, counts, floats, ints, pair, words
-from pylb.partition import METHODS
-from pylb.partition.libraries import APPROACHES
-from pylb.whatif.prediction import MATCHING
+from pylb.partitioning import METHODS
+from pylb.partitioning.libraries import APPROACHES
+from pylb.prediction.prediction import MATCHING
 
 
 class Argument(NamedTuple):

@@ -20,10 +20,10 @@ from pylb.decide.trigger import Cycle, Trigger, made
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import Snapshot
-from pylb.partition import libraries
-from pylb.partition.libraries import available
-from pylb.place.placement import CHOOSERS, Placement
-from pylb.place.registry import Strategy, find, values_of
+from pylb.partitioning import libraries
+from pylb.partitioning.libraries import available
+from pylb.placing.placement import CHOOSERS, Placement
+from pylb.placing.registry import Strategy, find, values_of
 
 NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
@@ -99,7 +99,7 @@ def settings(
     trigger: TriggerLike = None,
     lag: float = 0,
     gives_up: bool | None = None,
-    unlike: bool | None = None,
+    learn_speeds: bool | None = None,
     seed: int = 0,
     strategy_params: Mapping[str, Any] | None = None,
     trigger_params: Mapping[str, Any] | None = None,
@@ -110,7 +110,7 @@ def settings(
 
     distributed: whether "auto" may use a distributed strategy.
     """
-    for name_of_flag, flag in (("give_up", gives_up), ("unlike", unlike)):
+    for name_of_flag, flag in (("pause_if_useless", gives_up), ("learn_speeds", learn_speeds)):
         if flag is not None:
             checks.flag(name_of_flag, flag, "True, False or None")
     if every is None and trigger is None:
@@ -132,7 +132,7 @@ def settings(
         name, strategies = entry.name, (entry,)
         if entry.call is None:
             entry.values(params)
-    learns = (when.name == "auto" and name == "auto" and not lag) if unlike is None else unlike
+    learns = (when.name == "auto" and name == "auto" and not lag) if learn_speeds is None else learn_speeds
     return Settings(
         name=name,
         strategies=strategies,
@@ -147,11 +147,11 @@ def settings(
     )
 
 
-def learns(unlike: bool | None, speed: Any) -> bool | None:
-    """Return whether to learn speeds: `unlike`, or False if the user gives `speed`."""
-    if speed is not None and unlike:
-        raise DomainError("unlike is True and speed is given: expected only one of them")
-    return unlike if speed is None else False
+def learns(learn_speeds: bool | None, speed: Any) -> bool | None:
+    """Return whether to learn speeds: `learn_speeds`, or False if the user gives `speed`."""
+    if speed is not None and learn_speeds:
+        raise DomainError("learn_speeds is True and speed is given: expected only one of them")
+    return learn_speeds if speed is None else False
 
 
 def as_dict(name: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def choose_and_place(
     snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
 ) -> Placement:
     """Place the objects by the strategy that `Balancer` would choose in its first LB step."""
-    given = settings(every=1, seed=seed, unlike=False, strategy_params=params)
+    given = settings(every=1, seed=seed, learn_speeds=False, strategy_params=params)
     decider = given.decider(snapshot.n_ranks, (alpha, beta))
     decider.core.see(snapshot)
     decider.choose()

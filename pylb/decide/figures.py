@@ -108,10 +108,10 @@ RUN = (
     Figure("idle_max", "... of the least loaded rank", "seconds"),
     Figure("waited", "wait of this rank for a core", "seconds"),
     Figure("stolen", "stolen from its cores", "fraction", when="if"),
-    Figure("balancings", "LB steps", when="step"),
-    Figure("balancing_seconds", "time of the LB steps", "seconds", when="step"),
+    Figure("n_lb_steps", "LB steps", when="step"),
+    Figure("lb_seconds", "time of the LB steps", "seconds", when="step"),
     Figure(
-        "balancing_cost", "... with slow iterations after them", "seconds", when="if", printed=False
+        "lb_cost", "... with slow iterations after them", "seconds", when="if", printed=False
     ),
     Figure("migrations", "migrations", when="step"),
     Figure("bytes", "moved", "bytes", when="step"),

@@ -27,7 +27,7 @@ class Alternative:
 
     Examples
     --------
-    >>> pylb.Alternative("RefineLB", gain=0.01, cost=0.5).repaid_in  # iterations
+    >>> pylb.decide.Alternative("RefineLB", gain=0.01, cost=0.5).repaid_in  # iterations
     50.0
     """
 
@@ -229,7 +229,7 @@ class Dropped(NamedTuple):
     first: int = 0  #: Number of the first dropped receipt.
     #: Numbers of all dropped receipts, and of the dropped receipts of LB steps.
     n: int = 0
-    balancings: int = 0
+    n_lb_steps: int = 0
     migrations: int = 0
     bytes: int = 0
     cost: float = 0.0
@@ -242,7 +242,7 @@ class Dropped(NamedTuple):
     def __str__(self) -> str:
         return (
             f"{self.n} decisions after the first {self.first} are not kept, because the run is "
-            f"long; {self.balancings} of them were LB steps."
+            f"long; {self.n_lb_steps} of them were LB steps."
         )
 
 
@@ -269,7 +269,7 @@ class History(list[Receipt]):
         return History(found) if isinstance(found, list) else found
 
     @property
-    def balancings(self) -> History:
+    def lb_steps(self) -> History:
         """The receipts of LB steps."""
         return History(r for r in self if r.balanced)
 

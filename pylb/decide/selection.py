@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
-from pylb.place.registry import (
+from pylb.placing.registry import (
     LOOKS_AT,
     Param,
     Strategy,
@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
     Examples
     --------
-    >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
+    >>> selector = pylb.decide.Selector(alpha=2e-6, beta=1e-10)
     >>> choice = selector.observe(1.02, 1.0, total=8.0, utilization=0.9, messages=100, bytes=10**6)
     >>> choice.needed
     False
@@ -61,7 +61,7 @@ class Experience(NamedTuple):
 
     Examples
     --------
-    >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
+    >>> selector = pylb.decide.Selector(alpha=2e-6, beta=1e-10)
     >>> selector.balanced("GreedyLB", before=1.5, after=1.02, cost=0.1, migrations=12)
     >>> selector.history()["GreedyLB"]
     Experience(n=1, before=1.5, after=1.02, cost=0.1, migrations=12)
@@ -102,7 +102,7 @@ class Selector:
 
     Examples
     --------
-    >>> selector = pylb.Selector(alpha=2e-6, beta=1e-10)
+    >>> selector = pylb.decide.Selector(alpha=2e-6, beta=1e-10)
     >>> choice = selector.observe(1.5, 1.0, total=8.0, utilization=0.6, messages=100, bytes=10**6)
     >>> choice.strategy, choice.kind
     ('GreedyLB', 'computation')

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pylb import _core
 from pylb.errors import DomainError, UnknownTriggerError, unknown
 from pylb.model import checks
-from pylb.place.registry import Param, values_of
+from pylb.placing.registry import Param, values_of
 
 Trigger = _core.Trigger
 
@@ -29,7 +29,7 @@ class Cycle(NamedTuple):
     --------
     >>> def menon(cycle):  # the imbalance has cost as much as an LB step
     ...     return cycle.U >= cycle.cost
-    >>> len(trace.replay("GreedyLB", trigger=menon, cost=0.1).balancings)
+    >>> len(trace.replay("GreedyLB", trigger=menon, cost=0.1).lb_steps)
     12
     """
 

@@ -38,7 +38,7 @@ class Phases:
 
     Examples
     --------
-    >>> trace = pylb.Trace.read("run.h5")
+    >>> trace = pylb.Trace.load("run.h5")
     >>> trace.n_ranks, len(trace), trace[0].n_objects
     (8, 200, 128)
     """

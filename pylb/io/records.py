@@ -20,7 +20,7 @@ FORMAT, VERSION = "pylb advisor", 1
 START = f'{{"format": "{FORMAT}"'.encode()
 SETTINGS = (
     *("pylb", "strategy", "strategy_params", "trigger", "trigger_params"),
-    *("mode", "lag", "seed", "clock", "give_up"),
+    *("mode", "lag", "seed", "clock", "pause_if_useless"),
 )
 
 
@@ -104,5 +104,5 @@ def is_record(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> RunData:
-    """Read a run record; its errors are those of `pylb.RunRecord.read`."""
+    """Read a run record; its errors are those of `pylb.RunRecord.load`."""
     return _read_json(path) if _is_json(path) else h5.read(path)

@@ -34,7 +34,7 @@ class Stretch(NamedTuple):
 
     Examples
     --------
-    >>> first = pylb.RunRecord.read("run.h5").stretches[0]
+    >>> first = pylb.RunRecord.load("run.h5").stretches[0]
     >>> first.first, first.load.shape
     (0, (2, 128))
     """

@@ -21,7 +21,7 @@ def get_include() -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> Path(pylb.get_include(), "pylb.h").exists()
+    >>> Path(pylb.lib.get_include(), "pylb.h").exists()
     True
     """
     return _folder_of("pylb.h")
@@ -40,7 +40,7 @@ def get_library() -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> Path(pylb.get_library(), "libpylb.so").exists()
+    >>> Path(pylb.lib.get_library(), "libpylb.so").exists()
     True
     """
     return _folder_of("libpylb.so")

@@ -24,7 +24,7 @@ class SpeedSample(NamedTuple):
 
     Examples
     --------
-    >>> monitor = pylb.Monitor(pylb.Machine.parse("node:1 rank:1"), comm)
+    >>> monitor = pylb.measure.Monitor(pylb.Machine.parse("node:1 rank:1"), comm)
     >>> with monitor.timed(work=100.0):
     ...     total = np.arange(1000).sum()
     >>> machine = monitor.update()
@@ -63,7 +63,7 @@ class Monitor:
     Examples
     --------
     >>> machine = pylb.Machine.parse("node:1 rank:1")
-    >>> monitor = pylb.Monitor(machine, comm)
+    >>> monitor = pylb.measure.Monitor(machine, comm)
     >>> for it in range(3):
     ...     with monitor.timed(work=100.0):
     ...         total = np.arange(1000).sum()

@@ -406,7 +406,7 @@ class Machine:
         if not isinstance(self.root, Place):
             raise DomainError(
                 f"root is {self.root!r}: expected a Place; Machine.parse takes a string, "
-                "Machine.read a file"
+                "Machine.load a file"
             )
         tree = list(self.root.walk())
         leaves = [v for v, (_, place) in enumerate(tree) if not place.children]
@@ -601,7 +601,7 @@ class Machine:
         files.write_text(path, json.dumps({**text, **known}, indent=1))
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Machine:
+    def load(cls, path: str | os.PathLike[str]) -> Machine:
         """Read what `save` wrote.
 
         Raises

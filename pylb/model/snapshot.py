@@ -25,7 +25,7 @@ class Edges(NamedTuple):
 
     Examples
     --------
-    >>> ring = pylb.Edges(src=[0, 1, 2], dst=[1, 2, 0], nbytes=[800, 800, 800])
+    >>> ring = pylb.model.Edges(src=[0, 1, 2], dst=[1, 2, 0], nbytes=[800, 800, 800])
     >>> pylb.Snapshot([1.0, 2.0, 3.0], rank=[0, 0, 1], edges=ring).edge_bytes
     array([800., 800., 800.])
     """
@@ -42,7 +42,7 @@ class Multicasts(NamedTuple):
 
     Examples
     --------
-    >>> to_both = pylb.Multicasts(src=[0], start=[0, 2], dst=[1, 2], nbytes=[800])
+    >>> to_both = pylb.model.Multicasts(src=[0], start=[0, 2], dst=[1, 2], nbytes=[800])
     >>> snap = pylb.Snapshot([1.0, 2.0, 3.0], rank=[0, 1, 1], multicasts=to_both)
     >>> pylb.evaluate(snap).cut  # bytes of edges only; multicasts count in `connectivity`
     0.0

@@ -20,7 +20,7 @@ from pylb.run.advice import Advice
 from pylb.run.advisor import Advisor
 from pylb.run.balancer import Balancer
 from pylb.run.loops import AtSync
-from pylb.run.report import Iterations, Report
+from pylb.run.report import IterationMetrics, Report
 from pylb.run.rows import Division, RowPartition
 from pylb.run.tiles import TilePartition, rectangles
 
@@ -30,7 +30,7 @@ __all__ = [
     "AtSync",
     "Balancer",
     "Division",
-    "Iterations",
+    "IterationMetrics",
     "Report",
     "RowPartition",
     "TilePartition",

@@ -18,7 +18,7 @@ from pylb.errors import DomainError, StateError, suggesting
 from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
 from pylb.model.snapshot import F64
-from pylb.partition.libraries import METHODS
+from pylb.partitioning.libraries import METHODS
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.loops import AdvisorLoop
@@ -182,7 +182,7 @@ class Advisor(RunResults):
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
-        `pylb.Selector` chooses a strategy for each LB step.  Without cells, only "auto".
+        `pylb.decide.Selector` chooses a strategy for each LB step.  Without cells, only "auto".
     every : int, optional
         Number of steps from one LB step to the next.
     trigger : str, callable or Trigger, optional
@@ -198,10 +198,10 @@ class Advisor(RunResults):
         The clock of `timed`; see `Balancer`.
     seed : int
         Seed for strategies that draw random numbers.
-    give_up : bool, optional
+    pause_if_useless : bool, optional
         Stop LB steps as long as they cost more than they save, and try again from time to time.
         Default: True, unless `every` or a function of yours decides when to rebalance.
-    unlike : bool, optional
+    learn_speeds : bool, optional
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
         `lag` is 0, and no `speed` is given.
@@ -251,7 +251,7 @@ class Advisor(RunResults):
     >>> for step in lb.iterate(20):
     ...     if plan := lb.advise(loads=1.0 + ids, keys=ids):
     ...         ids = plan.migrate(ids)
-    >>> lb.n_balancings
+    >>> lb.n_lb_steps
     4
     """
 
@@ -270,8 +270,8 @@ class Advisor(RunResults):
         lag: int = 0,
         clock: str = "auto",
         seed: int = 0,
-        give_up: bool | None = None,
-        unlike: bool | None = None,
+        pause_if_useless: bool | None = None,
+        learn_speeds: bool | None = None,
         speed: Any = None,
         background: Any = None,
         memory_limit: Any = None,
@@ -502,5 +502,5 @@ class Advisor(RunResults):
     def __repr__(self) -> str:
         return (
             f"<Advisor: rank {self.rank} of {self.n_ranks}, {len(self._state.cells.now.loads)} "
-            f"cells here, {self._state.done} steps, {self.n_balancings} LB steps>"
+            f"cells here, {self._state.done} steps, {self.n_lb_steps} LB steps>"
         )

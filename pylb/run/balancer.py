@@ -50,7 +50,7 @@ class Balancer(ProgramObjects, RunResults):
         The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
     strategy : str or callable
         How to place objects: a name of `pylb.strategies()`, or a function of a snapshot.  "auto":
-        `pylb.Selector` chooses a strategy for each LB step.
+        `pylb.decide.Selector` chooses a strategy for each LB step.
     every : int, optional
         Number of iterations from one LB step to the next.
     trigger : str, callable or Trigger, optional
@@ -74,7 +74,7 @@ class Balancer(ProgramObjects, RunResults):
         instead of the object's time.
     seed : int
         Seed for strategies that draw random numbers.
-    unlike : bool, optional
+    learn_speeds : bool, optional
         The ranks may have different speeds (power caps, other programs, different processors):
         learn the speeds from the times of objects on different ranks, and give the strategies work
         and speeds instead of seconds.  This takes a few LB steps.  Shadow mode does not use it.
@@ -95,7 +95,7 @@ class Balancer(ProgramObjects, RunResults):
         An LB step keeps the limits.  If no placement keeps them, rank 0 warns once, and a rank that
         exceeds its limit gets no more bytes than it holds.  With a distributed strategy, such a
         rank also gives away objects that fit elsewhere.
-    give_up : bool, optional
+    pause_if_useless : bool, optional
         Stop LB steps as long as they cost more than they save, and try again from time to time.
         Default: True, unless `every` or a function of yours decides when to rebalance.
     network : (alpha, beta), optional
@@ -151,8 +151,8 @@ class Balancer(ProgramObjects, RunResults):
         clock: str = "auto",
         load: Callable[[int, Any], float] | None = None,
         seed: int = 0,
-        give_up: bool | None = None,
-        unlike: bool | None = None,
+        pause_if_useless: bool | None = None,
+        learn_speeds: bool | None = None,
         speed: ArrayLike | Machine | Callable[[], float] | None = None,
         background: ArrayLike | Callable[[], float] | None = None,
         memory_limit: ArrayLike | Callable[[], int] | str | None = None,
@@ -359,5 +359,5 @@ class Balancer(ProgramObjects, RunResults):
     def __repr__(self) -> str:
         return (
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store)} "
-            f"objects here, {self._state.records.done} iterations, {self.n_balancings} LB steps>"
+            f"objects here, {self._state.records.done} iterations, {self.n_lb_steps} LB steps>"
         )

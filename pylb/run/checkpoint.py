@@ -155,7 +155,7 @@ def _mail(target: list[int], source: list[int], encoded: list[bytes]) -> disk.Ar
 def _run(state: RunState, mode: MeasuringMode) -> disk.Arrays:
     """Return the arrays that are the same on all ranks: iterations, loops and receipts."""
     figures = state.records.figures
-    encoded = json.dumps([r.to_dict() for r in mode.history.balancings]).encode()
+    encoded = json.dumps([r.to_dict() for r in mode.history.lb_steps]).encode()
     return {
         "rows": figures.table(),
         "spans": [figures.span, state.objects.store.passes, len(state.decider.before)],

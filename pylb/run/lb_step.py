@@ -28,7 +28,7 @@ from pylb.errors import (
 )
 from pylb.model.objects import NO_KEYS, Database, Objects, database
 from pylb.model.snapshot import F64, I32, I64, Snapshot
-from pylb.place.registry import Strategy
+from pylb.placing.registry import Strategy
 from pylb.run.cells import LocalCells
 from pylb.run.local_objects import HERE, Items, LeavingObjects, LocalObjects, converted
 from pylb.run.options import Own, RankFacts, facts_of_all
@@ -419,9 +419,9 @@ class LBStep:
             self.decider.core.learn(every.key, every["rank"], here, work, speed)
 
         self.agreement.on_root(Step.PLACE, self.iteration, observe)
-        unlike = np.array([speed[0] > 0], np.uint8)
-        transport.bcast(unlike, 0)
-        if not unlike[0]:
+        learn_speeds = np.array([speed[0] > 0], np.uint8)
+        transport.bcast(learn_speeds, 0)
+        if not learn_speeds[0]:
             return None
         transport.bcast(speed.view(np.uint8), 0)
         return speed

@@ -35,7 +35,7 @@ from pylb.io.run_record import Loop
 from pylb.measure.load_model import LoadModel
 from pylb.model.network import Network
 from pylb.model.snapshot import F64, Snapshot
-from pylb.place.registry import Strategy, find
+from pylb.placing.registry import Strategy, find
 from pylb.run.cells import CellMessages, Cells, LocalCells
 from pylb.run.lb_step import LBStep, Placed, Speeds
 from pylb.run.local_objects import LeavingObjects, LocalObjects
@@ -147,7 +147,7 @@ class ReplayedDecider(Decider):
             )
         self._recorded = {
             r.iteration: r
-            for r in self.run.history.balancings
+            for r in self.run.history.lb_steps
             if r.iteration + 1 < self.run.n_iterations and r.moved
         }
         self._iteration = -1  # the most recent iteration that the trigger was asked about
@@ -225,10 +225,10 @@ class MeasuringMode:
         return self._state.decider.history
 
     @property
-    def n_balancings(self) -> int:
+    def n_lb_steps(self) -> int:
         """Number of LB steps so far."""
         decider = self._state.decider
-        return decider.core.n_balancings + len(decider.before)
+        return decider.core.n_lb_steps + len(decider.before)
 
     @property
     def saved(self) -> float:
@@ -297,7 +297,7 @@ class MeasuringMode:
     def priced_loops(self) -> list[Loop]:
         """Return the loops; without LB steps and lag, measure an LB step's cost.  Collective."""
         loops = self._state.records.loops
-        if not loops or self.n_balancings or self._state.options.lag:
+        if not loops or self.n_lb_steps or self._state.options.lag:
             return loops
         prices = self.all_prices()
         pace = self._state.agreement.transport.pace
@@ -579,7 +579,7 @@ class AdvisorState(RunState):
                 watches=False,
             )
             self.decider = settings.decider(self.agreement.transport.size, keep=KEPT_RECEIPTS)
-            words = {"strategy": OWN.name, "strategy_params": {}, "unlike": False}
+            words = {"strategy": OWN.name, "strategy_params": {}, "learn_speeds": False}
             self.records.parameters = {**self.records.parameters, **words}
         self.places = places
         self.cells.whole = not places
@@ -646,7 +646,7 @@ class AdvisingMode(MeasuringMode):
             if state.objects.rank == 0:
                 log.warning("pylb: %s", self.core.waits)
         self.due = bool(ask == BALANCE)
-        if not self.n_balancings:
+        if not self.n_lb_steps:
             state.records.saved.cancel()
 
     def _say_ignored(self) -> None:

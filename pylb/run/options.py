@@ -29,7 +29,7 @@ from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.model.network import Network
 from pylb.model.snapshot import I32
-from pylb.place.registry import Strategy, find
+from pylb.placing.registry import Strategy, find
 
 
 def own_node() -> str:
@@ -447,8 +447,8 @@ class Options:
             "clock": self.clock,
             "load": "given" if self.load else None,
             "seed": settings.seed,
-            "give_up": settings.gives_up,
-            "unlike": settings.learns,
+            "pause_if_useless": settings.gives_up,
+            "learn_speeds": settings.learns,
             "lag": self.lag,
             "record": self.record is not False,
             "replay": self.replay is not None,
@@ -483,8 +483,8 @@ def options_of(
     checked = settings(
         strategy_of(arguments["strategy"]),
         lag=lag,
-        gives_up=arguments["give_up"],
-        unlike=learns(arguments["unlike"], arguments["speed"]),
+        gives_up=arguments["pause_if_useless"],
+        learn_speeds=learns(arguments["learn_speeds"], arguments["speed"]),
         seed=checks.integer("seed", arguments["seed"]),
         environment=overrides,
         distributed=distributed,

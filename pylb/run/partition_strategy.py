@@ -8,9 +8,9 @@ import numpy as np
 
 from pylb.errors import DomainError
 from pylb.model.snapshot import I32, Snapshot
-from pylb.partition.call import partition
-from pylb.partition.libraries import METHODS
-from pylb.place.registry import Strategy, strategies
+from pylb.partitioning.call import partition
+from pylb.partitioning.libraries import METHODS
+from pylb.placing.registry import Strategy, strategies
 
 
 def strategy_or_method(which: Any) -> Any:

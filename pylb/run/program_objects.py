@@ -63,7 +63,7 @@ class ProgramObjects:
         migratable : bool
             False: the object stays on this rank.
         work : float, optional
-            Your own estimate of the object's work, above 0, in any unit.  With ``unlike=True``, the
+            Your own estimate of the object's work, above 0, in any unit.  With ``learn_speeds=True``, the
             speeds of the ranks can then be estimated before any object has moved.
         coords : (1 ... 3,) array_like of float, optional
             The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
@@ -225,7 +225,7 @@ class ProgramObjects:
         The receivers get the same messages as by a `send` to each of `targets`: an object that is
         named twice gets the data twice.  But this rank copies and packs the data only once, and
         sends them only once to each rank with receivers.  LB steps take this into account: the cost
-        of a multicast grows with the number of ranks that it reaches (`pylb.Multicasts`).
+        of a multicast grows with the number of ranks that it reaches (`pylb.model.Multicasts`).
 
         Parameters
         ----------

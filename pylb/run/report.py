@@ -24,7 +24,7 @@ from pylb.run.records import IterationLog
 SUFFIXES = (".html", ".json", ".txt")
 
 
-class Iterations(NamedTuple):
+class IterationMetrics(NamedTuple):
     """Metrics of every iteration so far, the same on every rank.
 
     A run of 131,072 iterations or more is thinned: a value is the mean of 2, 4, 8, ... iterations
@@ -37,7 +37,7 @@ class Iterations(NamedTuple):
     >>> for it in lb.iterate(3):
     ...     for key, value in lb.local():
     ...         pass
-    >>> lb.iterations.mean
+    >>> lb.metrics.mean
     array([2., 2., 2.])
     """
 
@@ -69,7 +69,7 @@ class Iterations(NamedTuple):
         return self.max - self.min
 
     @classmethod
-    def of(cls, log: IterationLog) -> Iterations:
+    def of(cls, log: IterationLog) -> IterationMetrics:
         """Return the columns of a log of iterations."""
         columns = map(np.ascontiguousarray, log.table().T[:6])
         time, most, mean, idle, utilization, least = columns
@@ -105,7 +105,7 @@ class Report:
     idle_max: float
     #: Seconds of the LB steps, without the extra time of the first iterations after them, which is
     #: part of `iteration_seconds`.
-    balancing_seconds: float
+    lb_seconds: float
     migrations: int
     bytes: int
     history: History  #: A receipt for each decision.
@@ -120,9 +120,9 @@ class Report:
     #: upper bound.
     others: float = 0.0
     shadow: bool = False
-    balancings: int = 0  #: Number of LB steps.
-    #: Sum of the costs of the LB steps: `balancing_seconds` and the extra time.
-    balancing_cost: float = 0.0
+    n_lb_steps: int = 0  #: Number of LB steps.
+    #: Sum of the costs of the LB steps: `lb_seconds` and the extra time.
+    lb_cost: float = 0.0
     #: "on", "shadow" or "off"; "off (PYLB_MODE)" if this environment variable says so.
     mode: str = "on"
     #: Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
@@ -151,7 +151,7 @@ class Report:
                 continue
             would = "would be " if self.shadow and f.when == "step" else ""
             rows.append([would + f.heading, *f.parts(value)])
-        if self.balancings:
+        if self.n_lb_steps:
             said = saving(self.saved, self.seconds, self.others, would=self.shadow)
             rows.append([f"LB steps {'would have ' if self.shadow else ''}saved", said, ""])
         console.show(["", "", ""], rows, title=self.title, file=out)
@@ -165,10 +165,10 @@ class Report:
 
     def _unsaid(self) -> set[str]:
         """Return the names of figures that would say nothing, or that a sentence says."""
-        fast = {"balancing_cost"} if self.balancing_cost <= self.balancing_seconds else set()
+        fast = {"lb_cost"} if self.lb_cost <= self.lb_seconds else set()
         return {"saved", *({"mode"} if self.mode == "on" else ()), *fast}
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, ``.json`` or ``.txt``; for a page see `Balancer.report`."""
         suffix = check_suffix(path)
         if suffix == ".html":

@@ -24,7 +24,7 @@ from pylb.model.snapshot import F64
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState
 from pylb.run.records import RecordWriter, Row
-from pylb.run.report import Iterations, Report, check_suffix
+from pylb.run.report import IterationMetrics, Report, check_suffix
 from pylb.show import page
 from pylb.show.course import Course, of_stretches
 
@@ -44,24 +44,24 @@ class RunResults:
     _loop: IterationLoop
 
     @property
-    def iterations(self) -> Iterations:
+    def iterations(self) -> IterationMetrics:
         """Metrics of every iteration so far, e.g. time and max/mean; the same on every rank.
 
         The time of an `Advisor`'s step is measured if `timed` was used; otherwise it is the largest
         load.
         """
         self._loop.take()
-        return Iterations.of(self._state.records.figures)
+        return IterationMetrics.of(self._state.records.figures)
 
     @property
-    def shadow(self) -> Iterations:
+    def shadow(self) -> IterationMetrics:
         """The iterations as they would have been with LB steps, up to the end of the previous loop.
 
         The measured load of each object counts for the rank where it would have been; everything
         else in an iteration takes as long as it did.  The same on every rank.  Raises StateError
         unless the mode is "shadow".
         """
-        return Iterations.of(self._mode.shadow_figures())
+        return IterationMetrics.of(self._mode.shadow_figures())
 
     @property
     def last_row(self) -> Row | None:
@@ -69,9 +69,9 @@ class RunResults:
         return self._state.records.figures.last
 
     @property
-    def n_balancings(self) -> int:
+    def n_lb_steps(self) -> int:
         """Number of LB steps so far; of an `Advisor`: those known to have been carried out."""
-        return self._mode.n_balancings
+        return self._mode.n_lb_steps
 
     @property
     def history(self) -> History:
@@ -137,7 +137,7 @@ class RunResults:
         state, mode, it = self._state, self._mode, self.iterations
         settings, history = state.decider.settings, mode.history
         sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
-        done, dropped = history.balancings, history.dropped
+        done, dropped = history.lb_steps, history.dropped
         cost = dropped.cost + sum(r.cost for r in done)
         steps = dropped.step_seconds + sum(r.step_seconds for r in done)
         report = Report(
@@ -152,9 +152,9 @@ class RunResults:
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
             idle_mean=sums["idle_mean"],
             idle_max=sums["idle_max"],
-            balancing_seconds=steps,
-            balancing_cost=cost,
-            balancings=dropped.balancings + len(done),
+            lb_seconds=steps,
+            lb_cost=cost,
+            n_lb_steps=dropped.n_lb_steps + len(done),
             migrations=dropped.migrations + sum(r.migrations for r in done),
             bytes=dropped.bytes + sum(r.bytes for r in done),
             history=history,
@@ -167,7 +167,7 @@ class RunResults:
         )
         if path is None:
             return report
-        write: Callable[[], object] = functools.partial(report.write, path)
+        write: Callable[[], object] = functools.partial(report.save, path)
         if is_page:
             course = self._course(title or Path(named(path)).stem, names)
             if course is not None:
@@ -202,7 +202,7 @@ class RunResults:
             return None
         if records.writer is not None:
             stretches = records.writer.read()
-        it = Iterations.of(records.figures)
+        it = IterationMetrics.of(records.figures)
         times, *figures = (
             np.repeat(a, it.span, axis=0) for a in (times, it.time, it.mean, it.idle)
         )
@@ -221,8 +221,8 @@ class RunResults:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.
 
-        Rank 0 writes an HDF5 file, which appears when it is complete.  `pylb.Trace.read` and
-        `pylb.RunRecord.read` read it, and ``Balancer(replay=path)`` repeats the LB steps of a
+        Rank 0 writes an HDF5 file, which appears when it is complete.  `pylb.Trace.load` and
+        `pylb.RunRecord.load` read it, and ``Balancer(replay=path)`` repeats the LB steps of a
         `Balancer`.  If the program of an `Advisor` gives no cells, the record has one object per
         rank.
 

@@ -21,7 +21,7 @@ from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I64
 from pylb.model.speed_models import SpeedModels
-from pylb.place.registry import find
+from pylb.placing.registry import find
 from pylb.run.advice import Stopwatch
 from pylb.run.modes import same_answer
 
@@ -106,7 +106,7 @@ class _When:
 
     def __init__(self, agreement: Agreement, trigger: TriggerLike) -> None:
         divided = replace(find(_as_divided), name="rows")
-        given = settings(divided, trigger=trigger, unlike=False)
+        given = settings(divided, trigger=trigger, learn_speeds=False)
         self._agreement, self._decider = agreement, given.decider(agreement.transport.size)
         self._decider.core.expect(None, math.nan)
         self._before: I64 | None = None  # rows of each rank before the most recent move

@@ -18,9 +18,9 @@ from pylb.decide.receipts import Dropped, History, Receipt
 from pylb.errors import SerializationError
 from pylb.io.run_record import Loop, RunFacts, Stretch
 from pylb.model.snapshot import F64
-from pylb.replay.replayed import DEFAULTS
-from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import (
+from pylb.replaying.replayed import DEFAULTS
+from pylb.replaying.trace import Trace
+from pylb.replaying.trace_conversion import (
     NO_ENTITIES,
     Entities,
     on_ranks,
@@ -31,7 +31,7 @@ from pylb.replay.trace_conversion import (
 )
 from pylb.run.modes import KEPT_RECEIPTS, MeasuringMode, Prices, RunState
 from pylb.run.records import WRITE_EVERY, IterationLog, LoadHistory, Row
-from pylb.run.report import Iterations
+from pylb.run.report import IterationMetrics
 
 OPEN = 1 << 52  # stands for an unknown number of iterations of a loop (csrc/replay/replay.h)
 
@@ -66,12 +66,12 @@ class ShadowMode(MeasuringMode):
         return self._history
 
     @property
-    def n_balancings(self) -> int:
-        return len(self._history.balancings) + self._history.dropped.balancings
+    def n_lb_steps(self) -> int:
+        return len(self._history.lb_steps) + self._history.dropped.n_lb_steps
 
     @property
     def saved(self) -> float:
-        would = Iterations.of(self._figures)
+        would = IterationMetrics.of(self._figures)
         return self._measured - float((would.time * would.span).sum())
 
     def shadow_figures(self) -> IterationLog:

@@ -51,8 +51,8 @@ class Comparison(NamedTuple):
 
     def steps(self) -> Iterator[StepPair]:
         """Yield the LB steps of both runs, in order of the iterations."""
-        first = {r.iteration: r for r in self.first.balancings}
-        second = {r.iteration: r for r in self.second.balancings}
+        first = {r.iteration: r for r in self.first.lb_steps}
+        second = {r.iteration: r for r in self.second.lb_steps}
         for iteration in sorted(first.keys() | second.keys()):
             yield StepPair(iteration, first.get(iteration), second.get(iteration))
 

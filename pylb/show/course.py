@@ -19,10 +19,10 @@ from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
-from pylb.replay.replayed import Replay, replay
-from pylb.replay.run_record import RunRecord
-from pylb.replay.trace import Trace
-from pylb.replay.trace_conversion import or_zeros
+from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import Trace
+from pylb.replaying.trace_conversion import or_zeros
 from pylb.show.objects import Objects
 
 
@@ -83,14 +83,14 @@ class Course:
         return np.asarray(self.times.mean(axis=1))
 
     @functools.cached_property
-    def balancings(self) -> list[Receipt]:
+    def lb_steps(self) -> list[Receipt]:
         """The LB steps that were carried out; in shadow mode there are none."""
         return [r for r in self.history if r.balanced and r.moved]
 
     @property
-    def balanced_after(self) -> list[int]:
+    def lb_step_iterations(self) -> list[int]:
         """Iterations after which an LB step took place; -1: before the first iteration."""
-        return [r.iteration for r in self.balancings]
+        return [r.iteration for r in self.lb_steps]
 
     @functools.cached_property
     def costs(self) -> F64:
@@ -107,7 +107,7 @@ class Course:
 
     def _after_each(self, name: str) -> F64:
         out = np.zeros(self.n_iterations)
-        for r in self.balancings:
+        for r in self.lb_steps:
             if r.iteration < len(out):
                 out[max(r.iteration, 0)] += getattr(r, name)
         return out
@@ -125,7 +125,7 @@ class Course:
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the run by name, see `pylb.decide.figures.RUN`."""
-        done, steps = self.balancings, float(self.step_seconds.sum())
+        done, steps = self.lb_steps, float(self.step_seconds.sum())
         most, mean = float(self.max.sum()), float(self.mean.sum())
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
@@ -142,9 +142,9 @@ class Course:
             "imbalance": most - mean,
             "messages": self.seconds - steps - most,
             "mean_max_over_mean": most / mean if mean > 0 else 1.0,
-            "balancings": len(done),
-            "balancing_seconds": steps,
-            "balancing_cost": math.fsum(r.cost for r in done),
+            "n_lb_steps": len(done),
+            "lb_seconds": steps,
+            "lb_cost": math.fsum(r.cost for r in done),
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
             "bytes": None if unknown else nbytes or sum(self._moved("bytes")) or None,
             "saved": None if self.saved is None else float(self.saved[-1]),
@@ -156,7 +156,7 @@ class Course:
     @property
     def saving(self) -> str:
         """What LB steps have saved, in words; empty: there were none, or it is not known."""
-        if self.saved is None or not self.balancings:
+        if self.saved is None or not self.lb_steps:
             return ""
         return saving(float(self.saved[-1]), self.seconds, self.others)
 
@@ -192,7 +192,7 @@ def of(
             title=title or Path(run.path or "run").name,
             names=known,
             gained=gained(run.trace.replay("none"))
-            if any(r.moved for r in run.history.balancings)
+            if any(r.moved for r in run.history.lb_steps)
             else np.zeros(run.n_iterations),
         )
     elif isinstance(run, (Trace, Replay)):
@@ -212,7 +212,7 @@ def of(
 def read(path: str | os.PathLike[str], stem: str | None = None) -> RunRecord | Trace:
     """Read a run record, or the trace in a folder."""
     is_record = stem is None and records.is_record(path)
-    return RunRecord.read(path) if is_record else Trace.read(path, stem=stem)
+    return RunRecord.load(path) if is_record else Trace.load(path, stem=stem)
 
 
 def _title_of(run: Trace | Replay) -> str:
@@ -243,7 +243,7 @@ def of_stretches(
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
     times: (m, p) seconds of each rank in each iteration.  figures: time, mean and idle seconds of
-    each iteration, three (m,) arrays, see `Iterations`.
+    each iteration, three (m,) arrays, see `IterationMetrics`.
     """
     # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
@@ -273,7 +273,7 @@ def of_stretches(
 
 def _facts_of(parameters: dict[str, Any]) -> dict[str, Any]:
     out = {k: v for k, v in parameters.items() if k in SAID and v not in (None, {}, "", 0, "on")}
-    learned = parameters.get("unlike") and parameters.get("mode") not in ("off", "shadow")
+    learned = parameters.get("learn_speeds") and parameters.get("mode") not in ("off", "shadow")
     return {**out, "speeds of ranks": "learned"} if learned else out
 
 

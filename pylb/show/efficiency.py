@@ -46,7 +46,7 @@ class Region(NamedTuple):
 def regions(course: Course) -> list[Region]:
     """Return the whole run and, if it had LB steps, the iterations between them."""
     m = course.n_iterations
-    cuts = sorted({0, m, *(i + 1 for i in course.balanced_after if 0 <= i + 1 < m)})
+    cuts = sorted({0, m, *(i + 1 for i in course.lb_step_iterations if 0 <= i + 1 < m)})
     out = [_region(course, WHOLE, 0, m)]
     if len(cuts) > 2:
         out += [_region(course, f"iterations {a}-{b - 1}", a, b) for a, b in pairwise(cuts)]

@@ -8,9 +8,9 @@ from typing import Any
 
 from pylb import optional
 from pylb.errors import DomainError
-from pylb.replay.replayed import Replay
-from pylb.replay.run_record import RunRecord
-from pylb.replay.trace import Trace
+from pylb.replaying.replayed import Replay
+from pylb.replaying.run_record import RunRecord
+from pylb.replaying.trace import Trace
 from pylb.show import course
 from pylb.show.settings import ExplorerSettings
 
@@ -32,7 +32,7 @@ def explore(
     ----------
     run : Trace, RunRecord, Replay or path
     stem : str, optional
-        Selects one of several runs in a folder, see `Trace.read`.
+        Selects one of several runs in a folder, see `Trace.load`.
     coords : mapping from int to 1 ... 3 floats, optional
         Coordinates of the objects by key, for the view of the objects.  Default: objects that
         communicate are drawn close to each other.
@@ -67,6 +67,6 @@ def explore(
     trace: Any = run if isinstance(run, Trace) else run.trace
     if not len(trace):
         raise DomainError("run has no phases: expected one or more")
-    if isinstance(run, RunRecord) and (done := run.history.balancings):
+    if isinstance(run, RunRecord) and (done := run.history.lb_steps):
         settings.setdefault("cost", sum(r.cost for r in done) / len(done))
     return Explorer(trace, ExplorerSettings.of(settings), coords)

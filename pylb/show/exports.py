@@ -28,7 +28,7 @@ def write_tables(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
 def tables(course: Course) -> dict[str, Table]:
     """Return each table by name: its columns and its rows."""
     most, mean, costs = course.max, course.mean, course.costs
-    balanced = set(course.balanced_after)
+    balanced = set(course.lb_step_iterations)
     iterations = (
         (i, course.elapsed[i], most[i], mean[i], _ratio(most[i], mean[i]), i in balanced, costs[i])
         for i in range(course.n_iterations)
@@ -137,7 +137,7 @@ def _slice(name: str, rank: int, begin: float, end: float, args: dict[str, Any])
 
 def begins(course: Course) -> Any:
     """Return when each iteration begins, and when the run ends: (m + 1,) seconds."""
-    early = sum(r.step_seconds for r in course.balancings if r.iteration < 0)
+    early = sum(r.step_seconds for r in course.lb_steps if r.iteration < 0)
     steps = course.step_seconds.copy()
     if len(steps):
         steps[0] -= early  # steps[0] includes LB steps before the first iteration

@@ -92,8 +92,8 @@ def head(now: dict[str, Any]) -> str:
         f"{count(now['iterations'], 'iteration')} of {count(now['n_objects'], 'object')} on "
         f"{count(now['n_ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
-        f"{count(now['balancings'], 'LB step')} "
-        f"(cost {seconds(now['balancing_cost'])}){saved}"
+        f"{count(now['n_lb_steps'], 'LB step')} "
+        f"(cost {seconds(now['lb_cost'])}){saved}"
     )
 
 
@@ -145,7 +145,7 @@ class LiveRun(Protocol):
         """Metrics of the most recent iteration, or None if there is none."""
 
     @property
-    def n_balancings(self) -> int:
+    def n_lb_steps(self) -> int:
         """Number of LB steps so far."""
 
 
@@ -209,7 +209,7 @@ def _summary(lb: LiveRun) -> str:
     if row is None:
         return ""
     ratio = row.max / row.mean if row.mean > 0 else 1.0
-    return f"max/mean {ratio:.2f}, {count(lb.n_balancings, 'LB step')}"
+    return f"max/mean {ratio:.2f}, {count(lb.n_lb_steps, 'LB step')}"
 
 
 class _Bar:

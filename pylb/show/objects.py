@@ -12,7 +12,7 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
-from pylb.replay.replayed import Replay
+from pylb.replaying.replayed import Replay
 from pylb.show import aggregate
 
 # ---- positions: coordinates, or a layout of the communication graph -----------------------------

@@ -148,7 +148,7 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
         recorded=course.recorded,
     )
     width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
-    picture["balanced"] = list({i // width: i for i in course.balanced_after}.values())
+    picture["balanced"] = list({i // width: i for i in course.lb_step_iterations}.values())
     return picture
 
 

@@ -21,12 +21,12 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
-from pylb.replay.optima import Optimum
-from pylb.replay.replayed import Replay, replay
+from pylb.replaying.optima import Optimum
+from pylb.replaying.replayed import Replay, replay
 from pylb.show import aggregate, course
-from pylb.whatif.factors import CriticalPath
-from pylb.whatif.prediction import Prediction
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.factors import CriticalPath
+from pylb.prediction.prediction import Prediction
+from pylb.prediction.recorder.recording import Recording
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -107,9 +107,9 @@ def norm(cells: F64, relative: bool) -> Any:
     return LogNorm(min(max(float(cells.min()), 0.125), 0.5), max(high, 2.0), clip=True)
 
 
-def mark(ax: Any, balanced_after: Sequence[int], colour: str) -> None:
+def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
     """Mark each LB step by a triangle above the picture, and by a line if the steps are few."""
-    at = np.asarray(balanced_after, dtype=np.float64) + 0.5
+    at = np.asarray(lb_step_iterations, dtype=np.float64) + 0.5
     if at.size == 0:
         return
     if at.size <= MOST_LINES:
@@ -165,7 +165,7 @@ def legend(ax: Any) -> None:
 
 def rank_loads(
     times: ArrayLike,
-    balanced_after: Sequence[int] = (),
+    lb_step_iterations: Sequence[int] = (),
     *,
     relative: bool = False,
     ax: Axes | None = None,
@@ -180,8 +180,8 @@ def rank_loads(
     ----------
     times : (m, p) array of float
         Seconds of each rank, one row per iteration: ``run.rank_times``.
-    balanced_after : sequence of int, optional
-        Iterations at whose end an LB step took place: ``run.balanced_after``.
+    lb_step_iterations : sequence of int, optional
+        Iterations at whose end an LB step took place: ``run.lb_step_iterations``.
     relative : bool
         Divide by the mean over the ranks in the same iteration, so that 1 means balance even if the
         total load changes.  The scale is logarithmic: twice the mean and half the mean are equally
@@ -190,7 +190,7 @@ def rank_loads(
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=5)
-    >>> axes = pylb.plots.rank_loads(run.rank_times, run.balanced_after)
+    >>> axes = pylb.plots.rank_loads(run.rank_times, run.lb_step_iterations)
     """
     ax = axes(ax)
     data = checked("times", times, 2).T
@@ -216,14 +216,14 @@ def rank_loads(
         for name, n in (("iteration", columns), ("rank", rows))
     )
     finish(ax, x, y, whole="xy")
-    mark(ax, balanced_after, "white")
+    mark(ax, lb_step_iterations, "white")
     return ax
 
 
 def imbalance(
     maximum: ArrayLike,
     mean: ArrayLike,
-    balanced_after: Sequence[int] = (),
+    lb_step_iterations: Sequence[int] = (),
     *,
     ax: Axes | None = None,
 ) -> Axes:
@@ -235,13 +235,13 @@ def imbalance(
     ----------
     maximum, mean : (m,) array of float
         Seconds: ``run.metrics["max"]``, ``run.metrics["mean"]``.
-    balanced_after : sequence of int, optional
+    lb_step_iterations : sequence of int, optional
         Iterations at whose end an LB step took place.
 
     Examples
     --------
     >>> run = trace.replay("GreedyLB", every=5)
-    >>> axes = pylb.plots.imbalance(run.metrics["max"], run.metrics["mean"], run.balanced_after)
+    >>> axes = pylb.plots.imbalance(run.metrics["max"], run.metrics["mean"], run.lb_step_iterations)
     """
     ax = axes(ax)
     high, low = pair(maximum=maximum, mean=mean)
@@ -251,7 +251,7 @@ def imbalance(
     ax.plot(x, high, color=VERMILLION, marker=marker, markersize=3, label="maximum")
     ax.plot(x, low, color=BLUE, linestyle="--", marker=marker, markersize=3, label="mean")
     ax.set_ylim(0.0, 1.05 * float(high.max()) or 1.0)
-    mark(ax, balanced_after, GREY)
+    mark(ax, lb_step_iterations, GREY)
     return finish(ax, "iteration", "seconds")
 
 
@@ -312,7 +312,7 @@ def fits(run: Any, *, ax: Axes | None = None) -> Axes:
     >>> axes = pylb.plots.fits(trace.replay("GreedyLB", trigger="metabalancer", cost=0.1))
     """
     shown = course.of(run)
-    ax = imbalance(shown.max, shown.mean, shown.balanced_after, ax=ax)
+    ax = imbalance(shown.max, shown.mean, shown.lb_step_iterations, ax=ax)
     first = 0
     thick: Any = {"linewidth": 4, "alpha": 0.35, "solid_capstyle": "butt"}
     # Only the first line of each kind has a label, so that the legend has it once.
@@ -372,7 +372,7 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     ax.step(x, ideal.iteration_time, where="mid", color=BLUE, linestyle="--", label=label)
     below: Any = {"color": BLUE, "markersize": 4, "transform": ax.get_xaxis_transform()}
     ax.plot(np.array(sorted(at)) + 0.5, np.full(len(at), 0.025), "^", **below)
-    mark(ax, run.balanced_after, VERMILLION)
+    mark(ax, run.lb_step_iterations, VERMILLION)
     ax.set_ylim(bottom=0.0)
     regret = 100 * run.regret(best)
     longer = f"iteration   ({regret:.2g} % longer than the best schedule; ^: its LB steps)"
@@ -673,7 +673,7 @@ def timeline(
 
     Examples
     --------
-    >>> run = pylb.Recording.read("run")
+    >>> run = pylb.Recording.load("run")
     >>> axes = pylb.plots.timeline(run, pylb.whatif(run, placement=[0, 1, 2, 3], steps=True))
     """
     if prediction.steps is None:

@@ -40,7 +40,7 @@ def report(
         Coordinates of the objects by key, at which the page draws them.  Default: objects that
         communicate are drawn close to each other.
     stem : str, optional
-        Selects one of several runs in a folder, see `Trace.read`.
+        Selects one of several runs in a folder, see `Trace.load`.
 
     Returns
     -------

@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pylb.console import json_text, script_json
 from pylb.errors import DomainError, FormatError
-from pylb.replay.run_record import RunRecord
+from pylb.replaying.run_record import RunRecord
 from pylb.show import course, live, page
 
 SHARE = {True: 0.05, False: 0.005}  # fraction of a core for reading: with SCHED_IDLE, without it
@@ -82,7 +82,7 @@ def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def _shown(path: Path) -> dict[str, Any]:
-    run = dataclasses.replace(course.of(RunRecord.read(path), title=path.name), objects=None)
+    run = dataclasses.replace(course.of(RunRecord.load(path), title=path.name), objects=None)
     return {**page.data(run), "said": live.head(live.state(run))}
 
 

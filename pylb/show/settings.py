@@ -12,8 +12,8 @@ import numpy as np
 
 from pylb.errors import DomainError
 from pylb.model.snapshot import I32, I64
-from pylb.replay.replayed import BASELINES, Replay, replay
-from pylb.replay.trace import Trace
+from pylb.replaying.replayed import BASELINES, Replay, replay
+from pylb.replaying.trace import Trace
 from pylb.show import course, page
 from pylb.show.course import Course
 

@@ -18,9 +18,9 @@ from pylb import optional
 from pylb.console import plain
 from pylb.decide.trigger import triggers
 from pylb.errors import MissingPartError, PylbError
-from pylb.place.registry import strategies
-from pylb.replay.replayed import Replay
-from pylb.replay.trace import Trace
+from pylb.placing.registry import strategies
+from pylb.replaying.replayed import Replay
+from pylb.replaying.trace import Trace
 from pylb.show import aggregate, page, settings
 from pylb.show.objects import ObjectPicture, Objects
 from pylb.show.settings import ExplorerSettings

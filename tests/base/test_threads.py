@@ -9,7 +9,7 @@ from whatif_programs import program
 
 import pylb
 from pylb import _core
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 from pylb.threads import stoppable
 
 LONG = 60.0  # s; a test that passes ends much sooner
@@ -104,38 +104,38 @@ def partitioned():
 
 def ordered():
     graph = mesh(40)
-    found = pylb.order(graph, method="scotch")
+    found = pylb.partitioning.order(graph, method="scotch")
     return lambda: found.fill
 
 
 def traced(n_ranks=4):
-    return pylb.replay.hotspot(n_ranks, 400, 20)
+    return pylb.replaying.hotspot(n_ranks, 400, 20)
 
 
 def read(tmp_path):
-    traced(1).write(tmp_path / "run")
-    return lambda: pylb.Trace.read(tmp_path / "run")
+    traced(1).save(tmp_path / "run")
+    return lambda: pylb.Trace.load(tmp_path / "run")
 
 
 def written(tmp_path):
     trace = traced(1)
-    return lambda: trace.write(tmp_path / "run")
+    return lambda: trace.save(tmp_path / "run")
 
 
 def packed(tmp_path):
     pytest.importorskip("brotli")
     trace = traced(1)
-    return lambda: trace.write(tmp_path / "run", compress=True)
+    return lambda: trace.save(tmp_path / "run", compress=True)
 
 
 def rewritten(tmp_path):
-    traced(1).write(tmp_path / "run")
-    trace = pylb.Trace.read(tmp_path / "run")
-    return lambda: trace.write(tmp_path / "again")
+    traced(1).save(tmp_path / "run")
+    trace = pylb.Trace.load(tmp_path / "run")
+    return lambda: trace.save(tmp_path / "again")
 
 
 def generated():
-    run = pylb.Imbalance(0.5, lambda k: 0.1 * k, iterations=300)
+    run = pylb.replaying.Imbalance(0.5, lambda k: 0.1 * k, iterations=300)
     return lambda: run.optimum(cost=52.0)
 
 
@@ -173,7 +173,7 @@ def test_files_look_for_signals(name, tmp_path):
     call()  # the call works again
 
 
-@pytest.mark.parametrize("call", [pylb.whatif, pylb.critical_path])
+@pytest.mark.parametrize("call", [pylb.whatif, pylb.prediction.critical_path])
 def test_recordings_look_for_signals(call, stopped_here):
     run = program(1)
     with pytest.raises(KeyboardInterrupt):

@@ -147,7 +147,7 @@ static void an_advice_that_is_ignored_teaches_nothing(void **state)
         assert_int_equal(m.advisor.due, i % 3 == 2);
     }
     assert_int_equal(m.advisor.n_ignored, 2);
-    assert_int_equal(m.decider.n_balancings, 0);
+    assert_int_equal(m.decider.n_lb_steps, 0);
     plb_advisor_abandon(&m.advisor);
     assert_false(m.advisor.due);
     unmake(&m);
@@ -163,7 +163,7 @@ static void a_cost_is_learned_and_a_gain(void **state)
         (void)step(&m, i, i, 3, 1, 0, 0); /* max/mean 1.5 */
     }
     (void)step(&m, 3, 3, 2, 2, 5.0, 1);
-    assert_int_equal(m.decider.n_balancings, 1);
+    assert_int_equal(m.decider.n_lb_steps, 1);
     const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
     assert_true(r->cost == 5.0 && r->placing.before == 1.5 && r->placing.predicted == 1.0);
     assert_true(r->iteration == 2);
@@ -191,9 +191,9 @@ static void records_of_the_placement_before_do_not_count(void **state)
         assert_int_equal(step(&m, i, i + 2, 3, 1, 7.0, 2), PLB_ASK_NOTHING);
         assert_true(m.advisor.due);
     }
-    assert_int_equal(m.decider.n_balancings, 0);
+    assert_int_equal(m.decider.n_lb_steps, 0);
     (void)step(&m, 5, 7, 2, 2, 4.0, 1);
-    assert_int_equal(m.decider.n_balancings, 1);
+    assert_int_equal(m.decider.n_lb_steps, 1);
     assert_true(m.decider.receipts[m.decider.last].cost == 4.0);
     unmake(&m);
 }
@@ -222,7 +222,7 @@ static void a_second_plan_for_an_lb_step_is_refused(void **state)
     OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0, &err));
     assert_false(m.advisor.due);
     r = &m.decider.receipts[m.decider.last];
-    assert_true(r->cost == 0.75 && m.decider.n_balancings == 2);
+    assert_true(r->cost == 0.75 && m.decider.n_lb_steps == 2);
     unmake(&m);
 }
 

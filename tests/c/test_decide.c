@@ -158,7 +158,7 @@ static void two_triggers_with_the_same_calls_agree(void **state)
     plb_rng_init(&rng, 5);
     assert_int_equal(make(&a, "metabalancer", &err), PLB_OK);
     assert_int_equal(make(&b, "metabalancer", &err), PLB_OK);
-    int balancings = 0;
+    int lb_steps = 0;
     for (int64_t i = 0; i < 2000; i++) {
         const plb_observation_t o = {i, 1.0 + plb_rng_uniform(&rng), 1.0};
         assert_int_equal(plb_trigger_observe(&a, &o, &err), PLB_OK);
@@ -166,12 +166,12 @@ static void two_triggers_with_the_same_calls_agree(void **state)
         assert_int_equal(a.verdict.balance, b.verdict.balance);
         assert_int_equal(a.verdict.reason, b.verdict.reason);
         if (a.verdict.balance) {
-            balancings++;
+            lb_steps++;
             assert_int_equal(plb_trigger_balanced(&a, i, 0.3, 1.1, &err), PLB_OK);
             assert_int_equal(plb_trigger_balanced(&b, i, 0.3, 1.1, &err), PLB_OK);
         }
     }
-    assert_true(balancings > 0);
+    assert_true(lb_steps > 0);
     plb_trigger_free(&a);
     plb_trigger_free(&b);
 }

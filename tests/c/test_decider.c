@@ -322,7 +322,7 @@ static void test_a_step_that_ran_out_of_memory(void **state)
             assert_int_equal(plb_decider_balanced(d, &done, &err), PLB_OK);
             plb_mem_fail_at(-1);
             assert_int_equal(plb_decider_balanced(d, &done, &err), PLB_ERR_STATE);
-            assert_int_equal(d->n_balancings, 1);
+            assert_int_equal(d->n_lb_steps, 1);
             assert_int_equal(d->ledger.accounts[d->receipts[0].strategy].n, 1);
         }
         same_receipts(&a.decider, &b.decider);

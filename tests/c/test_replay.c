@@ -243,7 +243,7 @@ static void random_traces_run_under_every_strategy(void **state)
             } else if (ret != PLB_OK) {
                 fail_msg("%s: %s", (*p)->name, err.text);
             } else {
-                assert_in_range(s.decider.n_balancings, 1, PHASES / 2);
+                assert_in_range(s.decider.n_lb_steps, 1, PHASES / 2);
                 check_ranks(&o, &s.replay);
             }
             setting_free(&s);
@@ -272,7 +272,7 @@ static void parts_are_the_same_as_the_whole(void **state)
             assert_memory_equal(a->rank, b->rank, (size_t)a->tasks * sizeof *a->rank);
             assert_memory_equal(a->seconds, b->seconds, PHASES * sizeof *a->seconds);
             assert_memory_equal(a->times, b->times, PHASES * RANKS * sizeof *a->times);
-            assert_int_equal(whole.decider.n_balancings, parts.decider.n_balancings);
+            assert_int_equal(whole.decider.n_lb_steps, parts.decider.n_lb_steps);
             for (int64_t i = 0; i < whole.decider.n_receipts; i++) {
                 const double x = whole.decider.receipts[i].gain,
                              y = parts.decider.receipts[i].gain;
@@ -334,11 +334,11 @@ static void loops_may_be_left_early(void **state)
         assert_int_equal(plb_replay_init(&s.replay, &opts, &err), PLB_OK);
         assert_int_equal(plb_replay_loop(&s.replay, &loop, &err), PLB_OK);
         assert_int_equal(plb_replay_feed(&s.replay, &part, &err), PLB_OK);
-        assert_int_equal(s.decider.n_balancings, 0);
+        assert_int_equal(s.decider.n_lb_steps, 0);
         const int64_t first = o.task_ptr[2], n = (o.task_ptr[3] - first) / 2;
         const plb_trace_t left = one_phase(&o.trace, first, (const int64_t[2]){0, n});
         assert_int_equal(plb_replay_settle(&s.replay, &left, true, &err), PLB_OK);
-        assert_int_equal(s.decider.n_balancings, 1);
+        assert_int_equal(s.decider.n_lb_steps, 1);
         assert_int_equal(s.replay.phases.n, n);
         assert_memory_equal(s.replay.phases.entity, o.trace.task_entity + first,
                             (size_t)n * sizeof(int32_t));

@@ -118,7 +118,7 @@ def test_a_recording_writes_as_json_what_it_has(mpiexec, capfd):
     told = json.loads(Path("told.json").read_text())
     validate(told)
     assert (told["n_ranks"], told["exit_code"], told["written"]) == (2, 0, "ops")
-    assert told["operations"] == pylb.Recording.read("ops").n_ops
+    assert told["operations"] == pylb.Recording.load("ops").n_ops
 
 
 @pytest.mark.skipif(find_spec("shtab") is None, reason="no shtab")

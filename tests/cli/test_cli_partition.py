@@ -8,7 +8,7 @@ import pytest
 import pylb
 from pylb.cli.main import main
 from pylb.errors import FormatError
-from pylb.partition import files
+from pylb.partitioning import files
 
 SQUARE = "% a square of four\n4 4\n2 3\n1 4\n1 4\n2 3\n"
 

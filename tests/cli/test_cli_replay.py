@@ -52,21 +52,21 @@ def test_one_row_for_each_strategy_and_trigger_none_once(folder, capsys):
 def test_figures_agree_with_the_library(folder, capsys):
     words = ["--every", "5", "--cost", "0.01", "--alpha", "1e-5", "--beta", "1e-9"]
     found = rows_of(capsys, folder, "--strategy", "GreedyLB", *words)
-    trace = pylb.Trace.read(folder)
+    trace = pylb.Trace.load(folder)
     options = {"cost": 0.01, "alpha": 1e-5, "beta": 1e-9}
     run = trace.replay("GreedyLB", every=5, **options)
-    assert len(run.balancings) == 1  # no LB step after the last phase
+    assert len(run.lb_steps) == 1  # no LB step after the last phase
     assert found["rows"] == [
         {
             "strategy": "GreedyLB",
             "trigger": "every 5",
             "seconds": run.time,
             "iteration_seconds": run.iteration_seconds,
-            "balancing_seconds": 0.01,
+            "lb_seconds": 0.01,
             "speedup": trace.replay("unbalanced", **options).time / run.time,
             "max_over_mean": pytest.approx(np.mean(run.metrics["max_over_mean"])),
             "max_over_mean_placed": pytest.approx(np.mean([d.predicted for d in run.decisions])),
-            "balancings": 1,
+            "n_lb_steps": 1,
             "migrations": run.decisions[0].migrations,
             "bytes": None,  # these files of vt contain no sizes of objects
         }
@@ -108,7 +108,7 @@ def test_a_run_of_one_phase_has_no_lb_step_and_a_note_says_so(one_phase, capsys)
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["rows"]
     assert "--foresight" in err
-    assert (row["balancings"], row["speedup"], row["max_over_mean_placed"]) == (0, 1.0, None)
+    assert (row["n_lb_steps"], row["speedup"], row["max_over_mean_placed"]) == (0, 1.0, None)
     assert (
         cli.main(
             [
@@ -128,7 +128,7 @@ def test_a_run_of_one_phase_has_no_lb_step_and_a_note_says_so(one_phase, capsys)
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["rows"]
     assert err == ""
-    assert (row["balancings"], row["speedup"], row["max_over_mean"]) == (1, 2.0, 1.0)
+    assert (row["n_lb_steps"], row["speedup"], row["max_over_mean"]) == (1, 2.0, 1.0)
 
 
 def test_several_runs_in_a_folder_are_listed_on_stderr(one_phase, capsys):

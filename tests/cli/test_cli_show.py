@@ -46,8 +46,8 @@ def test_demo_says_what_rebalancing_saved(capsys, tmp_path):
     words = ("demo", "--ranks", 4, "--objects", 32, "--iterations", 20, "--every", 5)
     found = answer(capsys, *words, "--save", tmp_path / "run.h5", "--html", tmp_path / "run.html")
     assert (found["n_ranks"], found["n_objects"], found["iterations"]) == (4, 32, 20)
-    assert found["unbalanced_seconds"] > found["iteration_seconds"] + found["balancing_seconds"]
-    assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 20
+    assert found["unbalanced_seconds"] > found["iteration_seconds"] + found["lb_seconds"]
+    assert pylb.RunRecord.load(tmp_path / "run.h5").n_iterations == 20
     assert "<main" in (tmp_path / "run.html").read_text()
     shown = printed(capsys, *words)
     assert re.search(r"virtual seconds .*\n.*\nnot balanced ", shown)
@@ -128,7 +128,7 @@ def test_triggers_are_listed_and_compared(folder, capsys):
     found = answer(capsys, "triggers")["triggers"]
     assert {kind["name"] for kind in found} == set(pylb.triggers())
     run = answer(capsys, "triggers", folder / "run.h5", "--cost", "0.001")
-    trace = pylb.Trace.read(folder / "run.h5")
+    trace = pylb.Trace.load(folder / "run.h5")
     best = trace.optimum("GreedyLB", cost=0.001)
     assert run["optimum_seconds"] == best.time
     assert {row["trigger"] for row in run["rows"]} == set(pylb.triggers())
@@ -140,30 +140,30 @@ def test_triggers_are_listed_and_compared(folder, capsys):
 
 
 def test_optimum_prints_the_result_of_the_library(folder, capsys, tmp_path):
-    best = pylb.Trace.read(folder / "run.h5").optimum("GreedyLB", cost=0.002)
+    best = pylb.Trace.load(folder / "run.h5").optimum("GreedyLB", cost=0.002)
     found = answer(capsys, "optimum", folder / "run.h5", "--cost", "0.002")
-    assert (found["seconds"], found["balanced_after"]) == (best.time, best.iterations.tolist())
-    pylb.replay.hotspot(4, 16, 8).write(tmp_path / "vt")
+    assert (found["seconds"], found["lb_step_iterations"]) == (best.time, best.iterations.tolist())
+    pylb.replaying.hotspot(4, 16, 8).save(tmp_path / "vt")
     assert cli.main(["optimum", str(tmp_path / "vt")]) == 2
     assert "--cost is not given" in capsys.readouterr().err
 
 
 def test_convert_to_another_format_and_back(folder, capsys, tmp_path):
-    run = pylb.Trace.read(folder / "run.h5")
+    run = pylb.Trace.load(folder / "run.h5")
     printed(capsys, "convert", folder / "run.h5", tmp_path / "vt", "--to", "vt")
     printed(capsys, "convert", tmp_path / "vt", tmp_path / "back.h5")
-    back = pylb.Trace.read(tmp_path / "back.h5")
+    back = pylb.Trace.load(tmp_path / "back.h5")
     np.testing.assert_array_equal(back.task_load, run.task_load)
     np.testing.assert_array_equal(back.task_rank, run.task_rank)
     found = answer(capsys, "convert", folder / "run.h5", tmp_path / "again.h5")
     assert (found["format"], found["written"]) == ("h5", [str(tmp_path / "again.h5")])
-    again = pylb.RunRecord.read(tmp_path / "again.h5")
-    assert again.history[0].explain() == pylb.RunRecord.read(folder / "run.h5").history[0].explain()
+    again = pylb.RunRecord.load(tmp_path / "again.h5")
+    assert again.history[0].explain() == pylb.RunRecord.load(folder / "run.h5").history[0].explain()
 
 
 def test_watch_once(folder, capsys):
     now = answer(capsys, "watch", folder / "run.h5", "--once")
-    assert (now["iterations"], now["n_ranks"], now["balancings"]) == (40, 4, 3)
+    assert (now["iterations"], now["n_ranks"], now["n_lb_steps"]) == (40, 4, 3)
     assert "40 iterations of 32 objects on 4 ranks" in printed(
         capsys, "watch", folder / "run.h5", "--once"
     )
@@ -239,15 +239,15 @@ def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
     words = ("compare", folder / "run.h5", tmp_path / "other.h5")
     found = answer(capsys, *words)
     for name, run in zip((folder / "run.h5", tmp_path / "other.h5"), found["runs"], strict=True):
-        parts = ("computing", "imbalance", "messages", "balancing_seconds")
+        parts = ("computing", "imbalance", "messages", "lb_seconds")
         assert sum(run[part] for part in parts) == pytest.approx(run["seconds"])
-        history = pylb.RunRecord.read(name).history.balancings
-        assert run["balancings"] == len(history)
+        history = pylb.RunRecord.load(name).history.lb_steps
+        assert run["n_lb_steps"] == len(history)
         assert run["migrations"] == sum(r.migrations for r in history)
     first, second = found["runs"]
     assert found["speedup"] == pytest.approx(first["seconds"] / second["seconds"])
-    assert sum(step["first"] is not None for step in found["steps"]) == first["balancings"]
-    assert sum(step["second"] is not None for step in found["steps"]) == second["balancings"]
+    assert sum(step["first"] is not None for step in found["steps"]) == first["n_lb_steps"]
+    assert sum(step["second"] is not None for step in found["steps"]) == second["n_lb_steps"]
     assert [step["iteration"] for step in found["steps"]] == sorted(
         step["iteration"] for step in found["steps"]
     )
@@ -257,7 +257,7 @@ def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
 
 
 def test_every_command_prints_the_seconds_of_the_loops_as_the_time_of_a_run(folder, capsys):
-    record = pylb.RunRecord.read(folder / "run.h5")
+    record = pylb.RunRecord.load(folder / "run.h5")
     whole = record.parameters["seconds"]
     assert whole >= record.time.sum()
     (run, _) = answer(capsys, "compare", folder / "run.h5", folder / "run.h5")["runs"]

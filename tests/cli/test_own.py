@@ -51,7 +51,7 @@ def test_functions_of_a_module_are_strategies_and_triggers(capsys):
     rows = answer(capsys, "replay", *words, "--trigger", "often")["rows"]
     assert [row["strategy"] for row in rows] == ["stay", "registered", "GreedyLB"]
     assert [row["migrations"] for row in rows[:1]] == [0]
-    assert all(row["balancings"] > 5 for row in rows)
+    assert all(row["n_lb_steps"] > 5 for row in rows)
     one = ["--import", "mine.py", "--strategy", "stay", "--cost", "0.001"]
     assert answer(capsys, "optimum", "run.h5", *one)["strategy"] == "stay"
     assert answer(capsys, "triggers", "run.h5", *one, "--trigger", "often")["rows"]

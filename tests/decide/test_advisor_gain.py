@@ -51,5 +51,5 @@ def test_the_gain_agrees_with_the_twin(seed, every, ranks):
         if len(cycles) > 1:
             core.judge()
             expected = gain(cycles[-2], cycles[-1])
-            assert decider.history.balancings[-1].gain == pytest.approx(expected, abs=1e-9)
-    assert len(decider.history.balancings) == len(cycles) - 1 == (60 - 1) // every
+            assert decider.history.lb_steps[-1].gain == pytest.approx(expected, abs=1e-9)
+    assert len(decider.history.lb_steps) == len(cycles) - 1 == (60 - 1) // every

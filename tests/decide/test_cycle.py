@@ -96,7 +96,7 @@ def place(
     before: max - mean of earlier iterations; by default it changes so much that no change is a
     jump.
     """
-    core = settings(strategy, trigger="auto", unlike=False).decider(P, network).core
+    core = settings(strategy, trigger="auto", learn_speeds=False).decider(P, network).core
     core.expect(end, cost)
     times = np.bincount(home, load, P)
     now = times.max() - times.mean()

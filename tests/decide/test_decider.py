@@ -14,7 +14,7 @@ from pylb import _core
 from pylb.decide.decider import settings
 from pylb.decide.trigger import make
 from pylb.errors import DomainError, StateError
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 NAN, INF = math.nan, math.inf
 TRIGGERS = [*pylb.triggers(), "python"]
@@ -45,7 +45,7 @@ class Program:
         self.speed = rng.choice([1.0, 1.0, 0.25], self.p)
         self.noise = rng.choice([0.0, 0.01, 0.3])
         m = int(rng.integers(0, 2 * n))
-        self.edges = pylb.Edges(
+        self.edges = pylb.model.Edges(
             *rng.integers(0, n, (2, m)).astype(np.int32), rng.random(m) * 100, rng.random(m) * 3
         )
 
@@ -117,7 +117,7 @@ class Both:
             for name in ours:
                 assert repr(ours[name]) == repr(theirs[name]), name
         last, ledger = self.twin.last, self.twin.ledger
-        assert self.core.n_balancings == self.twin.n_balancings
+        assert self.core.n_lb_steps == self.twin.n_lb_steps
         assert self.core.foresees == (last is None)
         assert self.core.ledger == (ledger.off, ledger.paid, ledger.gained, ledger.until)
         assert self.core.can_judge == (
@@ -135,7 +135,7 @@ def make_both(rng, program):
         backwards if strategy == "python" else strategy,
         trigger=trigger_of(name, every),
         gives_up=[None, True, False][rng.integers(3)],
-        unlike=[None, True, True, False][rng.integers(4)],
+        learn_speeds=[None, True, True, False][rng.integers(4)],
         seed=int(rng.integers(10)),
         strategy_params={"imbalance": 1.2} if strategy == "auto" and rng.random() < 0.3 else None,
     )
@@ -213,13 +213,13 @@ def observed(core, iteration=0):
 
 
 def unchanged(core, call, error=StateError, match=None):
-    before = repr(core.receipts()), core.ledger, core.n_balancings, core.can_judge, core.foresees
+    before = repr(core.receipts()), core.ledger, core.n_lb_steps, core.can_judge, core.foresees
     with pytest.raises(error, match=match):
         call()
     assert before == (
         repr(core.receipts()),
         core.ledger,
-        core.n_balancings,
+        core.n_lb_steps,
         core.can_judge,
         core.foresees,
     )
@@ -291,7 +291,7 @@ def test_the_decider_waits_for_a_gain_that_it_asked_for():
 
 def watching():
     """Return a decider that has just asked for a preview."""
-    core = settings("GreedyLB", trigger="auto", unlike=True, gives_up=False).decider(2).core
+    core = settings("GreedyLB", trigger="auto", learn_speeds=True, gives_up=False).decider(2).core
     observed(core)
     core.choose()
     finish(core)

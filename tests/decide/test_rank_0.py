@@ -13,7 +13,7 @@ NETWORK = (1e-6, 1e-10)  # seconds per message and per byte
 
 def decider(n_ranks=1000, messages=0, **given):
     """Return a decider that has seen ten iterations of mean 0.1 s, in which rank 0 takes 0.2 s."""
-    out = settings("auto", unlike=False, distributed=True, **given).decider(n_ranks, NETWORK)
+    out = settings("auto", learn_speeds=False, distributed=True, **given).decider(n_ranks, NETWORK)
     for i in range(10):
         out.core.observe(i, 0.2, 0.2, 0.1, 0.05, 0.1 * n_ranks, 0.25, messages, 0)
     return out
@@ -51,7 +51,7 @@ def test_the_receipt_has_the_reason():
     figures = dict.fromkeys(_core.FIGURES, 1.0) | given
     d.core.placed(np.array(list(figures.values())), None)
     d.core.balanced(1, 1, 0.0, 0.1, True)
-    assert d.history.balancings[-1].why.endswith(
+    assert d.history.lb_steps[-1].why.endswith(
         "; GossipLB instead of GreedyLB: the load database of 2000000 objects and 512 MB is too "
         "large for rank 0"
     )

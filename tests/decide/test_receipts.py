@@ -82,7 +82,7 @@ def test_an_lb_step_leaves_a_receipt_with_its_figures():
     assert (r.idle_mean, r.idle_max) == (0.5, 0.9)
     assert (r.realised_idle_mean, r.realised_idle_max) == (0.5, 1.0)  # Dasgupta eq. 1, 2
     assert r.reductions == pytest.approx((0.0, -100.0 / 9.0))  # Dasgupta eq. 5
-    assert second.alternatives[1] == pylb.Alternative("GreedyLB", 1.0, 0.7)
+    assert second.alternatives[1] == pylb.decide.Alternative("GreedyLB", 1.0, 0.7)
     assert second.alternatives[1].repaid_in == 0.7
 
 
@@ -156,7 +156,7 @@ def programs(draw):
     cost=st.sampled_from([0.0, 1e-4, 1e-3, 1e-2, 0.1]),
 )
 def test_a_receipt_does_not_contradict_itself(trace, strategy, trigger, cost):
-    history = trace.replay(strategy, trigger=trigger, cost=cost, give_up=True).decisions
+    history = trace.replay(strategy, trigger=trigger, cost=cost, pause_if_useless=True).decisions
     steps = [r.iteration for r in history if r.balanced]
     for r in history:
         said = r.explain()
@@ -185,7 +185,7 @@ def test_lb_steps_are_switched_on_again_when_they_pay():
             balance(d)
         off.append(d.core.ledger[0])
     assert [i for i in range(1, 400) if off[i] != off[i - 1]] == [3, 3 + 47 + 47]
-    assert d.history.balancings[-1].iteration == 399
+    assert d.history.lb_steps[-1].iteration == 399
 
 
 def test_rank_0_says_that_lb_steps_are_switched_off(caplog):
@@ -213,7 +213,7 @@ def test_rank_0_says_that_lb_steps_are_switched_off(caplog):
 
 def test_in_the_iteration_of_an_lb_step_for_better_speeds_nothing_is_held():
     def main(comm):
-        lb = pylb.Balancer(comm, unlike=True)
+        lb = pylb.Balancer(comm, learn_speeds=True)
         for key in range(32 * lb.rank, 32 * lb.rank + 32):
             lb.add(key, None)
         for it in lb.iterate(90):
@@ -300,7 +300,7 @@ def test_without_give_up_lb_steps_are_never_switched_off():
         assert ask != JUDGE
         if ask == BALANCE:
             balance(d)
-    assert len(d.history.balancings) >= 48
+    assert len(d.history.lb_steps) >= 48
 
 
 def test_history_is_a_list_and_a_table():
@@ -318,7 +318,7 @@ def test_history_is_a_list_and_a_table():
     assert set(frame.columns) >= {"cost", "gain", "reason", "max_over_mean", "trigger_tau"}
     assert "GreedyLB" in str(history)
     assert "<table>" in history._repr_html_()
-    assert len(history.balancings.table()) == 3
+    assert len(history.lb_steps.table()) == 3
 
 
 def test_receipts_are_equal_after_to_dict_and_from_dict():
@@ -326,7 +326,7 @@ def test_receipts_are_equal_after_to_dict_and_from_dict():
     lb.add(1, "x")
     list(lb.iterate(5))
     for r in lb.history:
-        assert repr(pylb.Receipt.from_dict(r.to_dict())) == repr(r)
+        assert repr(pylb.decide.Receipt.from_dict(r.to_dict())) == repr(r)
 
 
 def test_explain():
@@ -344,9 +344,9 @@ def test_explain():
 
 def test_strategies_that_were_never_tried_are_not_listed_one_by_one():
     nan = float("nan")
-    r = pylb.Receipt(3, "balance", "so", "auto", strategy="A")
+    r = pylb.decide.Receipt(3, "balance", "so", "auto", strategy="A")
     costs = {"": 0.0, "A": nan, "B": 0.5, "C": nan, "D": nan}
-    r.alternatives = tuple(pylb.Alternative(name, 0.1, cost) for name, cost in costs.items())
+    r.alternatives = tuple(pylb.decide.Alternative(name, 0.1, cost) for name, cost in costs.items())
     assert (
         "A was expected to save 100 ms per iteration at a cost not known yet; B was expected to "
         "save 100 ms per iteration at a cost of 500 ms, repaid in 5 iterations; 2 other "
@@ -355,7 +355,7 @@ def test_strategies_that_were_never_tried_are_not_listed_one_by_one():
 
 
 def test_sentences_about_an_lb_step():
-    r = pylb.Receipt(
+    r = pylb.decide.Receipt(
         iteration=41,
         choice="balance",
         reason="the ideal period is over",
@@ -366,7 +366,7 @@ def test_sentences_about_an_lb_step():
         mean=8.2e-3,
         left=100,
         figures={"tau": 30.2, "max_slope": 2e-5, "mean_slope": -1e-6, "residual": 1.0},
-        alternatives=(pylb.Alternative("RefineLB", 4e-3, 0.044),),
+        alternatives=(pylb.decide.Alternative("RefineLB", 4e-3, 0.044),),
         moved=True,
         before=1.5,
         predicted=1.05,
@@ -409,10 +409,10 @@ def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
 
 
 def test_receipts_are_equal_to_the_bit():
-    one, other = (pylb.Receipt(3, "hold", "why", "auto", max=0.1) for _ in range(2))
+    one, other = (pylb.decide.Receipt(3, "hold", "why", "auto", max=0.1) for _ in range(2))
     assert one == other  # so that unknown figures (nan) compare as equal
-    assert pylb.History([one]) == pylb.History([other])
-    assert one != pylb.Receipt(3, "hold", "why", "auto", max=np.nextafter(0.1, 1.0))
+    assert pylb.decide.History([one]) == pylb.decide.History([other])
+    assert one != pylb.decide.Receipt(3, "hold", "why", "auto", max=np.nextafter(0.1, 1.0))
     assert one != "a receipt"
 
 
@@ -442,7 +442,7 @@ def test_rows_are_explained_without_what_nobody_knows():
             with part.timed():
                 comm.elapse(0.01 * (1 + (comm.rank + k // 2) % 2) * int(part.counts[comm.rank]))
             part.redistribute()
-        return part.decisions.balancings
+        return part.decisions.lb_steps
 
     done = pylb.VirtualCluster(2, clock="none").run(program)[0]
     assert len(done) > 1
@@ -463,7 +463,7 @@ def test_the_object_that_limits_the_balance_is_named():
                 comm.elapse(0.05 if key == 12 else 0.01)
         return lb.history
 
-    first = pylb.VirtualCluster(4, clock="none").run(program)[0].balancings[0]
+    first = pylb.VirtualCluster(4, clock="none").run(program)[0].lb_steps[0]
     assert first.heaviest_key == 12
     assert first.heaviest == pytest.approx(0.05 / 0.03) == pytest.approx(first.predicted)
     assert first.next_heaviest == pytest.approx(0.01 / 0.03)

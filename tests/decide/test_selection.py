@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import pylb
 from pylb.decide.selection import PARAMS
 from pylb.errors import DomainError, UnknownStrategyError
-from pylb.place.registry import Strategy, _registry
+from pylb.placing.registry import Strategy, _registry
 
 ALPHA, BETA = 1e-3, 1e-6
 
@@ -36,7 +36,7 @@ CHATTY = {"messages": 500, "bytes": 400_000}  # messages cost 0.9 s of the 8 s o
 
 
 def selector(strategies=FULL, **params):
-    return pylb.Selector(ALPHA, BETA, strategies=strategies, **params)
+    return pylb.decide.Selector(ALPHA, BETA, strategies=strategies, **params)
 
 
 def done(selector, strategy, after, cost=1.0, before=2.0, migrations=3):
@@ -152,7 +152,7 @@ def test_figures_3_6_and_3_7():
 
 
 def test_on_the_thresholds_themselves():
-    s = pylb.Selector(0.25, 0.0, strategies=FULL, imbalance=1.25, utilization=0.5)
+    s = pylb.decide.Selector(0.25, 0.0, strategies=FULL, imbalance=1.25, utilization=0.5)
     edge = {**BALANCED, "max": 1.25, "utilization": 0.5}
     assert not s.observe(**edge).needed
     assert s.observe(**{**edge, "max": math.nextafter(1.25, 2)}).needed
@@ -259,7 +259,7 @@ def test_another_strategy_replaces_one_that_is_not_registered(names, load, picke
 
 def test_strategies_added_later_take_part():
     known = dict(_registry)
-    assert set(pylb.Selector(ALPHA, BETA).strategies) == {
+    assert set(pylb.decide.Selector(ALPHA, BETA).strategies) == {
         name
         for name, s in known.items()
         if s.call is None and s.selectable and {"load", "communication"} & set(s.looks_at)
@@ -275,10 +275,10 @@ def test_strategies_added_later_take_part():
             return snapshot.rank
 
         assert pylb.strategies()["keep_neighbours"].looks_at == ("load", "communication")
-        s = pylb.Selector(ALPHA, BETA)
+        s = pylb.decide.Selector(ALPHA, BETA)
         assert "says_nothing" not in s.strategies
         assert "keep_neighbours" in s.strategies
-        only = pylb.Selector(ALPHA, BETA, strategies=["GreedyLB", "RefineLB", keep_neighbours])
+        only = pylb.decide.Selector(ALPHA, BETA, strategies=["GreedyLB", "RefineLB", keep_neighbours])
         choice = only.observe(**{**IMBALANCED, **CHATTY})
         assert (choice.strategy, choice.used) == ("keep_neighbours", "communication")
         with pytest.raises(DomainError, match="looks_at has 'loads'"):
@@ -364,8 +364,8 @@ def test_the_table_names_parameters_with_range_help_and_source():
 
 def test_bad_arguments():
     for call, match in [
-        (lambda: pylb.Selector(-1.0, 0.0), "alpha is -1"),
-        (lambda: pylb.Selector(0.0, math.inf), "beta is inf"),
+        (lambda: pylb.decide.Selector(-1.0, 0.0), "alpha is -1"),
+        (lambda: pylb.decide.Selector(0.0, math.inf), "beta is inf"),
         (lambda: selector(imbalance=0.9), r"imbalance is 0\.9: expected 1"),
         (lambda: selector(tolerence=1.1), "did you mean tolerance"),
         (lambda: selector([]), "none of 0 strategies looks at"),

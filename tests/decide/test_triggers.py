@@ -121,8 +121,8 @@ class Auto(Twin):
     def theta(self):
         return self.guess(20) * self.mean[-1] if self.cost is None else self.cost
 
-    def times(self, balancings):
-        return balancings * (4 if self.cost is None else 1.0)
+    def times(self, lb_steps):
+        return lb_steps * (4 if self.cost is None else 1.0)
 
     def tries(self, left):
         level = self.level[-1] if self.cost is not None else self.settled()
@@ -347,7 +347,7 @@ def test_without_imbalance_there_is_no_lb_step(name):
 @pytest.mark.parametrize("cost", [0.01, 1.0, 20.0])
 def test_auto_gives_up_on_an_imbalance_that_stays(cost):
     """max/mean stays at 1.4, whatever the strategy predicts. A cheap LB step is tried twice."""
-    program = pylb.Imbalance(1.0, [0.4] * 1000)
+    program = pylb.replaying.Imbalance(1.0, [0.4] * 1000)
     assert len(program.run("auto", cost=cost).iterations) <= (2 if cost < 0.1 else 1)
     assert len(program.run("menon", cost=cost).iterations) > 18
 
@@ -410,7 +410,7 @@ def test_auto_believes_in_a_residual_that_a_trial_has_left(noise):
 def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
     """From the jump on, u * tau - U is constant and below theta: boulmier never rebalances."""
     step = [0.0] * 20 + [0.5] * 480
-    program = pylb.Imbalance(1.0, drift=step)
+    program = pylb.replaying.Imbalance(1.0, drift=step)
     best = program.optimum(cost=20.0)
     assert best.iterations.tolist() == [20]
     assert len(program.run("boulmier", cost=20.0).iterations) == 0
@@ -422,7 +422,7 @@ def test_auto_repairs_a_step_early_in_a_cycle_which_boulmier_never_does():
 def test_auto_repairs_the_next_steps_at_once():
     """After the first jump, the trigger knows from earlier cycles how much waiting costs."""
     state = [0.5 * (i // 50) for i in range(1000)]
-    run = pylb.Imbalance(1.0, drift=state).run("auto", cost=10.0)
+    run = pylb.replaying.Imbalance(1.0, drift=state).run("auto", cost=10.0)
     late = [int(i) % 50 for i in run.iterations]
     assert len(late) == 19
     assert max(late[3:]) <= 9
@@ -431,19 +431,19 @@ def test_auto_repairs_the_next_steps_at_once():
 @pytest.mark.parametrize("cost", [1.5, 30.0])
 def test_auto_does_not_take_a_spike_for_an_imbalance(cost):
     spikes = [1.0 if i % 97 == 50 else 0.0 for i in range(1000)]
-    assert len(pylb.Imbalance(1.0, noise=spikes).run("auto", cost=cost).iterations) == 0
+    assert len(pylb.replaying.Imbalance(1.0, noise=spikes).run("auto", cost=cost).iterations) == 0
 
 
 def test_a_spike_larger_than_the_cost_of_an_lb_step_costs_no_more_than_one():
     """Waiting for a second such iteration would cost more than a wrong LB step."""
     spikes = [100.0 if i % 97 == 50 else 0.0 for i in range(1000)]
-    run = pylb.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
+    run = pylb.replaying.Imbalance(1.0, noise=spikes).run("auto", cost=0.5)
     assert len(run.iterations) <= 10
 
 
 def test_auto_leaves_alone_an_imbalance_that_goes_away_by_itself():
     wave = [0.3 * math.sin(i / 10) for i in range(2000)]
-    program = pylb.Imbalance(1.0, drift=wave)
+    program = pylb.replaying.Imbalance(1.0, drift=wave)
     best = program.optimum(cost=20.0)
     assert len(best.iterations) == 0
     regret = {t: program.run(t, cost=20.0).regret(best) for t in ("menon", "boulmier", "auto")}
@@ -451,14 +451,14 @@ def test_auto_leaves_alone_an_imbalance_that_goes_away_by_itself():
 
 
 def test_auto_improves_a_bad_first_placement_at_once():
-    program = pylb.Imbalance(1.0, iterations=200, start=0.8, drift=[0.0] * 200)
+    program = pylb.replaying.Imbalance(1.0, iterations=200, start=0.8, drift=[0.0] * 200)
     assert program.run("auto", cost=5.0).iterations.tolist() == [2]
     assert program.run("auto", cost=0.5).iterations.tolist() == [1]
 
 
 def test_auto_does_not_take_a_warm_up_iteration_for_an_imbalance():
     for cost in (0.01, 1.0, 10.0):
-        program = pylb.Imbalance(1.0, noise=[5.0] + [0.0] * 99)
+        program = pylb.replaying.Imbalance(1.0, noise=[5.0] + [0.0] * 99)
         assert len(program.run("auto", cost=cost).iterations) == 0
 
 
@@ -476,14 +476,14 @@ def test_auto_uses_the_measured_imbalance_and_not_the_predicted_one(promise):
 
 def test_auto_makes_no_lb_step_that_the_remaining_iterations_cannot_repay():
     step = [0.0] * 180 + [0.5] * 20
-    assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=12.0).iterations) == 0
-    assert len(pylb.Imbalance(1.0, drift=step).run("auto", cost=2.0).iterations) == 1
+    assert len(pylb.replaying.Imbalance(1.0, drift=step).run("auto", cost=12.0).iterations) == 0
+    assert len(pylb.replaying.Imbalance(1.0, drift=step).run("auto", cost=2.0).iterations) == 1
 
 
 def test_auto_does_not_depend_on_the_unit_of_time():
     rng = random.Random(5)
     state = series(rng, "walk", 600, 1.0)
-    runs = [pylb.Imbalance(2.0**k, drift=state).run("auto", cost=12 * 2.0**k) for k in (-12, 0, 9)]
+    runs = [pylb.replaying.Imbalance(2.0**k, drift=state).run("auto", cost=12 * 2.0**k) for k in (-12, 0, 9)]
     assert len(runs[0].iterations) >= 2
     assert runs[0].iterations.tolist() == runs[1].iterations.tolist()
     assert runs[2].iterations.tolist() == runs[1].iterations.tolist()
@@ -529,7 +529,7 @@ def untold(name, end):
 def test_a_constant_imbalance_is_tried_within_ten_iterations_though_nobody_told_the_cost(
     name, end, cost
 ):
-    program = pylb.Imbalance(0.2, drift=[0.0] * 80, start=1.0)
+    program = pylb.replaying.Imbalance(0.2, drift=[0.0] * 80, start=1.0)
     run = program.run(untold(name, end), cost=0.2 * cost)
     assert 1 <= run.iterations[0] < 10
     assert len(run.iterations) == 1
@@ -540,13 +540,13 @@ def test_auto_tries_an_imbalance_that_is_constant_but_for_noise(end):
     for seed in range(20):
         rng = random.Random(seed)
         noise = [rng.gauss(0, 0.05) for _ in range(80)]
-        program = pylb.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
+        program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
         assert program.run(untold("auto", end), cost=5.0).iterations[0] < 10
 
 
 @pytest.mark.parametrize("ratio", [1.5, 2.0, 2.4])
 def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
-    program = pylb.Imbalance(1.0, drift=[0.0] * 10, start=ratio - 1)
+    program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 10, start=ratio - 1)
     assert program.run(untold("auto", 10), cost=0.5).iterations[0] <= 2
 
 
@@ -558,7 +558,7 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
     for seed in range(100):
         rng = random.Random(seed)
         noise = [abs(rng.gauss(0, size)) for _ in range(1000)]
-        run = pylb.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
+        run = pylb.replaying.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
         tried.append(len(run.iterations))
     assert max(tried) <= (1 if size < 0.1 else 2)
     assert statistics.fmean(tried) <= most
@@ -568,21 +568,21 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
 def test_auto_tries_what_it_cannot_remove_once(end):
     """If LB steps cannot remove an imbalance, a trigger without a known cost tries one at most."""
     for left in (0.1, 0.5, 1.4):
-        run = pylb.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
+        run = pylb.replaying.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
         assert len(run.iterations) <= 1
 
 
 @pytest.mark.parametrize("name", NEED_COST)
 @pytest.mark.parametrize("end", [500, None])
 def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
-    program = pylb.Imbalance(1.0, lambda k: 0.02 * k, iterations=500)
+    program = pylb.replaying.Imbalance(1.0, lambda k: 0.02 * k, iterations=500)
     run = program.run(untold(name, end), cost=4.0)
     assert len(run.iterations) >= 5
     assert run.iterations[0] < 100
 
 
 def test_the_first_lb_step_does_not_depend_on_what_it_will_cost():
-    program = pylb.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
+    program = pylb.replaying.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
     for name in NEED_COST:
         first = {int(program.run(untold(name, 500), cost=c).iterations[0]) for c in (0.1, 10, 1000)}
         assert len(first) == 1
@@ -598,7 +598,7 @@ def test_a_function_is_a_trigger():
         seen.append(cycle)
         return cycle.u * cycle.n - cycle.U >= cycle.cost
 
-    program = pylb.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
+    program = pylb.replaying.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
     run = program.run(boulmier, cost=52.0)
     assert run.iterations.tolist() == program.run("boulmier", cost=52.0).iterations.tolist()
     assert [c.iteration for c in seen] == list(range(500))
@@ -609,10 +609,10 @@ def test_a_function_is_a_trigger():
     assert not trigger.observe(0, 1.0, 1.0)
     assert math.isnan(seen[-1].cost)
     assert seen[-1].left == math.inf
-    trace = pylb.replay.hotspot(4, 32, 40)
-    more = {"cost": 0.01, "give_up": False}
+    trace = pylb.replaying.hotspot(4, 32, 40)
+    more = {"cost": 0.01, "pause_if_useless": False}
     ours, theirs = (trace.replay("GreedyLB", trigger=t, **more) for t in (boulmier, "boulmier"))
-    assert ours.balanced_after == theirs.balanced_after
+    assert ours.lb_step_iterations == theirs.lb_step_iterations
     assert len(ours.decisions) > 0
     assert "function" in ours.decisions[0].reason
 
@@ -628,8 +628,8 @@ def test_the_error_of_a_users_function_is_raised():
             raise TypeError("neither")
 
     for run in (
-        lambda t: pylb.Imbalance(1.0, [0.1] * 10).run(t, cost=1.0),
-        lambda t: pylb.replay.hotspot(2, 8, 10).replay("GreedyLB", trigger=t),
+        lambda t: pylb.replaying.Imbalance(1.0, [0.1] * 10).run(t, cost=1.0),
+        lambda t: pylb.replaying.hotspot(2, 8, 10).replay("GreedyLB", trigger=t),
     ):
         with pytest.raises(ZeroDivisionError, match="mine"):
             run(fails)
@@ -642,17 +642,17 @@ def test_the_error_of_a_users_function_is_raised():
 def test_the_period_as_a_parameter_of_the_trigger(tmp_path):
     """A run can be replayed with the parameters in its record."""
     pylb.demo.run(2, 8, 20, every=4, save=tmp_path / "run.h5")
-    run = pylb.RunRecord.read(tmp_path / "run.h5")
+    run = pylb.RunRecord.load(tmp_path / "run.h5")
     names = ("strategy", "strategy_params", "trigger", "trigger_params")
     again = run.trace.replay(**{name: run.parameters[name] for name in names})
-    assert again.balanced_after == [3, 7, 11, 15]
+    assert again.lb_step_iterations == [3, 7, 11, 15]
     with pytest.raises(DomainError, match="every is 3, and 5 as a parameter: expected it once"):
         run.trace.replay(every=3, trigger_params={"every": 5})
 
 
 @pytest.mark.parametrize("name", ["strategy_params", "trigger_params"])
 def test_parameters_are_a_mapping(name):
-    trace = pylb.replay.hotspot(2, 4, 3)
+    trace = pylb.replaying.hotspot(2, 4, 3)
     for make_run in (pylb.Balancer, pylb.Advisor, trace.replay):
         with pytest.raises(DomainError, match=f"{name} is 5: expected a mapping"):
             make_run(**{name: 5})
@@ -660,8 +660,8 @@ def test_parameters_are_a_mapping(name):
 
 def test_regret_needs_the_best_schedule():
     for run in (
-        pylb.Imbalance(1.0, [0.1] * 10).run("auto", cost=1.0),
-        pylb.replay.hotspot(2, 4, 3).replay("GreedyLB"),
+        pylb.replaying.Imbalance(1.0, [0.1] * 10).run("auto", cost=1.0),
+        pylb.replaying.hotspot(2, 4, 3).replay("GreedyLB"),
     ):
         with pytest.raises(DomainError, match=r"best is 5\.0: expected a pylb\.Optimum"):
             run.regret(5.0)

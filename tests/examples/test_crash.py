@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from launch import printed
 
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))

@@ -11,7 +11,7 @@ import pytest
 from chance import EXPLORES
 
 import pylb
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 pytestmark = pytest.mark.skipif(find_spec("nbclient") is None, reason="no nbclient")
 pytest.importorskip("ipykernel")

@@ -11,7 +11,7 @@ import pytest
 
 import pylb
 from pylb.errors import FormatError
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.recorder.recording import Recording
 
 h5py = pytest.importorskip("h5py")
 from pylb.io import h5, hdf5  # noqa: E402
@@ -51,7 +51,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_run(tmp_path):
     assert (done.returncode, done.stdout) == (0, "done 399\n"), done.stderr
     assert done.stderr.count("the recording stops, and the run goes on") == 1
     assert str(tmp_path / "run.h5") in done.stderr
-    found = pylb.RunRecord.read(tmp_path / "run.h5")
+    found = pylb.RunRecord.load(tmp_path / "run.h5")
     assert 0 < found.n_iterations < 400
     assert found.trace[0].load.tolist() == [1.0 + key for key in range(500)]
 
@@ -108,13 +108,13 @@ def test_an_old_file_cut_short_hangs_nobody(tmp_path):
     path = tmp_path / "run.h5"
     whole = with_old_head(path)
     with pytest.raises(FormatError, match="version 2: expected a run record of version 6"):
-        pylb.RunRecord.read(path)
+        pylb.RunRecord.load(path)
     heap = whole.index(b"GCOL")
     signal.alarm(60)
     for size in range(heap - 64, heap + 400, 3):
         path.write_bytes(whole[:size] + bytes(0 if size % 2 else len(whole) - size))
         with pytest.raises(FormatError, match=r"run\.h5: "):
-            pylb.RunRecord.read(path)
+            pylb.RunRecord.load(path)
     signal.alarm(0)
 
 
@@ -123,7 +123,7 @@ def test_a_pipe_is_no_record(tmp_path, name):
     os.mkfifo(tmp_path / name)
     signal.alarm(20)
     with pytest.raises((FormatError, FileNotFoundError), match=name):
-        pylb.Trace.read(tmp_path / name)
+        pylb.Trace.load(tmp_path / name)
     signal.alarm(0)
 
 
@@ -132,11 +132,11 @@ def test_an_old_recording_is_refused(tmp_path):
     with h5py.File(tmp_path / "run", "a") as file:
         file.attrs["format"] = np.bytes_("pylb operations 1")
     with pytest.raises(FormatError, match="'pylb operations 1': expected 'pylb operations 3'"):
-        Recording.read(tmp_path / "run")
+        Recording.load(tmp_path / "run")
 
 
 @pytest.mark.parametrize(("name", "value"), [("eager", -1), ("overhead", "long")])
 def test_numbers_of_a_recording_are_checked(tmp_path, name, value):
     Recording.of([[{"kind": "END"}]], **{name: value}).save(tmp_path / "run")
     with pytest.raises(FormatError, match=f"{name} is {value!r}: expected a number"):
-        Recording.read(tmp_path / "run")
+        Recording.load(tmp_path / "run")

@@ -42,14 +42,14 @@ def stretch(rng, first, k, n, ranks=3, casts=False):
 
 
 def receipt(iteration, **fields):
-    return pylb.Receipt(iteration, "balance", "why", "auto", strategy="GreedyLB", **fields)
+    return pylb.decide.Receipt(iteration, "balance", "why", "auto", strategy="GreedyLB", **fields)
 
 
 def write(path, seed=0, stretches=6, most=40):
     """Write a record of three ranks piece by piece; return what was written."""
     rng = np.random.default_rng(seed)
     writer = Writer(path, 3, {"seed": seed})
-    out, rows, history, first = [], [], pylb.History(), 0
+    out, rows, history, first = [], [], pylb.decide.History(), 0
     for _ in range(stretches):
         k = int(rng.integers(1, most))
         casts = seed % 2 == 1 and first % 2 == 0
@@ -74,7 +74,7 @@ def same(a, b):
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_written_is_read(tmp_path, seed):
     stretches, rows, history = write(tmp_path / "run.h5", seed)
-    run = pylb.RunRecord.read(tmp_path / "run.h5")
+    run = pylb.RunRecord.load(tmp_path / "run.h5")
     same(run.stretches, stretches)
     assert np.array_equal(np.stack([getattr(run, name) for name in FIGURES], 1), rows)
     assert repr(run.history) == repr(history)
@@ -86,7 +86,7 @@ def test_what_is_written_is_read(tmp_path, seed):
 
 def test_the_trace_has_every_iteration(tmp_path):
     stretches, rows, _ = write(tmp_path / "run.hdf5")
-    trace = pylb.Trace.read(tmp_path / "run.hdf5")
+    trace = pylb.Trace.load(tmp_path / "run.hdf5")
     assert (len(trace), trace.n_ranks) == (len(rows), 3)
     for s in stretches:
         for i in range(s.iterations):
@@ -104,8 +104,8 @@ def test_the_trace_has_every_iteration(tmp_path):
             assert list(edges) == list(zip(s.key[s.src], s.key[s.dst], strict=True))
             assert np.array_equal(snap.edges.nbytes, s.edge_bytes)
     trace.replay("GreedyLB", trigger="auto", cost=0.1).regret(trace.optimum(cost=0.1))
-    trace.write(tmp_path / "vt")
-    again = pylb.Trace.read(tmp_path / "vt")
+    trace.save(tmp_path / "vt")
+    again = pylb.Trace.load(tmp_path / "vt")
     for here, there in zip(again, trace, strict=True):  # vt's tasks are sorted by rank
         order = np.argsort(here.key)
         assert np.array_equal(here.load[order], there.load)
@@ -117,11 +117,11 @@ def test_a_file_cut_short_is_read_up_to_its_last_complete_iteration(tmp_path, se
     write(path, seed, stretches=30)
     whole, n, known = path.read_bytes(), 0, 0
     readable, unreadable = [], []
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     for size in np.linspace(0, len(whole), 60).astype(int).tolist():
         path.write_bytes(whole[:size])
         try:
-            run = pylb.RunRecord.read(path)
+            run = pylb.RunRecord.load(path)
         except FormatError:
             unreadable.append(size)
             continue
@@ -158,29 +158,29 @@ def test_the_record_of_a_program_that_was_killed_is_there(tmp_path):
     path = tmp_path / "run.h5"
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert done.returncode == 9
-    run = pylb.RunRecord.read(path)
+    run = pylb.RunRecord.load(path)
     assert run.n_iterations == 192  # written in steps of 64
-    assert [r.iteration for r in run.history.balancings] == [29, 59, 89, 119, 149, 179]
+    assert [r.iteration for r in run.history.lb_steps] == [29, 59, 89, 119, 149, 179]
     assert run.trace[100].load.tolist() == [1.0 + key for key in range(10)]
 
 
 def test_other_files_are_named(tmp_path):
     path = tmp_path / "run.h5"
     with pytest.raises(MissingFileError, match=r"run\.h5"):
-        pylb.Trace.read(path)
+        pylb.Trace.load(path)
     path.write_bytes(b"something else")
     with pytest.raises(FormatError, match="not an HDF5 file"):
-        pylb.Trace.read(path)
+        pylb.Trace.load(path)
     with h5py.File(path, "w") as file:
         file["x"] = [1]
     with pytest.raises(FormatError, match="not a run record of pylb"):
-        pylb.RunRecord.read(path)
+        pylb.RunRecord.load(path)
     write(path)
     for version in (1, 5, 7):
         with h5py.File(path, "a") as file:
             file.attrs["version"] = version
         with pytest.raises(FormatError, match=f"version {version}: expected .* of version 6"):
-            pylb.RunRecord.read(path)
+            pylb.RunRecord.load(path)
 
 
 def test_damage_is_seen(tmp_path):
@@ -189,14 +189,14 @@ def test_damage_is_seen(tmp_path):
     with h5py.File(path, "a") as file:
         n = stretches[0].load.size + stretches[1].load.shape[1]
         file["load"][n] += 1e-9  # in the second row of the second stretch
-    assert pylb.RunRecord.read(path).n_iterations == stretches[1].first + 1
+    assert pylb.RunRecord.load(path).n_iterations == stretches[1].first + 1
     with h5py.File(path, "a") as file:
         file["rank"][0] = 7
-    assert pylb.RunRecord.read(path).n_iterations == 0
+    assert pylb.RunRecord.load(path).n_iterations == 0
     with h5py.File(path, "a") as file:
         del file["key"]
     with pytest.raises(FormatError, match="not a readable run record"):
-        pylb.RunRecord.read(path)
+        pylb.RunRecord.load(path)
 
 
 @pytest.mark.parametrize("size", [0, 3])
@@ -220,10 +220,10 @@ def test_a_number_that_is_not_a_rank_is_an_error(tmp_path):
     path = tmp_path / "run.h5"
     rng = np.random.default_rng(0)
     writer = Writer(path, 2, {})
-    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.History())
+    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.decide.History())
     writer.close()
     with pytest.raises(FormatError, match="rank is out of range from iteration 0 on"):
-        pylb.RunRecord.read(path)
+        pylb.RunRecord.load(path)
 
 
 def run(path=None, n=40, keys=range(8), **options):
@@ -244,11 +244,11 @@ def run(path=None, n=40, keys=range(8), **options):
 def test_saving_a_run_and_repeating_its_lb_steps(tmp_path):
     path = tmp_path / "run.h5"
     lb = run(path, every=7)
-    record = pylb.RunRecord.read(path)
+    record = pylb.RunRecord.load(path)
     assert record.n_iterations == 40
     assert record.parameters["trigger"] == "periodic"
     assert repr(record.history) == repr(lb.history)
-    assert np.array_equal(record.max, lb.iterations.max)
+    assert np.array_equal(record.max, lb.metrics.max)
     assert [len(s.key) for s in record.stretches] == [8] * 6
     assert [s.first for s in record.stretches] == [0, 7, 14, 21, 28, 35]
     assert record.trace.n_entities == 9
@@ -280,7 +280,7 @@ def test_repeating_lb_steps_needs_mode_on(tmp_path):
 def test_a_record_written_during_the_run(tmp_path):
     path = tmp_path / "run.h5"
     lb = run(record=path, every=7, n=100)
-    record = pylb.RunRecord.read(path)
+    record = pylb.RunRecord.load(path)
     assert record.n_iterations == 100
     assert repr(record.history) == repr(lb.history)
     with pytest.raises(StateError, match=r"is written to .*run\.h5 during the run"):
@@ -308,7 +308,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("pylb.run.records.BESIDE", 0)
     run(tmp_path / "run.h5")
     assert "has only the first 11 of 40 iterations" in caplog.text
-    assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations == 11
+    assert pylb.RunRecord.load(tmp_path / "run.h5").n_iterations == 11
 
 
 @pytest.mark.parametrize("objects", ["stay", "change", "migrate"])
@@ -348,7 +348,7 @@ def test_a_file_gets_all_iterations_however_many_objects(tmp_path, monkeypatch, 
         return lb.report()
 
     pylb.VirtualCluster(2, clock="none").run(balancer if of == "Balancer" else advisor)
-    record = pylb.RunRecord.read(path)
+    record = pylb.RunRecord.load(path)
     assert record.n_iterations == 40
     assert [s.iterations for s in record.stretches if s.iterations]
     assert sum(s.iterations for s in record.stretches) == 40
@@ -398,10 +398,10 @@ def test_a_record_cut_short_is_replayed_up_to_its_last_complete_iteration(tmp_pa
     history = recorded(path, strategy="GreedyLB", every=4)
     with h5py.File(path, "a") as file:
         file["load_check"][21] = 0  # a hole in a file is read as zeros
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     assert len(trace) == 21
     run = trace.replay("GreedyLB", every=4)
-    assert run.balanced_after == [3, 7, 11, 15, 19]
+    assert run.lb_step_iterations == [3, 7, 11, 15, 19]
     whole = [r for r in history if r.iteration < 16]
     assert [repr(r) for r in run.decisions[:4]] == [repr(r) for r in whole]
     assert len(trace.replay("none").iteration_time) == 21
@@ -418,7 +418,7 @@ def test_the_record_of_a_trace_knows_its_ranks(tmp_path):
     steps = [pylb.Snapshot(rng.random(8), np.arange(8) // 4, n_ranks=2, **facts) for _ in range(4)]
     trace = pylb.Trace.from_snapshots(steps)
     write_run(pylb.RunRecord.of(trace), tmp_path / "run.h5")
-    again = pylb.RunRecord.read(tmp_path / "run.h5").trace
+    again = pylb.RunRecord.load(tmp_path / "run.h5").trace
     for name in ("speed", "background", "memory_limit"):
         assert np.array_equal(getattr(again, name), facts[name])
     for name, plan in (("unbalanced", {}), ("BestFitLB", {"every": 2, "cost": 0.01})):
@@ -434,17 +434,17 @@ def test_a_record_without_some_parameters_or_with_unknown_ones(tmp_path):
         del file["parameters"]
         content = json.dumps({"pylb": "0.0", "something": [1]}).encode()
         file["parameters"] = np.frombuffer(content, np.uint8)
-    assert repr(pylb.Trace.read(path).replay("GreedyLB", every=4).decisions) == repr(history)
+    assert repr(pylb.Trace.load(path).replay("GreedyLB", every=4).decisions) == repr(history)
 
 
 def test_a_run_that_never_balanced_has_costs(tmp_path):
     path = tmp_path / "run.h5"
     recorded(path, mode="off")
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     run = trace.replay("GreedyLB", every=4)
-    assert min(r.seconds_statistics for r in run.balancings) > 0
-    assert min(r.seconds_migration for r in run.balancings if r.migrations) > 0
-    assert trace.replay("none").balancing_seconds == 0
+    assert min(r.seconds_statistics for r in run.lb_steps) > 0
+    assert min(r.seconds_migration for r in run.lb_steps if r.migrations) > 0
+    assert trace.replay("none").lb_seconds == 0
 
 
 def test_objects_that_were_left_are_kept_for_each_loop(tmp_path):
@@ -457,11 +457,11 @@ def test_objects_that_were_left_are_kept_for_each_loop(tmp_path):
             if it % 5 == 4:
                 lb.remove(it // 5)
     lb.save(path)
-    run = pylb.RunRecord.read(path)
+    run = pylb.RunRecord.load(path)
     assert run.remaining[5].key.tolist() == [1, 2, 3]
     assert run.remaining[10].key.tolist() == [2, 3]
     write_run(run, again)
-    other = pylb.RunRecord.read(again)
+    other = pylb.RunRecord.load(again)
     same(other.stretches, run.stretches)
     assert list(other.remaining) == list(run.remaining)
     same(list(other.remaining.values()), list(run.remaining.values()))

@@ -178,13 +178,13 @@ REAL = [
 
 @pytest.mark.parametrize(("folder", "stem"), REAL)
 def test_real_runs_agree_with_the_plain_loader(data, folder, stem):
-    trace = pylb.Trace.read(data / folder, stem=stem)
+    trace = pylb.Trace.load(data / folder, stem=stem)
     agree(trace, real(data / folder, stem))
 
 
 @pytest.mark.parametrize(("folder", "stem"), REAL)
 def test_snapshots_of_real_runs(data, folder, stem):
-    trace = pylb.Trace.read(data / folder / stem, threads=1)
+    trace = pylb.Trace.load(data / folder / stem, threads=1)
     twin = real(data / folder, stem)
     for i, snap in enumerate(trace):
         tasks = twin.phases[i][0]
@@ -304,7 +304,7 @@ styles = st.sampled_from(
 def test_generated_runs_agree_with_the_plain_loader(ranks, style):
     with tempfile.TemporaryDirectory() as folder:
         dump(ranks, folder, style)
-        trace = pylb.Trace.read(folder)
+        trace = pylb.Trace.load(folder)
         agree(trace, Twin(paths_of(folder, "data")))
         assert len(trace) == len(list(trace))
 
@@ -314,14 +314,14 @@ def test_generated_runs_agree_with_the_plain_loader(ranks, style):
 def test_generated_runs_under_another_placement(ranks, style, data):
     with tempfile.TemporaryDirectory() as folder:
         dump(ranks, folder, style)
-        trace = pylb.Trace.read(folder)
+        trace = pylb.Trace.load(folder)
         drawn = data.draw(st.lists(st.integers(0, trace.n_ranks - 1), min_size=len(trace.task_rank),
                                    max_size=len(trace.task_rank)))  # fmt: skip
         free = trace.entity_migratable[trace.task_entity]
         rank = np.where(free, np.array(drawn, int), trace.task_rank)
-        written = trace.write(Path(folder, "out"), "moved", rank=rank)
+        written = trace.save(Path(folder, "out"), "moved", rank=rank)
         assert [load(p) for p in written] == Twin(paths_of(folder, "data")).moved(rank.tolist())
-        again = trace.write(Path(folder, "out"), "same")
+        again = trace.save(Path(folder, "out"), "same")
         sources = paths_of(folder, "data")
         assert [p.read_bytes() for p in again] == [p.read_bytes() for p in sources]
 
@@ -353,7 +353,7 @@ def read_times(texts, folder):
     tasks = [f'{task.format(i)}"time": {text}}}' for i, text in enumerate(texts)]
     path.write_text(f'{{"phases": [{{"id": 0, "tasks": [{", ".join(tasks)}]}}]}}')
     assert load(path)
-    return pylb.Trace.read(path).task_load.tolist()
+    return pylb.Trace.load(path).task_load.tolist()
 
 
 @examples(40)
@@ -382,23 +382,23 @@ def plain(path):
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize(("folder", "stem"), REAL)
 def test_real_runs_are_written_to_the_byte(data, tmp_path, folder, stem, compress):
-    trace = pylb.Trace.read(data / folder, stem=stem)
-    written = trace.write(tmp_path, stem, compress=compress)
+    trace = pylb.Trace.load(data / folder, stem=stem)
+    written = trace.save(tmp_path, stem, compress=compress)
     sources = paths_of(data / folder, stem)
     assert [plain(p) for p in written] == [plain(p) for p in sources]
     assert compress == (written[0].read_bytes() != plain(written[0]))
-    agree(pylb.Trace.read(tmp_path), real(data / folder, stem))
+    agree(pylb.Trace.load(tmp_path), real(data / folder, stem))
 
 
 @pytest.mark.parametrize(("folder", "stem"), REAL)
 def test_real_runs_under_another_placement(data, tmp_path, folder, stem):
-    trace = pylb.Trace.read(data / folder, stem=stem)
+    trace = pylb.Trace.load(data / folder, stem=stem)
     twin = real(data / folder, stem)
     draw = np.random.default_rng(1).integers(0, trace.n_ranks, len(trace.task_rank))
     rank = np.where(trace.entity_migratable[trace.task_entity], draw, trace.task_rank)
-    written = trace.write(tmp_path, rank=rank)
+    written = trace.save(tmp_path, rank=rank)
     assert [load(p) for p in written] == twin.moved(rank.tolist())
-    moved = pylb.Trace.read(tmp_path)
+    moved = pylb.Trace.load(tmp_path)
     assert moved.dangling_edges == trace.dangling_edges
     for before, after in zip(trace, moved, strict=True):
         assert sorted(before.load) == sorted(after.load)
@@ -410,9 +410,9 @@ def test_real_runs_under_another_placement(data, tmp_path, folder, stem):
 def test_writing_over_what_was_read(data, tmp_path):
     source = data / "nolb-8color-16nodes-data"
     for compress in (False, True):  # plain text is read without a copy
-        pylb.Trace.read(source).write(tmp_path, compress=compress)
-        trace = pylb.Trace.read(tmp_path)
-        trace.write(tmp_path, compress=compress)
+        pylb.Trace.load(source).write(tmp_path, compress=compress)
+        trace = pylb.Trace.load(tmp_path)
+        trace.save(tmp_path, compress=compress)
         assert [plain(p) for p in paths_of(tmp_path, "data")] == [
             plain(p) for p in paths_of(source, "data")
         ]
@@ -421,15 +421,15 @@ def test_writing_over_what_was_read(data, tmp_path):
 
 def test_part_of_a_run(data, tmp_path):
     source = data / "nolb-8color-16nodes-11firstphases"
-    trace = pylb.Trace.read(source)
+    trace = pylb.Trace.load(source)
     twin = real(source, "data")
     for part in (slice(3, 7), slice(0, None, 4), slice(10, None), slice(5, 5)):
         cut = trace[part]
         assert len(cut) == len(range(11)[part])
         expected = [{**file, "phases": file["phases"][part]} for file in twin.ranks]
-        written = cut.write(tmp_path)
+        written = cut.save(tmp_path)
         assert [load(p) for p in written] == expected
-        for a, b in zip(cut, pylb.Trace.read(tmp_path), strict=True):
+        for a, b in zip(cut, pylb.Trace.load(tmp_path), strict=True):
             assert a.load.tolist() == b.load.tolist()
             assert a.edges.src.tolist() == b.edges.src.tolist()
         assert cut.dangling_edges == (62 if part.start == 0 else 0)
@@ -454,17 +454,17 @@ def test_phases_that_repeat_the_one_before(tmp_path):
     phases = [{"id": 2, "tasks": [task(1)]}, {"id": 5, "tasks": [task(1, 3.0)]}]
     file = {"metadata": {"phases": listed}, "phases": phases}
     dump([file, {**file, "phases": [{"id": 2}, {"id": 5}]}], tmp_path, {})
-    trace = pylb.Trace.read(tmp_path)
+    trace = pylb.Trace.load(tmp_path)
     assert trace.phase_id.tolist() == [2, 3, 4, 5, 6, 7]
     assert trace.task_load.tolist() == [1, 1, 1, 3, 3, 3]
     assert trace.skipped == (9, 20, 21, 22)
-    written = trace.write(tmp_path / "out", rank=[0, 0, 0, 1, 1, 1])
+    written = trace.save(tmp_path / "out", rank=[0, 0, 0, 1, 1, 1])
     assert [len(load(p)["phases"][1].get("tasks", [])) for p in written] == [0, 1]
-    assert pylb.Trace.read(tmp_path / "out").task_rank.tolist() == [0, 0, 0, 1, 1, 1]
+    assert pylb.Trace.load(tmp_path / "out").task_rank.tolist() == [0, 0, 0, 1, 1, 1]
     with pytest.raises(pylb.errors.DomainError, match="copy of phase 2"):
-        trace.write(tmp_path / "out", rank=[0, 1, 0, 0, 0, 0])
+        trace.save(tmp_path / "out", rank=[0, 1, 0, 0, 0, 0])
     with pytest.raises(pylb.errors.DomainError, match="expected all of its phases"):
-        trace[2:].write(tmp_path / "out")
+        trace[2:].save(tmp_path / "out")
 
 
 def test_the_task_that_vt_appends(tmp_path):
@@ -474,16 +474,16 @@ def test_the_task_that_vt_appends(tmp_path):
         for r in range(2)
     ]
     dump(files, tmp_path, {})
-    trace = pylb.Trace.read(tmp_path)
+    trace = pylb.Trace.load(tmp_path)
     assert trace.entity_key.tolist() == [1, 2]
-    written = trace.write(tmp_path / "out", rank=[1, 0])
+    written = trace.save(tmp_path / "out", rank=[1, 0])
     assert [len(load(p)["phases"][0]["tasks"]) for p in written] == [2, 2]
 
 
 def test_ids_of_64_bits(tmp_path):
     numbers = [2**64 - 1, 2**63, 2**63 - 1, -5]
     dump([{"phases": [{"id": 0, "tasks": [task(n) for n in numbers]}]}], tmp_path, {})
-    assert pylb.Trace.read(tmp_path).entity_key.tolist() == [-1, -(2**63), 2**63 - 1, -5]
+    assert pylb.Trace.load(tmp_path).entity_key.tolist() == [-1, -(2**63), 2**63 - 1, -5]
 
 
 def test_every_way_to_name_a_run(data):
@@ -491,20 +491,20 @@ def test_every_way_to_name_a_run(data):
     stems = ["synthetic-dataset-blocks", "synthetic-dataset-blocks-alpha0"]
     assert pylb.Trace.stems(folder) == stems
     with pytest.warns(UserWarning, match="stem='synthetic-dataset-blocks-alpha0'") as caught:
-        short = pylb.Trace.read(folder)
+        short = pylb.Trace.load(folder)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for path in (folder / stems[1], folder / f"{stems[1]}.2.json"):
-            assert pylb.Trace.read(path)._run.texts[0][:40] != short._run.texts[0][:40] or (
-                b"rank_alpha" in pylb.Trace.read(path)._run.texts[0][:100]
+            assert pylb.Trace.load(path)._run.texts[0][:40] != short._run.texts[0][:40] or (
+                b"rank_alpha" in pylb.Trace.load(path)._run.texts[0][:100]
             )
-        one = pylb.Trace.read(folder, stem=stems[0])
+        one = pylb.Trace.load(folder, stem=stems[0])
     assert one.task_load.tolist() == short.task_load.tolist()
 
 
 def test_arrays_are_views_and_read_only(data):
-    trace = pylb.Trace.read(data / "nolb-8color-16nodes-data")
+    trace = pylb.Trace.load(data / "nolb-8color-16nodes-data")
     for name, value in vars(trace).items():
         if isinstance(value, np.ndarray) and not name.startswith("_"):
             assert not value.flags.writeable, name
@@ -516,7 +516,7 @@ def test_arrays_are_views_and_read_only(data):
 
 def test_tasks_as_a_frame(data):
     pytest.importorskip("pandas")
-    trace = pylb.Trace.read(data / "synthetic-blocks", stem="synthetic-dataset-blocks")
+    trace = pylb.Trace.load(data / "synthetic-blocks", stem="synthetic-dataset-blocks")
     twin = real(data / "synthetic-blocks", "synthetic-dataset-blocks")
     frame = trace.tasks()
     rows = [t for tasks, _ in twin.phases for t in tasks]
@@ -531,7 +531,7 @@ def test_tasks_as_a_frame(data):
 def test_communications_as_a_frame(data):
     pytest.importorskip("pandas")
     source = data / "nolb-8color-16nodes-11firstphases"
-    trace = pylb.Trace.read(source)
+    trace = pylb.Trace.load(source)
     twin = Twin(paths_of(source, "data"))
     for phase in (0, -1):
         frame = trace.communications(phase)
@@ -586,14 +586,14 @@ def test_snapshots_come_back_out_of_a_trace():
 def test_made_traces_are_written_and_read(tmp_path, compress):
     trace = pylb.Trace.from_snapshots(made())
     for rank in (None, (trace.task_rank + 1) % 3):
-        written = trace.write(tmp_path, compress=compress, rank=rank)
-        again = pylb.Trace.read(tmp_path)
+        written = trace.save(tmp_path, compress=compress, rank=rank)
+        again = pylb.Trace.load(tmp_path)
         agree(again, Twin(written))
         where = trace.task_rank if rank is None else rank
         for i, (a, b) in enumerate(zip(trace, again, strict=True)):
             moved = a.with_rank(where[trace.task_ptr[i] : trace.task_ptr[i + 1]])
             assert rows_of(moved) == rows_of(b)
-        again.write(tmp_path / "again", compress=compress)
+        again.save(tmp_path / "again", compress=compress)
 
 
 def rows_of(snap):
@@ -606,35 +606,35 @@ def rows_of(snap):
 
 
 def test_generated_traces_are_written_and_read(tmp_path):
-    trace = pylb.replay.hotspot(n_ranks=3, n_objects=9, n_phases=4)
-    again = pylb.Trace.read(tmp_path) if trace.write(tmp_path) else None
+    trace = pylb.replaying.hotspot(n_ranks=3, n_objects=9, n_phases=4)
+    again = pylb.Trace.load(tmp_path) if trace.save(tmp_path) else None
     for a, b in zip(trace, again, strict=True):
         assert rows_of(a) == rows_of(b)
 
 
 def test_changed_tasks_are_not_written_as_recorded(data, tmp_path):
-    trace = pylb.Trace.read(data / "nolb-8color-16nodes-data")
+    trace = pylb.Trace.load(data / "nolb-8color-16nodes-data")
     changed = dataclasses.replace(trace, task_load=trace.task_load * 2)
     with pytest.raises(pylb.errors.DomainError, match="task_load is not as recorded"):
-        changed.write(tmp_path)
-    pylb.Trace.from_snapshots(changed).write(tmp_path)
-    doubled = pylb.Trace.read(tmp_path)
+        changed.save(tmp_path)
+    pylb.Trace.from_snapshots(changed).save(tmp_path)
+    doubled = pylb.Trace.load(tmp_path)
     assert sorted(doubled.task_load) == sorted(changed.task_load)
 
 
 def test_arguments_of_read_hold_for_every_kind_of_run(tmp_path, capsys):
     record, folder = tmp_path / "run.h5", tmp_path / "vt"
     pylb.demo.run(2, 4, 3, save=record)
-    pylb.Trace.read(record).write(folder)
+    pylb.Trace.load(record).write(folder)
     for path in (record, folder / "data.0.json"):
         with pytest.raises(DomainError, match=r"stem is 'x': it selects a run in a folder"):
-            pylb.Trace.read(path, stem="x")
+            pylb.Trace.load(path, stem="x")
     for path in (record, folder):
         for threads in (0, 1.5, "2"):
             with pytest.raises(DomainError, match=r"threads is .*: expected a number of files"):
-                pylb.Trace.read(path, threads=threads)
+                pylb.Trace.load(path, threads=threads)
     with pytest.raises(MissingFileError, match=r"stem is 3: .* has 'data'"):
-        pylb.Trace.read(folder, stem=3)
+        pylb.Trace.load(folder, stem=3)
     assert main(["replay", str(record), "--stem", "x"]) == 2
     assert "stem is 'x'" in capsys.readouterr().err
 
@@ -668,7 +668,7 @@ def test_one_number_on_two_homes_is_two_objects(tmp_path):
     first = [placed(0, 1.0, 4, 0), placed(0, 2.0, 4, 1), placed(0, 4.0, 9, 0)]
     phases = [{"id": 0, "tasks": first, "communications": comms}]
     dump([{"phases": phases}, {"phases": [{"id": 0, "tasks": []}]}], tmp_path, {})
-    trace = pylb.Trace.read(tmp_path)
+    trace = pylb.Trace.load(tmp_path)
     assert trace.task_load.tolist() == [1.0, 2.0, 4.0]
     assert trace.entity_home.tolist() == [0, 1, 0]
     keys = [(number << 18) + (home << 2) + 3 for number, home in ((4, 0), (4, 1), (9, 0))]
@@ -676,11 +676,11 @@ def test_one_number_on_two_homes_is_two_objects(tmp_path):
     ends = list(zip(trace.edge_src, trace.edge_dst, trace.edge_bytes, strict=True))
     assert ends == [(0, 1, 1.0), (1, 2, 2.0), (2, 1, 5.0)]
     assert trace.dangling_edges == 2
-    written = trace.write(tmp_path / "out", rank=[0, 1, 0])
+    written = trace.save(tmp_path / "out", rank=[0, 1, 0])
     moved = [load(path)["phases"][0] for path in written]
     assert moved[1]["tasks"] == [placed(1, 2.0, 4, 1)]
     assert moved[1]["communications"] == [comms[1]]
-    again = pylb.Trace.read(tmp_path / "out")
+    again = pylb.Trace.load(tmp_path / "out")
     assert sorted(again.entity_key) == sorted(keys)
     assert sorted(again.edge_bytes) == [1.0, 2.0, 5.0]
 
@@ -689,7 +689,7 @@ def test_one_number_that_may_and_may_not_migrate(tmp_path):
     both = [placed(0, 1.0, 4, 0), placed(0, 2.0, 4, 0, False)]
     comms = [message(seq(4, 0, False), seq(4, 0, True), 1.0)]
     dump([{"phases": [{"id": 0, "tasks": both, "communications": comms}]}], tmp_path, {})
-    trace = pylb.Trace.read(tmp_path)
+    trace = pylb.Trace.load(tmp_path)
     assert trace.entity_migratable.tolist() == [True, False]
     assert (trace.edge_src.tolist(), trace.edge_dst.tolist()) == ([1], [0])
     assert len(set(trace.entity_key.tolist())) == 2
@@ -699,4 +699,4 @@ def test_numbers_that_no_key_can_hold_are_refused(tmp_path):
     both = [placed(0, 1.0, 2**50, 0), placed(0, 2.0, 2**50, 1)]
     dump([{"phases": [{"id": 0, "tasks": both}]}], tmp_path, {})
     with pytest.raises(pylb.errors.FormatError, match="have the same number, and object"):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)

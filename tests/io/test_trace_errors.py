@@ -52,7 +52,7 @@ COMM = (
 
 
 def test_the_good_file_is_good(tmp_path):
-    assert pylb.Trace.read(put(tmp_path, GOOD)).task_load.tolist() == [1.5]
+    assert pylb.Trace.load(put(tmp_path, GOOD)).task_load.tolist() == [1.5]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_good_file_is_good(tmp_path):
 )
 def test_one_file(tmp_path, content, said):
     with pytest.raises(FormatError) as info:
-        pylb.Trace.read(put(tmp_path, content))
+        pylb.Trace.load(put(tmp_path, content))
     assert said in str(info.value)
     assert "data.0.json" in str(info.value) or "below 2**63" in said
 
@@ -133,21 +133,21 @@ def test_one_file(tmp_path, content, said):
 def test_the_place_of_an_error_is_given(tmp_path):
     bad = '{"phases": [\n  {"id": 0,\n   "tasks": 7}]}'
     with pytest.raises(FormatError, match=r"data\.0\.json, `\$\.phases\[0\]\.tasks`: Expected"):
-        pylb.Trace.read(put(tmp_path, bad))
+        pylb.Trace.load(put(tmp_path, bad))
     cut = bad.replace("7", "[]")[:-3]
     with pytest.raises(FormatError, match=rf"data\.0\.json: .* after {len(cut)} bytes"):
-        pylb.Trace.read(put(tmp_path, cut))
+        pylb.Trace.load(put(tmp_path, cut))
 
 
 def test_names_of_files(tmp_path):
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
     with pytest.raises(FormatError, match=r"longlong/data\.0\.json: .*\(byte 2\)"):
-        pylb.Trace.read(put(folder, "{ 7"))
+        pylb.Trace.load(put(folder, "{ 7"))
     strange = tmp_path / "\udcff.json"  # not UTF-8
     strange.write_text("{ 7")
     with pytest.raises(FormatError, match=r"\ufffd\.json: .*byte 2"):
-        pylb.Trace.read(strange)
+        pylb.Trace.load(strange)
 
 
 def test_truncated_files(tmp_path, data):
@@ -158,7 +158,7 @@ def test_truncated_files(tmp_path, data):
         for cut in [*cuts, len(whole) - 1]:
             (tmp_path / "cut.json").write_bytes(whole[:cut])
             with pytest.raises(FormatError, match=r"cut\.json"):
-                pylb.Trace.read(tmp_path / "cut.json")
+                pylb.Trace.load(tmp_path / "cut.json")
 
 
 def test_mutated_files_never_crash(tmp_path):
@@ -180,7 +180,7 @@ def test_mutated_files_never_crash(tmp_path):
         path.unlink(missing_ok=True)  # to write over a file waits for the disk
         path.write_bytes(mutant)
         try:
-            trace = pylb.Trace.read(path)
+            trace = pylb.Trace.load(path)
         except PylbError:
             continue
         good += 1
@@ -210,26 +210,26 @@ def mutate(mutant, draw):
 
 def test_no_folder_no_run(tmp_path):
     with pytest.raises(MissingFileError, match="nowhere: no such folder, file or run"):
-        pylb.Trace.read(tmp_path / "nowhere")
+        pylb.Trace.load(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="no LBDatafile in it"):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)
     put(tmp_path, GOOD)
     with pytest.raises(MissingFileError, match="did you mean data"):
-        pylb.Trace.read(tmp_path, stem="date")
+        pylb.Trace.load(tmp_path, stem="date")
     with pytest.raises(DomainError, match="stem"):
-        pylb.Trace.read(tmp_path / "data.0.json", stem="data")
+        pylb.Trace.load(tmp_path / "data.0.json", stem="data")
     with pytest.raises(DomainError, match="threads is 0"):
-        pylb.Trace.read(tmp_path, threads=0)
+        pylb.Trace.load(tmp_path, threads=0)
 
 
 def test_missing_ranks_are_named(tmp_path):
     put(tmp_path, GOOD, GOOD, GOOD, GOOD)
     (tmp_path / "data.2.json").unlink()
     with pytest.raises(MissingFileError, match=r"3 of 4 files: rank 2 missing"):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)
     (tmp_path / "data.4000000000.json").write_text(GOOD)
     with pytest.raises(MissingFileError, match=r"rank 2, 4, 5, 6, .*, \.\.\. missing"):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_missing_ranks_are_named(tmp_path):
 )
 def test_ranks_that_disagree(tmp_path, other, said):
     with pytest.raises(FormatError, match=said):
-        pylb.Trace.read(put(tmp_path, GOOD, other))
+        pylb.Trace.load(put(tmp_path, GOOD, other))
 
 
 @pytest.mark.parametrize(
@@ -275,22 +275,22 @@ def test_ranks_that_disagree(tmp_path, other, said):
 def test_bad_lists_of_phases(tmp_path, phases):
     file = text(phase(number=3), head=f'"metadata": {{"phases": {phases}}}')
     with pytest.raises(FormatError, match=r"data\.0\.json.*metadata\.phases"):
-        pylb.Trace.read(put(tmp_path, file))
+        pylb.Trace.load(put(tmp_path, file))
 
 
 def test_brotli_is_optional(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "brotli", None)
-    assert len(pylb.Trace.read(put(tmp_path, GOOD))) == 1
+    assert len(pylb.Trace.load(put(tmp_path, GOOD))) == 1
     with pytest.raises(MissingPartError, match=r"Brotli is missing.*pip install "):
-        pylb.Trace.read(tmp_path).write(tmp_path, compress=True)
+        pylb.Trace.load(tmp_path).write(tmp_path, compress=True)
     put(tmp_path, b"\x0b\x02\x80")
     with pytest.raises(MissingPartError, match=r"data\.0\.json.*Brotli: pip install "):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)
 
 
 def test_pandas_is_optional(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    trace = pylb.Trace.read(put(tmp_path, GOOD))
+    trace = pylb.Trace.load(put(tmp_path, GOOD))
     for ask in (trace.tasks, trace.communications):
         with pytest.raises(MissingPartError, match="pip install pandas"):
             ask()
@@ -305,37 +305,37 @@ def two_ranks(folder):
 
 
 def test_bad_placements(tmp_path):
-    trace = pylb.Trace.read(two_ranks(tmp_path))
+    trace = pylb.Trace.load(two_ranks(tmp_path))
     for bad in ([0], [0.0, 1.0], [[0, 1]], "01"):
         with pytest.raises(DomainError, match="expected \\(2,\\) integers"):
-            trace.write(tmp_path / "out", rank=bad)
+            trace.save(tmp_path / "out", rank=bad)
     with pytest.raises(OutOfRangeError, match=r"rank\[0\] is 2: expected 0 \.\.\. 1"):
-        trace.write(tmp_path / "out", rank=[2, 0])
+        trace.save(tmp_path / "out", rank=[2, 0])
     with pytest.raises(DomainError, match="object 6 may not migrate from rank 0"):
-        trace.write(tmp_path / "out", rank=[0, 1])
+        trace.save(tmp_path / "out", rank=[0, 1])
     assert not (tmp_path / "out").exists()
 
 
 def test_bad_targets(tmp_path):
-    trace = pylb.Trace.read(two_ranks(tmp_path))
+    trace = pylb.Trace.load(two_ranks(tmp_path))
     put(tmp_path / "..", stem="x")
     for bad in ("", "a/b"):
         with pytest.raises(DomainError, match="stem"):
-            trace.write(tmp_path, bad)
+            trace.save(tmp_path, bad)
     (tmp_path / "data.2.json").write_text(GOOD)
     with pytest.raises(DomainError, match="with rank 2: a run of 2 ranks with the same name"):
-        trace.write(tmp_path)
+        trace.save(tmp_path)
 
 
 def test_a_file_that_changed_meanwhile(tmp_path):
-    trace = pylb.Trace.read(two_ranks(tmp_path))
+    trace = pylb.Trace.load(two_ranks(tmp_path))
     (tmp_path / "data.1.json").write_text("")
     with pytest.raises(StateError, match="a different size"):
-        trace.write(tmp_path / "out")
+        trace.save(tmp_path / "out")
 
 
 def test_bad_phases(tmp_path):
-    trace = pylb.Trace.read(two_ranks(tmp_path))
+    trace = pylb.Trace.load(two_ranks(tmp_path))
     for ask in (trace.__getitem__, trace.tasks, trace.communications):
         with pytest.raises(OutOfRangeError, match="phase is 1: expected 0"):
             ask(1)
@@ -364,7 +364,7 @@ def test_a_little_brotli_that_holds_much(tmp_path):
     assert len(packed) < 1000
     (tmp_path / "data.0.json").write_bytes(packed)
     with pytest.raises(FormatError, match=f"{len(packed)} bytes of Brotli hold more than 67"):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
@@ -377,4 +377,4 @@ def test_files_of_a_folder_are_regular(tmp_path, kind):
     else:
         path.mkdir()
     with pytest.raises(FormatError, match=f"data.0.json is a {kind}: expected a regular file"):
-        pylb.Trace.read(tmp_path)
+        pylb.Trace.load(tmp_path)

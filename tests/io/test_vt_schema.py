@@ -69,11 +69,11 @@ def check(value, schema, path="file"):
 
 
 def written(trace, folder, **options):
-    return [json.loads(path.read_bytes()) for path in trace.write(folder, **options)]
+    return [json.loads(path.read_bytes()) for path in trace.save(folder, **options)]
 
 
 def test_a_generated_run(tmp_path):
-    trace = pylb.replay.hotspot(4, 12, 5)
+    trace = pylb.replaying.hotspot(4, 12, 5)
     for file in written(trace, tmp_path):
         check(file, FILE)
 
@@ -95,19 +95,19 @@ def test_a_run_of_the_runtime_with_means_of_messages(tmp_path):
         lb.save(tmp_path / "run.h5")
 
     pylb.VirtualCluster(2, clock="none").run(main)
-    trace = pylb.Trace.read(tmp_path / "run.h5")
+    trace = pylb.Trace.load(tmp_path / "run.h5")
     assert np.any(trace.edge_messages != np.rint(trace.edge_messages))
     files = written(trace, tmp_path / "vt")
     for file in files:
         check(file, FILE)
-    back = pylb.Trace.read(tmp_path / "vt")
+    back = pylb.Trace.load(tmp_path / "vt")
     assert len(back.edge_src) == len(trace.edge_src)
     assert np.all(back.edge_messages >= 1)
     np.testing.assert_array_equal(back.edge_bytes.sum(), trace.edge_bytes.sum())
 
 
 def test_a_recorded_run_under_another_placement(data, tmp_path):
-    trace = pylb.Trace.read(data / "nolb-8color-16nodes-data")[:2]
+    trace = pylb.Trace.load(data / "nolb-8color-16nodes-data")[:2]
     run = trace.replay("GreedyLB", every=1)
     for file in written(trace, tmp_path, rank=run.rank):
         check(file, FILE)
@@ -118,7 +118,7 @@ def test_a_recorded_run_under_another_placement(data, tmp_path):
     [("time", 1), ("node", 0.0), ("entity", {"type": "object"}), ("extra", 1)],
 )
 def test_the_check_finds_what_is_wrong(where, value, tmp_path):
-    (file,) = written(pylb.replay.hotspot(1, 2, 1), tmp_path)
+    (file,) = written(pylb.replaying.hotspot(1, 2, 1), tmp_path)
     file["phases"][0]["tasks"][0][where] = value
     with pytest.raises(AssertionError):
         check(file, FILE)

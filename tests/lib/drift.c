@@ -1,7 +1,7 @@
 /* Cells whose load drifts.  The program passes computed seconds, none is measured, so every run
  * makes the same decisions.
- *   drift STEPS LAG cells|unlike|keyless|ignored|seconds [word=value ...]
- * cells: pylb places the cells; unlike: it does, and odd ranks take 2.5 times as long for the same
+ *   drift STEPS LAG cells|learn_speeds|keyless|ignored|seconds [word=value ...]
+ * cells: pylb places the cells; learn_speeds: it does, and odd ranks take 2.5 times as long for the same
  * work; keyless: the same, but the cells have no keys; ignored: the program says that it carries
  * out the plans, but it does not; seconds: pylb only says when to rebalance.
  * Prints the receipts.  If PYLB_RECORD is set, the run is recorded. */
@@ -107,8 +107,8 @@ int main(int argc, char **argv)
     const int steps = argc > 1 ? atoi(argv[1]) : 100;
     const char *kind = argc > 3 ? argv[3] : "seconds";
     const int cells = strcmp(kind, "seconds") != 0;
-    const int unlike = strcmp(kind, "unlike") == 0 || strcmp(kind, "keyless") == 0;
-    const double slower = unlike && rank % 2 == 1 ? 2.5 : 1.0;
+    const int learn_speeds = strcmp(kind, "learn_speeds") == 0 || strcmp(kind, "keyless") == 0;
+    const double slower = learn_speeds && rank % 2 == 1 ? 2.5 : 1.0;
     TRY(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
     TRY(pylb_advisor_set(lb, "clock", "none"));
     TRY(pylb_advisor_set(lb, "lag", argc > 2 ? argv[2] : "0"));

@@ -380,7 +380,7 @@ def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
     run([*mpiexec, "-n", "2", str(mpi_program("drift")), "60", "0", "cells"], env=env)
     record = json.loads(path.read_text())
     assert (record["trigger"], record["strategy"]) == ("menon", "GreedyLB")
-    said = pylb.RunRecord.read(path).history.balancings[0].explain()
+    said = pylb.RunRecord.load(path).history.lb_steps[0].explain()
     assert "the environment says so (PYLB_STRATEGY)" in said
     wrong = {"PYLB_MODE": "shadow", "PYLB_RECORD": "run.h5", "PYLB_TRIGGER": "0"}
     for name, value in wrong.items():
@@ -400,14 +400,14 @@ def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
     words = [str(mpi_program("drift")), "120", "0", "cells", f"record={path}"]
     run([*mpiexec, "-n", "3", *words])
     said = json.loads(path.read_text())
-    record, trace = pylb.RunRecord.read(path), pylb.Trace.read(path)
+    record, trace = pylb.RunRecord.load(path), pylb.Trace.load(path)
     assert record.n_ranks == trace.n_ranks == 3
     assert record.figures.tolist() == said["figures"]
     assert record.stretches[0].load.T.tolist() == said["loads"]
     assert record.parameters["strategy"] == "auto"
-    assert record.history.balancings[0].strategy == "BestFitLB"
+    assert record.history.lb_steps[0].strategy == "BestFitLB"
     assert len(record.history) == len(said["receipts"])
-    first = record.history.balancings[0]
+    first = record.history.lb_steps[0]
     weighed = {a.strategy for a in first.alternatives} - {""}
     assert "GreedyLB" in weighed
     assert weighed <= {s.name for s in registered()}  # none that reads positions
@@ -416,10 +416,10 @@ def test_python_reads_the_record(mpi_program, mpiexec, tmp_path):
     assert (tmp_path / "run.html").stat().st_size > 10_000
     path.write_text(path.read_text()[:-100])
     with pytest.raises(FormatError, match=r"run\.json: not JSON: .* line"):
-        pylb.RunRecord.read(path)
+        pylb.RunRecord.load(path)
     path.write_text(json.dumps(said | {"version": 9}))
     with pytest.raises(FormatError, match="version 9"):
-        pylb.Trace.read(path)
+        pylb.Trace.load(path)
 
 
 EACH = [(1, 1), (2, 1), (3, 1)]

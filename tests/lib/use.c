@@ -154,7 +154,7 @@ static void words(void)
     FAILS(PYLB_ERR_VALUE, "every", pylb_advisor_set(lb, "every", "0.5"));
     FAILS(PYLB_ERR_VALUE, "mode", pylb_advisor_set(lb, "mode", "of"));
     FAILS(PYLB_ERR_VALUE, "lag", pylb_advisor_set(lb, "lag", "-1"));
-    FAILS(PYLB_ERR_VALUE, "give_up", pylb_advisor_set(lb, "give_up", "maybe"));
+    FAILS(PYLB_ERR_VALUE, "pause_if_useless", pylb_advisor_set(lb, "pause_if_useless", "maybe"));
     FAILS(PYLB_ERR_VALUE, ".json", pylb_advisor_set(lb, "record", "run.h5"));
     FAILS(PYLB_ERR_VALUE, "NULL", pylb_advisor_set(lb, NULL, "1"));
     FAILS(PYLB_ERR_STATE, "pylb_start", pylb_stop(lb));

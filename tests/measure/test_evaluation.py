@@ -18,7 +18,7 @@ def twin(snap, rank):
     rank = [int(r) for r in rank]
     node = range(snap.n_ranks) if snap.node is None else snap.node.tolist()
     sent = []  # (source rank, destination rank, bytes, messages)
-    out = dict.fromkeys(pylb.Evaluation._fields[1:], 0)
+    out = dict.fromkeys(pylb.measure.Evaluation._fields[1:], 0)
     if snap.edges is not None:
         src, dst, nbytes, messages = snap.edges
         messages = np.ones(len(src)) if messages is None else messages
@@ -145,4 +145,4 @@ def test_bad_placements_are_errors():
 
 
 def test_fields_have_the_names_of_the_core():
-    assert tuple(_core.evaluate(pylb.Snapshot([], []))) == pylb.Evaluation._fields[1:]
+    assert tuple(_core.evaluate(pylb.Snapshot([], []))) == pylb.measure.Evaluation._fields[1:]

@@ -17,7 +17,7 @@ SETTINGS = examples(200)
 
 
 def test_metrics_by_hand():
-    m = pylb.Metrics.of([4.0, 2.0, 1.0, 1.0])
+    m = pylb.model.Metrics.of([4.0, 2.0, 1.0, 1.0])
     assert m.max == 4.0
     assert m.mean == 2.0
     assert m.min == 1.0
@@ -30,16 +30,16 @@ def test_metrics_by_hand():
 
 
 def test_where_nothing_runs_nobody_waits():
-    m = pylb.Metrics.of([0.0, 0.0])
+    m = pylb.model.Metrics.of([0.0, 0.0])
     assert (m.max_over_mean, m.percent, m.efficiency, m.idle_max) == (1.0, 0.0, 1.0, 0.0)
 
 
 def test_reductions_of_idle_time():
     """Dasgupta's eq. 5, with the sign of his table II: 12 s to 5 s, 30 s to 23 s at 23 W."""
-    before, after = pylb.Metrics.of([30.0, 18.0, 6.0]), pylb.Metrics.of([25.0, 20.0, 15.0])
+    before, after = pylb.model.Metrics.of([30.0, 18.0, 6.0]), pylb.model.Metrics.of([25.0, 20.0, 15.0])
     assert after.reductions(before) == pytest.approx((100 * 7 / 12, 100 * 14 / 24))
     assert before.reductions(before) == (0.0, 0.0)
-    even = pylb.Metrics.of([1.0, 1.0])
+    even = pylb.model.Metrics.of([1.0, 1.0])
     assert even.reductions(even) == (0.0, 0.0)
     assert even.reductions(after) == (100.0, 100.0)
     with pytest.raises(DomainError, match=r"other is 3: expected a pylb\.Metrics"):
@@ -49,13 +49,13 @@ def test_reductions_of_idle_time():
 
 def test_no_ranks_is_an_error():
     with pytest.raises(ValueError, match="time is empty"):
-        pylb.Metrics.of([])
+        pylb.model.Metrics.of([])
 
 
 @SETTINGS
 @given(st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=50))
 def test_metrics_are_numpys(time):
-    m, t = pylb.Metrics.of(time), np.asarray(time)
+    m, t = pylb.model.Metrics.of(time), np.asarray(time)
     assert m.max == t.max()
     assert m.min == t.min()
     assert m.mean == pytest.approx(t.mean(), rel=1e-12)
@@ -69,7 +69,7 @@ def test_metrics_are_numpys(time):
 
 
 def test_metrics_have_the_names_of_the_core():
-    assert tuple(_core.metrics(np.ones(1))) == pylb.Metrics._fields
+    assert tuple(_core.metrics(np.ones(1))) == pylb.model.Metrics._fields
 
 
 @SETTINGS

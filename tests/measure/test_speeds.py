@@ -180,13 +180,13 @@ def test_victims_of_a_straggler_are_not_slow():
     """All ranks wait for the slow rank at the end of each iteration; only that one is slow."""
 
     def wait(comm):
-        lb = pylb.Balancer(comm, unlike=True, every=4, strategy="RefineLB")
+        lb = pylb.Balancer(comm, learn_speeds=True, every=4, strategy="RefineLB")
         for key in range(24 * lb.rank, 24 * lb.rank + 24):
             lb.add(key, None)
         for _ in lb.iterate(40):
             for key, _ in lb.local():
                 comm.elapse(1e-3 * (1.0 + key % 7))
-        return lb.history[-1].speed, lb.iterations.idle.mean()
+        return lb.history[-1].speed, lb.metrics.idle.mean()
 
     speed = pylb.VirtualCluster(4, speed=[1.0, 1.0, 0.4, 1.0], clock="none").run(wait)[0][0]
     np.testing.assert_allclose(np.array(speed) / speed[0], [1.0, 1.0, 0.4, 1.0], rtol=0.01)
@@ -200,7 +200,7 @@ def program(comm, n_each, iterations, drift, noise, **balancing):
 
     Return the time of the slowest rank and the sum of all work, both for each iteration.
     """
-    lb = pylb.Balancer(comm, every=5, unlike=True, **balancing)
+    lb = pylb.Balancer(comm, every=5, learn_speeds=True, **balancing)
     n = n_each * comm.size
     work = 1e-3 * np.exp(np.random.default_rng(1).uniform(0.0, np.log(10.0), n))
     rng = np.random.default_rng(comm.rank)
@@ -212,7 +212,7 @@ def program(comm, n_each, iterations, drift, noise, **balancing):
         total.append(now.sum())
         for key, _ in lb.local():
             comm.elapse(now[key] * np.exp(noise * rng.standard_normal()))
-    return np.array(lb.iterations.max), np.array(total)
+    return np.array(lb.metrics.max), np.array(total)
 
 
 @pytest.mark.parametrize("strategy", ["GreedyLB", "RefineLB", "BestFitLB"])
@@ -247,7 +247,7 @@ def falling(comm, seed, factor):
         slow = (factor if it >= 30 and lb.rank == 0 else 1.0) * np.exp(0.02 * rng.standard_normal())
         for key, _ in lb.local():
             comm.elapse(slow * now[key] * np.exp(0.02 * rng.standard_normal()))
-    return np.array(lb.iterations.max), np.array(total)
+    return np.array(lb.metrics.max), np.array(total)
 
 
 def test_lb_steps_are_not_switched_off_when_a_rank_becomes_slow():

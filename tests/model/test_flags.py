@@ -22,8 +22,8 @@ def trace():
 
 CALLS = {
     "partition": ("symmetrize", lambda v: pylb.partition(GRAPH, parts=2, symmetrize=v)),
-    "color": ("symmetrize", lambda v: pylb.color(GRAPH, symmetrize=v)),
-    "order": ("symmetrize", lambda v: pylb.order(GRAPH, symmetrize=v)),
+    "color": ("symmetrize", lambda v: pylb.partitioning.color(GRAPH, symmetrize=v)),
+    "order": ("symmetrize", lambda v: pylb.partitioning.order(GRAPH, symmetrize=v)),
     "reverse": ("add", lambda v: pylb.Plan(None, [0]).reverse(np.zeros(1), add=v)),
     "measure": ("network", lambda v: pylb.Machine.measure(seconds=0.001, network=v)),
     "find": ("missing", lambda v: pylb.Directory(None).find([], missing=v)),
@@ -33,8 +33,8 @@ CALLS = {
     "multicast": ("copy", lambda v: balancer().multicast([1], 1, "data", copy=v)),
     "iterate": ("progress", lambda v: balancer().iterate(1, progress=v)),
     "checkpoint": ("pickled", lambda v: balancer().checkpoint("nowhere", pickled=v)),
-    "give_up": ("give_up", lambda v: pylb.Balancer(give_up=v)),
-    "unlike": ("unlike", lambda v: pylb.Balancer(unlike=v)),
+    "pause_if_useless": ("pause_if_useless", lambda v: pylb.Balancer(pause_if_useless=v)),
+    "learn_speeds": ("learn_speeds", lambda v: pylb.Balancer(learn_speeds=v)),
     "tell": ("tell", lambda v: trace().replay("GreedyLB", tell=v)),
     "foresight": ("foresight", lambda v: trace().replay("GreedyLB", foresight=v)),
     "relative": ("relative", lambda v: pylb.plots.rank_loads(np.ones((2, 2)), relative=v)),

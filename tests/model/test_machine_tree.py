@@ -15,7 +15,7 @@ from pylb.model import machine as probe
 from pylb.model.machine import Place
 from pylb.model.network import Network
 from pylb.model.topology import Tree
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
@@ -122,7 +122,7 @@ def test_a_file(tmp_path):
     beta = np.array([[math.nan, 2e-9], [2e-9, math.nan]])
     machine = pylb.Machine(machine.root, (2, 3, 0, 1), np.sqrt(beta), beta)
     machine.save(tmp_path / "m.json")
-    again = pylb.Machine.read(tmp_path / "m.json")
+    again = pylb.Machine.load(tmp_path / "m.json")
     assert again.root == machine.root or repr(again) == repr(machine)
     assert again.ranks == (2, 3, 0, 1)
     assert again.node.tolist() == [1, 1, 0, 0]
@@ -130,7 +130,7 @@ def test_a_file(tmp_path):
     assert again.network(0, 1) == Network(np.sqrt(2e-9), 2e-9)
     (tmp_path / "m.json").write_text('{"format": "pylb machine", "version": 1}')
     with pytest.raises(FormatError, match="not a file that describes a machine"):
-        pylb.Machine.read(tmp_path / "m.json")
+        pylb.Machine.load(tmp_path / "m.json")
 
 
 def test_bad_arguments():
@@ -180,7 +180,7 @@ def test_virtual_ranks_know_their_machine():
 
 def test_virtual_ranks_always_have_a_core():
     def program(comm):
-        monitor = pylb.Monitor(pylb.Machine.measure(comm), comm)
+        monitor = pylb.measure.Monitor(pylb.Machine.measure(comm), comm)
         with monitor.timed():
             comm.elapse(1.0)
         return monitor.update()
@@ -194,7 +194,7 @@ def test_one_rank():
     machine = pylb.Machine.measure(seconds=0.005)
     assert machine.power().tolist() == [1.0]
     assert repr(machine).startswith("<Machine: 1 ranks on 1 nodes>\n  node ")
-    monitor = pylb.Monitor(machine)
+    monitor = pylb.measure.Monitor(machine)
     with monitor.timed(work=3.0):
         time.sleep(0.01)
     assert 0 < monitor.update().speed[0] <= 300
@@ -203,7 +203,7 @@ def test_one_rank():
 
 
 def test_work_that_says_nothing_of_a_speed():
-    monitor = pylb.Monitor(pylb.Machine.parse("node:1 rank:1"))
+    monitor = pylb.measure.Monitor(pylb.Machine.parse("node:1 rank:1"))
     for work in (-1.0, math.inf, "3", None):
         with pytest.raises(DomainError, match="work is"), monitor.timed(work):
             pass
@@ -230,7 +230,7 @@ def test_a_file_of_many_levels(tmp_path, depth):
     level, leaf = '{"kind": "node", "children": [', '{"kind": "rank"}'
     (tmp_path / "a").write_text(head + level * depth + leaf + "]}" * depth + "}")
     if depth == 100:
-        assert pylb.Machine.read(tmp_path / "a").n_ranks == 1
+        assert pylb.Machine.load(tmp_path / "a").n_ranks == 1
     else:
         with pytest.raises(FormatError, match="a: not JSON: it is nested too deeply"):
-            pylb.Machine.read(tmp_path / "a")
+            pylb.Machine.load(tmp_path / "a")

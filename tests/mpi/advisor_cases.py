@@ -47,11 +47,11 @@ def when_only(comm):
             lb = drift(comm, lag, own=own)
             if own:
                 lb.finish()
-            assert len(alike(comm, lb.iterations.max.tolist())) == 150
+            assert len(alike(comm, lb.metrics.max.tolist())) == 150
             alike(comm, lb.history)
-            assert (lb.n_balancings > 2) == (comm.size > 1)
+            assert (lb.n_lb_steps > 2) == (comm.size > 1)
             assert lb.rank_loads().shape == (150, comm.size)
-            assert np.array_equal(lb.rank_loads().max(axis=1), lb.iterations.max)
+            assert np.array_equal(lb.rank_loads().max(axis=1), lb.metrics.max)
 
 
 def the_program_may_stop_early_and_go_on(comm):
@@ -62,12 +62,12 @@ def the_program_may_stop_early_and_go_on(comm):
             if step == 20:
                 break
         lb.advise(seconds=1.0) if lag == 0 else None
-        first = lb.step
+        first = lb.iteration
         for i, step in enumerate(lb.iterate(10)):
             assert step == first + i
             lb.advise(seconds=1.0)
-        assert lb.step == first + 10 == 31 + (lag == 0)
-        assert len(lb.iterations.max) == lb.step
+        assert lb.iteration == first + 10 == 31 + (lag == 0)
+        assert len(lb.metrics.max) == lb.iteration
 
 
 def cells(comm, lag, steps=80, **given):
@@ -90,7 +90,7 @@ def when_and_where(comm):
         for given in ({"every": 10}, {}):
             lb = cells(comm, lag, strategy="GreedyLB", **given)
             alike(comm, lb.history)
-            assert lb.n_balancings >= (given.get("every", 0) > 0 and comm.size > 1)
+            assert lb.n_lb_steps >= (given.get("every", 0) > 0 and comm.size > 1)
 
 
 def records(comm):
@@ -100,9 +100,9 @@ def records(comm):
         lb = cells(comm, lag, strategy="GreedyLB", every=20)
         lb.save(path)
         lb.report(Path(folder, "run.html"))
-        run = pylb.RunRecord.read(path)
+        run = pylb.RunRecord.load(path)
         assert run.n_iterations == 80
-        assert np.array_equal(run.max, lb.iterations.max)
+        assert np.array_equal(run.max, lb.metrics.max)
         sums = np.concatenate([s.load.sum(axis=1) for s in run.stretches])
         assert np.allclose(sums, lb.rank_loads().sum(axis=1))
         assert len(run.trace.replay("RefineLB", every=10).metrics["max"]) == 80

@@ -20,7 +20,7 @@ def loads_of(keys, step, total):
 
 def drift(comm, steps, lag, kind, **options):
     """Run the program; return the receipts in the form that the C program prints."""
-    unlike = kind in ("unlike", "keyless")
+    unlike = kind in ("learn_speeds", "keyless")
     cells, slower = kind != "seconds", 2.5 if unlike and comm.rank % 2 else 1.0
     lb = pylb.Advisor(comm, lag=lag, **options)
     keys, since = comm.rank * CELLS + np.arange(CELLS), 0

@@ -39,14 +39,14 @@ def halo(comm, it):
 
 def same_everywhere(comm, lb, n):
     """Check that all ranks have the same history; return the iterations of its LB steps."""
-    it = lb.iterations
+    it = lb.metrics
     assert len(it.time) == n
     mine = [[x.tolist() for x in it], [r.to_dict() for r in lb.history]]
     assert all(repr(x) == repr(mine) for x in comm.allgather(mine))
     loads = lb.rank_loads()
     assert np.array_equal(loads.max(axis=1), it.max)
     assert np.allclose(loads.mean(axis=1), it.mean, rtol=1e-12)
-    return [r.iteration for r in lb.history.balancings]
+    return [r.iteration for r in lb.history.lb_steps]
 
 
 def blocking_halo_exchange(comm):
@@ -80,24 +80,24 @@ def kept_and_shadowed(comm):
 
     path = Path(comm.bcast(tempfile.mkdtemp()), "run.h5")
     real, off = run(every=10, strategy="GreedyLB"), run(mode="off")
-    saved = (off.iterations.max - real.iterations.max).sum() - real.report().balancing_seconds
+    saved = (off.metrics.max - real.metrics.max).sum() - real.report().lb_seconds
     assert np.isclose(real.report().saved, saved)
     shadow = run(every=10, strategy="GreedyLB", mode="shadow")
     real.save(path)
     comm.Barrier()
-    record = pylb.RunRecord.read(path)
+    record = pylb.RunRecord.load(path)
     assert record.n_iterations == 50
-    assert np.allclose(real.rank_loads().max(axis=1), real.iterations.max)
+    assert np.allclose(real.rank_loads().max(axis=1), real.metrics.max)
     for it in (0, 12, 25, 49):
         stretch = record.at(it)
         load = stretch.load[it - stretch.first]
         assert np.array_equal(load, 1.0 + np.arange(12))
-        assert np.bincount(stretch.rank, load).max() == real.iterations.max[it]
+        assert np.bincount(stretch.rank, load).max() == real.metrics.max[it]
     comm.Barrier()
-    assert np.array_equal(shadow.iterations.max, off.iterations.max)
-    done, would = ([r.iteration for r in lb.history.balancings] for lb in (real, shadow))
+    assert np.array_equal(shadow.metrics.max, off.metrics.max)
+    done, would = ([r.iteration for r in lb.history.lb_steps] for lb in (real, shadow))
     assert would == done == [9, 19, 39]  # none at the end of the first loop
-    assert np.array_equal(shadow.shadow.max, real.iterations.max)
+    assert np.array_equal(shadow.shadow.max, real.metrics.max)
     assert len({repr(r) for r in comm.allgather(shadow.shadow.max.tolist())}) == 1
 
 
@@ -118,13 +118,13 @@ def decisions_stand(comm):
     for it in lb.iterate(30):
         halo(comm, it)
     assert same_everywhere(comm, lb, 30) == [14]
-    assert lb.history.balancings[0].reason == "the user's function asks for it"
+    assert lb.history.lb_steps[0].reason == "the user's function asks for it"
 
 
 def imbalance_is_found(comm):
     """The loads drift apart, and the trigger forecasts its period."""
     lb = pylb.Balancer(
-        comm, lag=2, trigger="metabalancer", give_up=False, load=lambda key, block: block[0]
+        comm, lag=2, trigger="metabalancer", pause_if_useless=False, load=lambda key, block: block[0]
     )
     fill(lb, 20)
     for it in lb.iterate(60):
@@ -152,7 +152,7 @@ def one_leaves_early(comm):
     for it in lb.iterate(20):
         if it == 8 and lb.rank == lb.n_ranks - 1:
             break
-    assert [r.iteration for r in lb.history.balancings] == [2, 5]
+    assert [r.iteration for r in lb.history.lb_steps] == [2, 5]
     assert len(lb.rank_loads()) == (8 if comm.size == 1 else 20)
     seen = list(lb.iterate(4))
     start = 8 if comm.size == 1 else 20
@@ -167,8 +167,8 @@ def nothing_to_do(comm):
         for it in lb.iterate(20):
             halo(comm, it)
         same_everywhere(comm, lb, 20)
-        assert lb.iterations.max.tolist() == [0.0] * 20
-        assert lb.iterations.max_over_mean.tolist() == [1.0] * 20
+        assert lb.metrics.max.tolist() == [0.0] * 20
+        assert lb.metrics.max_over_mean.tolist() == [1.0] * 20
 
 
 def coming_and_going(comm):
@@ -190,7 +190,7 @@ def coming_and_going(comm):
     assert sums[:6] == [first] * 6
     assert sums[6:14] == [[*first, 100]] * 8
     assert sums[14:] == [[key for key in first if key != 3]] * 10
-    assert lb.iterations.mean.tolist() == [
+    assert lb.metrics.mean.tolist() == [
         x / comm.size for x in [12.0] * 6 + [13.0] * 8 + [11.0] * 10
     ]
     assert same_everywhere(comm, lb, 24) == [3, 7, 11, 15, 19]
@@ -204,7 +204,7 @@ def idle_and_utilization(comm):
         for _ in lb.local():
             pass
         time.sleep(0.01)
-    it = lb.iterations
+    it = lb.metrics
     assert all(it.idle >= 0.01)
     assert min(it.utilization) < 0.5  # other programs may stop a body while it is timed
     assert all(it.time >= 0.01)
@@ -323,7 +323,7 @@ def objects_at_their_own_pace(comm):
         assert len(done) >= steps // (5 + 5) - 1
         # Loads are counted by iteration, not by time: each iteration's sum is that of all objects.
         total = [sum(1.0 + key + k % 2 for key in range(n)) for k in range(1, steps + 1)]
-        assert np.allclose(lb.iterations.mean * comm.size, total, rtol=1e-12)
+        assert np.allclose(lb.metrics.mean * comm.size, total, rtol=1e-12)
         spread = max(spread, ring.spread)
         raised(errors.StateError, "no loop of begin()", lb.at_sync)
     assert max(comm.allgather(spread)) >= 1

@@ -24,7 +24,7 @@ N = 20
 
 
 def load(key, block):
-    if case == "load" and odd and lb.iterations.time.size >= 3:
+    if case == "load" and odd and lb.metrics.time.size >= 3:
         raise ValueError("no load today")
     return 1.0
 
@@ -138,5 +138,5 @@ else:
     if case == "break alone":
         lb.finish()
         comm.Barrier()  # the other ranks call it after their last iteration
-done = [r.iteration for r in lb.history.balancings]
-print(f"rank {comm.rank} is through: {len(lb.iterations.time)} {done}", flush=True)
+done = [r.iteration for r in lb.history.lb_steps]
+print(f"rank {comm.rank} is through: {len(lb.metrics.time)} {done}", flush=True)

@@ -63,15 +63,15 @@ def same_on_all_ranks(comm):
     histories = comm.allgather([r.to_dict() for r in lb.history])
     assert all(repr(h) == repr(histories[0]) for h in histories)
     assert [r.iteration for r in lb.history] == [2, 5, 8]
-    rows = comm.allgather([x.tolist() for x in lb.iterations])
+    rows = comm.allgather([x.tolist() for x in lb.metrics])
     assert all(r == rows[0] for r in rows)
     loads = lb.rank_loads()
     assert loads.shape == (10, comm.size)
-    assert np.array_equal(loads.max(axis=1), lb.iterations.max)
+    assert np.array_equal(loads.max(axis=1), lb.metrics.max)
     assert np.array_equal(loads.sum(axis=1), np.full(10, 78.0))
     receipt = lb.history[0]
-    assert receipt.max_over_mean == lb.iterations.max_over_mean[2]
-    assert receipt.realised == receipt.predicted == lb.iterations.max_over_mean[3]
+    assert receipt.max_over_mean == lb.metrics.max_over_mean[2]
+    assert receipt.realised == receipt.predicted == lb.metrics.max_over_mean[3]
     assert receipt.cost >= receipt.seconds_migration >= 0
     return None
 
@@ -89,7 +89,7 @@ def realised_gain(comm):
             pass
     first, second = lb.history
     factors = [1.0 + it for it in range(8)]
-    most = lb.iterations.max
+    most = lb.metrics.max
     assert first.iterations == 3
     assert np.isclose(first.gain, 30.0 * sum(factors[3:6]) - most[3:6].sum())
     assert second.iterations == 2
@@ -109,7 +109,7 @@ def gives_up(comm):
         now[0] = 1e-7 * rng.random(4 * comm.size)
         for _, _ in lb.local():
             pass
-    done = lb.history.balancings
+    done = lb.history.lb_steps
     off = [r for r in lb.history if r.choice == "off"]
     assert len(done) <= 4
     assert comm.size == 1 or off[0].iteration > done[2].iteration
@@ -158,8 +158,8 @@ def recorded_and_taken_again(comm):
     first, places = run({"every": 3})
     first.save(path)
     if comm.rank == 0:
-        record = pylb.RunRecord.read(path)
-        assert np.array_equal(record.max, first.iterations.max)
+        record = pylb.RunRecord.load(path)
+        assert np.array_equal(record.max, first.metrics.max)
         assert repr(record.history) == repr(first.history)
         for it, where in enumerate(places):
             s = record.at(it)
@@ -200,14 +200,14 @@ def shadow(comm):
         {"strategy": "RefineLB", "every": 6},
         {"strategy": "GreedyLB", "trigger": "threshold"},
     ):
-        real = run(**options, give_up=False)
-        mirrored = run(**options, give_up=False, mode="shadow")
+        real = run(**options, pause_if_useless=False)
+        mirrored = run(**options, pause_if_useless=False, mode="shadow")
         unbalanced = run(mode="off")
         assert mirrored.ranks_of(range(24)).tolist() == [k % comm.size for k in range(24)]
-        assert np.array_equal(mirrored.iterations.max, unbalanced.iterations.max)
-        assert np.allclose(mirrored.shadow.max, real.iterations.max, rtol=1e-12)
-        assert np.allclose(mirrored.shadow.mean, real.iterations.mean, rtol=1e-12)
-        done, would_be = real.history.balancings, mirrored.history.balancings
+        assert np.array_equal(mirrored.metrics.max, unbalanced.metrics.max)
+        assert np.allclose(mirrored.shadow.max, real.metrics.max, rtol=1e-12)
+        assert np.allclose(mirrored.shadow.mean, real.metrics.mean, rtol=1e-12)
+        done, would_be = real.history.lb_steps, mirrored.history.lb_steps
         assert [r.iteration for r in would_be] == [r.iteration for r in done]
         for a, b in zip(done, would_be, strict=True):
             assert (a.strategy, a.migrations, a.before) == (b.strategy, b.migrations, b.before)
@@ -217,9 +217,9 @@ def shadow(comm):
         texts = comm.allgather([r.explain() for r in mirrored.history])
         assert all(t == texts[0] for t in texts)
         assert all("would have been rebalanced" in r.explain() for r in would_be)
-        saved = mirrored.iterations.max.sum() - real.iterations.max.sum()
+        saved = mirrored.metrics.max.sum() - real.metrics.max.sum()
         report = mirrored.report()
-        assert np.isclose(report.saved + report.balancing_seconds, saved)
+        assert np.isclose(report.saved + report.lb_seconds, saved)
     raised(errors.StateError, "expected mode='shadow'", lambda: unbalanced.shadow)
     return None
 
@@ -232,8 +232,8 @@ def next_to_nothing(comm):
                 lb = fill(pylb.Balancer(comm, load=lambda key, block, x=load: x, **when), n=n)
                 assert list(lb.iterate(8)) == list(range(8))
                 assert list(lb.iterate(0)) == []
-                assert lb.iterations.max[-1] == load * -(-n // comm.size)
-                done = [r.iteration for r in lb.history.balancings]
+                assert lb.metrics.max[-1] == load * -(-n // comm.size)
+                done = [r.iteration for r in lb.history.lb_steps]
                 assert when.get("every") != 10**9 or done == []
                 assert when.get("every") != 3 or done[:2] == [2, 5]
                 assert sum(comm.allgather(len(list(lb.local())))) == n
@@ -426,7 +426,7 @@ def phases_of_a_pass(comm):
         lb.exchange()
         assert all(lb.inbox(key) == [((key - 5) % 12, "over")] for key, _ in lb.local())
     assert all(lb.inbox(key) == [] for key, _ in lb.local())
-    assert len(lb.iterations.time) == 5
+    assert len(lb.metrics.time) == 5
     assert [r.iteration for r in lb.history] == [1, 3]
     raised(errors.StateError, "exchange() outside of iterate()", lb.exchange)
     return None
@@ -604,7 +604,7 @@ def a_message_that_cannot_be_restored(comm):
                 lb.send(11, key, Stubborn() if (it, key) == (1, 0) else [it])
 
     raised(errors.SerializationError, ("a message cannot be restored", "no number"), send)
-    assert lb.iterations.time.shape == (1,)
+    assert lb.metrics.time.shape == (1,)
     loop(lb, 2)
     return None
 

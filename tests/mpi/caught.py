@@ -20,7 +20,7 @@ def fail(here):
 
 
 def load(key, block):
-    if comm.rank == failing and lb.done > 2:
+    if comm.rank == failing and lb.iteration > 2:
         fail("load")
     return 1.0
 
@@ -54,5 +54,5 @@ assert [where in text for text in said] == [True, True], said
 failing = None
 comm.Barrier()
 assert len(list(lb.iterate(5))) == 5
-assert len(set(comm.allgather(lb.done))) == 1
+assert len(set(comm.allgather(lb.iteration))) == 1
 print("done")

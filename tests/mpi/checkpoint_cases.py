@@ -32,7 +32,7 @@ def fill(lb):
 
 
 def advance(lb, until):
-    for it in lb.iterate(until - lb.done):
+    for it in lb.iterate(until - lb.iteration):
         for key, block in lb.local():
             for source, data in lb.inbox(key):
                 block[: len(data)] += np.sqrt(data) * (source + it)

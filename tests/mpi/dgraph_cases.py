@@ -43,7 +43,7 @@ def colors(comm):
     for seed, matrix in enumerate([grid(9, 11), grid(5, 4, 6), grid(1), grid(40)]):
         for distance in (1, 2):
             mine, rows, ids = shared(comm, matrix, seed)
-            found = pylb.color(rows, distance, comm=comm, ids=ids)
+            found = pylb.partitioning.color(rows, distance, comm=comm, ids=ids)
             color = whole(comm, mine, found.color, matrix.shape[0])
             assert color.min() >= 0
             assert np.array_equal(np.bincount(color), found.counts)
@@ -58,7 +58,7 @@ def orders(comm):
     for seed, matrix in enumerate([grid(13, 12), grid(6, 6, 5)]):
         n = matrix.shape[0]
         mine, rows, ids = shared(comm, matrix, 2 * seed)
-        found = pylb.order(rows, comm=comm, ids=ids)
+        found = pylb.partitioning.order(rows, comm=comm, ids=ids)
         place = whole(comm, mine, found.perm, n)
         assert sorted(place) == list(range(n))
         at = np.argsort(place)
@@ -87,12 +87,12 @@ def wrong_use(comm):
     raised(
         errors.DomainError,
         "not symmetric at (0, 1)",
-        lambda: pylb.color(lone, comm=comm),
+        lambda: pylb.partitioning.color(lone, comm=comm),
     )
     mine = 70 + comm.rank
     raised(  # the error names ids; the other end of the edge is on the first rank
         *(errors.DomainError, "graph is not symmetric at ("),
-        lambda: pylb.color(
+        lambda: pylb.partitioning.color(
             ([0, 0, 1 if last else 0], [90] if last else [])
             if comm.rank == 0
             else ([0, int(last)], [90] if last else []),
@@ -100,44 +100,44 @@ def wrong_use(comm):
             ids=[90, mine] if comm.rank == 0 else [mine],
         ),
     )
-    assert pylb.color(lone, comm=comm, symmetrize=True).n_colors == 2
+    assert pylb.partitioning.color(lone, comm=comm, symmetrize=True).n_colors == 2
     one = [0, 1], [comm.rank]
     for wrong in (3, 2.0, [1, 2], np.array([1, 2])):
         raised(
             *(errors.DomainError, "distance is "),
-            lambda wrong=wrong: pylb.color(one, wrong if last else 1, comm=comm),
+            lambda wrong=wrong: pylb.partitioning.color(one, wrong if last else 1, comm=comm),
         )
     raised(
         errors.OutOfRangeError,
         f"graph.indices[0] is 99: expected 0 ... {comm.size - 1}",
-        lambda: pylb.color(([0, 1], [99 if last else comm.rank]), comm=comm),
+        lambda: pylb.partitioning.color(([0, 1], [99 if last else comm.rank]), comm=comm),
     )
     raised(
         errors.UnknownKeyError,
         "is 99: no rank has an object with that id",
-        lambda: pylb.color(([0, 1], [99 if last else mine]), comm=comm, ids=[mine]),
+        lambda: pylb.partitioning.color(([0, 1], [99 if last else mine]), comm=comm, ids=[mine]),
     )
     raised(
         errors.DuplicateKeyError,
         "given twice",
-        lambda: pylb.order(
+        lambda: pylb.partitioning.order(
             ([0, 0, 0], []), comm=comm, ids=[-1, -1] if last else [comm.rank, comm.rank + 50]
         ),
     )
     raised(
         errors.DomainError,
         "start: expected 0",
-        lambda: pylb.order(([0, 5], [1]) if last else one, comm=comm),
+        lambda: pylb.partitioning.order(([0, 5], [1]) if last else one, comm=comm),
     )
     raised(
         errors.DomainError,
         "graph is 3: expected",
-        lambda: pylb.order(3 if last else one, comm=comm),
+        lambda: pylb.partitioning.order(3 if last else one, comm=comm),
     )
     if comm.size > 1:
-        raised(errors.DomainError, "distance differs", lambda: pylb.color(one, 1 + last, comm=comm))
-    assert pylb.color(([0], []), comm=comm).n_colors == 0
-    assert pylb.order(([0], []), comm=comm).fill == 0
+        raised(errors.DomainError, "distance differs", lambda: pylb.partitioning.color(one, 1 + last, comm=comm))
+    assert pylb.partitioning.color(([0], []), comm=comm).n_colors == 0
+    assert pylb.partitioning.order(([0], []), comm=comm).fill == 0
 
 
 CASES = (colors, orders, wrong_use)

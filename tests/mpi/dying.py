@@ -76,4 +76,4 @@ armed = armed or (odd and state in (Step.CHECKPOINT, Step.RECORD, Step.RECORDS))
 lb.checkpoint(folder / "c")
 if record:
     lb.report(folder / "run.json")
-print(f"rank {comm.rank} is through: {len(lb.history.balancings)} LB steps", flush=True)
+print(f"rank {comm.rank} is through: {len(lb.history.lb_steps)} LB steps", flush=True)

@@ -97,7 +97,7 @@ def plan():
     x = made.forward(np.arange(8.0))
     made.reverse(x)
     made.begin(np.arange(8.0)).wait()
-    pylb.plan_between(comm, np.arange(3) + 3 * comm.rank, np.arange(3) + 3 * comm.rank)
+    pylb.comm.plan_between(comm, np.arange(3) + 3 * comm.rank, np.arange(3) + 3 * comm.rank)
 
 
 def migrate():

@@ -34,7 +34,7 @@ def measured(comm):
 def followed(comm):
     """To the monitor, a rank whose work takes longer is a slower rank."""
     machine = pylb.Machine.measure(comm, seconds=0.005, network=False)
-    monitor = pylb.Monitor(machine, comm)
+    monitor = pylb.measure.Monitor(machine, comm)
     with told_clock() as spend, monitor.timed(work=10.0):
         spend(0.01 * (1 + 3 * (comm.rank == 0)))
     now = monitor.update()
@@ -53,9 +53,9 @@ def followed(comm):
     raised(
         errors.DomainError,
         "ranks: expected",
-        lambda: pylb.Monitor(other if last else machine, comm),
+        lambda: pylb.measure.Monitor(other if last else machine, comm),
     )
-    raised(errors.DomainError, "comm is 3", lambda: pylb.Monitor(machine, 3))
+    raised(errors.DomainError, "comm is 3", lambda: pylb.measure.Monitor(machine, 3))
 
 
 CASES = (measured, followed)

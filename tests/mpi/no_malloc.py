@@ -17,7 +17,7 @@ from whatif_programs import program
 import pylb
 from pylb import _core
 from pylb.measure import SpeedLearner
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 switch = ctypes.CDLL(None)
 switch.no_malloc_at.argtypes = [ctypes.c_int64]
@@ -61,7 +61,7 @@ def strategies():
         for kind, of in (("", plain), (" with messages and memory", s)):
             yield name + kind, lambda name=name, of=of: pylb.place(of, name)
     yield "auto", lambda: pylb.place(s, "auto")
-    yield "traffic", lambda: pylb.traffic(s, "GossipLB")
+    yield "traffic", lambda: pylb.placing.traffic(s, "GossipLB")
 
 
 def partitions():
@@ -84,8 +84,8 @@ def partitions():
 
 
 def replays():
-    trace = pylb.replay.hotspot(4, 40, 12)
-    run = pylb.Imbalance(0.5, lambda k: 0.1 * k, iterations=40)
+    trace = pylb.replaying.hotspot(4, 40, 12)
+    run = pylb.replaying.Imbalance(0.5, lambda k: 0.1 * k, iterations=40)
     yield "GreedyLB", lambda: trace.replay("GreedyLB", every=3)
     yield "auto", lambda: trace.replay("auto", cost=1e-3)
     for name in pylb.triggers():
@@ -100,8 +100,8 @@ def recordings():
     run = program(1)
     yield "whatif", lambda: pylb.whatif(run)
     yield "whatif elsewhere", lambda: pylb.whatif(run, placement=[0, 1, 0, 1], network=(1e-6, 1e-9))
-    yield "critical path", lambda: pylb.critical_path(run)
-    yield "suggest", lambda: pylb.suggest(run, placement=[0, 0, 0, 0], tries=3)
+    yield "critical path", lambda: pylb.prediction.critical_path(run)
+    yield "suggest", lambda: pylb.prediction.suggest(run, placement=[0, 0, 0, 0], tries=3)
 
 
 def learning(rng):
@@ -117,7 +117,7 @@ def models():
     yield "speed models", lambda: some.split(1000)
     yield "keys", lambda: _core.Keys(np.arange(40))
     yield "learner", lambda: learning(rng)
-    yield "selector", lambda: [pylb.Selector(1e-6, 1e-9) for _ in range(3)]
+    yield "selector", lambda: [pylb.decide.Selector(1e-6, 1e-9) for _ in range(3)]
 
 
 def program_of(comm, **how):
@@ -127,7 +127,7 @@ def program_of(comm, **how):
         lb.add(key, [key], nbytes=8)
     for it in lb.iterate(7):
         for key, _ in lb.local():
-            if isinstance(comm, pylb.VirtualComm):
+            if isinstance(comm, pylb.virtual.VirtualComm):
                 comm.elapse(1e-3 * (1 + (key + it) % 5))
             if not how.get("lag"):
                 list(lb.inbox(key))

@@ -159,10 +159,10 @@ def calls_of_graphs(world):
     """Yield the name of each call, and the call."""
     start, to, ids, names = ring_of(world)
     named = start, names[to]
-    yield "color", lambda: pylb.color((start, to), comm=world)
-    yield "color, distance 2", lambda: pylb.color((start, to), 2, comm=world)
-    yield "color, with ids", lambda: pylb.color(named, comm=world, ids=ids)
-    yield "order", lambda: pylb.order((start, to), comm=world)
+    yield "color", lambda: pylb.partitioning.color((start, to), comm=world)
+    yield "color, distance 2", lambda: pylb.partitioning.color((start, to), 2, comm=world)
+    yield "color, with ids", lambda: pylb.partitioning.color(named, comm=world, ids=ids)
+    yield "order", lambda: pylb.partitioning.order((start, to), comm=world)
 
 
 def calls_of_parts(world):

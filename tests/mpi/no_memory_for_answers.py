@@ -13,7 +13,7 @@ import numpy as np
 
 import pylb
 from pylb import _core
-from pylb.replay import replayed
+from pylb.replaying import replayed
 
 N = 50_000  # the C library notices a double free of arrays that are so large
 
@@ -26,7 +26,7 @@ def captured(name, call):
 
 
 def replay():
-    trace = pylb.replay.hotspot(N // 4, 4, 4)
+    trace = pylb.replaying.hotspot(N // 4, 4, 4)
     given = {**replayed.DEFAULTS, "as_recorded": True, "keep_times": True}
     core = _core.Replay(**given, n_ranks=trace.n_ranks)
     core.loop(0, trace.n_phases, math.nan)
@@ -36,7 +36,7 @@ def replay():
 
 def functions():
     """Return calls of functions of the core that return arrays which the core has allocated."""
-    trace = pylb.replay.hotspot(2, N, 3)
+    trace = pylb.replaying.hotspot(2, N, 3)
     models = pylb.SpeedModels([(range(1, N), np.linspace(9.0, 8.0, N - 1)), ([1], [2.0])])
     part = np.arange(N) % 7
     return {

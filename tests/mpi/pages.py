@@ -75,7 +75,7 @@ def points(n=256):
 def recorded(path="run.h5"):
     """Return a small run, the same in every call."""
     pylb.demo.run(4, 32, 24, save=path)
-    return pylb.Trace.read(path)
+    return pylb.Trace.load(path)
 
 
 # ---- what the pages take for granted ---------------------------------------------------------
@@ -92,7 +92,7 @@ def decider():
 
 
 def first_steps():
-    recorded().write("run")
+    recorded().save("run")
     yield {}
 
 
@@ -118,7 +118,7 @@ def partitioning():
 
 
 def recorded_runs():
-    recorded().write("run")
+    recorded().save("run")
     yield {}
 
 
@@ -204,7 +204,7 @@ def charm():
 
 
 def vt():
-    recorded().write("lb_data")
+    recorded().save("lb_data")
     yield {}
 
 

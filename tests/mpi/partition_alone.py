@@ -7,7 +7,7 @@ import numpy as np
 from mpi4py import MPI
 
 import pylb
-from pylb.partition import zoltan
+from pylb.partitioning import zoltan
 
 comm = MPI.COMM_WORLD
 zoltan.with_an_end = lambda problem: problem  # HSFC fails on the rank of the last object

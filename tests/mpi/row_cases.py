@@ -195,9 +195,9 @@ def speeds_learned(comm):
     lb = pylb.Balancer(
         comm,
         every=2,
-        unlike=True,
+        learn_speeds=True,
         strategy=look,
-        give_up=False,
+        pause_if_useless=False,
         load=lambda key, block: (1.0 + key % 5) * slow,
     )
     for key in range(comm.rank, 60, comm.size):

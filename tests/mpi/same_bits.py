@@ -15,7 +15,7 @@ N_OBJECTS = 30
 RUNS = [
     ({}, True),
     ({"trigger": "menon"}, True),
-    ({"unlike": True, "every": 5}, False),
+    ({"learn_speeds": True, "every": 5}, False),
     ({"lag": 2}, False),
     ({"lag": 1, "trigger": "metabalancer", "strategy": "GreedyLB"}, False),
     ({"lag": 4, "every": 7, "strategy": "RefineLB"}, False),

@@ -120,7 +120,7 @@ def between(comm):
         owner = rng.integers(0, comm.size, n)
         have = [ids[owner == r] for r in range(comm.size)]
         want = [rng.permutation(ids)[: int(rng.integers(0, n + 1))] for _ in range(comm.size)]
-        plan = pylb.plan_between(comm, have[comm.rank], want[comm.rank])
+        plan = pylb.comm.plan_between(comm, have[comm.rank], want[comm.rank])
         x = np.sin(have[comm.rank])
         assert np.array_equal(plan.forward(x), np.sin(want[comm.rank]))
         count = plan.reverse(np.ones(len(want[comm.rank])), add=True)
@@ -135,7 +135,7 @@ def between(comm):
 
 def everywhere(comm):
     """Each rank has one id, and looks up all ids."""
-    return pylb.plan_between(comm, [comm.rank], np.arange(comm.size))
+    return pylb.comm.plan_between(comm, [comm.rank], np.arange(comm.size))
 
 
 def migrations(comm):
@@ -261,7 +261,7 @@ def wrong_use(comm):
     if comm.size > 1:
         item, text = [lambda: 0], "cannot be pickled"
         raised(errors.SerializationError, text, lambda: pylb.migrate(comm, item, to=[last - me]))
-    raised(errors.UnknownKeyError, "is not in", lambda: pylb.plan_between(comm, [me], [10**6]))
+    raised(errors.UnknownKeyError, "is not in", lambda: pylb.comm.plan_between(comm, [me], [10**6]))
     plan = pylb.Plan(comm, np.arange(comm.size))
     assert plan.forward(np.arange(comm.size)).tolist() == [me] * comm.size
 

@@ -24,6 +24,6 @@ report = lb.report()
 lb.save(path)
 if lb.rank == 0:
     print(report.cores)
-    print(pylb.RunRecord.read(path).parameters["cores"])
+    print(pylb.RunRecord.load(path).parameters["cores"])
     Path(path).unlink()
     Path(path).parent.rmdir()

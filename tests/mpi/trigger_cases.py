@@ -47,10 +47,10 @@ def runs_of(comm, call, lb):
     """Check that all ranks raise an error; a single rank raises none and does both LB steps."""
     if comm.size == 1:
         call()
-        assert [r.iteration for r in lb.history.balancings] == [2, 5]
+        assert [r.iteration for r in lb.history.lb_steps] == [2, 5]
     else:
         raised(DomainError, SAYS, call)
-        assert [r.iteration for r in lb.history.balancings] in ([2], [])
+        assert [r.iteration for r in lb.history.lb_steps] in ([2], [])
 
 
 def without_a_lag(comm):
@@ -65,10 +65,10 @@ def with_a_lag(comm):
         lb = balancer(comm, trigger=differs(comm, 8), lag=lag)
         if comm.size == 1:
             whole_ranks(comm, lb, 20)
-            assert len(lb.history.balancings) == 2
+            assert len(lb.history.lb_steps) == 2
         else:
             raised(DomainError, SAYS, lambda lb=lb: whole_ranks(comm, lb, 20))
-            assert len(lb.iterations.time) >= 9
+            assert len(lb.metrics.time) >= 9
             comm.barrier()  # all ranks raised at the same iteration, so they come here
 
 
@@ -101,7 +101,7 @@ def the_same_answers(comm):
     for lag in (0, 1, 3):
         lb = balancer(comm, trigger=lambda c: c.iteration % 6 == 0, lag=lag)
         whole_ranks(comm, lb, 30)
-        steps = [r.iteration for r in lb.history.balancings]
+        steps = [r.iteration for r in lb.history.lb_steps]
         assert steps == [k + lag for k in range(0, 30, 6)], steps
 
 
@@ -117,7 +117,7 @@ def one_rank_fails(comm):
     raised(error, text, lambda: whole_ranks(comm, lb))
     lb = balancer(comm, trigger=trigger, lag=2)
     raised(error, text, lambda: list(lb.iterate(12)))
-    assert lb.history.balancings == []
+    assert lb.history.lb_steps == []
     lb.finish()
 
 

@@ -78,5 +78,5 @@ else:
     for _ in generator:
         pass
     lb.finish()
-assert lag or lb.done == 5
+assert lag or lb.iteration == 5
 print("done")

@@ -20,13 +20,13 @@ built = pytest.mark.skipif(find_spec("pylb._dgraph") is None, reason="no Zoltan 
 @built
 def test_on_one_process():
     matrix = dgraph_cases.grid(30, 30)
-    assert pylb.color(matrix).n_colors <= 5
-    found = pylb.color(matrix, 2)
+    assert pylb.partitioning.color(matrix).n_colors <= 5
+    found = pylb.partitioning.color(matrix, 2)
     assert 5 <= found.n_colors <= 13
     assert repr(found).startswith(
         f"<Coloring: {found.n_colors} colours for 900 vertices, distance 2"
     )
-    order = pylb.order(matrix)
+    order = pylb.partitioning.order(matrix)
     assert order.fill < 0.7 * order.fill_before
     assert 15 <= order.separators[0] <= 45
     assert repr(order).startswith(f"<Ordering: 900 vertices, fill {order.fill} of ")

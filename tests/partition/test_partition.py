@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, FormatError, OutOfRangeError, PartitionerWarning
-from pylb.partition import METHODS, libraries
+from pylb.partitioning import METHODS, libraries
 
 
 def here(method):

@@ -3,7 +3,7 @@
 import pytest
 from launch import HERE, every_case_is_done, launch
 
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 
 @pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")

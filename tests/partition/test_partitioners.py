@@ -11,7 +11,7 @@ import pytest
 
 from pylb import _core, optional
 from pylb.errors import DomainError, MissingPartError, OutOfRangeError
-from pylb.partition import libraries
+from pylb.partitioning import libraries
 
 
 @pytest.fixture(params=[*libraries.NAMES, "pylb"])
@@ -302,7 +302,7 @@ def test_nothing_is_printed(library):
     script = (
         "import numpy as np, pylb\n"
         "from pylb import _core\n"
-        "from pylb.partition import libraries\n"
+        "from pylb.partitioning import libraries\n"
         f"{library!r} == 'pylb' or libraries.load({library!r})\n"
         "start, to = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32)\n"
         f"_core.partition({library!r}, 2, 2, start=start, to=to)\n"
@@ -321,7 +321,7 @@ def test_a_locale_with_a_comma_changes_nothing(library, comma):
     script = (
         "import locale, sys, numpy as np, pylb\n"
         "from pylb import _core\n"
-        "from pylb.partition import libraries\n"
+        "from pylb.partitioning import libraries\n"
         "locale.setlocale(locale.LC_ALL, '')\n"
         f"{library!r} == 'pylb' or libraries.load({library!r})\n"
         "start, to = np.arange(0, 41, 2, np.int32), np.arange(40, dtype=np.int32)\n"

@@ -41,7 +41,7 @@ def snapshots():
     coords = np.stack([np.arange(n) % 8, np.arange(n) // 8, np.zeros(n)], axis=1)
     return {
         "blocks": pylb.Snapshot(load, blocks, n_ranks=p, edges=grid(8, 6), coords=coords),
-        "unlike": pylb.Snapshot(
+        "learn_speeds": pylb.Snapshot(
             load,
             blocks // 2,
             n_ranks=p,
@@ -103,7 +103,7 @@ def partitioned():
 
 def decided():
     """Return {trigger: receipts} of a replayed run, with the strategy given or chosen."""
-    trace = pylb.replay.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
+    trace = pylb.replaying.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
     asks = {name: {"strategy": "GreedyLB", "trigger": name} for name in pylb.triggers()}
     asks["auto, which strategy"] = {}
     return {

@@ -9,7 +9,7 @@ import golden
 import pytest
 
 import pylb
-from pylb.partition.libraries import METHODS
+from pylb.partitioning.libraries import METHODS
 
 KEPT = json.loads(golden.FILE.read_text())
 

@@ -28,7 +28,7 @@ def name(request):
 
 def here(name):
     library = pylb.strategies()[name].library
-    return library is None or pylb.partition.libraries.available(library)
+    return library is None or pylb.partitioning.libraries.available(library)
 
 
 def torus(side, p, seed=0, **more):
@@ -105,7 +105,7 @@ def test_placements_keep_all_constraints(name, s, seed):
     q = twins.Plain(s)
     assert all(q.movable[i] or plan.rank[i] == q.rank[i] for i in range(q.n))
     assert min(q.room(plan.rank.tolist())) >= 0
-    assert plan.after == pylb.Metrics.of(q.times(plan.rank.tolist()))
+    assert plan.after == pylb.model.Metrics.of(q.times(plan.rank.tolist()))
     assert plan.rank.tolist() == pylb.place(s, name, seed=seed).rank.tolist()
     if name == "ScotchRefineLB" and s.memory_limit is None:
         assert plan.after.max <= plan.before.max

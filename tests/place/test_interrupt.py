@@ -26,12 +26,12 @@ def placing(name, n, p, m):
 
 
 def replaying():
-    trace = pylb.replay.hotspot(64, 4_000, 200)
+    trace = pylb.replaying.hotspot(64, 4_000, 200)
     return lambda: trace.replay("GreedyLB", every=1)
 
 
 def searching():
-    trace = pylb.replay.hotspot(64, 1_000, 400)
+    trace = pylb.replaying.hotspot(64, 1_000, 400)
     return lambda: trace.optimum(cost=1e-3)
 
 
@@ -74,7 +74,7 @@ LONG = {
     "BestFitLB": lambda: placing("BestFitLB", 1_000_000, 1_000, 0),
     "replay": replaying,
     "optimum": searching,
-    "hotspot": lambda: lambda: pylb.replay.hotspot(16, 40_000, 50),
+    "hotspot": lambda: lambda: pylb.replaying.hotspot(16, 40_000, 50),
 }
 
 

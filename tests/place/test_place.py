@@ -63,7 +63,7 @@ def keeps_its_word(s, plan):
     assert min(q.room(plan.rank.tolist())) >= 0
     assert plan.migrations == int(np.count_nonzero(plan.rank != s.rank))
     assert plan.before == s.metrics
-    assert plan.after == pylb.Metrics.of(q.times(plan.rank.tolist()))
+    assert plan.after == pylb.model.Metrics.of(q.times(plan.rank.tolist()))
 
 
 # ---- GreedyLB ------------------------------------------------------------------------------
@@ -710,8 +710,8 @@ def test_an_array_that_changed_after_the_snapshot_was_made(name, changed):
         load=np.ones(6),
         rank=arrays["rank"],
         n_ranks=3,
-        edges=pylb.Edges(arrays["edge_src"], arrays["edge_dst"], np.ones(2)),
-        multicasts=pylb.Multicasts(
+        edges=pylb.model.Edges(arrays["edge_src"], arrays["edge_dst"], np.ones(2)),
+        multicasts=pylb.model.Multicasts(
             np.array([0], np.int32), np.array([0, 2]), arrays["multicast_dst"], np.ones(1)
         ),
     )

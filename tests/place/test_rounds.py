@@ -261,7 +261,7 @@ def test_rounds_wait_for_no_thread(name, n, p):
     """A search has hundreds of rounds, and on a busy machine each wait may take milliseconds."""
     load = 1.0 + np.random.default_rng(0).integers(0, 5, n)
     s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
-    rounds = pylb.traffic(s, name).rounds
+    rounds = pylb.placing.traffic(s, name).rounds
     before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
     pylb.place(s, name)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before < rounds / 4
@@ -286,7 +286,7 @@ def test_the_number_of_rounds_is_bounded(name, seed, p):
         memory_limit=rng.integers(0, 2 * memory.sum() // p + 60, p),
     )
     with contextlib.suppress(InfeasibleError):
-        assert pylb.traffic(s, name).rounds <= 2 * (100 + 1) * (3 + 2)
+        assert pylb.placing.traffic(s, name).rounds <= 2 * (100 + 1) * (3 + 2)
 
 
 def test_the_seed_matters():
@@ -303,14 +303,14 @@ def test_the_seed_matters():
 def test_traffic_is_that_of_the_placement(name):
     n, p = 20_000, 400
     s = pylb.Snapshot(np.random.default_rng(7).random(n), in_blocks(n, p), n_ranks=p)
-    seen = pylb.traffic(s, name, seed=2)
+    seen = pylb.placing.traffic(s, name, seed=2)
     assert np.array_equal(seen.rank, pylb.place(s, name, seed=2).rank)
     assert np.all(seen.held >= n // p)
     assert np.all(seen.bytes >= 40 * seen.messages)
     assert seen.messages.max() <= 64 * seen.rounds
-    assert np.array_equal(seen.rank, pylb.traffic(s, name, seed=2).rank)
+    assert np.array_equal(seen.rank, pylb.placing.traffic(s, name, seed=2).rank)
     with pytest.raises(DomainError, match="strategy is 'GreedyLB': expected a distributed one"):
-        pylb.traffic(s, "GreedyLB")
+        pylb.placing.traffic(s, "GreedyLB")
 
 
 def test_no_rank_holds_more_than_its_share_and_what_it_heard():
@@ -320,7 +320,7 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         n = 100 * p
         load = np.random.default_rng(8).lognormal(0.0, 1.0, n)
         s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
-        seen = pylb.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
+        seen = pylb.placing.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
         # A rank's memory holds up to twice the mean number of objects (some have little load), its
         # knowledge of other ranks, and the messages of a round.
         assert seen.held.max() <= 2 * n // p + known + 2 * fan_out * known
@@ -331,7 +331,7 @@ def test_memory_for_a_wide_fan_out_is_bounded():
     """Without this bound, a rank would hold some 100,000 notes in the last round of gossip."""
     n, p = 3_000, 300
     s = pylb.Snapshot(np.ones(n), in_blocks(n, 150), n_ranks=p, node=np.arange(p) * 7_000_000)
-    seen = pylb.traffic(s, "GossipLB", fan_out=64, rounds=3, iterations=1)
+    seen = pylb.placing.traffic(s, "GossipLB", fan_out=64, rounds=3, iterations=1)
     assert seen.held.max() <= 2 * n // 150 + 512 + 2 * (512 + 64)
 
 
@@ -483,5 +483,5 @@ def test_few_overloaded_ranks_send_few_bytes():
     load = np.full(4000, 1.0)
     load[:4] = 1.25
     s = pylb.Snapshot(load, in_blocks(4000, 1000), n_ranks=1000)
-    seen = pylb.traffic(s, "GossipLB", iterations=20)
+    seen = pylb.placing.traffic(s, "GossipLB", iterations=20)
     assert seen.bytes.sum() / seen.rounds / 1000 < 100

@@ -35,11 +35,11 @@ def test_regret_if_the_best_schedule_takes_no_time():
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_synthetic_model(name):
-    rate, seconds, balancings, menon, boulmier = PUBLISHED[name]
-    program = pylb.Imbalance.from_rates(0.52, rate, 500)
+    rate, seconds, lb_steps, menon, boulmier = PUBLISHED[name]
+    program = pylb.replaying.Imbalance.from_rates(0.52, rate, 500)
     best = program.optimum(cost=52.0)
     assert best.time == pytest.approx(seconds, abs=0.005)
-    assert len(best.iterations) == balancings
+    assert len(best.iterations) == lb_steps
     above = {t: 100 * program.run(t, cost=52.0).regret(best) for t in ("menon", "boulmier", "auto")}
     digits = 0.06 if menon > 1 else 0.005
     assert above["menon"] == pytest.approx(menon, abs=digits)
@@ -93,7 +93,7 @@ def test_optimum_agrees_with_exhaustive_search(n, seed, cost, has):
         if there
     }
     residual = rng.uniform(-0.2, 1.0)
-    program = pylb.Imbalance(0.5, iterations=n, residual=residual, start=rng.normal(), **parts)
+    program = pylb.replaying.Imbalance(0.5, iterations=n, residual=residual, start=rng.normal(), **parts)
     best = program.optimum(cost)
 
     def time(s, i):
@@ -110,14 +110,14 @@ def test_optimum_agrees_with_exhaustive_search(n, seed, cost, has):
 
 
 def test_a_fixed_period_of_the_published_model():
-    program = pylb.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
+    program = pylb.replaying.Imbalance.from_rates(0.52, lambda k: 0.1, 500)
     run = program.run(every=45, cost=52.0)
     assert run.iterations.tolist() == list(range(44, 499, 45))
     assert run.regret(program.optimum(52.0)) < 0.04
 
 
 def test_growth_depends_on_the_iterations_since_the_lb_step():
-    program = pylb.Imbalance(2.0, lambda k: 0.25 * k, iterations=4)
+    program = pylb.replaying.Imbalance(2.0, lambda k: 0.25 * k, iterations=4)
     assert program.run(every=2, cost=1.0).iteration_time.tolist() == [2.0, 2.5, 2.0, 2.5]
     assert program.run(every=9, cost=1.0).time == 2 + 2.5 + 3 + 3.5
     assert "4 iterations" in repr(program)
@@ -139,17 +139,17 @@ def test_growth_depends_on_the_iterations_since_the_lb_step():
 )
 def test_bad_programs(arguments, says):
     with pytest.raises(DomainError, match=says):
-        pylb.Imbalance(**arguments)
+        pylb.replaying.Imbalance(**arguments)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, "1", None])
 def test_bad_rates(bad):
     with pytest.raises(DomainError, match=r"rate\(2\) is"):
-        pylb.Imbalance.from_rates(1.0, lambda k: bad if k == 2 else 0.1, 5)
+        pylb.replaying.Imbalance.from_rates(1.0, lambda k: bad if k == 2 else 0.1, 5)
 
 
 def test_a_trigger_object_takes_no_other_arguments():
-    program = pylb.Imbalance(1.0, lambda k: 0.1 * k, iterations=20)
+    program = pylb.replaying.Imbalance(1.0, lambda k: 0.1 * k, iterations=20)
     with pytest.raises(DomainError, match="every is given: expected no parameters"):
         program.run(make(every=5), cost=1.0, every=7)
     with pytest.raises(DomainError, match="threshold is given: expected no parameters"):
@@ -158,8 +158,8 @@ def test_a_trigger_object_takes_no_other_arguments():
 
 @pytest.mark.parametrize("cost", [-1.0, math.nan, math.inf, None, "1"])
 def test_bad_costs(cost):
-    program = pylb.Imbalance(1.0, [0.0, 1.0])
-    trace = pylb.replay.hotspot(2, 4, 3)
+    program = pylb.replaying.Imbalance(1.0, [0.0, 1.0])
+    trace = pylb.replaying.hotspot(2, 4, 3)
     for call in (program.optimum, trace.optimum):
         with pytest.raises(DomainError, match="cost is"):
             call(cost=cost)
@@ -232,9 +232,9 @@ def fires(best):
 
 
 def replayed(trace, strategy, best):
-    run = trace.replay(strategy, trigger=fires(best), cost=best.cost, give_up=False)
-    assert run.balanced_after == best.iterations.tolist()
-    return run.iteration_seconds + best.cost * len(run.balancings)
+    run = trace.replay(strategy, trigger=fires(best), cost=best.cost, pause_if_useless=False)
+    assert run.lb_step_iterations == best.iterations.tolist()
+    return run.iteration_seconds + best.cost * len(run.lb_steps)
 
 
 def random_trace(rng, n_phases, changing):
@@ -343,7 +343,7 @@ def test_no_run_beats_the_best_found_nor_the_bound(m, seed, changing, width):
         for when in [*({"trigger": t} for t in pylb.triggers()), {"every": 1}, {"every": 7}]:
             for tell in (True, False):
                 run = trace.replay(strategy, cost=cost, tell=tell, **when)
-                time = run.iteration_seconds + cost * len(run.balancings)
+                time = run.iteration_seconds + cost * len(run.lb_steps)
                 assert time >= best.bound * (1 - 1e-12)
                 known = when.get("every") != 7
                 assert not known or time >= best.time * (1 - 1e-12)
@@ -351,7 +351,7 @@ def test_no_run_beats_the_best_found_nor_the_bound(m, seed, changing, width):
 
 
 def test_no_trigger_beats_the_optimum_of_a_run():
-    trace = pylb.replay.hotspot(8, 96, 200)
+    trace = pylb.replaying.hotspot(8, 96, 200)
     best = trace.optimum("GreedyLB", cost=0.004)
     assert len(best.iterations) > 5
     regret = {
@@ -362,14 +362,14 @@ def test_no_trigger_beats_the_optimum_of_a_run():
 
 
 def test_a_run_that_is_never_balanced_costs_what_was_recorded():
-    trace = pylb.replay.hotspot(4, 32, 30)
+    trace = pylb.replaying.hotspot(4, 32, 30)
     best = trace.optimum("GreedyLB", cost=1e6)
     assert best.time == pytest.approx(trace.replay("none").time, rel=1e-12)
     assert len(best.iterations) == 0
 
 
 def test_a_run_without_phases_and_one_with_a_single_one():
-    trace = pylb.replay.hotspot(2, 4, 3)
+    trace = pylb.replaying.hotspot(2, 4, 3)
     none = trace[0:0].optimum(["GreedyLB", "RefineLB"], cost=1.0)
     assert (none.time, none.bound, none.exact, none.strategies) == (0.0, 0.0, True, ())
     assert trace[0:0].optimum(cost=1.0).time == 0.0
@@ -379,7 +379,7 @@ def test_a_run_without_phases_and_one_with_a_single_one():
 
 
 def test_a_callable_and_its_errors():
-    trace = pylb.replay.hotspot(4, 32, 20)
+    trace = pylb.replaying.hotspot(4, 32, 20)
 
     def fails(snapshot):
         raise RuntimeError("no")
@@ -412,23 +412,23 @@ def test_a_callable_and_its_errors():
 )
 def test_bad_searches(arguments, says):
     with pytest.raises(DomainError, match=says):
-        pylb.replay.hotspot(2, 4, 3).optimum(**{"cost": 0.1, **arguments})
+        pylb.replaying.hotspot(2, 4, 3).optimum(**{"cost": 0.1, **arguments})
 
 
 def test_auto_takes_the_strategies_that_a_balancer_chooses_from():
-    trace = pylb.replay.hotspot(4, 24, 12)
+    trace = pylb.replaying.hotspot(4, 24, 12)
     best = trace.optimum("auto", cost=0.002, width=4)
     assert set(best.strategies) <= {s.name for s in pylb.decide.selection.registered()}
     assert best.time <= trace.optimum("GreedyLB", cost=0.002).time
     for trigger in pylb.triggers():
         run = trace.replay("auto", trigger=trigger, cost=0.002)
-        assert run.iteration_seconds + 0.002 * len(run.balancings) >= best.time
+        assert run.iteration_seconds + 0.002 * len(run.lb_steps) >= best.time
 
 
 @pytest.mark.parametrize("strategy", ["GreedyLB", "RefineLB", "BestFitLB"])
 def test_optimum_of_the_recorded_runs(data, strategy):
     for folder in sorted(data.glob("*nolb*")):
-        trace = pylb.Trace.read(folder)
+        trace = pylb.Trace.load(folder)
         for cost in (0.005, 0.05):
             best = trace.optimum(strategy, cost=cost)
             assert best.bound <= best.time

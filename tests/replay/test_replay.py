@@ -31,8 +31,8 @@ from pylb.errors import (
     UnknownTriggerError,
 )
 from pylb.io.run_record import RunFacts
-from pylb.replay.replayed import Prices
-from pylb.replay.synthetic import hotspot
+from pylb.replaying.replayed import Prices
+from pylb.replaying.synthetic import hotspot
 
 
 def lpt(snapshot):
@@ -127,11 +127,11 @@ class Twin:
         self.in_seconds = trace.task_seconds is not None and speed is None
         self.pace = None if self.in_seconds else self.speed  # the speeds by which loads are divided
         self.traffic = alpha, beta
-        unlike = words.pop("unlike", None)
+        unlike = words.pop("learn_speeds", None)
         self.given = settings(
             strategy,
-            gives_up=words.pop("give_up", None),
-            unlike=self.speed is None and unlike,
+            gives_up=words.pop("pause_if_useless", None),
+            learn_speeds=self.speed is None and unlike,
             distributed=True,
             **words,
         )
@@ -189,7 +189,7 @@ class Twin:
         rank = [o.rank for o in self.here.values()]
         loads = [o.load for o in self.here.values()]
         times = rank_times(t, i, rank, *self.traffic, self.pace, self.background, loads)
-        self.m, self.total = pylb.Metrics.of(times), math.fsum(times)
+        self.m, self.total = pylb.model.Metrics.of(times), math.fsum(times)
 
     def statistics(self, i):
         m, p = self.m, self.trace.n_ranks
@@ -239,7 +239,7 @@ class Twin:
             load=self.as_work([o.load if self.foresight else o.past[0] for o in objects]),
             rank=np.array([o.rank for o in objects], np.int32),
             n_ranks=t.n_ranks,
-            edges=pylb.Edges(
+            edges=pylb.model.Edges(
                 [index[int(t.edge_src[k])] for k in edges],
                 [index[int(t.edge_dst[k])] for k in edges],
                 t.edge_bytes[edges],
@@ -345,7 +345,7 @@ class Twin:
             self.leave(i)
         if m and not self.foresight:
             self.asks(self.core.observe(*self.over), False)
-        if self.decider.history.balancings and (self.foresight or self.core.can_judge):
+        if self.decider.history.lb_steps and (self.foresight or self.core.can_judge):
             self.judge()
         return self
 
@@ -354,7 +354,7 @@ def check_against_twin(trace, strategy, **words):
     words.setdefault("cost", 0.25)
     run = pylb.replay(trace, strategy, **words)
     twin = Twin(trace, strategy, **words).run()
-    for name in pylb.Metrics._fields:
+    for name in pylb.model.Metrics._fields:
         np.testing.assert_array_equal(run.metrics[name], [getattr(m, name) for m in twin.times])
     assert run.rank.tolist() == twin.ranks
     ours, theirs = run.decisions, twin.decider.history
@@ -364,7 +364,7 @@ def check_against_twin(trace, strategy, **words):
         wall_clock += ["until", "iterations", "realised", "realised_idle_mean", "realised_idle_max"]
     assert differences(ours, theirs, wall_clock) == []
     assert run.iteration_seconds == np.sum([m.max for m in twin.times])
-    steps = [r.step_seconds for r in theirs.balancings]  # without the warm-up
+    steps = [r.step_seconds for r in theirs.lb_steps]  # without the warm-up
     assert run.time == run.iteration_seconds + math.fsum(steps)
     return run
 
@@ -389,7 +389,7 @@ def check_plainly(trace, strategy, **words):
         if trace.task_seconds is not None:
             loads = [seconds_there(trace, first + k, r) for k, r in enumerate(of_phase)]
             pace = None
-        m = pylb.Metrics.of(
+        m = pylb.model.Metrics.of(
             rank_times(trace, i, of_phase, alpha, beta, pace, trace.background, loads)
         )
         assert {name: run.metrics[name][i] for name in m._fields} == m._asdict()
@@ -475,8 +475,8 @@ def random_trace(rng, n_ranks, n_entities, n_phases, *, whole=False):
     more=st.fixed_dictionaries(
         {},
         optional={
-            "unlike": st.booleans(),
-            "give_up": st.booleans(),
+            "learn_speeds": st.booleans(),
+            "pause_if_useless": st.booleans(),
             "tell": st.booleans(),
             "cost": st.sampled_from([0.0, 1e-3, 5.0]),
         },
@@ -488,7 +488,7 @@ def test_agrees_with_the_twin(
     trace = random_trace(np.random.default_rng(seed), n_ranks, n_entities, n_phases)
     alpha, beta = traffic
     if trace.speed is not None:
-        more.pop("unlike", None)  # speeds that are known are not learned
+        more.pop("learn_speeds", None)  # speeds that are known are not learned
     check_against_twin(trace, strategy, **when, alpha=alpha, beta=beta, foresight=foresight, **more)
 
 
@@ -580,7 +580,7 @@ RUNS = [
 
 @pytest.fixture(scope="module", params=RUNS)
 def recorded(request, data):
-    return pylb.Trace.read(data / request.param)
+    return pylb.Trace.load(data / request.param)
 
 
 @pytest.mark.parametrize("foresight", [False, True])
@@ -644,7 +644,7 @@ def test_greedy_is_lpt_and_within_its_guarantee(recorded, foresight):
 def test_published_figures_of_lpt(data, run, phases, before, after, migrations):
     """From each phase's recorded placement, LPT gives the values in the folders' README."""
     stem = "synthetic-dataset-blocks" if run == "synthetic-blocks" else None
-    trace = pylb.Trace.read(data / run, stem=stem)
+    trace = pylb.Trace.load(data / run, stem=stem)
     decisions = [
         pylb.replay(trace[i : i + 1], "GreedyLB", every=1, foresight=True).decisions[0]
         for i in phases
@@ -676,7 +676,7 @@ def test_an_lb_step_takes_effect_in_the_next_phase():
     assert [d.moved for d in run.decisions] == [True, True]
     assert [d.migrations for d in run.decisions] == [1, 0]
     assert [(d.before, d.predicted) for d in run.decisions] == [(2, 1), (1, 1)]
-    assert run.balancing_seconds == 1.0
+    assert run.lb_seconds == 1.0
     assert run.time == 5.0
     assert run.migrations == 1
     recorded = pylb.replay(two_ranks(), "none")
@@ -809,8 +809,8 @@ def test_rank_times_of_a_replay_are_those_of_its_snapshots(recorded):
 
 def test_balanced_after_names_the_phase_before_the_new_placement():
     trace = two_ranks(4)
-    assert pylb.replay(trace, lpt, every=2).balanced_after == [1]
-    assert pylb.replay(trace, lpt, every=2, foresight=True).balanced_after == [0, 2]
+    assert pylb.replay(trace, lpt, every=2).lb_step_iterations == [1]
+    assert pylb.replay(trace, lpt, every=2, foresight=True).lb_step_iterations == [0, 2]
 
 
 def test_a_trigger_object_with_its_own_parameters():
@@ -951,7 +951,7 @@ def test_little_to_replay(strategy, words):
     assert (nothing.time, nothing.rank.tolist(), nothing.decisions) == (0.0, [], [])
     one = pylb.replay(two_ranks(1), strategy, **words)
     assert one.iteration_time.tolist() in ([2.0], [1.0] if "foresight" in words else [2.0])
-    assert len(one.balancings) <= len(words.keys() & {"foresight"})
+    assert len(one.lb_steps) <= len(words.keys() & {"foresight"})
     empty = pylb.replay(make_trace(3, [], [], [], [0, 0, 0, 0], 0), strategy, **words)
     assert empty.iteration_time.tolist() == [0.0, 0.0, 0.0]
     assert empty.migrations == 0
@@ -964,32 +964,32 @@ def test_keys_that_occur_twice():
     run = twice.replay("GreedyLB", every=2)
     assert run.rank.tolist() == trace.replay("GreedyLB", every=2).rank.tolist()
     with pytest.raises(DomainError, match="key 0 is given twice: expected each object once"):
-        twice.replay("GreedyLB", every=2, unlike=True)
+        twice.replay("GreedyLB", every=2, learn_speeds=True)
 
 
 def test_speeds_that_are_known_are_not_learned():
     trace = replace(hotspot(4, 20, 12), speed=np.array([1.0, 2.0, 1.0, 1.0]))
     for known, words in ((trace, {}), (hotspot(4, 20, 12), {"speed": trace.speed})):
-        with pytest.raises(DomainError, match="unlike is True and speed is given"):
-            known.replay("GreedyLB", every=2, unlike=True, **words)
+        with pytest.raises(DomainError, match="learn_speeds is True and speed is given"):
+            known.replay("GreedyLB", every=2, learn_speeds=True, **words)
 
 
 def test_a_trace_without_costs_has_those_of_the_model():
     trace = replace(hotspot(4, 40, 12), task_bytes=np.full(480, 10**7))
     for run in (trace.replay("GreedyLB", every=3), trace.replay(every=3)):
-        assert len(run.balancings) == 3
-        for r in run.balancings:
+        assert len(run.lb_steps) == 3
+        for r in run.lb_steps:
             assert r.seconds_strategy > 0
             assert (r.seconds_migration > 0) == (r.migrations > 0)
             assert r.cost == r.seconds_strategy + r.seconds_migration
     free = trace.replay("GreedyLB", every=3, cost=0.0)  # a cost of zero gives a warning
-    assert [r.cost for r in free.balancings] == [0.0, 0.0, 0.0]
+    assert [r.cost for r in free.lb_steps] == [0.0, 0.0, 0.0]
 
 
 def test_a_trigger_that_is_not_told_the_cost_learns_it():
     trace = hotspot(4, 40, 60)
     told, learns = (
-        trace.replay("GreedyLB", trigger="menon", cost=0.5, tell=tell).balancings
+        trace.replay("GreedyLB", trigger="menon", cost=0.5, tell=tell).lb_steps
         for tell in (True, False)
     )
     assert learns[0].iteration < (told[0].iteration if told else len(trace))
@@ -1000,10 +1000,10 @@ def test_off_where_lb_steps_do_not_pay():
     trace = hotspot(4, 40, 60)
     run = trace.replay("GreedyLB", trigger="threshold", cost=1.0)
     assert {r.choice for r in run.decisions} >= {"balance", "off"}
-    assert run.balancings == [r for r in run.decisions if r.choice == "balance"]
-    never = trace.replay("GreedyLB", trigger="threshold", cost=1.0, give_up=False)
+    assert run.lb_steps == [r for r in run.decisions if r.choice == "balance"]
+    never = trace.replay("GreedyLB", trigger="threshold", cost=1.0, pause_if_useless=False)
     assert "off" not in {r.choice for r in never.decisions}
-    assert len(never.balancings) > len(run.balancings)
+    assert len(never.lb_steps) > len(run.lb_steps)
 
 
 def test_arrays_of_wrong_length():
@@ -1065,12 +1065,12 @@ def test_what_an_lb_step_has_saved(foresight, network):
     run = trace.replay("GreedyLB", every=5, alpha=alpha, beta=beta, foresight=foresight, cost=1e-3)
     ranks = run.rank.reshape(len(trace), -1)
     recorded = trace.task_rank.reshape(ranks.shape)[0]
-    ends = [*run.balanced_after[1:], len(trace) - 1]
+    ends = [*run.lb_step_iterations[1:], len(trace) - 1]
 
     def longest(phases, rank):  # by the loads only, without messages
         return sum(trace[i].with_rank(rank).rank_times for i in phases).max()
 
-    for d, end in zip(run.balancings, ends, strict=True):
+    for d, end in zip(run.lb_steps, ends, strict=True):
         old = ranks[d.iteration] if d.iteration >= 0 else recorded
         phases = range(d.iteration + 1, end + 1)
         saved = longest(phases, old) - longest(phases, ranks[end])
@@ -1078,12 +1078,12 @@ def test_what_an_lb_step_has_saved(foresight, network):
         assert d.iterations == len(phases)
         mean = run.metrics["mean"][phases].sum()
         assert d.realised == pytest.approx(run.metrics["max"][phases].sum() / mean)
-    assert max(d.gain for d in run.balancings) > 0
+    assert max(d.gain for d in run.lb_steps) > 0
 
 
 def test_the_price_of_an_lb_step_is_that_of_the_steps_that_moved():
     def step(moved, statistics):
-        return pylb.Receipt(
+        return pylb.decide.Receipt(
             *(0, "balance", "", "auto"),
             moved=moved,
             seconds=4.0,
@@ -1093,7 +1093,7 @@ def test_the_price_of_an_lb_step_is_that_of_the_steps_that_moved():
         )
 
     trace = hotspot(n_ranks=2, n_objects=4, n_phases=2)
-    history = pylb.History([step(False, 50.0), step(True, 0.5)])
+    history = pylb.decide.History([step(False, 50.0), step(True, 0.5)])
     facts = RunFacts(parameters={}, history=history, loops=[])
     prices = Prices(replace(trace, recorded=facts), None, True, (0.0, 1e-9), (0.0, 0.0))
     assert prices.model()[2] == 2.0
@@ -1102,8 +1102,8 @@ def test_the_price_of_an_lb_step_is_that_of_the_steps_that_moved():
 def test_receipts_of_a_replay_are_those_of_a_run():
     trace = hotspot(n_ranks=4, n_objects=40, n_phases=30)
     run = trace.replay("GreedyLB", trigger="metabalancer", cost=1e-3)
-    assert isinstance(run.decisions, pylb.History)
-    first, second = run.balancings[:2]
+    assert isinstance(run.decisions, pylb.decide.History)
+    first, second = run.lb_steps[:2]
     assert first.left == 30 - first.iteration - 1
     assert second.figures["cost"] == 1e-3
     assert second.figures["residual"] >= 1.0

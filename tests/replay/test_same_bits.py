@@ -19,7 +19,7 @@ from launch import HERE, printed
 import pylb
 from pylb.decide.selection import registered
 
-FIELDS = [f.name for f in dataclasses.fields(pylb.Receipt)]
+FIELDS = [f.name for f in dataclasses.fields(pylb.decide.Receipt)]
 NETWORK = 5e-6, 4e-9
 
 
@@ -214,7 +214,7 @@ class Program:
             "speed": lambda: float(rng.choice([0.5, 1.0, 1.5])),
             "memory_limit": lambda: int(rng.integers(20_000 * (self.n_objects + 1))),
         }
-        learns = words.get("unlike")
+        learns = words.get("learn_speeds")
         return {x: each[x] for x in self.asks.split() if not (learns and x == "speed")}
 
     def run(self, comm, path, words, **more):
@@ -248,7 +248,7 @@ class Program:
             lb.finish()
         else:
             lb.save(path)
-        return lb.history, lb.iterations
+        return lb.history, lb.metrics
 
     @property
     def n_iterations(self):
@@ -318,8 +318,8 @@ trigger_words = st.sampled_from(TRIGGERS)
 switches = st.fixed_dictionaries(
     {},
     optional={
-        "unlike": st.booleans(),
-        "give_up": st.booleans(),
+        "learn_speeds": st.booleans(),
+        "pause_if_useless": st.booleans(),
         "seed": st.integers(0, 5),
     },
 )
@@ -335,7 +335,7 @@ def check(program, words, path, **more):
     program = fit(program, words)
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
     history, iterations = cluster.run(program.run, str(path), words, **more)[0]
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     replay = trace.replay(**words)
     assert differences(history, replay.decisions) == []
     np.testing.assert_array_equal(replay.iteration_time, iterations.time)
@@ -393,7 +393,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
     path, program = tmp_path_factory.mktemp("run") / "run.h5", fit(program, strategy)
     cluster = pylb.VirtualCluster(program.n_ranks, clock="none", network=NETWORK)
     history, _ = cluster.run(program.run, str(path), {**strategy, "mode": "shadow"})[0]
-    replay = pylb.Trace.read(path).replay(**strategy)
+    replay = pylb.Trace.load(path).replay(**strategy)
     assert differences(history, replay.decisions, without=("moved",)) == []
     assert not any(r.moved for r in history)
 
@@ -412,10 +412,10 @@ def test_a_run_with_the_lb_steps_of_a_record(tmp_path_factory, program, strategy
     other = path.with_name("again.h5")
     history, iterations = cluster.run(program.run, str(other), {}, replay=str(path))[0]
     assert [(r.iteration, r.migrations) for r in history] == [
-        (r.iteration, r.migrations) for r in recorded.balancings
+        (r.iteration, r.migrations) for r in recorded.lb_steps
     ]
     np.testing.assert_array_equal(iterations.max, recorded.metrics["max"])
-    np.testing.assert_array_equal(pylb.Trace.read(other).replay("none").rank, recorded.rank)
+    np.testing.assert_array_equal(pylb.Trace.load(other).replay("none").rank, recorded.rank)
 
 
 def test_a_record_of_a_program_in_which_more_objects_may_migrate(tmp_path):
@@ -464,7 +464,7 @@ def test_sizes_that_change_after_the_lb_step_that_follows_a_coming(tmp_path, mod
         return lb.history
 
     history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.read(path).replay("BestFitLB", every=2)
+    replay = pylb.Trace.load(path).replay("BestFitLB", every=2)
     assert differences(history, replay.decisions, without=("moved",)) == []
     seen = [r.memory_full for r in history if r.balanced and r.iteration in {1, 5, 63}]
     assert min(seen) > (0.5 if mode == "on" else 0.0)
@@ -504,7 +504,7 @@ WORDS = {"strategy": "BestFitLB", "every": 2}
 PLAIN = {
     replaced: WORDS,
     pinned: WORDS,
-    estimated: {"unlike": True, "strategy": "GreedyLB", "every": 3},
+    estimated: {"learn_speeds": True, "strategy": "GreedyLB", "every": 3},
     left_early: WORDS,
 }
 
@@ -528,7 +528,7 @@ def test_each_property_alone(tmp_path, does):
         return lb.history
 
     history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     replay = trace.replay(**words)
     assert differences(history, replay.decisions) == []
     assert any(r.migrations for r in history)
@@ -564,15 +564,15 @@ def test_functions_whose_answers_change(tmp_path, name):
         return lb.history, said
 
     results = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     replay = trace.replay(**words)
     assert differences(results[0][0], replay.decisions) == []
-    assert any(r.migrations for r in replay.balancings)
+    assert any(r.migrations for r in replay.lb_steps)
     told = np.array([said for _, said in results]).T
     given = [getattr(trace[i], name).tolist() for i in range(len(trace))]
     if name == "background":  # asked at the start of a loop, too
         turns = [0] * 3 + [1] * 3 + [2] * 3 + [3] + [4] * 2 + [5] * 3
-        figures = pylb.RunRecord.read(path).rank_times.max(axis=1)
+        figures = pylb.RunRecord.load(path).rank_times.max(axis=1)
         np.testing.assert_allclose(figures, trace.figures[:, 1])
     else:  # the first answer is that of the first LB step
         turns = [0] * 6 + [1] * 3 + [2] * 3 + [3] * 3
@@ -601,12 +601,12 @@ def test_objects_that_change_after_an_lb_step_at_the_start_of_a_loop(tmp_path):
         return lb.history
 
     history = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     replay = trace.replay(**words)
     assert differences(history, replay.decisions) == []
     assert [r.migrations for r in history] == [3]  # 0, 2 and 12
-    pylb.io.h5.write(pylb.RunRecord.read(path), path)
-    again = pylb.Trace.read(path).replay(**words)
+    pylb.io.h5.write(pylb.RunRecord.load(path), path)
+    again = pylb.Trace.load(path).replay(**words)
     assert differences(history, again.decisions) == []
 
 
@@ -627,10 +627,10 @@ def test_loops_without_iterations_between_a_decision_and_its_lb_step(tmp_path, e
             if i == 0 and comm.rank == 2:
                 lb.remove(2)
         lb.save(path)
-        return lb.history, lb.iterations
+        return lb.history, lb.metrics
 
     history, iterations = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     replay = trace.replay(**words)
     assert differences(history, replay.decisions) == []
     # 0, 3, 5, 10, 12 and those that come later: all but those of the middle rank
@@ -663,9 +663,9 @@ def test_messages_between_two_loops_come_after_an_lb_step_that_is_due(tmp_path):
         return lb.history, sum(len(x) == 100_000 for x in got)
 
     results = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)
-    replay = pylb.Trace.read(path).replay(**words)
+    replay = pylb.Trace.load(path).replay(**words)
     assert differences(results[0][0], replay.decisions) == []
-    assert replay.balanced_after == [3]
+    assert replay.lb_step_iterations == [3]
     assert replay.migrations == 8  # of 12 objects, all but those of the middle rank
     assert sum(n for _, n in results) == 12
 
@@ -687,9 +687,9 @@ def test_a_last_loop_that_is_left_after_the_lb_step_at_its_start(tmp_path):
         return lb.history
 
     history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.read(path).replay(**words)
+    replay = pylb.Trace.load(path).replay(**words)
     assert differences(history, replay.decisions) == []
-    assert replay.balanced_after == [1, 3]
+    assert replay.lb_step_iterations == [1, 3]
 
 
 def test_a_loop_without_iterations_after_a_loop_that_is_left(tmp_path):
@@ -710,7 +710,7 @@ def test_a_loop_without_iterations_after_a_loop_that_is_left(tmp_path):
         return lb.history
 
     history = pylb.VirtualCluster(2, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.read(path).replay(**words)
+    replay = pylb.Trace.load(path).replay(**words)
     assert differences(history, replay.decisions) == []
     assert history[-1].gain > 0
 
@@ -735,7 +735,7 @@ def test_senders_that_move_before_their_messages_are_counted(tmp_path):
         return lb.history
 
     history = pylb.VirtualCluster(3, clock="none", network=NETWORK).run(main)[0]
-    replay = pylb.Trace.read(path).replay(**words)
+    replay = pylb.Trace.load(path).replay(**words)
     assert differences(history, replay.decisions) == []
     assert replay.migrations > 0
 
@@ -748,8 +748,8 @@ def test_under_mpi(mpiexec, tmp_path, ranks):
     """Runs with real clocks, also with a lag and in shadow mode; only the record has the times."""
     out = printed(mpiexec, ranks, HERE / "same_bits.py", tmp_path)
     for name, words in json.loads(out.splitlines()[-1]).items():
-        trace = pylb.Trace.read(tmp_path / name)
+        trace = pylb.Trace.load(tmp_path / name)
         replay = trace.replay(**{k: v for k, v in words.items() if k != "mode"})
-        history = pylb.RunRecord.read(tmp_path / name).history
+        history = pylb.RunRecord.load(tmp_path / name).history
         shadow = words.get("mode") == "shadow"
         assert differences(history, replay.decisions, ["moved"] if shadow else []) == [], words

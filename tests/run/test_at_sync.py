@@ -10,13 +10,13 @@ from launch import HERE, launch
 import pylb
 from pylb.errors import StateError
 from pylb.run.records import IterationLog, Row
-from pylb.run.report import Iterations
+from pylb.run.report import IterationMetrics
 
 
 def test_the_iteration_log_is_the_same_in_blocks_and_row_by_row():
     rows = np.arange(96.0).reshape(12, 8)
     log = IterationLog()
-    assert Iterations.of(log).time.shape == (0,)
+    assert IterationMetrics.of(log).time.shape == (0,)
     for i, n in enumerate([1, 3, 0, 2, 6]):
         at = len(log)
         if i % 2:
@@ -26,7 +26,7 @@ def test_the_iteration_log_is_the_same_in_blocks_and_row_by_row():
                 log.append(Row(*row))
         assert len(log) == at + n
         assert i == 2 or np.array_equal(log.table(), rows[: at + n])
-    made = Iterations.of(log)
+    made = IterationMetrics.of(log)
     assert np.array_equal(made.utilization, rows[:, 4])
     assert np.array_equal(made.idle_mean, rows[:, 1] - rows[:, 2])
     assert np.array_equal(made.idle_max, rows[:, 1] - rows[:, 5])

@@ -23,7 +23,7 @@ def run(per_rank, path=None, **given):
 
 
 def used(history):
-    return [receipt.strategy for receipt in history.balancings]
+    return [receipt.strategy for receipt in history.lb_steps]
 
 
 def test_the_memory_of_rank_0_decides_and_the_receipt_says_so(tmp_path):
@@ -33,9 +33,9 @@ def test_the_memory_of_rank_0_decides_and_the_receipt_says_so(tmp_path):
         path = tmp_path / f"{expected}.h5"
         history = run(20, path, memory_limit=[limit] + [database] * (P - 1))
         assert used(history)[0] == expected
-        said = "GossipLB instead of GreedyLB: the load database" in history.balancings[0].why
+        said = "GossipLB instead of GreedyLB: the load database" in history.lb_steps[0].why
         assert said == (expected == "GossipLB")
-        assert pylb.Trace.read(path).replay(every=10).decisions == history
+        assert pylb.Trace.load(path).replay(every=10).decisions == history
 
 
 def test_a_strategy_that_is_given_is_kept():

@@ -39,7 +39,7 @@ def fill(comm, **options):
 
 def passes(comm, lb, until, folder=None):
     """Run iterations in which an object's state depends on all its messages and their order."""
-    for it in lb.iterate(until - lb.done):
+    for it in lb.iterate(until - lb.iteration):
         if folder is not None and it % 6 == 5:
             lb.checkpoint(folder)
         for key, block in lb.local():
@@ -71,7 +71,7 @@ def on(n, main):
 
 
 def steps(lb):
-    return [r.iteration for r in lb.history.balancings]
+    return [r.iteration for r in lb.history.lb_steps]
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +97,14 @@ def test_restarts_on_other_numbers_of_ranks(straight, tmp_path, ranks):
 
     def again(comm):
         lb = pylb.Balancer.restore(comm, folder, **OPTIONS)
-        assert lb.done == 20
+        assert lb.iteration == 20
         return advance(comm, lb, 40)
 
     on(ranks, first)
     for n in (1, 2, 3, 5, 10):
         found, lb = on(n, again)
         assert found == straight[1][0], n
-        assert lb.done == len(lb.iterations.time) == 40
+        assert lb.iteration == len(lb.metrics.time) == 40
         assert steps(lb) == ([6, 13, 20, 27, 34] if n == ranks else [6, 13, 26, 33])
 
 
@@ -137,13 +137,13 @@ def test_in_a_loop_after_a_crash(straight, tmp_path):
 
 
 @pytest.mark.parametrize("trigger", ["boulmier", "zhai", "menon", "metabalancer", "auto"])
-@pytest.mark.parametrize("give_up", [True, False])
-def test_decisions_go_on(tmp_path, trigger, give_up):
+@pytest.mark.parametrize("pause_if_useless", [True, False])
+def test_decisions_go_on(tmp_path, trigger, pause_if_useless):
     """After a restart, the trigger and the receipts are as in a run without a stop."""
-    options = {"strategy": "GreedyLB", "trigger": trigger, "give_up": give_up}
+    options = {"strategy": "GreedyLB", "trigger": trigger, "pause_if_useless": pause_if_useless}
 
     def program(comm, lb, until):
-        for it in lb.iterate(until - lb.done):
+        for it in lb.iterate(until - lb.iteration):
             for key, _ in lb.local():
                 comm.elapse(1e-2 * (1 + (key + it // 9) % 7))
         return lb
@@ -166,7 +166,7 @@ def test_decisions_go_on(tmp_path, trigger, give_up):
     known, now = (lb._state.decider.settings.trigger.state() for lb in (before, after))
     assert now["cost"] == pytest.approx(known["cost"], rel=1e-12)
     assert (now["last"], now["iteration"]) == (known["last"], known["iteration"])
-    if not give_up:
+    if not pause_if_useless:
         assert {k: repr(v) for k, v in now.items()} == {k: repr(v) for k, v in known.items()}
     on(4, lambda comm: program(comm, again(comm), 50))
     _, other = on(2, lambda comm: program(comm, again(comm), 50))
@@ -262,7 +262,7 @@ def test_when_a_checkpoint_is_possible(tmp_path):
     with pytest.raises(DomainError, match="no page"):
         lb.report(tmp_path / "run.html")
     assert np.isnan(lb.rank_loads()).all()
-    assert lb.report().iterations == lb.done == 3
+    assert lb.report().iterations == lb.iteration == 3
 
 
 def test_an_error_on_one_rank(tmp_path, monkeypatch):
@@ -316,7 +316,7 @@ lb.checkpoint({str(tmp_path / "c")!r})
     run = subprocess.run([sys.executable, "-c", said], capture_output=True, check=False)
     assert run.returncode == -signal.SIGKILL, run.stderr
     lb = pylb.Balancer.restore(None, tmp_path / "c")
-    assert lb.done == (3 if at == "clean" else 0)
+    assert lb.iteration == (3 if at == "clean" else 0)
     assert len(list((tmp_path / "c").glob("*.h5"))) == 2
     lb.checkpoint(tmp_path / "c")
     assert len(list((tmp_path / "c").glob("*.h5"))) == 1
@@ -551,7 +551,7 @@ def test_iterations_beyond_two_to_the_31(tmp_path):
         lb.checkpoint(tmp_path / "c")
         again = pylb.Balancer.restore(None, tmp_path / "c", every=3, lag=lag)
         assert list(again.iterate(3)) == list(range(start + 12, start + 15))
-        assert again.iterations.first[-1] > 2**30
+        assert again.metrics.first[-1] > 2**30
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])

@@ -129,7 +129,7 @@ def test_the_others_end(mpiexec, preloaded, way, state, how, ranks, tmp_path):
     elif "openmpi" in Path(os.path.realpath(mpiexec[0])).as_posix() or "prte" in said:
         assert re.search(rf"rank {odd} |[\]\d],{odd}\]", said), said  # mpiexec names the rank
     if way != "lag":
-        assert pylb.RunRecord.read(tmp_path / "run.h5").n_iterations >= 0
+        assert pylb.RunRecord.load(tmp_path / "run.h5").n_iterations >= 0
     with pytest.raises(MissingFileError):  # an incomplete checkpoint does not count
         pylb.Balancer.restore(None, tmp_path / "c")
 

@@ -38,10 +38,10 @@ def test_they_override_and_say_so(program, monkeypatch, tmp_path):
     assert report.strategy == "RefineLB (PYLB_STRATEGY)"
     assert report.trigger == "periodic (PYLB_TRIGGER)"
     assert "RefineLB (PYLB_STRATEGY)" in str(report)
-    assert [r.iteration for r in lb.history.balancings] == [2, 5]
-    assert {r.strategy for r in lb.history.balancings} == {"RefineLB"}
+    assert [r.iteration for r in lb.history.lb_steps] == [2, 5]
+    assert {r.strategy for r in lb.history.lb_steps} == {"RefineLB"}
     assert "(PYLB_STRATEGY)" in lb.explain(0)
-    run = pylb.RunRecord.read(path)
+    run = pylb.RunRecord.load(path)
     assert run.parameters["clock"] == "cpu"
     assert run.parameters["environment"] == [
         "PYLB_STRATEGY=RefineLB",
@@ -133,7 +133,7 @@ def test_a_restored_run_goes_on_without_a_record(to, monkeypatch, tmp_path, capl
     for _ in lb.iterate(3):
         for _, _ in lb.local():
             pass
-    assert lb.done == 10
+    assert lb.iteration == 10
     assert "PYLB_RECORD has no effect" in caplog.text
     assert not (tmp_path / "run.h5").exists()
     monkeypatch.delenv("PYLB_RECORD")
@@ -151,7 +151,7 @@ def test_two_balancers_do_not_mix_their_records(monkeypatch, tmp_path, caplog):
                 pass
     first.report(tmp_path / "first.html")
     assert caplog.text.count("another record is written to this file now") == 1
-    run = pylb.RunRecord.read(path)
+    run = pylb.RunRecord.load(path)
     assert len(run.trace) == second.done == 12
     assert run.parameters["trigger"] == "periodic"
 

@@ -58,28 +58,28 @@ def results(main, path, end, **words):
 def test_the_file_has_all_iterations(tmp_path, main, end):
     path = tmp_path / "run.h5"
     _, report, lb = results(main, tmp_path, end, mode="off", record=path)
-    record = pylb.RunRecord.read(path)
+    record = pylb.RunRecord.load(path)
     assert record.n_iterations == report.iterations == 60
-    assert (record.max == lb.iterations.max).all()
+    assert (record.max == lb.metrics.max).all()
 
 
 def test_the_file_has_all_receipts(tmp_path):
     path = tmp_path / "run.h5"
     _, report, lb = results(objects, tmp_path, "finish", record=path)
-    assert report.balancings == 8
-    assert repr(pylb.RunRecord.read(path).history) == repr(lb.history)
-    assert sum(s.iterations for s in pylb.RunRecord.read(path).stretches) == 60
+    assert report.n_lb_steps == 8
+    assert repr(pylb.RunRecord.load(path).history) == repr(lb.history)
+    assert sum(s.iterations for s in pylb.RunRecord.load(path).stretches) == 60
 
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("main", [objects, cells])
 def test_shadow_mode_has_decided_for_all_iterations(tmp_path, main, end):
     early, report, lb = results(main, tmp_path, end, mode="shadow")
-    assert (early.balancings, early.saved) == (0, 0.0)  # nothing is known before the end
-    assert report.balancings == 8
+    assert (early.n_lb_steps, early.saved) == (0, 0.0)  # nothing is known before the end
+    assert report.n_lb_steps == 8
     assert len(lb.shadow.max) == 60
-    saved = (lb.iterations.max - lb.shadow.max).sum()
-    assert report.saved == pytest.approx(saved - report.balancing_cost)
+    saved = (lb.metrics.max - lb.shadow.max).sum()
+    assert report.saved == pytest.approx(saved - report.lb_cost)
     assert saved > 0
 
 
@@ -115,7 +115,7 @@ def test_the_gain_of_the_last_lb_step_is_known(tmp_path, end):
     last = lb.history[-1]
     assert (last.iteration, last.iterations) == (55, 4)
     assert last.gain == pytest.approx(0.0)  # that LB step moves nothing
-    record = pylb.RunRecord.read(path)
+    record = pylb.RunRecord.load(path)
     assert record.history == lb.history
     assert record.trace.replay("GreedyLB", every=7).decisions == lb.history
 

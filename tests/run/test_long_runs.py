@@ -70,7 +70,7 @@ def test_memory_stays_flat(monkeypatch, options):
         if i == n // 4:
             tracemalloc.start()  # started late, because it slows down the program
         if i in (n, 2 * n - 2):
-            lb.iterations, lb.history  # noqa: B018
+            lb.metrics, lb.history  # noqa: B018
             found.append((tracemalloc.get_traced_memory()[0], resident()))
     tracemalloc.stop()
     (python, all_of_it), (python_later, all_later) = found
@@ -81,7 +81,7 @@ def test_memory_stays_flat(monkeypatch, options):
 def test_the_report_says_what_was_thinned(monkeypatch):
     monkeypatch.setattr(iteration_log, "MOST_ROWS", 1024)
     lb = list(program(5000, mode="off"))[-1]
-    it = lb.iterations
+    it = lb.metrics
     assert np.array_equal(it.first, np.arange(0, 5000, 8))
     assert np.array_equal(it.span, np.full(625, 8))
     report = lb.report()
@@ -101,12 +101,12 @@ def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
     assert kept[:4] == [0, 1, 2, 3]
     assert kept[4:] == list(range(kept[4], 79))
     assert 8 <= len(kept[4:]) <= 12
-    assert history.dropped.balancings == history.dropped.n == 79 - len(kept)
-    assert lb.n_balancings == report.balancings == 79
-    assert report.balancing_cost > sum(r.cost for r in history)
-    assert report.balancing_seconds > sum(r.step_seconds for r in history)
+    assert history.dropped.n_lb_steps == history.dropped.n == 79 - len(kept)
+    assert lb.n_lb_steps == report.n_lb_steps == 79
+    assert report.lb_cost > sum(r.cost for r in history)
+    assert report.lb_seconds > sum(r.step_seconds for r in history)
     assert "after the first 4 are not kept" in str(report)
-    assert [r.iteration for r in pylb.RunRecord.read(path).history] == list(range(79))
+    assert [r.iteration for r in pylb.RunRecord.load(path).history] == list(range(79))
 
 
 def test_a_page_of_too_many_iterations(monkeypatch, tmp_path):
@@ -126,4 +126,4 @@ def test_many_loops(monkeypatch):
         for _ in lb.iterate(1):
             pass
     assert len(lb._state.records.loops) < 40
-    assert len(lb.iterations.time) == 200
+    assert len(lb.metrics.time) == 200

@@ -127,8 +127,8 @@ def program(comm, path, strategy):
         strategy=strategy,
         every=3,
         load=lambda key, block: 1.0 + key % 5 + 0.1 * len(block),
-        give_up=False,
-        unlike=False,
+        pause_if_useless=False,
+        learn_speeds=False,
     )
     n = 24
     for key in range(n):
@@ -141,7 +141,7 @@ def program(comm, path, strategy):
             lb.multicast([(key + j) % n for j in (1, 5, 9)], key, np.zeros(50))
             lb.send((key + 1) % n, key, 1.0)
     lb.save(path)
-    return [r.predicted for r in lb.history.balancings]
+    return [r.predicted for r in lb.history.lb_steps]
 
 
 @pytest.mark.parametrize("strategy", ["RCBLB", "HSFCLB", "HypergraphLB", "DiffusionLB"])
@@ -149,11 +149,11 @@ def test_a_record_is_replayed(tmp_path, strategy):
     """A replay with multicasts and positions gives the run's placements and predictions."""
     path = tmp_path / "run.h5"
     predicted = pylb.VirtualCluster(4, clock="none").run(program, path, strategy)[0]
-    run = pylb.RunRecord.read(path)
+    run = pylb.RunRecord.load(path)
     trace = run.trace
     replayed = trace.replay(strategy, every=3)
     assert np.array_equal(replayed.rank, trace.task_rank)
-    assert [r.predicted for r in replayed.balancings] == predicted
+    assert [r.predicted for r in replayed.lb_steps] == predicted
     assert len(predicted) == 3
     for i in range(1, 10):  # in the first iteration, homes forward messages
         m = trace[i].multicasts
@@ -175,7 +175,7 @@ def test_a_record_of_cells_has_their_positions(tmp_path):
         lb.save(path)
 
     pylb.VirtualCluster(2, clock="none").run(main, tmp_path / "run.h5")
-    trace = pylb.Trace.read(tmp_path / "run.h5")
+    trace = pylb.Trace.load(tmp_path / "run.h5")
     assert trace[3].coords.tolist() == [[key % 4, key // 4, 0] for key in range(16)]
     plan = pylb.place(trace[2], "RCBLB")
     assert trace.replay("RCBLB", every=3).rank[48:].tolist() == plan.rank.tolist()
@@ -184,19 +184,19 @@ def test_a_record_of_cells_has_their_positions(tmp_path):
 def test_other_forms_of_a_record(tmp_path):
     path = tmp_path / "run.h5"
     pylb.VirtualCluster(4, clock="none").run(program, path, "GreedyLB")
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     again = pylb.Trace.from_snapshots(list(trace))
     assert np.array_equal(again.edge_multicast, trace.edge_multicast)
     assert np.array_equal(again.task_coords, trace.task_coords)
     assert np.array_equal(trace[2:5].edge_multicast, trace.edge_multicast[192:480])
     assert len(trace.communications(0)) == 96
-    written = pylb.Trace.read(trace.write(tmp_path / "vt")[0])  # vt's messages have one receiver
+    written = pylb.Trace.load(trace.save(tmp_path / "vt")[0])  # vt's messages have one receiver
     assert len(written.edge_src) == len(trace.edge_src)
     pylb.RunRecord.of(trace)
     other = tmp_path / "other.h5"
-    records.write(pylb.RunRecord.read(path), other)
-    copied = pylb.RunRecord.read(other)
-    for a, b in zip(copied.stretches, pylb.RunRecord.read(path).stretches, strict=True):
+    records.write(pylb.RunRecord.load(path), other)
+    copied = pylb.RunRecord.load(other)
+    for a, b in zip(copied.stretches, pylb.RunRecord.load(path).stretches, strict=True):
         assert np.array_equal(a.edge_multicast, b.edge_multicast)
         assert np.array_equal(a.coords, b.coords)
 
@@ -206,7 +206,7 @@ def test_times_with_messages(tmp_path, strategy):
     """A replay counts a multicast once for each rank, like the cost of a snapshot."""
     path = tmp_path / "run.h5"
     pylb.VirtualCluster(4, clock="none").run(program, path, "GreedyLB")
-    trace = dataclasses.replace(pylb.Trace.read(path), figures=None, recorded=None)
+    trace = dataclasses.replace(pylb.Trace.load(path), figures=None, recorded=None)
     alpha, beta = 0.3, 1e-3
     how = {} if strategy == "unbalanced" else {"every": 3}
     replayed = trace.replay(strategy, alpha=alpha, beta=beta, **how)
@@ -220,7 +220,7 @@ def test_a_damaged_number_of_multicasts(tmp_path):
     """A record is refused if its optional arrays have the wrong length."""
     path = tmp_path / "run.h5"
     pylb.VirtualCluster(2, clock="none").run(program, path, "GreedyLB")
-    run = pylb.RunRecord.read(path)
+    run = pylb.RunRecord.load(path)
     first = run.stretches[0]
     for wrong in (
         first._replace(edge_multicast=first.edge_multicast[:-1]),
@@ -229,7 +229,7 @@ def test_a_damaged_number_of_multicasts(tmp_path):
     ):
         records.write(dataclasses.replace(run, stretches=[wrong]), path)
         with pytest.raises(FormatError, match="is out of range from iteration 0 on"):
-            pylb.RunRecord.read(path)
+            pylb.RunRecord.load(path)
 
 
 # ---- shadow mode, checkpoints ------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_shadow_mode_sees_multicasts():
     def main(comm, mode):
         lb = ring(comm, 24, mode=mode, strategy="HypergraphLB", every=50, network=(1e-3, 1e-6))
         passes(lb, 24, 150)
-        return [(r.iteration, r.before, r.predicted, r.migrations) for r in lb.history.balancings]
+        return [(r.iteration, r.before, r.predicted, r.migrations) for r in lb.history.lb_steps]
 
     on, shadow = (pylb.VirtualCluster(4, clock="none").run(main, m)[0] for m in ("on", "shadow"))
     assert len(on) == 2

@@ -89,7 +89,7 @@ def test_other_work_is_part_of_the_load_of_a_rank(lag):
         for _ in lb.iterate(n):
             pass
     of_all = [7.0] * 4 + [3.25, 3.5]
-    assert lb.iterations.max.tolist() == lb.iterations.min.tolist() == of_all
+    assert lb.metrics.max.tolist() == lb.metrics.min.tolist() == of_all
     assert lb.rank_loads().ravel().tolist() == of_all
     assert not answers
 
@@ -99,7 +99,7 @@ def test_an_lb_step_saves_what_the_slowest_rank_with_other_work_saves(mode):
     def main(comm):
         lb = pylb.Balancer(
             comm, strategy="BestFitLB", every=2, load=lambda *_: 1.0, background=[6.0, 0.0],
-            mode=mode, give_up=False,
+            mode=mode, pause_if_useless=False,
         )  # fmt: skip
         for key in range(10):
             if key % 2 == comm.rank:
@@ -109,13 +109,13 @@ def test_an_lb_step_saves_what_the_slowest_rank_with_other_work_saves(mode):
         return lb
 
     lb = VirtualCluster(2).run(main)[0]
-    most = lb.shadow.max if mode == "shadow" else lb.iterations.max
+    most = lb.shadow.max if mode == "shadow" else lb.metrics.max
     assert most.tolist() == [11.0, 11.0, 8.0, 8.0, 8.0]
     assert lb.history[0].realised == 1.0
     assert lb.history[0].gain == 6.0
     if mode == "shadow":
-        assert lb.iterations.max.tolist() == [11.0] * 5
-        assert lb.report().saved + lb.report().balancing_cost == 9.0
+        assert lb.metrics.max.tolist() == [11.0] * 5
+        assert lb.report().saved + lb.report().lb_cost == 9.0
 
 
 def test_other_work_counts_in_the_steps_of_an_advisor():
@@ -123,7 +123,7 @@ def test_other_work_counts_in_the_steps_of_an_advisor():
         lb = pylb.Advisor(comm, background=[2.0, 0.0], every=2)
         for _ in lb.iterate(3):
             lb.advise(seconds=1.0 + comm.rank)
-        return lb.iterations.max, lb.iterations.mean, lb.rank_loads()
+        return lb.metrics.max, lb.metrics.mean, lb.rank_loads()
 
     most, mean, loads = VirtualCluster(2).run(main)[0]
     assert most.tolist() == [3.0] * 3
@@ -138,7 +138,7 @@ def test_speeds_are_learned_with_a_distributed_strategy(strategy):
 
     def main(comm):
         lb = pylb.Balancer(
-            comm, strategy=strategy, every=4, unlike=True, give_up=False,
+            comm, strategy=strategy, every=4, learn_speeds=True, pause_if_useless=False,
             load=lambda key, _: work[key] / pace[comm.rank],
         )  # fmt: skip
         for key in range(400):
@@ -146,7 +146,7 @@ def test_speeds_are_learned_with_a_distributed_strategy(strategy):
                 lb.add(key, key)
         for _ in lb.iterate(60):
             pass
-        return lb.iterations.max[-1] / (work.sum() / pace.sum()), lb.history
+        return lb.metrics.max[-1] / (work.sum() / pace.sum()), lb.history
 
     ratio, history = VirtualCluster(4).run(main)[2]
     assert ratio < 1.05
@@ -248,7 +248,7 @@ def test_a_run_whose_limits_nothing_can_keep_goes_on_while_loads_change():
     """Placements for the loads expected some iterations ahead have the raised limits, too."""
 
     def main(comm):
-        lb = pylb.Balancer(comm, every=3, unlike=False, memory_limit=[40_000, 5_000])
+        lb = pylb.Balancer(comm, every=3, learn_speeds=False, memory_limit=[40_000, 5_000])
         for key in range(comm.rank, 24, 2):
             lb.add(key, np.zeros(1), nbytes=2_000 + 100 * key)
         for it in lb.iterate(30):
@@ -257,7 +257,7 @@ def test_a_run_whose_limits_nothing_can_keep_goes_on_while_loads_change():
         return lb.history
 
     history = VirtualCluster(2, clock="none", network=(5e-6, 4e-9)).run(main)[0]
-    assert len(history.balancings) == 9
+    assert len(history.lb_steps) == 9
     assert any(math.isfinite(r.loss_1) for r in history)  # such a placement was tried
     assert all(r.memory_full > 1.0 for r in history)
 
@@ -352,13 +352,13 @@ def test_a_record_has_them_and_a_replay_uses_them(tmp_path):
         return lb.history, dict(lb.local()).keys()
 
     (history, here), _ = VirtualCluster(2).run(main)
-    trace = pylb.Trace.read(path)
+    trace = pylb.Trace.load(path)
     assert trace.speed.tolist() == [1.0, 2.0]
     assert trace.background.tolist() == [1.0, 0.0]
     assert trace.memory_limit.tolist() == [2_000, 902]
     again = trace.replay("BestFitLB", every=3, cost=0.0)
-    assert [r.iteration for r in again.decisions.balancings] == [
-        r.iteration for r in history.balancings
+    assert [r.iteration for r in again.decisions.lb_steps] == [
+        r.iteration for r in history.lb_steps
     ]
     assert again.decisions[0].memory_full == history[0].memory_full == 900 / 902
     assert len(here) == 30
@@ -385,7 +385,7 @@ def test_a_record_has_them_and_a_replay_uses_them(tmp_path):
         ({"memory_limit": 1.5}, r"memory_limit is 1\.5: expected bytes"),
         ({"memory_limit": "car"}, "memory_limit is 'car': expected bytes.* or 'auto'"),
         ({"memory_limit": 2**63}, "memory_limit is 9223372036854775808"),
-        ({"speed": 1.0, "unlike": True}, "unlike is True and speed is given"),
+        ({"speed": 1.0, "learn_speeds": True}, "learn_speeds is True and speed is given"),
     ],
 )
 @pytest.mark.parametrize("kind", [pylb.Balancer, pylb.Advisor])

@@ -23,7 +23,7 @@ def final_keys(comm, remover):
 
     def remove(name):
         lb = mine["lb"]
-        if name == remover and lb.rank == 0 and lb.done >= 2 and not removed:
+        if name == remover and lb.rank == 0 and lb.iteration >= 2 and not removed:
             removed.append(lb.remove(0))
 
     def strategy(snapshot):

@@ -17,7 +17,7 @@ def loop(comm, lb, n):
 def receipts(lb):
     return [
         (r.iteration, r.migrations, r.gain, r.iterations, r.realised, r.cost)
-        for r in lb.history.balancings
+        for r in lb.history.lb_steps
     ]
 
 
@@ -57,7 +57,7 @@ def counts(comm, folder):
     first, report = receipts(lb), lb.report()
     loop(comm, lb, 6)
     lb.checkpoint(folder)
-    return first, (report.balancings, report.migrations), receipts(lb), lb.n_balancings
+    return first, (report.n_lb_steps, report.migrations), receipts(lb), lb.n_lb_steps
 
 
 def test_on_another_number_of_ranks(tmp_path):

@@ -65,8 +65,8 @@ def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
         lb = pylb.Balancer(**when)
         lb.add(1, None)
         assert list(lb.iterate(30)) == list(range(30))
-        assert not lb.iterations.time.any()
-        assert not lb.iterations.idle.any()
+        assert not lb.metrics.time.any()
+        assert not lb.metrics.idle.any()
 
 
 def test_loads_are_the_time_of_the_bodies():
@@ -77,10 +77,10 @@ def test_loads_are_the_time_of_the_bodies():
         for key, _ in lb.local():
             spend(1e-3 * key)
         spend(5e-3)  # outside of the loop, so this time counts for no object
-    assert np.all(lb.iterations.max >= 6e-3)
-    assert np.all(lb.iterations.time >= 11e-3)
-    assert np.all(lb.iterations.max <= lb.iterations.time - 5e-3)
-    assert np.array_equal(lb.iterations.max_over_mean, np.ones(3))
+    assert np.all(lb.metrics.max >= 6e-3)
+    assert np.all(lb.metrics.time >= 11e-3)
+    assert np.all(lb.metrics.max <= lb.metrics.time - 5e-3)
+    assert np.array_equal(lb.metrics.max_over_mean, np.ones(3))
 
 
 def test_a_loop_that_is_left_stops_the_clock():
@@ -263,18 +263,18 @@ def test_a_strategy_that_raised_once_is_asked_again():
         with pytest.raises(StrategyError, match="raised OSError: no"):
             list(lb.iterate(7))
         list(lb.iterate(7))
-        assert len(lb.history.balancings) == 1
+        assert len(lb.history.lb_steps) == 1
     lb = pylb.Balancer(strategy=now_and_then, every=4, lag=math.inf)
     lb.add(1, "x")
     lb.begin(7)
     raised = 0
-    while (answer := lb.at_sync()) is not pylb.AtSync.END:
-        if answer is pylb.AtSync.BALANCE:
+    while (answer := lb.at_sync()) is not pylb.run.AtSync.END:
+        if answer is pylb.run.AtSync.BALANCE:
             try:
                 lb.balance()
             except StrategyError:
                 raised += 1  # the error is raised again
-        elif lb.at_sync(1) is pylb.AtSync.GO:
+        elif lb.at_sync(1) is pylb.run.AtSync.GO:
             list(lb.local())
     assert raised == 1
     assert [r.choice for r in lb.history] == ["balance"]
@@ -395,8 +395,8 @@ def test_shadow_mode_goes_on_after_a_strategy_that_failed(error, raised, lag):
         list(lb.iterate(6))
     failing = False
     list(lb.iterate(6))
-    assert lb.done == 15
-    assert len(lb.iterations.max) == 15
+    assert lb.iteration == 15
+    assert len(lb.metrics.max) == 15
     assert len(lb.shadow.max) == known  # later iterations are measured, but not replayed
     assert lb._mode.saved == 0.0
 
@@ -760,7 +760,7 @@ def test_at_sync_refuses_what_is_no_key(given):
     lb.begin(1)
     with pytest.raises(DomainError, match=r"key is .*: expected an integer"):
         lb.at_sync(given)
-    assert lb.at_sync(np.int64(7)) is pylb.AtSync.END
+    assert lb.at_sync(np.int64(7)) is pylb.run.AtSync.END
 
 
 def test_ranks_of_knows_the_new_objects_of_this_rank():

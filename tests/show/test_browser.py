@@ -84,7 +84,7 @@ def run(tmp_path_factory):
     pytest.importorskip("h5py")
     path = tmp_path_factory.mktemp("run") / "run.h5"
     pylb.demo.run(8, 128, 120, save=path, strategy="RefineLB", trigger="metabalancer")
-    return pylb.RunRecord.read(path)
+    return pylb.RunRecord.load(path)
 
 
 def opened(tab, run, path, **options):
@@ -154,7 +154,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
 def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_path):
     coords = {k: (k % 16, k // 16) for k in range(128)}
     opened(tab, run, tmp_path / "run.html", coords=coords)
-    best = max(run.history.balancings, key=lambda r: r.migrations)
+    best = max(run.history.lb_steps, key=lambda r: r.migrations)
     i = list(run.history).index(best)
     tab.locator(".objectview summary").click()
     tab.locator(".decisions button").nth(i).click()
@@ -317,7 +317,7 @@ def sent(answer):
 def explorer(tab, tmp_path):
     """Return the widget of this process, shown in a page without Jupyter."""
     pytest.importorskip("anywidget")
-    trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+    trace = pylb.replaying.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     widget = pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
 
     def kernel(message):
@@ -533,7 +533,7 @@ def wait_for(server, token, folder):
 
 CELL = """\
 import pylb
-trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+trace = pylb.replaying.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
 pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
 """
 
@@ -561,7 +561,7 @@ def execute(tab):
 
 
 def time_of(**asked):
-    trace = pylb.replay.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
+    trace = pylb.replaying.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     given = {"strategy": "GreedyLB", "trigger": "", "every": 10, "cost": 0.01}
     return ExplorerSettings.of({**given, **asked}).replay(trace)
 

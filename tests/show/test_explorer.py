@@ -11,7 +11,7 @@ pytest.importorskip("anywidget")
 
 @pytest.fixture
 def explorer():
-    trace = pylb.replay.hotspot(n_ranks=6, n_objects=60, n_phases=40, seed=3)
+    trace = pylb.replaying.hotspot(n_ranks=6, n_objects=60, n_phases=40, seed=3)
     out = pylb.explore(trace, strategy="GreedyLB", every=8, cost=0.01)
     out.said = []
     out.send = out.said.append
@@ -86,7 +86,7 @@ def test_a_viewer_without_widgets_shows_the_last_picture(explorer):
 def test_a_record_brings_the_cost_of_its_lb_steps(tmp_path):
     pytest.importorskip("h5py")
     pylb.demo.run(2, 8, 12, save=tmp_path / "run.h5", every=4)
-    costs = [r.cost for r in pylb.RunRecord.read(tmp_path / "run.h5").history.balancings]
+    costs = [r.cost for r in pylb.RunRecord.load(tmp_path / "run.h5").history.lb_steps]
     assert pylb.explore(tmp_path / "run.h5").settings["cost"] == pytest.approx(np.mean(costs))
 
 
@@ -94,4 +94,4 @@ def test_an_argument_that_is_not_a_run_is_an_error():
     with pytest.raises(DomainError, match="run is int"):
         pylb.explore(5)
     with pytest.raises(DomainError, match="no setting colour: expected one of"):
-        pylb.explore(pylb.replay.hotspot(2, 4, 2), colour="red")
+        pylb.explore(pylb.replaying.hotspot(2, 4, 2), colour="red")

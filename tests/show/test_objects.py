@@ -27,7 +27,7 @@ def server_of_nothing(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run():
-    trace = pylb.replay.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
+    trace = pylb.replaying.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
     return trace.replay("GreedyLB", every=7, cost=1e-3)
 
 
@@ -64,7 +64,7 @@ def test_frames_are_ranks_and_loads_of_the_objects(run):
 def test_a_record_has_the_frames_of_its_trace(tmp_path):
     pytest.importorskip("h5py")
     pylb.demo.run(4, 24, 20, save=tmp_path / "run.h5", every=5)
-    record = pylb.RunRecord.read(tmp_path / "run.h5")
+    record = pylb.RunRecord.load(tmp_path / "run.h5")
     kinds = [course.of(record).objects, objects.Objects.of_replay(record.trace.replay("none"))]
     ours, its = (objects.ObjectPicture(kind).frames([]) for kind in kinds)
     assert ours == its

@@ -158,7 +158,7 @@ def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):
 
 @pytest.fixture(scope="module")
 def run():
-    trace = pylb.replay.hotspot(n_ranks=10, n_objects=160, n_phases=60, turns=1.0, seed=2)
+    trace = pylb.replaying.hotspot(n_ranks=10, n_objects=160, n_phases=60, turns=1.0, seed=2)
     return trace.replay("RefineLB", trigger="metabalancer", cost=0.01)
 
 
@@ -169,15 +169,15 @@ def lines_of(ax, label):
 
 def test_fits_are_the_triggers(run):
     ax = plots.fits(run)
-    r = next(r for r in run.balancings if np.isfinite(r.figures["max_slope"]))
-    last = max([q.iteration for q in run.balancings if q.iteration < r.iteration], default=-1)
+    r = next(r for r in run.lb_steps if np.isfinite(r.figures["max_slope"]))
+    last = max([q.iteration for q in run.lb_steps if q.iteration < r.iteration], default=-1)
     x, y = lines_of(ax, "fit of the max")
     assert x.tolist() == [last + 1, r.iteration]
     np.testing.assert_allclose(
         y, r.figures["max_offset"] + r.figures["max_slope"] * (x - last), rtol=1e-12
     )
     x, _ = lines_of(ax, "τ")
-    first = next(r for r in run.balancings if np.isfinite(r.tau))
+    first = next(r for r in run.lb_steps if np.isfinite(r.tau))
     assert x[1] - x[0] == pytest.approx(first.tau)
 
 
@@ -202,12 +202,12 @@ def test_decisions_stand_at_their_iterations(run):
         [r.iteration for r in run.decisions[:3]],
         [r.before for r in run.decisions[:3]],
     )
-    x, _ = lines_of(plots.decisions(pylb.History()), "before")
+    x, _ = lines_of(plots.decisions(pylb.decide.History()), "before")
     assert len(x) == 0
 
 
 def test_labels_of_decisions_never_overlap():
-    trace = pylb.replay.hotspot(n_ranks=6, n_objects=96, n_phases=40, seed=1)
+    trace = pylb.replaying.hotspot(n_ranks=6, n_objects=96, n_phases=40, seed=1)
     history = trace.replay("GreedyLB", every=2, cost=1e-3).decisions
     _, axes = plt.subplots(1, 2, figsize=(11, 3.2), layout="constrained")
     for ax in axes:
@@ -224,7 +224,7 @@ def bands(ax):
 
 
 def test_migrations_of_one_lb_step_and_of_all(run):
-    r = next(r for r in run.balancings if r.migrations)
+    r = next(r for r in run.lb_steps if r.migrations)
     ax = plots.migrations(run, r.iteration)
     assert ax.get_title() == f"{r.migrations:,} migrations after iteration {r.iteration}"
     assert 0 < bands(ax) <= r.migrations
@@ -236,7 +236,7 @@ def test_migrations_of_one_lb_step_and_of_all(run):
 
 @pytest.mark.parametrize("p", [10, 10_000])
 def test_pictures_of_few_and_of_very_many_ranks(p):
-    trace = pylb.replay.hotspot(n_ranks=p, n_objects=2 * p, n_phases=4)
+    trace = pylb.replaying.hotspot(n_ranks=p, n_objects=2 * p, n_phases=4)
     run = trace.replay("GreedyLB", every=2)
     assert bands(plots.migrations(run)) <= 24 * 24
     (image,) = plots.communication(trace[0]).images
@@ -255,7 +255,7 @@ def test_pictures_of_few_and_of_very_many_ranks(p):
 
 
 def test_communication_before_and_after():
-    trace = pylb.replay.hotspot(n_ranks=4, n_objects=16, n_phases=1)
+    trace = pylb.replaying.hotspot(n_ranks=4, n_objects=16, n_phases=1)
     snap = trace[0]
     assert plots.communication(snap).get_title().startswith("25 % of")
     alone = plots.communication(snap, np.zeros(16, int))

@@ -49,12 +49,12 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def record(folder):
-    return pylb.RunRecord.read(folder / "run.h5")
+    return pylb.RunRecord.load(folder / "run.h5")
 
 
 @pytest.fixture(scope="module")
 def trace():
-    return pylb.replay.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
+    return pylb.replaying.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
 
 
 def data_of(html):
@@ -71,10 +71,10 @@ def test_the_course_of_a_record_is_that_of_its_loads(record):
     np.testing.assert_allclose(c.max, record.max, rtol=1e-12)
     np.testing.assert_allclose(c.mean, record.mean, rtol=1e-12)
     assert np.all(c.elapsed >= c.max)
-    assert c.balanced_after == [9, 19, 29, 39, 49]
+    assert c.lb_step_iterations == [9, 19, 29, 39, 49]
     moved = {m.iteration: int(m.objects.sum()) for m in c.moves}
-    assert moved == {r.iteration: r.migrations for r in record.history.balancings if r.migrations}
-    assert c.costs.sum() == pytest.approx(sum(r.cost for r in record.history.balancings))
+    assert moved == {r.iteration: r.migrations for r in record.history.lb_steps if r.migrations}
+    assert c.costs.sum() == pytest.approx(sum(r.cost for r in record.history.lb_steps))
 
 
 def test_a_new_object_with_the_key_of_another_one_has_not_moved(tmp_path):
@@ -100,10 +100,10 @@ def test_the_course_of_a_replay_has_its_moves(trace):
     c = course.of(run)
     np.testing.assert_array_equal(c.times, run.rank_times)
     assert {m.iteration: int(m.objects.sum()) for m in c.moves} == {
-        r.iteration: r.migrations for r in run.balancings
+        r.iteration: r.migrations for r in run.lb_steps
     }
     assert {m.iteration: int(m.bytes.sum()) for m in c.moves} == {
-        r.iteration: r.bytes for r in run.balancings
+        r.iteration: r.bytes for r in run.lb_steps
     }
     for m in c.moves:
         assert np.all(m.source != m.target)
@@ -174,7 +174,7 @@ def test_the_page_has_the_right_numbers_and_needs_no_network(folder, record):
 
 
 def test_a_column_of_a_long_run_shows_one_lb_step_at_its_place():
-    run = pylb.replay.hotspot(n_ranks=2, n_objects=4, n_phases=1700).replay(
+    run = pylb.replaying.hotspot(n_ranks=2, n_objects=4, n_phases=1700).replay(
         "GreedyLB", every=1, foresight=True
     )
     picture = page.loads(course.of(run))
@@ -182,8 +182,8 @@ def test_a_column_of_a_long_run_shows_one_lb_step_at_its_place():
     assert width > 2
     shown = picture["balanced"]
     assert shown[0] == -1  # before the first iteration
-    assert set(shown) <= set(run.balanced_after)
-    assert [i // width for i in shown] == sorted({i // width for i in run.balanced_after})
+    assert set(shown) <= set(run.lb_step_iterations)
+    assert [i // width for i in shown] == sorted({i // width for i in run.lb_step_iterations})
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -224,8 +224,8 @@ def test_a_policy_allows_the_pages_own_script_only(folder):
 def test_a_million_events_are_a_page_of_less_than_two_megabytes(tmp_path):
     rng = np.random.default_rng(0)
     m, p = 2000, 500  # a million loads of ranks, and a receipt after every iteration
-    history = pylb.History(
-        pylb.Receipt(
+    history = pylb.decide.History(
+        pylb.decide.Receipt(
             i,
             "balance",
             "the ideal period is over " + "x" * 500,
@@ -358,7 +358,7 @@ def test_a_step_of_an_advisor_takes_its_time(tmp_path):
 
     pytest.importorskip("h5py")
     made = pylb.VirtualCluster(2, clock="none").run(main)[0]
-    read = pylb.RunRecord.read(tmp_path / "run.h5")
+    read = pylb.RunRecord.load(tmp_path / "run.h5")
     assert read.parameters["advisor"]
     for c in (made, course.of(read)):
         np.testing.assert_allclose(c.elapsed, read.time, rtol=1e-12)
@@ -458,17 +458,17 @@ def test_the_timeline_is_a_chrome_trace(kind, record, trace, tmp_path):
     moved = sum(int(m.objects.sum()) for m in c.moves)
     assert sum(e["args"]["objects"] for e in starts.values()) == moved > 0
     balanced = [e for e in events if e["name"].startswith("balance: ")]
-    assert len(balanced) == c.n_ranks * len(c.balanced_after)
+    assert len(balanced) == c.n_ranks * len(c.lb_step_iterations)
 
 
 def test_slower_first_iterations_count_once_on_the_timeline(trace):
     c = course.of(trace.replay("GreedyLB", every=7, cost=1 / 3000))
     slower = [dataclasses.replace(r, cost=r.cost + 0.1, seconds_warm_up=0.1) for r in c.history]
-    slower.append(dataclasses.replace(c.balancings[0], iteration=-1))
+    slower.append(dataclasses.replace(c.lb_steps[0], iteration=-1))
     c = dataclasses.replace(c, history=History(slower))
     assert exports.begins(c)[-1] == pytest.approx(c.seconds)
     steps = [e for e in exports.events(c) if e["name"].startswith("balance: ") and e["tid"] == 1]
-    seconds = [r.step_seconds for r in c.balancings]
+    seconds = [r.step_seconds for r in c.lb_steps]
     np.testing.assert_allclose([1e-6 * e["dur"] for e in steps], seconds, atol=1e-6)
 
 
@@ -562,7 +562,7 @@ def test_the_picture_of_a_replay(trace):
 
 def test_how_a_run_stands(record):
     now = live.state(course.of(record))
-    assert (now["iterations"], now["n_ranks"], now["balancings"]) == (60, 4, 5)
+    assert (now["iterations"], now["n_ranks"], now["n_lb_steps"]) == (60, 4, 5)
     assert now["decision"] == record.history[-1].explain()
     assert len(live.rows(now)) == 4
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
@@ -580,7 +580,7 @@ def test_how_a_run_stands(record):
 )
 def test_the_expected_gain_is_that_of_the_chosen_strategy(record, strategy, gain):
     gains = {"GreedyLB": math.nan, "RefineLB": 0.125, "MetisLB": 0.25}
-    known = tuple(pylb.Alternative(name, x, 1.0) for name, x in {"": 0.0, **gains}.items())
+    known = tuple(pylb.decide.Alternative(name, x, 1.0) for name, x in {"": 0.0, **gains}.items())
     last = dataclasses.replace(record.history[-1], strategy=strategy, alternatives=known)
     now = live.state(dataclasses.replace(course.of(record), history=History([last])))
     assert now["expected_gain"] == gain
@@ -639,7 +639,7 @@ def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):
 
     h5.write(pylb.RunRecord.of(trace), tmp_path / "run.h5")
     assert course.of(tmp_path / "run.h5").seconds == pytest.approx(course.of(trace).seconds)
-    back = pylb.Trace.read(tmp_path / "run.h5")
+    back = pylb.Trace.load(tmp_path / "run.h5")
     for name in ("task_ptr", "task_load", "task_rank", "task_bytes", "edge_ptr", "edge_bytes"):
         np.testing.assert_array_equal(getattr(back, name), getattr(trace, name))
     np.testing.assert_array_equal(

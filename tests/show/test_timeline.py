@@ -6,7 +6,7 @@ from whatif_programs import spa
 
 import pylb
 from pylb.errors import DomainError
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.recorder.recording import Recording
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 def test_bars_are_the_times_of_the_prediction():
     run = spa(one=5.4, two=7.3, own=(1.0, 13.0, 13.0), server_work=3.4, rounds=6)
     told = pylb.whatif(run, network=(0.0, 0.0), overhead=0.0, steps=True)
-    path = pylb.critical_path(run)
+    path = pylb.prediction.critical_path(run)
     ax = pylb.plots.timeline(run, told, path)
     widths = [sum(np.ptp(p.vertices[:, 0]) for p in bars.get_paths()) for bars in ax.collections]
     computing, waiting = widths[::2], widths[1::2]

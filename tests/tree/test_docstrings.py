@@ -59,7 +59,7 @@ def test_every_example_is_true(name, folder, monkeypatch):
     if "plots" in name:
         pytest.importorskip("matplotlib").use("agg")
     example.globs = {"np": np, "pylb": pylb, "comm": None}
-    example.globs["trace"] = pylb.Trace.read("run.h5")
+    example.globs["trace"] = pylb.Trace.load("run.h5")
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(example, out=said.append)

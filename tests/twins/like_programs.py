@@ -266,8 +266,8 @@ def _main(comm: Any, program: Program, balancing: dict[str, Any]) -> Any:
     for it in lb.iterate(len(program.loads)):
         for key, _ in lb.local():
             comm.elapse(program.loads[it, key])
-    steps = lb.history.balancings
-    return [r.speed for r in steps], lb.iterations
+    steps = lb.history.lb_steps
+    return [r.speed for r in steps], lb.metrics
 
 
 def run_on_cluster(program: Program, speed: Any = None, **balancing: Any) -> Any:

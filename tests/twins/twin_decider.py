@@ -144,7 +144,7 @@ class Twin:
         self.found = NAN
         self.judging = self.previewing = False
         self.pending = None  # the receipt of the LB step that has begun
-        self.n_balancings = 0
+        self.n_lb_steps = 0
 
     # ---- iterations ----
 
@@ -153,7 +153,7 @@ class Twin:
         self.selector = None
         if self.given.selects:
             chosen = self.given.strategy_params
-            self.selector = pylb.Selector(alpha, beta, strategies=self.given.strategies, **chosen)
+            self.selector = pylb.decide.Selector(alpha, beta, strategies=self.given.strategies, **chosen)
             if alpha + beta > 0:  # a strategy with parameters for the cost of messages gets it
                 told = {"alpha": alpha, "beta": beta}
                 for s in self.given.strategies:
@@ -351,7 +351,7 @@ class Twin:
         self.promise.balanced(r["predicted"], cost - moving)
         self.history.append(r)
         self.last, self.since, self.held = r, [], {}
-        self.n_balancings += 1
+        self.n_lb_steps += 1
 
     def remember(self, name, r, after):
         if self.selector is not None:

@@ -7,7 +7,7 @@ arrived (matching="arrival") or the recorded one; operations always keep their r
 
 import math
 
-from pylb.whatif.recorder.layout import Collective, Flag, OpKind
+from pylb.prediction.recorder.layout import Collective, Flag, OpKind
 
 
 def exchanges(what, me, size, root, nbytes):

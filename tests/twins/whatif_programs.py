@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pylb.whatif.recorder.layout import Collective, Flag
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.recorder.layout import Collective, Flag
+from pylb.prediction.recorder.recording import Recording
 
 S = 1_000_000_000  # nanoseconds
 ROOTED = ("BCAST", "GATHER", "SCATTER", "REDUCE")

@@ -93,7 +93,7 @@ def test_a_body_is_timed_alone_and_at_the_speed_of_its_rank():
             for _ in lb.local():
                 time.sleep(10e-3)
             whole.append(time.perf_counter() - begin)
-        return lb.rank_loads(), lb.iterations.time, whole
+        return lb.rank_loads(), lb.metrics.time, whole
 
     machine = pylb.VirtualCluster(8, speed=[2.0] + [1.0] * 7, clock="wall")
     answers = machine.run(main)

@@ -20,10 +20,10 @@ import pytest
 
 import pylb
 from pylb.cli.main import main
-from pylb.whatif.recorder import launch
-from pylb.whatif.recorder.launch import loaded, record
-from pylb.whatif.recorder.layout import Collective, Flag, OpKind
-from pylb.whatif.recorder.monitor import HEAD, RecordMonitor
+from pylb.prediction.recorder import launch
+from pylb.prediction.recorder.launch import loaded, record
+from pylb.prediction.recorder.layout import Collective, Flag, OpKind
+from pylb.prediction.recorder.monitor import HEAD, RecordMonitor
 
 HERE = Path(__file__).parents[1]
 needs_recorder = pytest.mark.skipif(find_spec("pylb._record") is None, reason="built without MPI")
@@ -184,7 +184,7 @@ def test_an_mpi4py_script_is_recorded_unchanged(mpiexec, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "operations of 3 ranks" in done.stderr
-    run = pylb.Recording.read(run_file)
+    run = pylb.Recording.load(run_file)
     whole(run)
     wild = run.ops[0][run.ops[0]["flags"] & 2 > 0]
     assert sorted(wild["peer"][wild["kind"] == OpKind.PROBE]) == [1, 2]
@@ -375,7 +375,7 @@ def test_a_program_in_fortran(mpiexec, fortran, tmp_path, how):
 def refused(run, calls):
     assert f"pylb whatif refuses this recording, for its one-sided calls: {calls}" in run.warnings
     says = f"the recording has one-sided calls, which are not simulated: {re.escape(calls)}$"
-    for ask in (pylb.whatif, pylb.procedures, pylb.critical_path):
+    for ask in (pylb.whatif, pylb.prediction.procedures, pylb.prediction.critical_path):
         with pytest.raises(pylb.errors.DomainError, match=says):
             ask(run)
 
@@ -385,7 +385,7 @@ def test_one_sided_calls_are_refused_by_name(mpiexec, build, tmp_path):
     code, run = record([*mpiexec, "-n", "2", build("everything"), "one-sided"])
     assert code == 0
     run.save(tmp_path / "run")
-    for one in (run, pylb.Recording.read(tmp_path / "run")):
+    for one in (run, pylb.Recording.load(tmp_path / "run")):
         refused(one, "MPI_Win_allocate (2 times), MPI_Put (4 times), MPI_Accumulate (2 times)")
 
 
@@ -573,7 +573,7 @@ def test_lost_operations_and_clocks_that_differ_are_named():
         b'"finalized": true}' % (now, now + 5_000_000_000)
     )
     world = np.array([0, 0, 2], np.int64).tobytes() + np.array([0, 1], np.int32).tobytes()
-    ops = np.zeros(3, pylb.whatif.recorder.layout.OP)
+    ops = np.zeros(3, pylb.prediction.recorder.layout.OP)
     ops["kind"] = OpKind.PAUSE
     send(
         monitor,
@@ -659,7 +659,7 @@ def test_a_recording_that_is_ended_early_is_kept(build, mpiexec, tmp_path):
         said = child.stderr.read()
     assert child.returncode != 0, said
     assert "ended without MPI_Finalize" in said
-    run = pylb.Recording.read(output)
+    run = pylb.Recording.load(output)
     assert run.n_ranks == 2
     assert not run.closed.any()
     with pytest.warns(UserWarning, match="rank"):
@@ -704,7 +704,7 @@ def test_a_signal_after_the_program_loses_no_recording(
         assert main([*words, "1e3"]) == 0
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert pylb.Recording.read(output).closed.all()
+    assert pylb.Recording.load(output).closed.all()
 
 
 @needs_recorder
@@ -782,5 +782,5 @@ def test_a_full_disk_costs_no_recording(tmp_path, monkeypatch, capfd):
     assert "No space left on device" in said
     where = next((tmp_path / "other").glob("pylb-*/run"))
     assert f"{where}: " in said
-    assert pylb.Recording.read(where).n_ranks == 1
+    assert pylb.Recording.load(where).n_ranks == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run"]  # no partial file is left

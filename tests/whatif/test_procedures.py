@@ -8,9 +8,9 @@ from whatif_programs import program, server, spa
 import pylb
 from pylb import _core
 from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError
-from pylb.whatif.prediction import comm_arrays
-from pylb.whatif.recorder.layout import OP, Collective, OpKind
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.prediction import comm_arrays
+from pylb.prediction.recorder.layout import OP, Collective, OpKind
+from pylb.prediction.recorder.recording import Recording
 
 S = 1_000_000_000
 CHANGES = [(NOTHING, -1, -1, -1, False)] + [
@@ -58,7 +58,7 @@ def test_agrees_with_the_twin(ranks):
 def test_the_path_is_as_long_as_its_stretches(ranks):
     for seed in range(10):
         run = marked(program(seed, ranks), seed)
-        path = pylb.critical_path(run)
+        path = pylb.prediction.critical_path(run)
         assert path.stretches["ns"].sum() * 1e-9 == pytest.approx(path.time, rel=1e-12)
         assert path.by_rank.sum() == pytest.approx(path.time, rel=1e-12)
         assert sum(path.by_procedure.values()) == pytest.approx(path.time, rel=1e-12)
@@ -74,7 +74,7 @@ def test_the_path_is_as_long_as_its_stretches(ranks):
 
 def test_a_network_makes_the_path_longer():
     run = program(3, 4)
-    short, long = pylb.critical_path(run), pylb.critical_path(run, network=(1e-3, 1e-8))
+    short, long = pylb.prediction.critical_path(run), pylb.prediction.critical_path(run, network=(1e-3, 1e-8))
     assert long.time > short.time
     assert long.stretches["ns"].sum() * 1e-9 < long.time
 
@@ -89,14 +89,14 @@ def test_a_message_takes_the_time_for_the_bytes_that_were_sent(received):
     for receive in ([{"kind": "RECV", "peer": 0, "bytes": received}], nonblocking):
         send = {"kind": "SEND", "peer": 1, "bytes": 1_000_000}
         run = Recording.of([[send, {"kind": "END"}], [*receive, {"kind": "END"}]])
-        assert pylb.critical_path(run, network=(1.0, 1e-6)).time == 2.0
+        assert pylb.prediction.critical_path(run, network=(1.0, 1e-6)).time == 2.0
 
 
 def test_a_server_that_is_the_bottleneck():
     # The paper's figures 3 and 4: with the server at its limit, 30.7 s; servBusy1 takes 5.4 s, and
     # servBusy2 14.6 s, for two clients.
     run = spa(one=5.4, two=7.3, own=(1.0, 13.0, 13.0), server_work=3.4, rounds=50)
-    told = pylb.procedures(run)
+    told = pylb.prediction.procedures(run)
     total = told["servBusy1"].time
     assert total == pytest.approx(30.7, rel=0.02)
     assert told["servBusy1"].seconds == pytest.approx(5.4)
@@ -125,7 +125,7 @@ def by_hand(run, name, clients):
             op["compute"] += work[0] if op["kind"] == "RECV" else 0
     moved = Recording.of(ops)
     moved.procedures = run.procedures
-    return pylb.critical_path(moved)
+    return pylb.prediction.critical_path(moved)
 
 
 def test_any_pair_of_ranks():
@@ -143,12 +143,12 @@ def test_any_pair_of_ranks():
     ]
     run = Recording.of(ops)
     run.procedures = ["work"]
-    assert pylb.critical_path(run).time == 8
+    assert pylb.prediction.critical_path(run).time == 8
     # As in the paper, the next message takes the procedure's time to rank 1.
-    assert pylb.procedures(run)["work"].moved == 5
+    assert pylb.prediction.procedures(run)["work"].moved == 5
     # If the procedure moves to rank 2, this rank does the 3 s of work, and then computes for 1 s.
-    assert pylb.procedures(run, source=0, target=2)["work"].moved == 5
-    assert pylb.procedures(run, source=1)["work"].moved == 8
+    assert pylb.prediction.procedures(run, source=0, target=2)["work"].moved == 5
+    assert pylb.prediction.procedures(run, source=1)["work"].moved == 8
 
 
 def test_a_gain_is_no_more_than_the_time_before_a_wait():
@@ -166,42 +166,42 @@ def test_a_gain_is_no_more_than_the_time_before_a_wait():
     ]
     run = Recording.of(ops)
     run.procedures = ["work"]
-    assert pylb.procedures(run)["work"].moved == 12  # the paper ignores work before a receive
-    assert pylb.procedures(run, source=0, target=2)["work"].moved == pytest.approx(11.5)
+    assert pylb.prediction.procedures(run)["work"].moved == 12  # the paper ignores work before a receive
+    assert pylb.prediction.procedures(run, source=0, target=2)["work"].moved == pytest.approx(11.5)
 
 
 def test_shares_of_a_known_path():
     run = spa(one=1.0, two=2.0, own=(0.1, 0.1, 0.1))
-    path = pylb.critical_path(run)
+    path = pylb.prediction.critical_path(run)
     assert set(path.by_procedure) == {"servBusy1", "servBusy2", ""}
     assert path.by_procedure["servBusy2"] == pytest.approx(4.0, rel=0.2)
     assert path.by_rank[0] > 0.9 * path.time
     assert "critical" in repr(path).lower()
-    assert repr(pylb.procedures(run)).count("\n") == 2
+    assert repr(pylb.prediction.procedures(run)).count("\n") == 2
 
 
 def test_what_never_comes():
     run = Recording.of([[{"kind": "RECV", "peer": 1}, {"kind": "END"}], [{"kind": "END"}]])
     run.procedures = ["work"]
     with pytest.raises(DomainError, match="1 of 2 ranks wait"):
-        pylb.critical_path(run)
+        pylb.prediction.critical_path(run)
     with pytest.warns(UserWarning, match="the results cover only a part of the run"):
-        pylb.procedures(run)
+        pylb.prediction.procedures(run)
 
 
 def test_bad_input():
     run = server(1)
     with pytest.raises(DomainError, match="no procedure is marked"):
-        pylb.procedures(run)
+        pylb.prediction.procedures(run)
     run.procedures = ["serve"]
     with pytest.raises(OutOfRangeError, match=r"target is 9: expected 0 \.\.\. 3"):
-        pylb.procedures(run, target=9)
+        pylb.prediction.procedures(run, target=9)
     with pytest.raises(DomainError, match="source is '1': expected an integer"):
-        pylb.procedures(run, source="1")
+        pylb.prediction.procedures(run, source="1")
     with pytest.raises(DomainError, match="network is"):
-        pylb.critical_path(run, network=(-1.0, 0.0))
+        pylb.prediction.critical_path(run, network=(-1.0, 0.0))
     with pytest.raises(UnknownKeyError, match="serve"):
-        pylb.procedures(run)["server"]
+        pylb.prediction.procedures(run)["server"]
     for wrong, text in [
         ({"kind": "SEND", "peer": 7}, r"peer is 7: expected 0 \.\.\. 0"),
         ({"kind": "COLL", "comm": 3}, r"communicator is 3: expected 0 \.\.\. 0"),
@@ -209,23 +209,23 @@ def test_bad_input():
         ({"kind": "WAIT", "request": -1}, r"request is -1: expected 0 \.\.\. 16777215"),
     ]:
         with pytest.raises(ValueError, match=text):
-            pylb.critical_path(Recording.of([[wrong]]))
+            pylb.prediction.critical_path(Recording.of([[wrong]]))
     meet = {"kind": "COLL", "what": Collective.BARRIER, "tag": 1}
     with pytest.raises(ValueError, match="which is rank 1 of MPI_COMM_WORLD: expected rank 0"):
-        pylb.critical_path(Recording.of([[meet], [meet]]))
+        pylb.prediction.critical_path(Recording.of([[meet], [meet]]))
     calls = [{"what": Collective.BARRIER}, {"what": Collective.BCAST}]
     roots = [{"what": Collective.BCAST}, {"what": Collective.BCAST, "peer": 1}]
     for first, second in (calls, roots):
         unlike = Recording.of([[{"kind": "COLL", **first}], [{"kind": "COLL", "tag": 1, **second}]])
         with pytest.raises(ValueError, match=r"another rank calls B.* with root \d at this"):
-            pylb.critical_path(unlike)
+            pylb.prediction.critical_path(unlike)
     bad = Recording.of([[{"kind": "ENTER", "tag": 3}, {"kind": "END"}]])
     said = "operation 0 of rank 0 enters procedure 3: expected one of the 0 procedures"
     with pytest.raises(ValueError, match=said):
-        pylb.critical_path(bad)
+        pylb.prediction.critical_path(bad)
     with pytest.raises(ValueError, match="records of 48 bytes"):
         _core.path_lengths([np.zeros(3)], [0], [], [])
 
 
 def test_nothing_recorded():
-    assert pylb.critical_path(Recording.of([[], []])).time == 0
+    assert pylb.prediction.critical_path(Recording.of([[], []])).time == 0

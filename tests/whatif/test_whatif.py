@@ -12,9 +12,9 @@ from whatif_programs import program, server
 import pylb
 from pylb import _core, whatif
 from pylb.errors import DomainError, FormatError, MissingFileError, OutOfRangeError
-from pylb.whatif.prediction import Target, target
-from pylb.whatif.recorder.layout import OP, Collective, Flag, OpKind
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.prediction import Target, target
+from pylb.prediction.recorder.layout import OP, Collective, Flag, OpKind
+from pylb.prediction.recorder.recording import Recording
 
 MS = 1_000_000
 FAST = {"network": (0.0, 0.0), "overhead": 0.0}
@@ -419,7 +419,7 @@ def test_recordings_are_kept(tmp_path):
     run = program(3, 3)
     run.info["seconds"] = 1.5
     run.save(tmp_path / "run")
-    again = Recording.read(tmp_path / "run")
+    again = Recording.load(tmp_path / "run")
     assert again.seconds == 1.5
     for a, b in zip([*run.ops, *run.comms], [*again.ops, *again.comms], strict=True):
         np.testing.assert_array_equal(a, b)
@@ -429,19 +429,19 @@ def test_recordings_are_kept(tmp_path):
 
 def test_files_that_are_no_recordings(tmp_path):
     with pytest.raises(MissingFileError, match="no such file"):
-        Recording.read(tmp_path / "none")
+        Recording.load(tmp_path / "none")
     (tmp_path / "text").write_text("hello")
     with pytest.raises(FormatError, match=r"not a recording of pylb|not an HDF5 file"):
-        Recording.read(tmp_path / "text")
+        Recording.load(tmp_path / "text")
     program(3, 3).save(tmp_path / "cut")
     whole = (tmp_path / "cut").read_bytes()
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FormatError, match=r"not a recording of pylb|not an HDF5 file"):
-        Recording.read(tmp_path / "cut")
+        Recording.load(tmp_path / "cut")
     at = whole.index(program(3, 3).ops[1].tobytes()[:48])
     (tmp_path / "bit").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
     with pytest.raises(FormatError, match=r"not a recording of pylb|not an HDF5 file"):
-        Recording.read(tmp_path / "bit")
+        Recording.load(tmp_path / "bit")
 
 
 def test_names():

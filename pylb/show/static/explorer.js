@@ -11,7 +11,7 @@ const BASELINES = ["none", "unbalanced"]; // strategies without decisions
 const COST = { low: -6, high: 2, step: 0.25 };
 
 const figuresSaid = (f) => `${seconds(f.seconds)} in all, ${short(f.speedup)} times as fast as `
-  + `recorded (${seconds(f.recorded)}); ${count(f.balancings, "LB step")} saved ${seconds(f.saved)}.`;
+  + `recorded (${seconds(f.recorded)}); ${count(f.n_lb_steps, "LB step")} saved ${seconds(f.saved)}.`;
 
 function option(value, text) { return element("option", { value }, text ?? value); }
 

@@ -331,7 +331,7 @@ static int64_t receipts_of(const plb_decider_t *d)
 static void check_receipts(const plb_decider_t *d)
 {
     MUST(d->dropped.n == 0 || d->opt.keep > 0);
-    MUST(d->dropped.balancings <= d->dropped.n && d->dropped.migrations >= 0);
+    MUST(d->dropped.n_lb_steps <= d->dropped.n && d->dropped.migrations >= 0);
     for (int64_t k = 0; k < d->n_receipts; k++) {
         MUST(plb_reason_words(d->receipts[k].verdict.reason)[0] != '\0');
     }

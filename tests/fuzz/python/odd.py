@@ -164,14 +164,14 @@ def calls(folder: Path) -> list[Call]:
     graph = (np.array([0, 2, 4, 6, 8]), np.array([1, 3, 0, 2, 1, 3, 2, 0]))
     load, rank = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 0, 1, 1])
     src, dst, nbytes = np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([8.0, 8.0, 8.0])
-    edges = pylb.Edges(src, dst, nbytes)
+    edges = pylb.model.Edges(src, dst, nbytes)
     snapshot = pylb.Snapshot(load, rank, 2, edges=edges)
     trace = pylb.Trace.from_snapshots([snapshot] * 6)
     machine, models = pylb.Machine.parse("node:2 rank:2"), lambda: points_of(2)
     coords = np.arange(12.0).reshape(4, 3)
     run = recording()
     run.save(folder / "run")
-    trace.write(folder / "vt")
+    trace.save(folder / "vt")
     machine.save(folder / "machine")
 
     def solve(**words: Any) -> None:
@@ -199,7 +199,7 @@ def calls(folder: Path) -> list[Call]:
             lb.advise(**words)
 
     def generated(**words: Any) -> None:
-        program = pylb.Imbalance(**{"mean": 1.0, "iterations": 50, **words})
+        program = pylb.replaying.Imbalance(**{"mean": 1.0, "iterations": 50, **words})
         program.optimum(0.5)
         program.run("menon", cost=0.5)
 
@@ -207,7 +207,7 @@ def calls(folder: Path) -> list[Call]:
         return getattr(models(), name)(**words)
 
     def selected(**words: Any) -> None:
-        pylb.Selector(**{"alpha": 1e-6, "beta": 1e-9, **words})
+        pylb.decide.Selector(**{"alpha": 1e-6, "beta": 1e-9, **words})
 
     snap: dict[str, Any] = {"load": load, "rank": rank, "n_ranks": 2, "coords": coords}
     snap |= {"bytes": np.array([1, 2, 3, 4]), "memory": np.array([1, 1, 1, 1])}
@@ -221,25 +221,25 @@ def calls(folder: Path) -> list[Call]:
     def whole_snapshot() -> pylb.Snapshot:
         cast = [np.array([0]), np.array([0, 2]), np.array([1, 2]), np.array([8.0])]
         given = {name: np.array(value) for name, value in known.items() if name != "n_ranks"}
-        given["edges"] = pylb.Edges(**{name: value.copy() for name, value in edge.items()})
-        return pylb.Snapshot(**given, n_ranks=2, multicasts=pylb.Multicasts(*cast))
+        given["edges"] = pylb.model.Edges(**{name: value.copy() for name, value in edge.items()})
+        return pylb.Snapshot(**given, n_ranks=2, multicasts=pylb.model.Multicasts(*cast))
 
     part = {"graph": graph, "parts": 2, "weight": np.array([1, 2, 3, 4])}
     return [
         Call("Snapshot", lambda **w: pylb.place(pylb.Snapshot(**w), "GreedyLB"), **known,
              edges=edges),
-        Call("Edges", lambda **w: pylb.Snapshot(load, rank, 2, edges=pylb.Edges(**w)),
+        Call("Edges", lambda **w: pylb.Snapshot(load, rank, 2, edges=pylb.model.Edges(**w)),
              src=src, dst=dst, nbytes=nbytes, messages=np.array([1.0, 1.0, 1.0])),
         Call("place", pylb.place, snapshot=snapshot, strategy="RefineLB", seed=1, tolerance=0.01),
         Call("evaluate", pylb.evaluate, snapshot=snapshot, rank=rank),
-        Call("traffic", pylb.traffic, snapshot=snapshot, strategy="GossipLB", seed=1),
+        Call("traffic", pylb.placing.traffic, snapshot=snapshot, strategy="GossipLB", seed=1),
         Call("with_rank", lambda rank: snapshot.with_rank(rank), rank=rank),
         Call("replay", pylb.replay, trace=trace, strategy="GreedyLB", every=2, lag=0, cost=0.1,
              migration_alpha=1e-6, seed=0),
-        Call("optimum", pylb.optimum, trace=trace, strategy="GreedyLB", cost=0.1, seed=0, width=4),
+        Call("optimum", pylb.replaying.optimum, trace=trace, strategy="GreedyLB", cost=0.1, seed=0, width=4),
         Call("from_snapshots", lambda s: pylb.Trace.from_snapshots(s), s=[snapshot]),
-        Call("Trace.read", lambda path: pylb.Trace.read(path), path=str(folder / "vt")),
-        Call("Trace.write", lambda path: trace.write(path), path=str(folder / "out")),
+        Call("Trace.load", lambda path: pylb.Trace.load(path), path=str(folder / "vt")),
+        Call("Trace.save", lambda path: trace.save(path), path=str(folder / "out")),
         Call("Trace.tasks", lambda phase: trace.tasks(phase), phase=0),
         Call("partition", pylb.partition, **part, shares=np.array([1.0, 2.0]),
              coords=coords[:, :2], imbalance=1.1, seed=1),
@@ -247,13 +247,13 @@ def calls(folder: Path) -> list[Call]:
              weight=np.array([1.0, 2.0, 3.0, 4.0])),
         Call("partition graph", lambda start, to: pylb.partition((start, to), 2),
              start=graph[0], to=graph[1]),
-        Call("color", pylb.color, graph=graph, distance=1, symmetrize=False),
-        Call("order", pylb.order, graph=graph, symmetrize=True),
+        Call("color", pylb.partitioning.color, graph=graph, distance=1, symmetrize=False),
+        Call("order", pylb.partitioning.order, graph=graph, symmetrize=True),
         Call("Machine.parse", lambda text: pylb.Machine.parse(text), text="node:2 rank:2"),
-        Call("Machine.read", lambda path: pylb.Machine.read(path), path=str(folder / "machine")),
+        Call("Machine.load", lambda path: pylb.Machine.load(path), path=str(folder / "machine")),
         Call("Machine.save", lambda path: machine.save(path), path=str(folder / "machine2")),
         Call("Machine.with_speeds", lambda s: machine.with_speeds(s), s=np.array([1.0] * 4)),
-        Call("Metrics.of", lambda time: pylb.Metrics.of(time), time=load),
+        Call("Metrics.of", lambda time: pylb.model.Metrics.of(time), time=load),
         Call("SpeedModels", lambda points: pylb.SpeedModels(points),
              points=[(np.array([1.0, 2.0]), np.array([3.0, 2.0]))]),
         Call("SpeedModels.split", lambda n: with_models("split", n=n), n=10),
@@ -270,13 +270,13 @@ def calls(folder: Path) -> list[Call]:
         Call("whatif", pylb.whatif, run=run, placement=[0, 1], steps=False),
         Call("whatif target", pylb.whatif, run=run, speed=np.array([1.0, 2.0]),
              placement=np.array([0, 1])),
-        Call("critical_path", pylb.critical_path, run=run, network=(0.0, 0.0)),
-        Call("procedures", pylb.procedures, run=run, network=(0.0, 0.0)),
-        Call("suggest", pylb.suggest, run=run, placement=[0, 1], best=2, tries=3),
-        Call("Recording.read", lambda p: pylb.Recording.read(p), p=str(folder / "run")),
+        Call("critical_path", pylb.prediction.critical_path, run=run, network=(0.0, 0.0)),
+        Call("procedures", pylb.prediction.procedures, run=run, network=(0.0, 0.0)),
+        Call("suggest", pylb.prediction.suggest, run=run, placement=[0, 1], best=2, tries=3),
+        Call("Recording.load", lambda p: pylb.Recording.load(p), p=str(folder / "run")),
         Call("Recording.save", lambda p: run.save(p), p=str(folder / "run2")),
         Call("report", pylb.report, run=trace, path=str(folder / "r.html"), title="t"),
-        Call("RunRecord.read", lambda p: pylb.RunRecord.read(p), p=str(folder / "none.h5")),
+        Call("RunRecord.load", lambda p: pylb.RunRecord.load(p), p=str(folder / "none.h5")),
         Call("Balancer", solve, every=2, strategy="GreedyLB", seed=1, lag=0, mode="on",
              trigger="menon", clock="cpu", network=(1e-6, 1e-9), record=False, load=None),
         Call("Balancer.add", lambda key, block: method("add", key, block), key=9, block=1),
@@ -306,19 +306,19 @@ def calls(folder: Path) -> list[Call]:
         Call("Plan.forward", lambda x: pylb.Plan(None, np.zeros(4, np.int32)).forward(x), x=load),
         Call("migrate", lambda x, to: pylb.migrate(None, x, to=to), x=load,
              to=np.zeros(4, np.int32)),
-        Call("plan_between", lambda have, want: pylb.plan_between(None, have, want),
+        Call("plan_between", lambda have, want: pylb.comm.plan_between(None, have, want),
              have=np.arange(4), want=np.arange(4)[::-1].copy()),
         Changed("changed snapshot", change, make=whole_snapshot, uses=[
             *(lambda s, name=name: pylb.place(s, name) for name in pylb.strategies()),
-            pylb.evaluate, lambda s: pylb.traffic(s, "GossipLB"),
+            pylb.evaluate, lambda s: pylb.placing.traffic(s, "GossipLB"),
             lambda s: pylb.Trace.from_snapshots([s, s]).replay("GreedyLB", every=1)]),
         Changed("changed trace", change,
                 make=lambda: pylb.Trace.from_snapshots([whole_snapshot()] * 4),
                 uses=[lambda t: t.replay("GreedyLB", every=2), lambda t: t.optimum(cost=0.1),
-                      lambda t: t[0], lambda t: t.tasks(0), lambda t: t.write("out")]),
+                      lambda t: t[0], lambda t: t.tasks(0), lambda t: t.save("out")]),
         Changed("changed recording", change, make=recording,
-                uses=[pylb.whatif, pylb.critical_path, pylb.procedures,
-                      lambda r: pylb.suggest(r, placement=[0, 1], tries=2)]),
+                uses=[pylb.whatif, pylb.prediction.critical_path, pylb.prediction.procedures,
+                      lambda r: pylb.prediction.suggest(r, placement=[0, 1], tries=2)]),
         Call("strategy", pylb.strategy, call=lambda s: s.rank, name="own", looks_at=["load"]),
         Call("a strategy's answer", lambda out: pylb.place(snapshot, lambda s: out), out=rank),
     ]  # fmt: skip

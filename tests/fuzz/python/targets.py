@@ -15,13 +15,13 @@ import numpy as np
 import pylb
 from pylb.lab.plan import LabPlan
 from pylb.model.speed_models import SpeedModels
-from pylb.partition import files
+from pylb.partitioning import files
 from pylb.show import course, efficiency, page
-from pylb.whatif.prediction import whatif
-from pylb.whatif.recorder.layout import OP
-from pylb.whatif.recorder.monitor import RecordMonitor
-from pylb.whatif.recorder.protocol import HEAD
-from pylb.whatif.recorder.recording import Recording
+from pylb.prediction.prediction import whatif
+from pylb.prediction.recorder.layout import OP
+from pylb.prediction.recorder.monitor import RecordMonitor
+from pylb.prediction.recorder.protocol import HEAD
+from pylb.prediction.recorder.recording import Recording
 
 
 class Target(NamedTuple):
@@ -48,7 +48,7 @@ def record() -> pylb.Balancer:
 ADVISOR = {
     **{"format": "pylb advisor", "version": 1, "n_ranks": 2, "pylb": "1", "strategy": "GreedyLB"},
     **{"strategy_params": {}, "trigger": "auto", "trigger_params": {}, "mode": "on", "lag": 0},
-    **{"seed": 0, "clock": "cpu", "give_up": True, "receipts": [], "strategies": ["GreedyLB"]},
+    **{"seed": 0, "clock": "cpu", "pause_if_useless": True, "receipts": [], "strategies": ["GreedyLB"]},
     **{"figures": [[1.0] * 8] * 3, "loads": [0.5, 0.25, 1.0, 1.0, 1.5, 2.0]},
 }
 
@@ -117,13 +117,13 @@ def read_run(path: Path) -> None:
 
 def read_vt(path: Path) -> None:
     """Read a folder with the files of two ranks, one of them changed, and write it again."""
-    trace = pylb.Trace.read(path.parent)
-    trace.write(path.parent / "out")
+    trace = pylb.Trace.load(path.parent)
+    trace.save(path.parent / "out")
 
 
 def predict(path: Path) -> None:
     """Read a recording, and predict its time on another machine."""
-    found = Recording.read(path)
+    found = Recording.load(path)
     whatif(found)
     whatif(found, placement=[0] * found.n_ranks)
 
@@ -162,8 +162,8 @@ def go_on(folder: Path) -> None:
     """Restore a checkpoint, and run on.  Without `pickled=True`, nothing may be unpickled."""
     with mock.patch("pickle.loads", side_effect=AssertionError("unpickled")):
         lb = pylb.Balancer.restore(None, folder, record=False, **OPTIONS)
-    if lb.done < 1000:
-        for _ in lb.iterate(lb.done + 5):
+    if lb.iteration < 1000:
+        for _ in lb.iterate(lb.iteration + 5):
             for key, _ in lb.local():
                 lb.inbox(key)
 
@@ -230,7 +230,7 @@ def made(folder: Path) -> list[Target]:
         Target("a.mtx", [market], files.read),
         Target("a.npy", [bytes_of("a.npy")], files.read),
         Target("a.npz", [bytes_of("a.npz")], files.read),
-        Target("machine", [bytes_of("machine")], pylb.Machine.read),
+        Target("machine", [bytes_of("machine")], pylb.Machine.load),
         Target("models", [bytes_of("models")], SpeedModels.load),
         Target("lab.yaml", [lab], LabPlan.load),
     ]

@@ -1,0 +1,231 @@
+"""Check the arrays that callers pass, and convert them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError, UnknownKeyError
+from pylb.model import checks
+from pylb.model.checks import integer as integer
+from pylb.partitioning.ranks import Numbering, Ranks, owners
+
+F64 = NDArray[np.float64]
+I32 = NDArray[np.int32]
+MOST = 2**31 - 1
+MOST_PARTS = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a graph, or the nets of a hypergraph.
+
+    Row i has the objects ``to[start[i]:start[i + 1]]``; both arrays have 32-bit or 64-bit integers.
+    A graph has a weight for each entry of `to`, a hypergraph one for each net; None: all are 1.
+    """
+
+    start: NDArray[Any]
+    to: NDArray[Any]
+    weight: F64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+
+def whole(name: str, value: Any, n: int | None = None) -> NDArray[Any]:
+    """Check that the value is a vector of integers, (n,); return int32 as is, others as int64."""
+    given = checks.array(name, value)
+    if given.ndim != 1 or (n is not None and len(given) != n):
+        shape = "(n,)" if n is None else f"({n},)"
+        raise DomainError(f"{name} has shape {given.shape}: expected {shape}")
+    if given.size and given.dtype.kind not in "iu":
+        raise DomainError(f"{name} has dtype {given.dtype}: expected integers")
+    if given.dtype == np.uint64 and given.size and int(given.max()) >= 2**63:
+        raise DomainError(f"{name} holds {given.max()}: expected integers below 2^63")
+    if given.dtype != np.int32:
+        given = given.astype(np.int64, copy=False)
+    return np.ascontiguousarray(given)
+
+
+def number(name: str, value: Any, above: float) -> float:
+    """Check that the value is a finite number greater than `above`."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = nan
+    if not above < found < inf:
+        raise DomainError(f"{name} is {value!r}: expected a finite number above {above:g}")
+    return found
+
+
+def floats(name: str, value: Any) -> F64:
+    """Check that the value has only real numbers; return them as an array."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind == "c":
+            raise DomainError(f"{name} has dtype {given.dtype}: expected real numbers")
+        return np.ascontiguousarray(given, dtype=np.float64)
+    except DomainError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise DomainError(f"{name}: expected an array of numbers ({error})") from None
+
+
+def places(name: str, value: Any, n: int, parts: int) -> I32:
+    """Check that the value has the number of a part, or -1, for each object."""
+    given = whole(name, value, n)
+    bad = np.flatnonzero((given < -1) | (given >= parts))
+    if len(bad):
+        raise DomainError(
+            f"{name}[{bad[0]}] is {given[bad[0]]}: expected a part 0 ... {parts - 1}, or -1"
+        )
+    return given.astype(np.int32, copy=False)
+
+
+def vector(name: str, value: Any, n: int, several: bool = False) -> F64:
+    """Check that the value has finite numbers, 0 or more, (n,) or, if `several`, (n, d)."""
+    out = floats(name, value)
+    if out.shape != (n,) and not (several and out.ndim == 2 and len(out) == n and out.shape[1]):
+        also = f" or ({n}, d)" if several else ""
+        raise DomainError(f"{name} has shape {out.shape}: expected ({n},){also}")
+    if not (out >= 0).all() or not _core.all_finite(out):
+        bad = tuple(int(i) for i in np.argwhere(~(np.isfinite(out) & (out >= 0)))[0])
+        where = ", ".join(map(str, bad))
+        raise DomainError(f"{name}[{where}] is {out[bad]:g}: expected a finite number, 0 or more")
+    return out
+
+
+def points(name: str, value: Any) -> F64:
+    """Check that the value has coordinates, (n, 1 ... 3), whose squares are finite.
+
+    A vector (n,) means points on a line.
+    """
+    xyz = floats(name, value)
+    if xyz.ndim == 1:
+        xyz = xyz[:, None]
+    if xyz.ndim != 2 or not 1 <= xyz.shape[1] <= 3:
+        raise DomainError(f"{name} has shape {xyz.shape}: expected (n, 1 ... 3)")
+    if not (good := np.abs(xyz) <= 1e150).all():  # a NaN is not good, either
+        i, d = np.argwhere(~good)[0]
+        expected = "a number from -1e150 to 1e150"
+        raise DomainError(f"{name}[{i}, {d}] is {xyz[i, d]}: expected {expected}")
+    return xyz
+
+
+def rows(name: str, value: Any, per_entry: bool) -> Rows:
+    """Convert a scipy.sparse matrix or (start, indices[, weight]) to `Rows`.
+
+    per_entry: each entry has a weight; if false, each row.
+    """
+    if hasattr(value, "tocsr"):
+        matrix = value.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return Rows(whole(f"{name}.start", matrix.indptr), whole(f"{name}.indices", matrix.indices))
+    what = "a scipy.sparse matrix or (start, indices[, weight])"
+    if isinstance(value, np.ndarray):
+        raise DomainError(f"{name} is an array of shape {value.shape}: expected {what}")
+    try:
+        start, to, weight = (*value, None)[:3]
+    except (TypeError, ValueError) as error:
+        raise DomainError(f"{name} is {value!r}: expected {what}") from error
+    start, to = whole(f"{name}.start", start), whole(f"{name}.indices", to)
+    if len(start) == 0:
+        raise DomainError(f"{name}.start is empty: expected one entry more than rows")
+    if weight is not None:
+        weight = vector(f"{name}.weight", weight, len(to) if per_entry else len(start) - 1)
+    return Rows(start, to, weight)
+
+
+def numbered(name: str, given: Rows, numbering: Numbering | None, ranks: Ranks) -> Rows:
+    """Replace the ids of objects in rows by the objects' numbers.  Collective."""
+    if numbering is None:
+        return given
+    number = numbering.of(given.to.astype(np.int64, copy=False))
+
+    def check() -> None:
+        lost = np.flatnonzero(number < 0)
+        if len(lost):
+            raise UnknownKeyError(
+                f"{name}.indices[{lost[0]}] is {given.to[lost[0]]}: no rank has an object with "
+                "that id"
+            )
+
+    ranks.together(check)
+    return replace(given, to=number)
+
+
+def without_loops(given: Rows, first: int) -> Rows:
+    """Remove loops: edges that lead from an object to itself."""
+    source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
+    keep = source != given.to
+    start = np.concatenate([[0], np.cumsum(keep)])[given.start]
+    weight = None if given.weight is None else given.weight[keep]
+    return Rows(start.astype(given.start.dtype), given.to[keep], weight)
+
+
+def symmetric(given: Rows, ranks: Ranks, dist: NDArray[np.int64]) -> Rows:
+    """Add the other direction of each edge; both get the larger of the two weights.  Collective."""
+    first, n = int(dist[ranks.rank]), len(given)
+    source = first + np.repeat(np.arange(n), np.diff(given.start))
+    to = given.to.astype(np.int64)
+    weight = np.ones(len(to)) if given.weight is None else given.weight
+    there, back, same = ranks.plan(lambda: owners(dist, to)).forward(source, to, weight)
+    src, dst = np.concatenate([source, back]), np.concatenate([to, there])
+    both = np.concatenate([weight, same])
+    order = np.lexsort((dst, src))
+    src, dst, both = src[order], dst[order], both[order]
+    new = np.ones(len(src), bool)
+    new[1:] = (src[1:] != src[:-1]) | (dst[1:] != dst[:-1])
+    begins = np.flatnonzero(new)
+    both = np.maximum.reduceat(both, begins) if len(begins) else both
+    start = np.concatenate([[0], np.cumsum(np.bincount(src[new] - first, minlength=n))])
+    return Rows(start, dst[new], None if given.weight is None else both)
+
+
+def lone_edge(
+    given: Rows, ids: NDArray[np.int64] | None, ranks: Ranks, dist: NDArray[np.int64]
+) -> str:
+    """Describe an edge that is given in one direction only; ids: of the objects.  Collective."""
+    first = int(dist[ranks.rank])
+    source = first + np.repeat(np.arange(len(given)), np.diff(given.start))
+    to = given.to.astype(np.int64)
+    n = int(dist[-1])
+    there, other = source * n + to, to * n + source
+    back = ranks.plan(lambda: owners(dist, to)).forward(other)
+    alone = np.setdiff1d(there, back)
+    found = [x for x in ranks.gather(int(alone[0]) if len(alone) else None) if x is not None]
+    if found:
+        a, b = (_id_of(number, ids, first, ranks) for number in divmod(found[0], n))
+        return f"graph is not symmetric at ({a}, {b})"
+    return "graph is not symmetric: an edge occurs more often than its other direction"
+
+
+def _id_of(number: int, ids: NDArray[np.int64] | None, first: int, ranks: Ranks) -> int:
+    """Return the id of the object with this number.  Collective."""
+    if ids is None:
+        return number
+    mine = int(ids[number - first]) if first <= number < first + len(ids) else None
+    return next(one for one in ranks.gather(mine) if one is not None)
+
+
+def scan(name: str, given: Rows, first: int, n_objects: int) -> tuple[int, int]:
+    """Check the rows of this rank; return the number of loops, and a checksum for symmetry.
+
+    If the graph is symmetric, the sum of the checksums of all ranks is 0 modulo 2^64.
+    """
+    return _core.scan_rows(name, given.start, given.to, first, n_objects)
+
+
+def closed(graph: Rows, first: int) -> Rows:
+    """Make a net for each object of a graph: the object and its neighbours."""
+    n = len(graph)
+    own = np.arange(first, first + n, dtype=graph.to.dtype)
+    start = (graph.start + np.arange(n + 1)).astype(graph.start.dtype)
+    return Rows(start, np.insert(graph.to, graph.start[1:], own))

@@ -1,0 +1,435 @@
+"""``pylb.partition``: one call for every method."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb.errors import DomainError, PartitionerWarning, nearest, unknown, warn
+from pylb.model import checks
+from pylb.partitioning import serial, zoltan
+from pylb.partitioning.arrays import I32
+from pylb.partitioning.geometry import Cuts
+from pylb.partitioning.levels import Levels
+from pylb.partitioning.levels import divide as divide_levels
+from pylb.partitioning.libraries import APPROACHES, METHODS, Method
+from pylb.partitioning.problem import Problem, complete, local
+from pylb.partitioning.ranks import RankFacts, Ranks
+from pylb.partitioning.result import Partition, Settled, count, settle
+
+# ---- method="reftree" (Mitchell 2007): cut the curve through the leaves where a part is full ----
+
+
+def check_leaves(problem: Problem) -> None:
+    """Check that the objects are exactly the leaves of the tree."""
+    assert problem.tree is not None
+    n = problem.tree.n_leaves
+    if n != problem.n_all:
+        raise DomainError(f"tree has {n} leaves: expected {problem.n_all}, as many as objects")
+    if (
+        problem.ids is not None
+        and problem.n
+        and not 0 <= problem.ids.min() <= problem.ids.max() < n
+    ):
+        raise DomainError(f"ids: expected the leaves' numbers, 0 ... {n - 1}")
+
+
+def divide_tree(problem: Problem) -> I32:
+    """Return the part of each leaf of this rank.  Collective; ranks get the weights of all leaves.
+
+    The curve visits the leaves in the order of the tree, so that the leaves of an element stay
+    together, and few leaves move when the weights change.  On the curve, a leaf takes a length
+    equal to its weight.  The leaf goes to the part to which its midpoint belongs.
+    """
+    assert problem.tree is not None
+    place, k = problem.tree.place, problem.parts
+    weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, 0]
+    leaf = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+    along = np.empty(problem.n_all)
+    for ids, weights in problem.ranks.gather((leaf, weight)):
+        along[place[ids]] = weights
+    middle = np.cumsum(along) - along / 2
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares
+    ends = np.cumsum(shares) * along.sum()
+    some = np.flatnonzero(shares)
+    part = np.clip(np.searchsorted(ends, middle, side="left"), some[0], some[-1])
+    mine: I32 = part[place[leaf]].astype(np.int32)
+    return mine
+
+
+# ---- the call -----------------------------------------------------------------------------------
+
+
+MISSING = {
+    "graph": "graph is missing: this method divides graphs",
+    "nets": "graph and nets are missing: this method divides hypergraphs",
+    "coords": "coords are missing: this method divides points",
+    "tree": "tree is missing: this method divides the leaves of a refinement tree",
+}
+
+# Arguments from which the number of objects follows.
+COUNTED = ("graph", "nets", "coords", "tree", "ids", "weight", "old")
+
+
+def partition(
+    graph: Any = None,
+    parts: int | None = None,
+    *,
+    nets: Any = None,
+    coords: ArrayLike | None = None,
+    tree: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
+    method: str | Sequence[str] | None = None,
+    approach: str | None = None,
+    machine: Any = None,
+    old: ArrayLike | None = None,
+    sizes: ArrayLike | None = None,
+    migration_ratio: float = 1.0,
+    fixed: ArrayLike | None = None,
+    imbalance: float = 1.03,
+    seed: int = 0,
+    symmetrize: bool = False,
+    comm: Any = None,
+    ids: ArrayLike | None = None,
+    starts: int = 6,
+    cycles: int = 6,
+    **params: Any,
+) -> Partition:
+    """Divide objects into parts of equal weight with little communication between the parts.
+
+    With a communicator the call is collective.  Each rank passes the rows of `graph`, `coords` and
+    so on of its own objects; arguments that are not arrays are the same on all ranks.
+
+    Parameters
+    ----------
+    graph : scipy.sparse matrix or (start, to[, weight]), optional
+        A symmetric graph: object v has edges to ``to[start[v]:start[v + 1]]``, and each edge occurs
+        in both directions.  Loops and the values of a matrix are ignored.
+    parts : int
+        Number of parts.  Default: the number of ranks; without a communicator, 2.
+    nets : scipy.sparse matrix or (start, pin[, weight]), optional
+        A hypergraph: net e has the objects ``pin[start[e]:start[e + 1]]``.  Each net is passed by
+        one rank.  Default, for methods that need nets: for each object of the graph a net with the
+        object and its neighbours.  The volume is then that of a sparse matrix-vector product.
+    coords : (n, 1 ... 3) array of float, optional
+        Positions, for "rcb", "rib" and "hsfc".
+    tree : (m,) array of int, optional
+        For "reftree": the parent of each element of a refinement tree, e.g. a quadtree or octree;
+        -1 for the coarsest elements.  The objects are the leaves, in order of index.  The curve
+        visits the children of an element in order of index.  Every rank passes the whole tree.
+    weight : (n,) or (n, d) array of float, optional
+        Weights of the objects; "metis", "rcb" and "parmetis" balance each column.  Default: 1.
+    shares : (parts,) array of float, optional
+        Relative sizes of the parts; a part with share 0 stays empty.  Default: all equal.
+    method : str
+        Zoltan's "rcb", "rib", "hsfc" (points), "graph", "zoltan" (hypergraph; PHG), "block",
+        "cyclic", "random" (both ignore weights and shares above 0); "metis", "scotch", "ptscotch",
+        "parmetis" (if Zoltan was built with it); the package "mtkahypar" (nets), on one thread;
+        pylb's own "reftree" and "pylb"; "keep": only evaluate the parts in `old`.
+        "hypergraph": make `starts` hypergraph partitions with different seeds, refine each by one
+        V-cycle, refine the two best until they have had `cycles` V-cycles, and return the best.
+        Zoltan makes the partitions, or pylb if Zoltan is missing.  But Mt-KaHyPar makes the first
+        partition if it is installed and the approach is "partition".
+        On several ranks, "scotch" means "ptscotch", "hypergraph" means "zoltan", and "metis",
+        "mtkahypar" and "pylb" run on the first rank.
+        Default: "hypergraph" with a graph or nets, "rcb" with `coords`, "reftree" with `tree`.
+        With `machine`, also a sequence of names, one for each level, beginning with the nodes.
+    machine : pylb.Machine, pylb.model.Tree, str or path, optional
+        Divide hierarchically: first for the top level, then each part for the next level, and so
+        on.  The default of `parts` is then the number of leaves, and the default of `shares` are
+        the part sizes of the `pylb.Machine`.  A path, or a string that ends in ``.json``, names a
+        file written by `pylb.Machine.save`; other strings are read by `pylb.Machine.parse`.
+    approach : {"partition", "repartition", "refine"}, optional
+        "partition": from scratch.  "repartition": from `old`, minimizing `migration_ratio` times
+        the communication plus the sizes of the objects that leave their part.  "refine": only
+        improve `old`.  Points are always divided from scratch.  The new parts are numbered so that
+        most objects stay (with ``REMAP=0``, Zoltan's numbers are kept).  Default: "repartition" if
+        `old` is given, otherwise "partition".  "metis" and "mtkahypar" only divide from
+        scratch: with `old`, they need ``approach="partition"``.
+    old : (n,) array of int, optional
+        Present part of each object; -1: a new object, which counts as an object of the first part
+        of its rank.  Default on several ranks: the first part of the rank that owns the object.
+    sizes : (n,) array of float, optional
+        Cost of migrating an object, in units of the edges' or nets' weight.  Default: 1.
+    migration_ratio : float
+        How often the objects communicate between two repartitions (PHG_REPART_MULTIPLIER).
+    fixed : (n,) array of int, optional
+        Part to which an object must belong; -1: any part.
+    imbalance : float
+        Largest allowed ratio of a part's weight to its share of the total weight; above 1.
+    seed : int
+        The same input, number of ranks and seed give the same partition.
+    symmetrize : bool
+        Add the other direction of edges that are given in one direction only.  Without it, such an
+        edge is an error.
+    comm : mpi4py.MPI.Intracomm, optional
+    ids : (n,) array of int, optional
+        Global id of each object of this rank, used in `graph` and `nets`.  Default: 0, 1, ... from
+        the first rank to the last.
+    starts, cycles : int
+        How much work "hypergraph" does; see `method`.  `cycles` is also used by "pylb".
+    **params
+        Parameters of the library, with the library's names: ``PHG_COARSENING_METHOD="IPM"``
+        (Zoltan), ``NITER=20`` (METIS: also PTYPE, OBJTYPE, CTYPE, NCUTS, MINCONN, CONTIG),
+        ``STRATEGY="quality"`` (Scotch).
+
+    Returns
+    -------
+    Partition
+
+    Warns
+    -----
+    PartitionerWarning
+        The method balances only the first of several weights.
+
+    Raises
+    ------
+    DomainError, OutOfRangeError, DuplicateKeyError, UnknownKeyError
+        A value is out of its domain, an object or part is out of range, an id is duplicate or
+        unknown, arguments differ between ranks, or the method cannot use the arguments.  All errors
+        are raised on every rank.
+    MissingPartError
+        The library is not installed; the message has the command that installs it.
+    PartitionerError
+        The library failed.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])  # vertices 0 - 1 - 2 - 3, as (start, to)
+    >>> best = pylb.partition(line, 2, method="pylb")
+    >>> best.part, best.cut, best.max_over_mean
+    (array([0, 0, 1, 1], dtype=int32), 1.0, 1.0)
+    >>> xyz = np.linspace(0, 1, 24).reshape(8, 3)
+    >>> pylb.partition(coords=xyz, parts=2, method="block").part
+    array([0, 0, 0, 0, 1, 1, 1, 1], dtype=int32)
+    """
+    ranks = Ranks(comm)
+    given = {"graph": graph, "nets": nets, "coords": coords, "tree": tree, "ids": ids}
+    given |= {"parts": parts, "weight": weight, "shares": shares, "fixed": fixed, "old": old}
+    given |= {"sizes": sizes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
+
+    def read() -> tuple[Request, Problem]:
+        _check_words(params)
+        levels = None if machine is None else Levels(machine)
+        if levels is not None:
+            given["parts"] = levels.n_parts if parts is None else parts
+            given["shares"] = levels.shares if shares is None else shares
+        choice = _choice(ranks, method, approach, levels, (starts, cycles, symmetrize), given)
+        return choice, local(ranks, **given, params=params)
+
+    def whole() -> Partition:
+        choice, problem = ranks.together(read, lambda found: _facts(*found))
+        complete(problem, symmetrize)
+        for name in choice.names:
+            _check(problem, name, choice.approach)
+
+        begin = time.perf_counter()
+        part, held, rename = _parts_of(problem, choice)
+        seconds = time.perf_counter() - begin
+        return _result(problem, choice, settle(problem, part, rename), held, seconds)
+
+    return ranks.whole(whole)
+
+
+class Request(NamedTuple):
+    names: tuple[str, ...]  # names of the methods, one for each level
+    approach: str
+    levels: Levels | None
+    work: tuple[int, int, bool]  # starts, cycles, symmetrize
+
+
+def _choice(
+    ranks: Ranks,
+    method: str | Sequence[str] | None,
+    approach: str | None,
+    levels: Levels | None,
+    work: tuple[int, int, bool],
+    given: dict[str, Any],
+) -> Request:
+    """Check the arguments that choose the method, and fill in the defaults."""
+    if method is None:
+        some = [name for name in ("nets", "graph", "coords", "tree") if given[name] is not None]
+        rest = {"coords": "rcb", "tree": "reftree"}
+        method = rest.get(some[0], "hypergraph") if some else "hypergraph"
+    depth = 1 if levels is None else levels.depth
+    if not isinstance(method, str | Sequence):
+        raise DomainError(f"method is {method!r}: expected a name, or a sequence of names")
+    names = (method,) * depth if isinstance(method, str) else tuple(method)
+    for name in names:
+        if name not in METHODS:
+            raise DomainError(unknown("method", name, METHODS))
+    needy = any(not METHODS[name].takes for name in names)
+    if needy and all(given[name] is None for name in COUNTED):
+        raise DomainError("ids are missing: no other argument gives the number of objects")
+    if len(names) != depth:
+        raise DomainError(
+            f"method has {len(names)} names: expected {depth}, one for each level of machine"
+        )
+    if levels is not None and given["parts"] != levels.n_parts:
+        raise DomainError(
+            f"parts is {given['parts']}: expected {levels.n_parts}, one for each leaf of machine"
+        )
+    if levels is not None and any(METHODS[name].takes == "tree" for name in names):
+        raise DomainError("method 'reftree' cannot divide by levels of a machine")
+    if ranks.size > 1:
+        names = tuple(METHODS[name].over or name for name in names)
+    if approach is None:
+        approach = "partition" if given["old"] is None else "repartition"
+    if approach not in APPROACHES:
+        raise DomainError(f"approach is {approach!r}: expected {', '.join(APPROACHES)}")
+    starts, cycles, symmetrize = work
+    starts, cycles = checks.integer("starts", starts), checks.integer("cycles", cycles)
+    symmetrize = checks.flag("symmetrize", symmetrize)
+    if starts < 1:
+        raise DomainError(f"starts is {starts}: expected 1 or more")
+    if cycles < 0:
+        raise DomainError(f"cycles is {cycles}: expected 0 or more")
+    return Request(names, approach, levels, (starts, cycles, symmetrize))
+
+
+def _check_words(params: dict[str, Any]) -> None:
+    """Raise DomainError for an unknown name; parameters of libraries are in capital letters."""
+    for word in params:
+        if not word.isupper():
+            known = list(inspect.signature(partition).parameters)[:-1]
+            raise DomainError(
+                f"no parameter {word!r}: expected one of {', '.join(known)}, or a library's "
+                f"parameter in capital letters{nearest(word, known)}"
+            )
+
+
+def _facts(choice: Request, problem: Problem) -> RankFacts:
+    names, approach, levels, (starts, cycles, symmetrize) = choice
+    machine = None
+    if levels is not None:
+        text = f"{levels.branch} {levels.label.tolist()}"
+        machine = f"{levels.n_parts} leaves, checksum {zlib.crc32(text.encode()):08x}"
+    asks_once = METHODS[names[0]].library == "Zoltan" and levels is None
+    return problem.facts(
+        zoltan.spare(problem.ranks) if asks_once else 0,
+        method="/".join(names),
+        approach=approach,
+        machine=machine,
+        starts=starts,
+        cycles=cycles,
+        symmetrize=symmetrize,
+    )
+
+
+def _check(problem: Problem, name: str, approach: str) -> None:
+    """Check that the method can use the arguments and has all it needs."""
+    how = METHODS[name]
+    has = getattr(problem, how.takes) if how.takes else problem.n
+    if has is None and not (how.takes == "nets" and problem.graph is not None):
+        raise DomainError(MISSING[how.takes])
+    if problem.fixed is not None and not how.fixes:
+        names = [key for key, row in METHODS.items() if row.fixes]
+        if problem.ranks.size > 1:  # "scotch" then means a method that takes none
+            names = [key for key in names if METHODS[METHODS[key].over or key].fixes]
+        others = ", ".join(names)
+        raise DomainError(f"method {name!r} takes no fixed objects: {others} do")
+    alone = problem.old is None and problem.ranks.size == 1
+    if approach != "partition" and alone:
+        raise DomainError(f"old is missing: approach {approach!r} starts from the present parts")
+    if approach == "repartition" and not how.repartitions:
+        raise DomainError(
+            f"method {name!r} divides from scratch, but approach is 'repartition', the default "
+            "with old=: expected approach='partition', or method 'hypergraph' or 'zoltan'"
+        )
+    if problem.tree is not None and how.takes == "tree":
+        problem.ranks.together(lambda: check_leaves(problem))
+
+
+def _one_weight(problem: Problem, name: str, how: Method) -> Problem:
+    """Reduce the problem to one weight if the method balances only one."""
+    weight = problem.weight
+    if weight is None or weight.shape[1] == 1 or how.several:
+        return problem
+    warn(
+        f"method {name!r} balances only one weight per object: the first of {weight.shape[1]}",
+        PartitionerWarning,
+    )
+    return replace(problem, weight=np.ascontiguousarray(weight[:, :1]))
+
+
+def _parts_of(problem: Problem, choice: Request) -> tuple[I32, Any, bool]:
+    """Return (part, held, free).
+
+    part: of each object.  held: Zoltan's structure with the geometric cuts, or None.  free: whether
+    parts may be renumbered.
+    """
+    if choice.levels is None:
+        name = choice.names[0]
+        part, held = _answer(problem, name, choice)
+        return part, held, _free(problem, name)
+
+    def ask(inner: Problem, name: str) -> I32:
+        part, _ = _answer(inner, name, choice)
+        rename = inner.old is not None and _free(inner, name)
+        return settle(inner, part, rename).part if rename else part
+
+    return divide_levels(problem, choice.levels, choice.names, ask), None, False
+
+
+def _free(problem: Problem, name: str) -> bool:
+    """Say whether the parts may be renumbered; new parts along a curve must keep their order."""
+    ordered = METHODS[name].takes == "tree" and problem.old is None
+    return name != "keep" and not ordered and problem.params.get("REMAP") != "0"
+
+
+def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
+    how, approach = METHODS[name], choice.approach
+    problem = _one_weight(problem, name, how)
+    if how.takes == "tree":
+        return divide_tree(problem), None
+    if name == "keep":
+        return zoltan.present(problem), None
+    if name == "ptscotch" and zoltan.lack_weights(problem)[1]:
+        name, how, approach = "scotch", METHODS["scotch"], "partition"
+    if how.library == "Zoltan":
+        return zoltan.ask(problem, name, how, approach, keep=how.takes == "coords")
+    if approach == "repartition" and problem.old is None:
+        problem = replace(problem, old=zoltan.present(problem))
+    if approach == "refine":
+        part, fixed = zoltan.present(problem), problem.fixed
+        # new and fixed objects have parts, too
+        problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
+    starts, cycles, _ = choice.work
+    return serial.ask(problem, name, how, approach, starts, cycles), None
+
+
+def _result(
+    problem: Problem, choice: Request, found: Settled, held: Any, seconds: float
+) -> Partition:
+    """Make the result, and count cuts and volume.  Collective."""
+    name = "/".join(choice.names)
+    cuts = None
+    if held is not None:
+        assert problem.coords is not None
+        zz, label = held
+        if found.name is not None:
+            label = found.name if label is None else found.name[label]
+        cuts = Cuts(name, problem.parts, problem.coords.shape[1], zz, label)
+    return Partition(
+        part=found.part,
+        rank=found.rank,
+        n_parts=problem.parts,
+        exports=found.exports,
+        imports=found.imports,
+        counts=count(problem, found.part, found.sums),
+        migrations=int(found.migrations),
+        migration_volume=found.volume,
+        seconds=seconds,
+        method=name,
+        approach=choice.approach,
+        seed=problem.seed,
+        cuts=cuts,
+    )

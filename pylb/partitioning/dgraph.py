@@ -1,0 +1,339 @@
+"""Colour and order graphs whose vertices are distributed over ranks."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core, optional
+from pylb.comm.agreement import Agreement, Attempt, Step
+from pylb.comm.migration import plan_on
+from pylb.errors import DomainError, PartitionerError
+from pylb.model import checks
+from pylb.model.snapshot import F64, I32, I64
+from pylb.partitioning import arrays
+from pylb.partitioning.arrays import Rows
+from pylb.partitioning.problem import Problem, complete
+from pylb.partitioning.ranks import Ranks, owners
+
+
+class LocalGraph(NamedTuple):
+    """The vertices of one rank, and their edges.  Vertices are numbered rank after rank."""
+
+    agreement: Agreement
+    ids: I64  #: (n,) the user's ids of this rank's vertices.
+    numbers: I32  #: (n,)
+    #: (p + 1,) number of the first vertex of each rank; the last entry counts the vertices of all
+    #: ranks.
+    firsts: I64
+    start: I32  #: (n + 1,)
+    #: (m,) number and rank of each neighbour: vertex v has ``to[start[v]:start[v + 1]]``,
+    #: ascending, without loops and repeated edges.
+    to: I32
+    owner: I32
+
+    @property
+    def first(self) -> int:
+        """The number of this rank's first vertex."""
+        return int(self.firsts[self.agreement.transport.rank])
+
+    @property
+    def rows(self) -> I64:
+        """The vertex of each edge, counted from this rank's first vertex."""
+        return np.repeat(np.arange(len(self.ids)), np.diff(self.start))
+
+
+def read(
+    graph: Any, comm: Any, ids: ArrayLike | None, symmetrize: bool, distance: Any = None
+) -> LocalGraph:
+    """Make the graph of this rank from the user's arguments.  Collective.
+
+    distance: an argument of the caller, 1 or 2.  All ranks raise every error.
+    """
+    ranks = Ranks(comm)
+
+    def mine() -> tuple[Problem, bool]:
+        if distance is not None and not (type(distance) is int and distance in (1, 2)):
+            raise DomainError(f"distance is {distance!r}: expected 1 or 2")
+        given = arrays.rows("graph", graph, per_entry=True)
+        start = given.start
+        if start[0] != 0 or (np.diff(start) < 0).any() or start[-1] != len(given.to):
+            raise DomainError(
+                "graph.start: expected 0 first, then no decrease, the number of edges at last"
+            )
+        start, to = _sorted(start, given.to)
+        out = Problem(ranks, 1, len(given), graph=Rows(start, to))
+        out.ids = None if ids is None else arrays.whole("ids", ids, out.n).astype(np.int64)
+        return out, checks.flag("symmetrize", symmetrize)
+
+    def whole() -> LocalGraph:
+        problem, add = ranks.together(
+            mine, lambda found: found[0].facts(0, distance=distance, symmetrize=found[1])
+        )
+        complete(problem, add)
+        assert problem.graph is not None
+        if (m := ranks.sum(np.array([len(problem.graph.to)]))[0]) > arrays.MOST:
+            raise DomainError(f"graph: {m} edges: expected less than 2^31")
+        start, to = _sorted(problem.graph.start, problem.graph.to)
+        numbers = np.arange(problem.first, problem.first + problem.n, dtype=np.int32)
+        own = numbers.astype(np.int64) if problem.ids is None else problem.ids
+        of = owners(problem.dist, to).astype(np.int32)
+        rows = (start.astype(np.int32), to.astype(np.int32))
+        return LocalGraph(ranks.agreement, own, numbers, problem.dist, *rows, of)
+
+    return ranks.whole(whole)
+
+
+def _sorted(start: Any, to: Any) -> tuple[I64, I64]:
+    """Return the edges of each row ascending, and each once."""
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    order = np.lexsort((to, row))
+    row, to = row[order], to[order].astype(np.int64)
+    new = np.ones(len(row), bool)
+    new[1:] = (row[1:] != row[:-1]) | (to[1:] != to[:-1])
+    return np.concatenate([[0], np.cumsum(np.bincount(row[new], minlength=len(start) - 1))]), to[
+        new
+    ]
+
+
+# ---- colours ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Coloring:
+    """Colours of a graph's vertices.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> pylb.partitioning.color(line).counts
+    array([2, 2])
+    """
+
+    color: I32  #: (n,) colours of this rank's vertices, from 0 on.
+    counts: I64  #: (n_colors,) number of vertices of each colour, on all ranks together.
+    distance: int  #: The argument of `color`: 1 or 2.
+    #: Number of pairs of vertices within `distance` edges that have equal colours; always 0.
+    conflicts: int
+    seconds: float  #: Run time of Zoltan on the slowest rank.
+
+    @property
+    def n_colors(self) -> int:
+        """Number of colours."""
+        return len(self.counts)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Coloring: {self.n_colors} colours for {self.counts.sum()} vertices, distance "
+            f"{self.distance}, {self.seconds * 1e3:.3g} ms>"
+        )
+
+
+def color(
+    graph: Any,
+    distance: int = 1,
+    *,
+    comm: Any = None,
+    ids: ArrayLike | None = None,
+    symmetrize: bool = False,
+) -> Coloring:
+    """Colour a graph: no two vertices within `distance` edges get the same colour.
+
+    The method is Zoltan's distributed greedy colouring; all ranks check the result.  Collective.
+
+    Parameters
+    ----------
+    graph : (start, to) or scipy.sparse matrix
+        Vertex v of this rank has the neighbours ``to[start[v]:start[v + 1]]``, given by their
+        global ids.  In a matrix, the rows are this rank's vertices, and the columns are neighbours.
+        Loops and repeated edges are ignored.
+    distance : {1, 2}
+        1: neighbours get different colours.  2: neighbours of neighbours do, too.
+    comm : mpi4py communicator, optional
+        Default: this process has the whole graph.
+    ids : (n,) array_like of int, optional
+        Global ids of this rank's vertices.  Default: 0, 1, ... from the first rank to the last.
+    symmetrize : bool
+        Add the other direction of edges that are given in one direction only.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> pylb.partitioning.color(line).n_colors, pylb.partitioning.color(line, distance=2).n_colors
+    (2, 3)
+    """
+    if isinstance(distance, np.integer):
+        distance = int(distance)
+    part = read(graph, comm, ids, symmetrize, distance)
+    library = optional.require("PT-Scotch")  # the arguments are checked first
+    # allocated before the call in which ranks wait for each other
+    found = part.agreement.together(Step.GRAPH, lambda: np.zeros(len(part.ids), np.int32))
+
+    def run() -> float:
+        start = time.perf_counter()
+        if part.firsts[-1] > 0:
+            graph = part.start, part.to, part.numbers, part.owner
+            library.color(native(part.agreement), *graph, distance, found)
+        return time.perf_counter() - start
+
+    seconds = part.agreement.together(Step.GRAPH, run)
+    bad = conflicts(part, found, distance)
+    most = int(found.max()) + 1 if len(found) else 0
+    gathered = part.agreement.transport.allgather(np.array([bad, most, seconds]))
+    every = np.array([np.frombuffer(t, float) for t in gathered])
+    if every[:, 0].sum():
+        raise PartitionerError(f"Zoltan's colours have {int(every[:, 0].sum())} conflicts")
+    mine = np.bincount(found, minlength=int(every[:, 1].max()))
+    counts = [np.frombuffer(t, np.int64) for t in part.agreement.transport.allgather(mine)]
+    return Coloring(found, np.sum(counts, axis=0), distance, 0, float(every[:, 2].max()))
+
+
+def conflicts(part: LocalGraph, colors: I32, distance: int) -> int:
+    """Count the conflicts at this rank's vertices.
+
+    A conflict is an edge with equal colours at both ends.  For distance 2, a vertex with two
+    neighbours of equal colour is a conflict, too.
+    """
+    agreement = part.agreement
+    ghosts, which = agreement.together(Step.GRAPH, lambda: np.unique(part.to, return_inverse=True))
+    shades = plan_on(agreement, part.numbers, ghosts).forward(colors)
+
+    def count() -> int:
+        theirs = shades[which.reshape(-1)]
+        out = int(np.count_nonzero(theirs == colors[part.rows]))
+        if distance == 2:
+            order = np.lexsort((theirs, part.rows))
+            row, shade = part.rows[order], theirs[order]
+            out += int(np.count_nonzero((row[1:] == row[:-1]) & (shade[1:] == shade[:-1])))
+        return out
+
+    return agreement.together(Step.GRAPH, count)
+
+
+def native(agreement: Agreement) -> Any:
+    """Return the communicator for the libraries: COMM_SELF for a graph on one process."""
+    from mpi4py import MPI
+
+    alone = agreement.transport.size == 1
+    return MPI.COMM_SELF if alone else agreement.transport.comm  # type: ignore[attr-defined]
+
+
+# ---- order --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ordering:
+    """An order of a graph's vertices by nested dissection.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> pylb.partitioning.order(line).fill_before  # 4 diagonal entries and 3 edges
+    7
+    """
+
+    #: (n,) the new position of each of this rank's vertices in the order of all vertices.
+    perm: I32
+    #: Number of entries of the Cholesky factor L in the new order, including the diagonal.
+    fill: int
+    flops: float  #: Operations of the factorisation: the sum of the squared column lengths of L.
+    fill_before: int  #: Number of entries of L in the original order.
+    separators: I64  #: (s,) sizes of the separators, the top one first.
+    #: (b + 1,) columns ``blocks[i]`` to ``blocks[i + 1] - 1`` are a separator or a leaf.
+    blocks: I32
+    parent: I32  #: (b,) index of the separator above each block; -1: none.
+    seconds: float  #: Run time of Scotch or PT-Scotch on rank 0.
+
+    def __repr__(self) -> str:
+        top = f", top separator {self.separators[0]}" if len(self.separators) else ""
+        return (
+            f"<Ordering: {self.blocks[-1]} vertices, fill {self.fill} of {self.fill_before}{top}, "
+            f"{self.seconds * 1e3:.3g} ms>"
+        )
+
+
+def order(
+    graph: Any, *, comm: Any = None, ids: ArrayLike | None = None, symmetrize: bool = False
+) -> Ordering:
+    """Order a graph by nested dissection: Scotch on one process, PT-Scotch on several.
+
+    The fill is counted on rank 0, which gathers the graph for this count.  Collective.
+
+    Parameters
+    ----------
+    graph, comm, ids, symmetrize
+        As in `color`.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> found = pylb.partitioning.order(line)
+    >>> found.fill <= found.fill_before, sorted(found.perm.tolist())
+    (True, [0, 1, 2, 3])
+    """
+    part = read(graph, comm, ids, symmetrize)
+    library = optional.require("PT-Scotch")  # the arguments are checked first
+    agreement, total = part.agreement, int(part.firsts[-1])
+    # allocated before the call in which ranks wait for each other
+    perm, blocks, above = agreement.together(Step.GRAPH, lambda: _room(part, total))
+    n_blocks, seconds, mine = 0, 0.0, list[I32]()
+    with Attempt() as tried:
+        start = time.perf_counter()
+        if total > 0:
+            given, found = (part.start, part.to), (perm, len(blocks), blocks, above)
+            n_blocks = library.order(native(agreement), *given, *found)
+        seconds = time.perf_counter() - start
+        mine = [np.diff(part.start).astype(np.int32), part.to, perm]
+    root = agreement.transport.rank == 0
+    _, received = agreement.step(
+        Step.GRAPH, 0, error=tried.error, sends=[] if root else [(0, mine)]
+    )
+    answer = list[Any]()
+    with Attempt() as tried:
+        if root:
+            pieces = [mine, *(p for _, p in sorted(received, key=lambda r: r[0]))]
+            answer = [*_counted(pieces, seconds), blocks[: n_blocks + 1], above[:n_blocks]]
+    sends = [(rank, answer) for rank in range(1, agreement.transport.size) if root]
+    _, received = agreement.step(Step.GRAPH, 0, error=tried.error, sends=sends)
+    return _ordering(perm, answer if root else received[0][1])
+
+
+def _room(part: LocalGraph, total: int) -> tuple[I32, I32, I32]:
+    """Return memory for the order of this rank's vertices and, on rank 0, for the blocks."""
+    n = total + 1 if part.agreement.transport.rank == 0 else 0
+    return np.zeros(len(part.ids), np.int32), np.zeros(n, np.int32), np.zeros(n, np.int32)
+
+
+def _counted(pieces: list[Any], seconds: float) -> tuple[I64, F64]:
+    """Count the fill; pieces: degrees, neighbours and new positions of each rank's vertices."""
+    degree, to, place = (
+        np.concatenate([np.frombuffer(p[k], np.int32) for p in pieces]) for k in range(3)
+    )
+    ends = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
+    column = _core.fill(ends, to, place)
+    before = _core.fill(ends, to, np.arange(len(place), dtype=np.int32))
+    flops = float((column.astype(float) ** 2).sum())
+    return np.array([column.sum(), before.sum()], np.int64), np.array([flops, seconds])
+
+
+def _ordering(perm: I32, answer: list[Any]) -> Ordering:
+    """Make the result from what rank 0 has counted, and the blocks."""
+    kinds = np.int64, np.float64, np.int32, np.int32
+    counts, figures, blocks, parent = (
+        np.frombuffer(data, kind).copy() for data, kind in zip(answer, kinds, strict=True)
+    )
+    fill, before = counts.tolist()
+    flops, seconds = figures.tolist()
+    separators = _separators(blocks, parent)
+    return Ordering(perm, fill, flops, before, separators, blocks, parent, seconds)
+
+
+def _separators(blocks: I32, parent: I32) -> I64:
+    """Return the sizes of the blocks that have blocks below them, the last block first."""
+    inner = np.unique(parent[parent >= 0])
+    out: I64 = np.diff(blocks)[inner][::-1].astype(np.int64)
+    return out

@@ -1,0 +1,133 @@
+"""Partition by Mt-KaHyPar, which is a Python package; the C core calls this module.
+
+It runs on one thread: the ranks of a program use the other cores, and with several threads a seed
+may give different parts.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.errors import PartitionerError
+from pylb.optional import require
+from pylb.partitioning.arrays import F64, I32, MOST
+
+_LOCK = threading.Lock()  # it is initialized once for the whole process
+
+
+class PackageQuestion(NamedTuple):
+    """A question (``csrc/partition/partition.h``), with all weights filled in."""
+
+    #: (n,) weight of each vertex; the part that it must get, or -1.  fixed is None: all are free.
+    weight: I32
+    fixed: I32 | None
+    limit: Any  #: (k,) largest allowed weight of each part.
+    #: Vertex v has the neighbours ``to[start[v]:start[v + 1]]``, with a weight for each.  For a
+    #: hypergraph: net e has the vertices ``to[start[e]:start[e + 1]]``, and one weight.
+    start: I32
+    to: I32
+    edge_weight: I32
+    seed: int
+
+
+@functools.cache
+def _mtkahypar() -> Any:
+    return require("mtkahypar").initialize(1, False)
+
+
+def ask_mtkahypar(q: PackageQuestion) -> Any:
+    """Divide a hypergraph by Mt-KaHyPar's deterministic preset, which minimizes connectivity - 1.
+
+    The preset has no seed.  Instead, the seed shuffles the numbers of the vertices.
+    """
+    n_light = int((q.weight == 0).sum())
+    if n_light:  # with vertices of weight 0, Mt-KaHyPar may never end
+        times = max(1, min(8 * n_light, MOST // (2 * int(q.limit.sum()) + 1)))
+        q = q._replace(weight=np.maximum(1, q.weight * times), limit=q.limit * times + n_light)
+    place = np.random.default_rng(q.seed).permutation(len(q.weight))
+    vertex = np.argsort(place)
+    module, library = require("mtkahypar"), _mtkahypar()
+    context = library.context_from_preset(module.PresetType.DETERMINISTIC)
+    context.set_partitioning_parameters(len(q.limit), 0.03, module.Objective.KM1)
+    context.set_individual_target_block_weights(q.limit.tolist())
+    context.logging = False
+    pins, ends = place[q.to].tolist(), q.start.tolist()
+    rows = [sorted(pins[a:b]) for a, b in itertools.pairwise(ends)]
+    # Sort, so that the result does not depend on the order of the nets.
+    weighted = sorted(zip(rows, q.edge_weight.tolist(), strict=True))
+    nets, net_weight = [row for row, _ in weighted], [w for _, w in weighted]
+    graph = library.create_hypergraph(
+        context, len(vertex), len(nets), nets, q.weight[vertex].tolist(), net_weight
+    )
+    if q.fixed is not None:
+        graph.add_fixed_vertices(q.fixed[vertex].tolist(), len(q.limit))
+    return np.array(graph.partition(context).get_partition())[place]
+
+
+def _limits(weight: I32, share: F64, imbalance: float, fixed: I32 | None) -> Any:
+    """Return weight limits of the parts that can be met; Mt-KaHyPar may hang if they cannot.
+
+    With fixed vertices, or if a vertex is heavier than the tolerance allows, a greedy placement
+    shows which limits can be met.  It begins with the heaviest vertex, and puts each vertex into
+    the part that is then the lightest relative to its share.  A part without a share has only fixed
+    vertices; they do not raise the limits of other parts.
+    """
+    mean = np.maximum(weight.sum(dtype=np.int64) * share / share.sum(), 1e-300)
+    limit = np.maximum(np.ceil(mean), mean * imbalance)
+    if fixed is not None or weight.max() > (limit - mean).min():
+        held = np.full(len(weight), -1) if fixed is None else fixed
+        stays = held >= 0
+        load = np.bincount(held[stays], weight[stays], len(share))
+        for w in -np.sort(-weight[~stays].astype(np.int64)):
+            load[np.argmin((load + w) / mean)] += w
+        most = (load / mean)[share > 0].max()
+        limit = np.maximum(limit, np.maximum(mean * most, load))
+    return np.ceil(limit).astype(np.int64)
+
+
+def _pairs(start: I32, to: I32, weight: I32) -> tuple[I32, I32, I32]:
+    """Return the edges of a symmetric graph as nets of two vertices."""
+    source = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
+    one = source < to
+    pins = np.stack([source[one], to[one]], axis=1).ravel()
+    return np.arange(0, len(pins) + 1, 2, dtype=np.int32), pins, weight[one]
+
+
+def answer_of(
+    n: int,
+    parts: int,
+    imbalance: float,
+    seed: int,
+    nets: bool,
+    weight: I32 | None,
+    share: F64 | None,
+    fixed: I32 | None,
+    start: I32,
+    to: I32,
+    edge_weight: I32 | None,
+) -> I32:
+    """Divide a graph or hypergraph; the C core calls this function."""
+    require("mtkahypar")
+    weight = np.ones(n, np.int32) if weight is None else weight
+    if edge_weight is None:
+        edge_weight = np.ones(len(start) - 1 if nets else len(to), np.int32)
+    if not nets:
+        start, to, edge_weight = _pairs(start, to, edge_weight)
+    share = np.ones(parts) if share is None else share
+    # Sums of weights must fit into 32 bits.
+    weight = weight // (1 + int(imbalance * weight.sum(dtype=np.int64)) // MOST)
+    limit = _limits(weight, share, imbalance, fixed)
+    question = PackageQuestion(weight, fixed, limit, start, to, edge_weight, seed)
+    try:
+        with _LOCK:
+            part = np.ascontiguousarray(ask_mtkahypar(question), np.int32)
+    except Exception as why:
+        raise PartitionerError(f"mtkahypar: {why}") from why
+    if part.shape != (n,):
+        raise PartitionerError(f"mtkahypar returned a part for {part.size} vertices: expected {n}")
+    return part

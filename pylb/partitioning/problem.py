@@ -1,0 +1,274 @@
+"""The input of all methods, checked on all ranks; objects are numbered rank by rank."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import accumulate
+from math import frexp
+from operator import and_
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb.errors import DomainError
+from pylb.partitioning import arrays
+from pylb.partitioning.arrays import F64, I32, Rows
+from pylb.partitioning.ranks import Numbering, RankFacts, Ranks
+from pylb.partitioning.tree import RefinementTree, tree_of
+
+I64 = NDArray[np.int64]
+LEAST = 2000  # number to add to exponents of doubles, so that all are positive
+
+
+@dataclass(eq=False)
+class Problem:
+    """The objects of this rank, and the arguments that are the same on all ranks.
+
+    Objects have numbers, also in `graph` and `nets`: rank r has the objects dist[r] to
+    dist[r + 1] - 1.
+    """
+
+    ranks: Ranks
+    parts: int
+    n: int
+    ids: I64 | None = None
+    weight: F64 | None = None  # (n, d)
+    shares: F64 | None = None  # with sum 1
+    coords: F64 | None = None
+    graph: Rows | None = None
+    nets: Rows | None = None
+    tree: RefinementTree | None = None
+    fixed: I32 | None = None
+    old: I32 | None = None
+    sizes: F64 | None = None
+    ratio: float = 1.0
+    imbalance: float = 1.03
+    seed: int = 0
+    params: dict[str, str] = field(default_factory=dict)
+    exponent: int = 0  # exponent of a power of two above all weights
+    spare: int = 0  # a bit for each kept Zoltan structure: 1 if it is unused on all ranks
+    dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
+
+    @property
+    def first(self) -> int:
+        """Number of the first object of this rank."""
+        return int(self.dist[self.ranks.rank])
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights per object; 0: none were given."""
+        return 0 if self.weight is None else self.weight.shape[1]
+
+    @property
+    def n_all(self) -> int:
+        """Number of objects of all ranks."""
+        return int(self.dist[-1])
+
+    def facts(self, spare: int, **more: Any) -> RankFacts:
+        """Return what all ranks compare; a rank without objects omits the properties of objects."""
+        out: dict[str, Any] = {
+            name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
+        }
+        out["migration_ratio"] = out.pop("ratio")
+        out["tree"] = None if self.tree is None else zlib.crc32(self.tree.parent.tobytes())
+        out["shares"] = None if self.shares is None else self.shares.tolist()
+        if self.n:
+            out["weight, columns"] = self.n_weights
+            out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
+            for name in ("ids", "graph", "nets", "fixed", "old", "sizes"):
+                out[f"{name} given"] = getattr(self, name) is not None
+        for name in ("graph", "nets"):
+            given = getattr(self, name)
+            out[f"_{name}"] = given is not None
+            if given is not None and (self.n or len(given)):
+                out[f"{name}, weights given"] = given.weight is not None
+        return RankFacts(
+            {**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight), spare)
+        )
+
+
+def _magnitude(weight: F64 | None) -> int:
+    """Return LEAST + the exponent of the power of two above the largest weight; 0: all are 0."""
+    most = 0.0 if weight is None else float(weight.max(initial=0.0))
+    return frexp(most)[1] + LEAST if most else 0
+
+
+def _begin(ids: I64 | None) -> int:
+    """Return the first id if the ids are consecutive, -1 without ids, and -2 otherwise."""
+    if ids is None or len(ids) == 0:
+        return -1
+    run = len(ids) == 1 or bool((np.diff(ids) == 1).all())
+    return int(ids[0]) if run and ids[0] >= 0 else -2
+
+
+def complete(problem: Problem, symmetrize: bool) -> None:
+    """Check the arguments of all ranks together, after `facts` were exchanged.  Collective.
+
+    All ranks raise the same error.
+    """
+    ranks = problem.ranks
+    sizes, begins, weigh, spare = zip(*ranks.numbers, strict=True)
+    problem.spare = reduce(and_, spare)
+    problem.dist = np.array([0, *accumulate(sizes)])
+    if problem.n_all > arrays.MOST:
+        raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")
+    if ranks.size > 1 and problem.n == 0:
+        _adopt(problem, ranks.heard)
+    numbering = _numbering(problem, begins)
+    if problem.weight is not None:
+        problem.exponent = max(weigh) - LEAST if any(weigh) else 0
+        drop_zeros(problem, any(weigh))
+    if problem.graph is not None:
+        graph = arrays.numbered("graph", problem.graph, numbering, ranks)
+        problem.graph = _whole_graph(problem, graph, symmetrize)
+    if problem.nets is not None:
+        nets = problem.nets = arrays.numbered("nets", problem.nets, numbering, ranks)
+        ranks.together(lambda: arrays.scan("nets", nets, problem.first, problem.n_all))
+
+
+# ---- one rank ----------------------------------------------------------------------------------
+
+
+def local(
+    ranks: Ranks,
+    graph: Any,
+    nets: Any,
+    coords: Any,
+    tree: Any,
+    ids: Any,
+    parts: Any,
+    weight: Any,
+    shares: Any,
+    fixed: Any,
+    old: Any,
+    sizes: Any,
+    ratio: float,
+    imbalance: float,
+    seed: int,
+    params: dict[str, Any],
+) -> Problem:
+    """Check the arguments of this rank, as far as that is possible without the other ranks."""
+    k = ranks.size if parts is None and ranks.comm is not None else parts
+    k = 2 if k is None else arrays.integer("parts", k)
+    if not 1 <= k <= arrays.MOST_PARTS:
+        raise DomainError(f"parts is {k}: expected 1 ... {arrays.MOST_PARTS}")
+    out = Problem(ranks, k, 0)
+    out.imbalance = arrays.number("imbalance", imbalance, 1.0)
+    out.ratio = arrays.number("migration_ratio", ratio, 0.0)
+    out.seed = arrays.integer("seed", seed)
+    if not 0 <= out.seed <= arrays.MOST:
+        raise DomainError(f"seed is {seed}: expected 0 ... {arrays.MOST}")
+    out.params = {
+        name: str(int(value)) if isinstance(value, bool | np.bool_) else str(value)
+        for name, value in params.items()
+    }
+    out.coords = None if coords is None else arrays.points("coords", coords)
+    out.graph = None if graph is None else arrays.rows("graph", graph, per_entry=True)
+    out.nets = None if nets is None else arrays.rows("nets", nets, per_entry=False)
+    out.tree = None if tree is None else tree_of(tree)
+    out.n = _count(ranks, out, nets, ids, weight, old)
+    for name, rows in (("coords", out.coords), ("graph", out.graph)):
+        if rows is not None and len(rows) != out.n:
+            raise DomainError(f"{name} has {len(rows)} rows: expected {out.n}, one per object")
+    if ids is not None:
+        out.ids = arrays.whole("ids", ids, out.n).astype(np.int64, copy=False)
+    if weight is not None:
+        given = arrays.vector("weight", weight, out.n, several=True)
+        out.weight = given.reshape(out.n, -1) if out.n else given.reshape(0, 1)
+    if shares is not None:
+        out.shares = arrays.vector("shares", shares, k)
+        if not out.shares.sum() > 0:
+            raise DomainError("shares are all zero: expected at least one above zero")
+        out.shares = out.shares / out.shares.sum()
+    out.fixed = None if fixed is None else arrays.places("fixed", fixed, out.n, k)
+    out.old = None if old is None else arrays.places("old", old, out.n, k)
+    out.sizes = None if sizes is None else arrays.vector("sizes", sizes, out.n)
+    return out
+
+
+def _count(ranks: Ranks, out: Problem, nets: Any, ids: Any, weight: Any, old: Any) -> int:
+    """Return the number of this rank's objects."""
+    for rows in (out.coords, out.graph):
+        if rows is not None:
+            return len(rows)
+    if out.tree is not None and ranks.size == 1:
+        return out.tree.n_leaves
+    for values in (ids, weight, old):
+        if values is not None:
+            return len(np.asarray(values))
+    if ranks.size > 1:
+        raise DomainError(
+            "ids are missing: no other argument gives the number of objects of this rank"
+        )
+    if hasattr(nets, "tocsr"):
+        return int(nets.shape[1])
+    if out.nets is not None:
+        return int(out.nets.to.max()) + 1 if len(out.nets.to) else 0
+    return 0
+
+
+# ---- all ranks ---------------------------------------------------------------------------------
+
+
+def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
+    """Give a rank without objects empty arrays of the same shape as on other ranks."""
+    facts = {name: fact for facts in heard for name, fact in facts.items()}
+    columns, dims = facts.get("weight, columns", 0), facts.get("coords, columns", 0)
+    problem.weight = np.zeros((0, columns)) if columns else None
+    problem.coords = np.zeros((0, dims)) if dims else problem.coords
+    for name in ("fixed", "old"):
+        setattr(problem, name, np.zeros(0, np.int32) if facts.get(f"{name} given") else None)
+    problem.ids = np.zeros(0, np.int64) if facts.get("ids given") else None
+    problem.sizes = np.zeros(0) if facts.get("sizes given") else None
+    for name in ("graph", "nets"):
+        own = getattr(problem, name)
+        if not facts.get(f"{name} given", any(facts[f"_{name}"] for facts in heard)):
+            setattr(problem, name, None)
+        elif own is None or len(own) == 0:
+            weight = np.zeros(0) if facts.get(f"{name}, weights given") else None
+            empty = Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), weight)
+            setattr(problem, name, empty)
+
+
+def _numbering(problem: Problem, begins: tuple[int, ...]) -> Numbering | None:
+    """Return the numbering of the ids; None if each id is the object's number."""
+    if all(b in (-1, first) for b, first in zip(begins, problem.dist.tolist(), strict=False)):
+        return None
+    ids = problem.first + np.arange(problem.n) if problem.ids is None else problem.ids
+    return Numbering(problem.ranks, ids, problem.first)
+
+
+def _whole_graph(problem: Problem, graph: Rows, symmetrize: bool) -> Rows:
+    """Check the graph, remove loops, and make it symmetric or raise an error."""
+    ranks, first, n_all = problem.ranks, problem.first, problem.n_all
+    loops, _ = ranks.together(
+        lambda: arrays.scan("graph", graph, first, n_all), lambda found: RankFacts({}, found[1:])
+    )
+    if loops:
+        graph = arrays.without_loops(graph, first)
+    if sum(skew for skew, *_ in ranks.numbers) % 2**64 == 0:
+        return graph
+    if symmetrize:
+        return arrays.symmetric(graph, ranks, problem.dist)
+    edge = arrays.lone_edge(graph, problem.ids, ranks, problem.dist)
+    raise DomainError(
+        f"{edge}: expected both directions of each edge, as in A + A.T; symmetrize=True adds them"
+    )
+
+
+def drop_zeros(problem: Problem, some: bool) -> None:
+    """Remove columns of weights that are zero on all ranks.
+
+    some: whether any weight is above zero; if none is, each object counts 1.
+    """
+    weight = problem.weight
+    assert weight is not None
+    if weight.shape[1] == 1 or not some:
+        problem.weight = weight if some else None
+        return
+    heavy = problem.ranks.sum(weight.any(axis=0).astype(np.int64)) > 0
+    if not heavy.all():
+        problem.weight = np.ascontiguousarray(weight[:, heavy])

@@ -1,0 +1,506 @@
+"""The result of a partition: its metrics, final numbers of the parts, moves, sums of all ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.errors import DomainError
+from pylb.optional import require
+from pylb.partitioning.arrays import F64, I32, Rows
+from pylb.partitioning.geometry import Cuts
+from pylb.partitioning.problem import Problem
+from pylb.partitioning.ranks import Ranks, owners
+
+I64 = NDArray[np.int64]
+KEPT = 1 + 1e-6  # rounding errors of sums that keep the tolerance
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """The metrics of a partition, as in Zoltan_LB_Eval; the same on all ranks.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> figures = pylb.partition(line, 2, method="block").evaluation
+    >>> figures.objects, figures.cut
+    (array([2, 2]), 1.0)
+    """
+
+    objects: I64  #: (k,) number of objects in each part.
+    weights: F64  #: (k,) sum of the objects' weights in each part.
+    #: (d,) largest ratio of a part's weight to its share of the total, for each of the d weights;
+    #: max/mean if the shares are equal.
+    imbalance: F64
+    object_imbalance: float  #: The imbalance if each object had the weight 1.
+    #: (k,) number and weight of the edges from each part to other parts.  The sum over the parts
+    #: counts each edge twice, as in Zoltan.  Without a graph, `cut_edges`, `cut_weight`,
+    #: `boundary`, `neighbours` and `cut` are None.
+    cut_edges: F64 | None = None
+    cut_weight: F64 | None = None
+    #: (k,) number of objects of each part with a neighbour in another part.
+    boundary: I64 | None = None
+    neighbours: I64 | None = None  #: (k,) number of other parts to which each part has edges.
+    cut: float | None = None  #: Weight of the edges between parts; each edge counts once.
+    #: Sum over the nets of weight * (touched parts - 1).  For a graph without nets, each object
+    #: with its neighbours is a net.
+    connectivity: float | None = None
+    cut_nets: float | None = None  #: Weight of the nets that touch several parts.
+    #: The largest allowed imbalance, as in the argument `imbalance` of `pylb.partition`.
+    tolerance: float = 1.03
+    #: By which fraction the largest `imbalance` exceeds the tolerance; 0 if it keeps it.
+    missed: float = 0.0
+    #: Whether the tolerance can be kept.  True: this partition does.  False: no partition can,
+    #: because of the heaviest object, of fixed objects, or of the number of equal objects.  None:
+    #: not known.
+    possible: bool | None = True
+
+    def table(self) -> list[list[Any]]:
+        """Return rows with name, sum, minimum, mean and maximum over the parts."""
+        weights = self.weights.reshape(len(self.weights), -1).T
+        named: list[tuple[str, Any]] = [("objects", self.objects)]
+        names = ["weight"] if len(weights) == 1 else [f"weight {i}" for i in range(len(weights))]
+        named += zip(names, weights, strict=True)
+        for name in ("cut_edges", "cut_weight", "boundary", "neighbours"):
+            named.append((name.replace("_", " "), getattr(self, name)))
+        return [
+            [name, x.sum().item(), x.min().item(), x.mean().item(), x.max().item()]
+            for name, x in named
+            if x is not None
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the metrics as a dict for JSON."""
+        out: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            out[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return out
+
+    def __str__(self) -> str:
+        lines = [f"{'':12}{'sum':>12}{'min':>12}{'mean':>12}{'max':>12}"]
+        for name, *values in self.table():
+            lines.append(f"{name:12}" + "".join(f"{x:12.6g}" for x in values))
+        lines.append("max over share: " + ", ".join(f"{x:.4g}" for x in self.imbalance))
+        if self.missed:
+            why = (
+                "a better partition may exist" if self.possible is None else "no partition keeps it"
+            )
+            lines.append(f"tolerance {self.tolerance:g}: missed by {self.missed:.2%}; {why}")
+        for name in ("cut", "connectivity", "cut_nets"):
+            value = getattr(self, name)
+            if value is not None:
+                label = "connectivity - 1" if name == "connectivity" else name.replace("_", " ")
+                lines.append(f"{label}: {value:.6g}")
+        return "\n".join(lines)
+
+
+class Counts(NamedTuple):
+    """The counts of all ranks together; `quality` makes a `Quality` of them on demand."""
+
+    objects: F64  #: (k,) number of objects of each part.
+    weights: list[F64]  #: For each weight, its sum over the objects of each part.
+    #: For a graph: cut edges, their weight, and boundary objects of each part; the volume; the
+    #: number of neighbours of each part.
+    cut: list[NDArray[Any]] | None
+    #: (2,) sum over the nets of connectivity - 1, and number of cut nets, both weighted.
+    nets: F64 | None
+    shares: F64 | None  #: (k,)
+    tolerance: float
+    least: float  #: No partition has a lower imbalance; 0 if nothing is known.
+
+    def quality(self) -> Quality:
+        """Return all metrics of the partition."""
+        weights, k = self.weights or [self.objects], len(self.objects)
+        shares = np.full(k, 1 / k) if self.shares is None else self.shares
+        out: dict[str, Any] = {
+            "objects": self.objects.astype(np.int64),
+            "weights": weights[0].copy() if len(weights) == 1 else np.array(weights).T.copy(),
+            "imbalance": np.array([_highest_ratio(w, shares) for w in weights]),
+            "object_imbalance": _highest_ratio(self.objects, shares),
+            "tolerance": self.tolerance,
+        }
+        if (most := float(out["imbalance"].max())) > self.tolerance * KEPT:
+            possible = None if self.least <= self.tolerance * KEPT else False
+            out |= {"missed": most / self.tolerance - 1, "possible": possible}
+        if self.cut is not None:
+            out |= _graph_figures(*self.cut)
+        if self.nets is not None:
+            out["connectivity"], out["cut_nets"] = self.nets.tolist()
+        return Quality(**out)
+
+
+def _graph_figures(
+    cut: F64, weight: F64, boundary: F64, volume: F64, neighbours: NDArray[Any]
+) -> dict[str, Any]:
+    """Return the fields of `Quality` that need a graph, by name."""
+    return {
+        "cut_edges": cut.copy(),
+        "cut_weight": weight.copy(),
+        "boundary": boundary.astype(np.int64),
+        "neighbours": neighbours,
+        "cut": float(weight.sum()) / 2,
+        # a net is an object with its neighbours; it is cut if the object is at the boundary
+        "connectivity": float(volume[0]),
+        "cut_nets": float(boundary.sum()),
+    }
+
+
+def least_imbalance(
+    total: float, n: int, heaviest: float, lightest: float, fixed: F64, shares: F64
+) -> float:
+    """Return a lower bound of the imbalance of any partition, for one weight.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the weights of all objects; above 0.
+    n : int
+        Number of objects with a weight above 0.
+    heaviest, lightest : float
+        The largest weight, and the smallest above 0.
+    fixed : (k,) array
+        Weight of the fixed objects of each part.
+    shares : (k,) array
+        The parts' shares; their sum is 1.
+    """
+    if (fixed[shares == 0] > 0).any():
+        return np.inf
+    used = shares > 0
+    low: float = max(
+        1.0, heaviest / total / shares.max(), float((fixed[used] / shares[used]).max() / total)
+    )
+    if heaviest == lightest:  # equal objects: only whole numbers of them fit
+        high = n + 1 / shares.max()
+        while high - low > 1e-9 * high:
+            middle = (low + high) / 2
+            few = np.floor(middle * shares * n * KEPT).sum() < n
+            low, high = (middle, high) if few else (low, middle)
+        low = high
+    return low
+
+
+def _highest_ratio(load: F64, shares: F64) -> float:
+    """Return the largest ratio of a part's load to its share of the total load; 1 without loads."""
+    total = float(load.sum())
+    if total == 0:
+        return 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = np.where(load > 0, load / (total * shares), 0.0)
+    return float(over.max())
+
+
+# ---- the result ---------------------------------------------------------------------------------
+
+
+class Moves(NamedTuple):
+    """Objects that leave their part, or that come to a part of this rank.
+
+    Examples
+    --------
+    >>> out = pylb.partition(weight=[1.0] * 4, parts=2, method="block", old=[0, 1, 0, 1])
+    >>> out.exports.id, out.exports.part
+    (array([1, 2]), array([0, 1], dtype=int32))
+    """
+
+    id: I64  #: (m,) id of each object.
+    row: I64  #: (m,) the object's row in this rank's arrays; -1 for incoming objects.
+    rank: I32  #: (m,) the rank to which the object goes, or from which it comes.
+    part: I32  #: (m,) the object's new part.
+
+
+_NONE, _NOWHERE = np.zeros(0, np.int64), np.zeros(0, np.int32)
+NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition:
+    """A partition and its metrics.
+
+    Examples
+    --------
+    >>> line = ([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2])
+    >>> out = pylb.partition(line, 2, method="block", old=[0, 1, 0, 1])
+    >>> out.part, out.migrations
+    (array([0, 0, 1, 1], dtype=int32), 2)
+    """
+
+    part: I32  #: (n,) new part of each object of this rank.
+    #: (n,) the rank that has the object's new part; parts are assigned to ranks in order.
+    rank: I32
+    n_parts: int
+    #: Objects of this rank that change their part, and objects that come to parts of this rank.
+    #: Both include objects that change their part but not their rank.  On one rank without `old`,
+    #: both are empty, because there were no parts before.
+    exports: Moves
+    imports: Moves
+    counts: Counts  #: The counts from which `evaluation` is computed.
+    #: Number of objects that change their part, on all ranks; 0 if there were no parts before.
+    migrations: int
+    migration_volume: float  #: Sum of the sizes of the objects that change their part.
+    seconds: float  #: Run time of the method on this rank.
+    method: str
+    approach: str
+    seed: int
+    #: The cuts of "rcb", "rib" and "hsfc", by which points and boxes are assigned to parts.
+    cuts: Cuts | None = None
+
+    @cached_property
+    def evaluation(self) -> Quality:
+        """The metrics of the partition, the same on all ranks."""
+        return self.counts.quality()
+
+    @property
+    def weights(self) -> F64:
+        """Sum of the objects' weights in each part."""
+        return self.evaluation.weights
+
+    @property
+    def max_over_mean(self) -> float:
+        """Largest ratio of a part's weight to its share; with equal shares, to the mean."""
+        return float(self.evaluation.imbalance.max())
+
+    @property
+    def cut(self) -> float | None:
+        """Weight of the edges between parts; None without a graph."""
+        return self.evaluation.cut
+
+    @property
+    def volume(self) -> float | None:
+        """Communication volume: the sum over the nets of weight * (parts touched - 1).
+
+        For a graph without nets: each vertex counts once for each other part in which it has
+        neighbours.
+        """
+        return self.evaluation.connectivity
+
+    def points(self, points: Any) -> I32:
+        """Return the part in whose region each point lies: `Cuts.points`."""
+        return self._cuts().points(points)
+
+    def boxes(self, lo: Any, hi: Any) -> Any:
+        """Return the parts whose regions intersect each box: `Cuts.boxes`."""
+        return self._cuts().boxes(lo, hi)
+
+    def _cuts(self) -> Cuts:
+        if self.cuts is None:
+            raise DomainError(
+                f"method {self.method!r} has no regions: expected 'rcb', 'rib' or 'hsfc', and "
+                "objects"
+            )
+        return self.cuts
+
+    def __repr__(self) -> str:
+        n = int(self.evaluation.objects.sum())
+        words = [f"{n} vertices in {self.n_parts} parts by {self.method}"]
+        words.append(f"max/mean {self.max_over_mean:.4g}")
+        words += [] if self.cut is None else [f"cut {self.cut:.6g}"]
+        words += [] if self.volume is None else [f"volume {self.volume:.6g}"]
+        words += [f"{self.migrations} moved"] if self.migrations else []
+        return f"<Partition: {', '.join(words)}, {self.seconds * 1e3:.3g} ms>"
+
+
+# ---- after the method has answered -------------------------------------------------------------
+
+Overlap = tuple[Any, Any, Any]
+_NO_OVERLAP: Overlap = (None, None, None)
+
+
+class Settled(NamedTuple):
+    """A partition on this rank, with the final numbers of the parts, and the moves."""
+
+    #: (k,) the final number of each part of the method; None: the method's own numbers.
+    name: I32 | None
+    #: (n,) part and rank of each object.
+    part: I32
+    rank: I32
+    exports: Moves
+    imports: Moves
+    sums: F64  #: For each part, its number of objects on all ranks; then the sums of each weight.
+    #: Number and total size of the objects that change their part, over all ranks.
+    migrations: float
+    volume: float
+
+
+def settle(problem: Problem, part: I32, rename: bool) -> Settled:
+    """List the moves; if `rename`, first renumber parts so that most objects stay.  Collective."""
+    ranks, old = problem.ranks, problem.old
+    alone = ranks.size == 1
+    if alone and old is None:
+        return Settled(
+            None, part, _on_rank_0(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
+        )
+    fixed = _fixed(problem) if rename and problem.fixed is not None else None
+    overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
+    if alone:
+        return _alone(problem, part, rename, fixed, overlap)
+    kept_part, kept_old, kept = overlap
+    ranks.ready()
+    name, part, where, exports, imports, sums, moved, volume = require("MPI").settle(
+        ranks.comm,
+        parts=problem.parts,
+        part=part,
+        old=old,
+        dist=problem.dist,
+        ids=problem.ids,
+        n_weights=problem.n_weights,
+        weight=problem.weight,
+        size=problem.sizes,
+        rename=rename,
+        share=problem.shares,
+        fixed=fixed,
+        kept_part=kept_part,
+        kept_old=kept_old,
+        kept=kept,
+    )
+    return Settled(name, part, where, Moves(*exports), Moves(*imports), sums, moved, volume)
+
+
+def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overlap) -> Settled:
+    """Do the work of `settle` on a single process whose objects had parts before."""
+    k, name = problem.parts, None
+    if rename:
+        name = _core.remap(k, 1, problem.shares, fixed, *overlap, None)
+        name = None if (name == np.arange(k)).all() else name
+        part = part if name is None else name[part]
+    row, ids, new = _core.moves(part, problem.old, k, problem.first, problem.ids)
+    exports = Moves(ids, row, _on_rank_0(len(ids)), new)
+    imports = exports._replace(row=np.full(len(ids), -1))
+    volume = float(len(ids) if problem.sizes is None else problem.sizes[row].sum())
+    return Settled(
+        name, part, _on_rank_0(len(part)), exports, imports, _sums(problem, part), len(ids), volume
+    )
+
+
+def _on_rank_0(n: int) -> I32:
+    return np.zeros(n, np.int32)
+
+
+def _sums(problem: Problem, part: I32) -> F64:
+    """Return the number of objects and the weights of each part on this process."""
+    return _core.part_sums(part, problem.parts, problem.weight, problem.n_weights)
+
+
+def _fixed(problem: Problem) -> NDArray[np.bool_]:
+    """Say which parts have fixed objects on any rank; these parts keep their numbers."""
+    assert problem.fixed is not None
+    count = np.bincount(problem.fixed[problem.fixed >= 0], minlength=problem.parts)
+    held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
+    return held
+
+
+def _overlap(problem: Problem, part: I32) -> Overlap:
+    """Return the total size of the objects that each new part shares with each present part.
+
+    The result is three arrays over all ranks (new part, present part, size), sorted by the parts.
+    """
+    k, old, sizes = problem.parts, problem.old, problem.sizes
+    assert old is not None
+    known = old >= 0
+    pair = part[known].astype(np.int64) * k + old[known]
+    pair, size = _summed(pair, None if sizes is None else sizes[known], k * k)
+    if problem.ranks.size > 1:
+        everyone = problem.ranks.gather((pair, size))
+        pair, size = (np.concatenate(x) for x in zip(*everyone, strict=True))
+        pair, size = _summed(pair, size, k * k)
+    return (pair // k).astype(np.int32), (pair % k).astype(np.int32), size
+
+
+def _summed(key: I64, size: F64 | None, most: int) -> tuple[Any, F64]:
+    """Return the keys (below `most`), each once and ascending, with the sum of their sizes."""
+    if most > max(len(key), 4096):
+        key, where = np.unique(key, return_inverse=True)
+        return key, np.bincount(where, size, len(key)).astype(float, copy=False)
+    total = np.bincount(key, size, most).astype(float, copy=False)
+    key = np.flatnonzero(total)
+    return key, total[key]
+
+
+def count(problem: Problem, part: I32, sums: F64) -> Counts:
+    """Count cuts and volume on all ranks; sums: `Settled.sums`.  Collective."""
+    k = problem.parts
+    objects, weights = sums[:k], [sums[i : i + k] for i in range(k, len(sums), k)]
+    of_tolerance = (problem.shares, problem.imbalance, _least(problem, weights or [objects]))
+    if problem.graph is None and problem.nets is None:
+        return Counts(objects, weights, None, None, *of_tolerance)
+    own: list[Any] = []
+    neighbours = None
+    if problem.graph is not None:
+        *cut, neighbours = _graph(problem, problem.graph, part)
+        own += cut
+    if problem.nets is not None:
+        own.append(_nets(problem, problem.nets, part))
+    if problem.ranks.size > 1:
+        total = problem.ranks.sum(np.concatenate(own, dtype=float))
+        ends = list(accumulate(map(len, own)))
+        own = [total[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    return Counts(
+        objects,
+        weights,
+        None if neighbours is None else [*own[:4], neighbours],
+        None if problem.nets is None else own[-1],
+        *of_tolerance,
+    )
+
+
+def _least(problem: Problem, loads: list[F64]) -> float:
+    """Return a lower bound of the imbalance if the tolerance is missed, else 0.  Collective."""
+    k, ranks = problem.parts, problem.ranks
+    shares = np.full(k, 1 / k) if problem.shares is None else problem.shares / problem.shares.sum()
+    least = 0.0
+    for c, load in enumerate(loads):
+        total = float(load.sum())
+        if not (load > problem.imbalance * KEPT * total * shares).any():
+            continue
+        weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, c]
+        some = weight[weight > 0]
+        here = problem.fixed >= 0 if problem.fixed is not None else np.zeros(problem.n, bool)
+        where = np.zeros(0, np.int64) if problem.fixed is None else problem.fixed[here]
+        fixed = np.bincount(where, weight[here], k)
+        ends = ranks.gather((some.max(initial=0.0), some.min(initial=np.inf), len(some)))
+        most, fewest, numbers = zip(*ends, strict=True)
+        least = max(
+            least,
+            least_imbalance(total, sum(numbers), max(most), min(fewest), ranks.sum(fixed), shares),
+        )
+    return least
+
+
+def ghosts(ranks: Ranks, dist: I64, to: NDArray[Any], part: I32) -> tuple[I64, I32]:
+    """Return the objects in `to` that other ranks own, ascending, and their parts.  Collective."""
+    first, end = dist[ranks.rank], dist[ranks.rank + 1]
+    if ranks.size == 1:
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+    others = np.unique(to[(to < first) | (to >= end)]).astype(np.int64, copy=False)
+    plan = ranks.plan(lambda: owners(dist, others))
+    asked = plan.forward(others)
+    return others, plan.answer(1, lambda: (part[asked - first],))
+
+
+def _graph(problem: Problem, graph: Rows, part: I32) -> list[NDArray[Any]]:
+    """On this rank, count cut edges, their weight, boundary, volume; on all ranks, neighbours."""
+    ranks, k = problem.ranks, problem.parts
+    ghost, ghost_part = ghosts(ranks, problem.dist, graph.to, part)
+    cut, weight, boundary, volume, pairs = _core.graph_quality(
+        graph.start, graph.to, graph.weight, k, problem.first, part, ghost, ghost_part
+    )
+    if ranks.size > 1:
+        pairs = np.unique(np.concatenate(ranks.gather(pairs)))
+    return [cut, weight, boundary, np.array([volume]), np.bincount(pairs // k, minlength=k)]
+
+
+def _nets(problem: Problem, nets: Rows, part: I32) -> F64:
+    """Return the weighted sums of connectivity - 1 and of cut nets on this rank."""
+    ghost, ghost_part = ghosts(problem.ranks, problem.dist, nets.to, part)
+    return np.array(
+        _core.nets_quality(
+            nets.start, nets.to, nets.weight, problem.parts, problem.first, part, ghost, ghost_part
+        )
+    )

@@ -1,0 +1,322 @@
+"""Call Zoltan, on all ranks of a communicator or on this process; work around its faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pylb.errors import DomainError, PartitionerError
+from pylb.optional import require
+from pylb.partitioning import libraries, serial
+from pylb.partitioning.arrays import F64, I32, MOST, closed
+from pylb.partitioning.libraries import Method
+from pylb.partitioning.problem import Problem
+from pylb.partitioning.ranks import Ranks
+
+# ---- inputs on which Zoltan 3.90 fails or never ends --------------------------------------------
+
+
+def exact_scale(problem: Problem) -> float:
+    """Return the factor that turns weights into integers whose sum is exact.
+
+    If the sums are not exact, a small weight can seem to be left when only objects of weight 0
+    remain.  RCB and RIB would then search forever for a cut that divides this weight.
+    """
+    exponent = problem.exponent if abs(problem.exponent) < 60 else 0
+    return 2.0 ** (52 - problem.n_all.bit_length() - exponent)
+
+
+def may_starve(problem: Problem, shares: F64 | None, k: int) -> bool:
+    """Say whether a rank with several parts may get no object.  Collective.
+
+    RCB would fail on that rank, and the other ranks would wait for it, except if all parts are on
+    the first rank.  A rank certainly gets objects if its share exceeds what earlier cuts can take
+    from it: each cut takes less than the weight of the heaviest object.
+    """
+    size, weight = problem.ranks.size, problem.weight
+    if size == 1 or k <= size:
+        return False
+    shares = np.full(k, 1 / k) if shares is None else shares
+    # the smallest total share that the parts of one rank can have
+    least = np.convolve(shares, np.ones(k // size), "valid").min()
+    total, heaviest = np.array([float(problem.n_all)]), 1.0
+    if weight is not None:
+        total, heaviest = problem.ranks.sum(weight.sum(axis=0)), 2.0**problem.exponent
+    return bool((total * least <= heaviest * (1 + size.bit_length())).any())
+
+
+def lack_weights(problem: Problem) -> tuple[bool, bool]:
+    """Say whether PT-Scotch would fail, and whether it may still fail after Zoltan's scattering.
+
+    It refuses weights that some ranks do not give, and Zoltan passes no weights of a rank without
+    objects, and none of the edges of a rank without edges.  Collective.
+    """
+    graph, size = problem.graph, problem.ranks.size
+    assert graph is not None
+    if size == 1 or (problem.weight is None and graph.weight is None):
+        return False, False
+    alone = np.count_nonzero(np.diff(graph.start) == 0)  # objects without edges
+    mine = np.array([problem.n == 0, len(graph.to) == 0, alone], np.int64)
+    empty, bare, any_alone = problem.ranks.sum(mine) > 0
+    of_edges = graph.weight is not None
+    fails = empty or (bare and of_edges)
+    again = problem.n_all < size or not empty or (any_alone and of_edges)
+    return bool(fails), bool(fails and again)
+
+
+def with_an_end(problem: Problem) -> Problem:
+    """Return the problem with one more object that has a weight, at the end of HSFC's curve.
+
+    Without it, HSFC may end its last part before the last object, and then fail, if the last
+    objects together weigh less than the rounding error of its sums; or it may find no part for a
+    point behind the last object.  The curve ends where the last coordinate is largest and the
+    others are smallest.  Collective.
+    """
+    ranks, coords = problem.ranks, problem.coords
+    assert coords is not None
+    weight = np.ones((problem.n, 1)) if problem.weight is None else problem.weight
+    own = np.full(2 + coords.shape[1], np.inf)  # weight, -largest, smallest coordinates
+    own[0] = weight[:, 0].sum()
+    if problem.n:
+        own[1] = -coords[:, -1].max()
+        own[2:] = [x.min() for x in coords.T]  # faster than min(axis=0)
+    every = np.array([np.frombuffer(x) for x in ranks.gather_short(own.tobytes())])
+    total, high, end = every[:, 0].sum(), -every[:, 1].min(), every[:, 2:].min(axis=0)
+    end[-1] = high if high > end[-1] else end[-1] + max(1.0, abs(end[-1]))
+    dist = problem.dist.copy()
+    dist[-1] += 1
+    if ranks.rank < ranks.size - 1:
+        return replace(problem, weight=weight, dist=dist)
+    heavy = np.full((1, weight.shape[1]), total * min(1e-5, 1e-2 / problem.parts))
+    return replace(
+        problem,
+        n=problem.n + 1,
+        dist=dist,
+        coords=np.concatenate([coords, end[None]]),
+        weight=np.concatenate([weight, heavy]),
+        old=_longer(problem.old),
+        sizes=_longer(problem.sizes),
+    )
+
+
+def _longer(array: F64 | I32 | None) -> Any:
+    return None if array is None else np.append(array, array.dtype.type(0))
+
+
+# ---- the call -----------------------------------------------------------------------------------
+
+
+IMPORTS = ("rcb", "rib")  # methods that report incoming objects instead of outgoing ones
+OWN = (  # parameters that are set from other arguments
+    *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
+    *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
+)
+
+
+def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
+    """Return the new part of each object of this rank, and the cuts if `keep`.  Collective."""
+    if problem.ranks.comm is None:
+        libraries.load("Zoltan")  # starts MPI
+    if problem.n_all == 0:
+        return np.zeros(0, np.int32), None
+    for option in problem.params:
+        if option in OWN:
+            raise DomainError(f"{option} is given: expected none, because pylb sets this parameter")
+    if name == "hsfc":
+        part, cuts = _ask(with_an_end(problem), name, how, approach, keep)
+        return part[: problem.n], cuts
+    return _ask(problem, name, how, approach, keep)
+
+
+def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
+    parts = _Parts(problem)
+    given = _arrays(problem, how, parts, approach)
+    if name in IMPORTS and problem.n_weights == 1:
+        given["scale"] = exact_scale(problem)
+    options = _options(problem, name, how, approach, keep)
+    if name == "rcb" and may_starve(problem, parts.shares, len(parts.label)):
+        options += ["NUM_LOCAL_PARTS", str(0 if problem.ranks.rank else len(parts.label))]
+
+    problem.ranks.ready()
+    part, cuts = require("Zoltan").partition(
+        problem.ranks.comm,
+        problem.dist,
+        len(parts.label),
+        max(0, int(parts.index[home(problem)])),
+        options=options,
+        keep=keep,
+        imports=name in IMPORTS,
+        spare=problem.spare,
+        **given,
+    )
+    part = part if parts.same else parts.label[part]
+    if how.takes in ("graph", "nets"):
+        part = serial.repair(_asked(problem, approach), how, approach, _fixed(problem, name, part))
+    return part, None if cuts is None else (cuts, None if parts.same else parts.label)
+
+
+def _asked(problem: Problem, approach: str) -> Problem:
+    """Return the problem with what Zoltan was told by its own parameters or by default."""
+    old = problem.old if approach == "partition" else present(problem)
+    try:
+        tolerance = max(float(problem.params.get("IMBALANCE_TOL", problem.imbalance)), 1.0 + 1e-6)
+    except ValueError:
+        tolerance = problem.imbalance
+    return replace(problem, old=old, imbalance=tolerance, params={})
+
+
+def spare(ranks: Ranks) -> int:
+    """Return a bit for each kept Zoltan structure of a communicator; 1: unused on this rank."""
+    return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
+
+
+class _Parts:
+    """The parts that can get objects: those with fixed objects, and others with a share.
+
+    At most as many parts are kept as there are objects.
+    """
+
+    def __init__(self, problem: Problem):
+        k, shares = problem.parts, problem.shares
+        self.label = np.arange(k, dtype=np.int32)
+        self.index = self.label
+        self.shares = shares
+        self.same = True
+        if problem.n_all >= k and (shares is None or (shares > 0).all()):
+            return
+        used = np.zeros(k, np.int64)
+        if problem.fixed is not None:
+            used[problem.fixed[problem.fixed >= 0]] = 1
+        used = problem.ranks.sum(used)
+        kept = np.flatnonzero(used)
+        more = np.flatnonzero((used == 0) & (shares > 0 if shares is not None else True))
+        kept = np.sort(np.concatenate([kept, more[: max(0, min(problem.n_all, k) - len(kept))]]))
+        self.same = False
+        self.label = kept.astype(np.int32)
+        self.index = np.full(k, -1, np.int32)
+        self.index[kept] = np.arange(len(kept))
+        if shares is not None:  # a part kept only for its fixed objects gets a tiny share
+            left = np.maximum(shares[kept], 1e-6 * shares.max())
+            self.shares = left / left.sum()
+
+    def of(self, part: I32) -> I32:
+        """Return the number that Zoltan uses for each part; -1 stays -1."""
+        if self.same:
+            return part
+        return np.where(part < 0, -1, self.index[part]).astype(np.int32)
+
+
+def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict[str, Any]:
+    out: dict[str, Any] = {"share": parts.shares, "old": _present_parts(problem, parts)}
+    weight = problem.weight
+    if weight is not None:
+        out |= {"weight": _near_one(problem, weight), "n_weights": weight.shape[1]}
+    if how.takes == "coords" and problem.coords is not None:
+        out |= {"coords": problem.coords, "n_dims": problem.coords.shape[1]}
+    if how.takes == "graph" and problem.graph is not None:
+        graph = problem.graph
+        out |= {"start": graph.start, "to": graph.to, "edge_weight": graph.weight}
+    if how.takes == "nets":
+        nets = problem.nets
+        if nets is None and problem.graph is not None:
+            nets = closed(problem.graph, problem.first)
+        assert nets is not None
+        out |= {"net_start": nets.start, "pin": nets.to, "net_weight": nets.weight}
+        out["first_net"] = sum(problem.ranks.gather(len(nets))[: problem.ranks.rank])
+    if problem.fixed is not None and how.fixes:
+        out["fixed"] = parts.of(problem.fixed)
+    if approach != "partition":
+        out["size"] = _sizes(problem)[0]
+    return out
+
+
+def _near_one(problem: Problem, weight: F64) -> F64:
+    """If weights are far from 1, scale them by a power of two: Zoltan computes in 32 bits."""
+    exponent = np.array([problem.exponent])
+    if weight.shape[1] > 1:
+        exponent = np.frexp(problem.ranks.sum(weight.sum(axis=0)))[1]
+    return weight if (np.abs(exponent) < 60).all() else np.ldexp(weight, -exponent)
+
+
+def _present_parts(problem: Problem, parts: _Parts) -> I32 | None:
+    """Return present parts in Zoltan's numbers; 0 if the part is not in `parts`."""
+    if problem.old is None:
+        return None  # Zoltan then assumes that this rank's objects are in the rank's first part
+    old = parts.of(present(problem))
+    return old if parts.same else np.maximum(old, 0)
+
+
+def present(problem: Problem) -> I32:
+    """Return the present part of each object; new objects get the first part of their rank."""
+    first = np.int32(home(problem))
+    if problem.old is None:
+        return np.full(problem.n, first)
+    return np.where(problem.old < 0, first, problem.old).astype(np.int32)
+
+
+def home(problem: Problem) -> int:
+    """Return the first part of this rank; for a rank without parts, a part of a rank nearby."""
+    ranks, k = problem.ranks, problem.parts
+    return min(k - 1, -(-ranks.rank * k // ranks.size))
+
+
+def _sizes(problem: Problem) -> tuple[I32 | None, float]:
+    """Return the sizes of objects as integers whose sum fits into 32 bits, and their scale."""
+    sizes = problem.sizes
+    if sizes is None:
+        return None, 1.0
+    total, odd = problem.ranks.sum(
+        np.array([sizes.sum(), float(np.count_nonzero(sizes != np.rint(sizes)))])
+    )
+    scale = 1.0 if odd == 0 and total <= MOST else (MOST // 2) / max(total, 1e-300)
+    return np.rint(sizes * scale).astype(np.int32), scale
+
+
+def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> list[str]:
+    """Return Zoltan's parameters as name, value, ...: pylb's own, then the caller's."""
+    out = {
+        **dict(how.options),
+        "LB_APPROACH": approach.upper(),
+        "IMBALANCE_TOL": repr(problem.imbalance),
+        "SEED": str(problem.seed),
+        "KEEP_CUTS": str(int(keep)),
+    }
+    if how.takes not in ("coords",):
+        del out["KEEP_CUTS"]
+    if name in IMPORTS:
+        out["CHECK_GEOM"] = "0"
+        out["TFLOPS_SPECIAL"] = str(int(problem.n_weights < 2))
+    if name == "rcb" and (problem.n_weights == 1 or problem.shares is not None):
+        # Zoltan must not scale the weights: see exact_scale.
+        out["OBJ_WEIGHTS_COMPARABLE"] = "1"
+    if problem.n_all < problem.ranks.size:
+        # Zoltan would scatter the objects, and divide by the number that the first rank gets: 0.
+        out["SCATTER_GRAPH"] = "0"
+    elif name == "ptscotch" and lack_weights(problem)[0]:
+        out["SCATTER_GRAPH"] = "2"  # if a rank has no objects
+    if approach != "partition":
+        out["PHG_REPART_MULTIPLIER"] = repr(problem.ratio * _sizes(problem)[1])
+    out |= problem.params
+    out["REMAP"] = "0"  # parts are numbered afterwards: result.py
+    return [text for pair in out.items() for text in pair]
+
+
+def _fixed(problem: Problem, name: str, part: I32) -> I32:
+    """Check that fixed objects are in their parts."""
+    fixed = problem.fixed
+    if fixed is None:
+        return part
+
+    def check() -> I32:
+        wrong = np.flatnonzero((fixed >= 0) & (fixed != part))
+        if len(wrong):
+            v = wrong[0]
+            raise PartitionerError(
+                f"method {name!r} put object {v} into part {part[v]}: expected part {fixed[v]}, "
+                "where it is fixed"
+            )
+        return part
+
+    return problem.ranks.together(check)

@@ -1,0 +1,130 @@
+"""Run one strategy on one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pylb import _core
+from pylb.model import checks
+from pylb.model.metrics import Metrics
+from pylb.model.snapshot import I32, Snapshot
+from pylb.placing.registry import Strategy, find
+
+CHOOSERS: dict[str, Callable[..., Placement]] = {}
+"""Functions, by name, that choose a strategy and place the objects.  `decide` adds "auto"."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Placement:
+    """The result of a strategy, and its metrics.
+
+    Attributes
+    ----------
+    rank : (n,) int32
+        The new rank of each object.
+    before, after : Metrics
+        Metrics of the snapshot's own placement and of the new one.
+    migrations : int
+        Objects that change their rank.
+    bytes : int
+        Bytes that these migrations send; 0 if the snapshot has no sizes.
+    seconds : float
+        Run time of the strategy in seconds.
+    strategy : str
+        The strategy that was used.
+    seed : int
+        The same snapshot, parameters and seed give the same placement.
+    why : str
+        With "auto": why this strategy was chosen.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
+    >>> plan = pylb.place(snap, "RefineLB")
+    >>> plan.rank, plan.migrations, plan.bytes
+    (array([0, 0, 1, 1], dtype=int32), 1, 100)
+    """
+
+    rank: I32
+    before: Metrics
+    after: Metrics
+    migrations: int
+    bytes: int
+    seconds: float
+    strategy: str
+    seed: int
+    why: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Placement by {self.strategy}: max/mean {self.before.max_over_mean:.4g} -> "
+            f"{self.after.max_over_mean:.4g}, {self.migrations} migrations "
+            f"({self.bytes} bytes), {self.seconds * 1e3:.3g} ms>"
+        )
+
+
+def place(
+    snapshot: Snapshot,
+    strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
+    *,
+    seed: int = 0,
+    **params: Any,
+) -> Placement:
+    """Compute a new placement of the objects of a snapshot.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str or callable
+        A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
+        for each object.  The default balances as well as GreedyLB, with fewer migrations.
+        "auto": choose a strategy as in the first LB step of a `Balancer` (Menon 2012, section 3.7).
+    seed : int
+        Seed of strategies that draw random numbers.
+    **params
+        Parameters of the strategy; ``pylb.strategies()[name].params`` lists them.  "auto" takes
+        those of `pylb.decide.selection.PARAMS`, and alpha and beta, the seconds per message and per
+        byte that the choice assumes (default: 2 µs and 0.1 ns).
+
+    Returns
+    -------
+    Placement
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        There is no such strategy or parameter, or a parameter is out of range.
+    InfeasibleError
+        No placement within the memory limits was found; the message says how many bytes are
+        lacking.
+    StrategyError
+        A Python strategy has raised an error, or has returned no placement.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1])
+    >>> plan = pylb.place(snap, "GreedyLB")
+    >>> plan.before.max_over_mean, plan.after.max_over_mean, plan.migrations
+    (1.5, 1.0, 1)
+    """
+    checks.instance("snapshot", snapshot, Snapshot)
+    seed = checks.integer("seed", seed)
+    if isinstance(strategy, str) and strategy in CHOOSERS:
+        return CHOOSERS[strategy](snapshot, seed, **params)
+    entry = find(strategy)
+    values = [] if entry.call else entry.values(params)
+    rank, before, after, migrations, nbytes, seconds = _core.place(
+        snapshot, entry.bound(params), values, seed
+    )
+    return Placement(
+        rank=rank,
+        before=Metrics(**before),
+        after=Metrics(**after),
+        migrations=migrations,
+        bytes=nbytes,
+        seconds=seconds,
+        strategy=entry.name,
+        seed=seed,
+    )

@@ -1,0 +1,290 @@
+"""The table of strategies: those of the C core, and Python functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import DomainError, StrategyError, UnknownStrategyError, nearest, unknown
+from pylb.model import checks
+from pylb.model.snapshot import I32, Snapshot
+from pylb.partitioning import libraries
+
+RESERVED = ("auto", "unbalanced")  # words that stand where names of strategies do
+LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
+
+
+class Param(NamedTuple):
+    """A parameter, e.g. of a strategy or a trigger; values from `least` to `most` are allowed."""
+
+    name: str
+    default: float
+    least: float
+    most: float
+    unit: str
+    help: str
+
+
+def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float]) -> list[float]:
+    """Check the given parameters, and return the values of all, in the order of `params`.
+
+    Parameters that are not given have their default.  owner: for messages, e.g. a strategy's name.
+    """
+    if not given:
+        return [p.default for p in params]
+    names = [p.name for p in params]
+    for name in given:
+        if name not in names:
+            raise DomainError(
+                f"{owner} has no parameter {name!r}: expected {', '.join(names) or 'none'}"
+                + nearest(name, names)
+            )
+    out = []
+    for p in params:
+        unit = f" {p.unit}" if p.unit else ""
+        expected = f"expected {p.least:g} ... {p.most:g}{unit}"
+        try:
+            value = float(given.get(p.name, p.default))
+        except (TypeError, ValueError):
+            raise DomainError(f"{p.name} is {given[p.name]!r}: {expected}") from None
+        if not p.least <= value <= p.most:
+            raise DomainError(f"{p.name} is {value:g}: {expected}")
+        out.append(value)
+    return out
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy: an entry of the C core's table, or a Python callable.
+
+    Attributes
+    ----------
+    name : str
+    family : {"comprehensive", "refinement"}
+        A comprehensive strategy ignores the present placement; a refinement changes it as little as
+        possible (Menon 2012, section 2.2).
+    looks_at : tuple of str
+        The parts of the snapshot that influence the placement.
+    help, source : str
+        A description, and the paper with its section.
+    params : tuple of Param
+    call : callable or None
+        None for a strategy of the C core.
+    selectable : bool
+        Whether `pylb.decide.Selector` may choose it by default.
+    distributed : bool
+        Whether each rank decides on its own objects, in rounds of messages, so that no rank
+        computes the placement alone.
+    library : str or None
+        The partitioning library that the strategy needs (see ``pylb info``).
+
+    Examples
+    --------
+    >>> refine = pylb.strategies()["RefineLB"]
+    >>> [param.name for param in refine.params], refine.distributed
+    (['overload'], False)
+    """
+
+    name: str
+    family: str
+    looks_at: tuple[str, ...]
+    help: str
+    source: str
+    params: tuple[Param, ...] = ()
+    call: Callable[..., Any] | None = None
+    selectable: bool = True
+    distributed: bool = False
+    library: str | None = None
+
+    def values(self, given: Mapping[str, float]) -> list[float]:
+        """Check the given parameters, and return all values in the order of `params`."""
+        return values_of(self.name, self.params, given)
+
+    def bound(self, given: Mapping[str, Any]) -> Any:
+        """Return the argument for the C core: the name, or the callable with bound parameters.
+
+        Raises
+        ------
+        MissingPartError
+            The library that the strategy needs is missing.
+        """
+        if self.library is not None:
+            libraries.load(self.library)
+        if self.call is None:
+            return self.name
+        return functools.partial(self.call, **given) if given else self.call
+
+    def candidate(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the tuple that describes the strategy to a decider of the C core."""
+        return self._candidate({**given}) if given else self._default
+
+    @functools.cached_property
+    def _default(self) -> tuple[Any, ...]:
+        return self._candidate({})
+
+    def _candidate(self, given: dict[str, Any]) -> tuple[Any, ...]:
+        what = self.name if self.call is None else self.bound(given)
+        values = [] if self.call else self.values(given)
+        looks_at = sum(LOOKS_AT[word] for word in self.looks_at)
+        return what, self.name, self.family == "refinement", looks_at, values
+
+
+def _table() -> dict[str, Strategy]:
+    out = {}
+    for name, family, bits, text, source, params, distributed, library, equal in _core.strategies():
+        looks = tuple(k for k, bit in LOOKS_AT.items() if bits & bit)
+        out[name] = Strategy(
+            name,
+            family,
+            looks,
+            text,
+            source,
+            tuple(Param(*p) for p in params),
+            # By default, `pylb.decide.Selector` chooses among installed strategies that see all objects,
+            # do not assume equal loads, and read no positions.
+            selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
+            and (library is None or libraries.available(library)),
+            distributed=distributed,
+            library=library,
+        )
+    return out
+
+
+_registry: dict[str, Strategy] = _table()
+
+
+def strategies() -> dict[str, Strategy]:
+    """Return all strategies by name: those of the C core and those registered with `strategy`.
+
+    Examples
+    --------
+    >>> greedy = pylb.strategies()["GreedyLB"]
+    >>> greedy.family, greedy.looks_at
+    ('comprehensive', ('load', 'speed', 'memory'))
+    """
+    return dict(_registry)
+
+
+def strategy(
+    call: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    family: str = "comprehensive",
+    looks_at: Iterable[str] | None = None,
+) -> Any:
+    """Register a Python function as a strategy, which can then be used by its name.
+
+    The function is called as ``f(snapshot, **params)`` and returns a rank for each object, an
+    (n,) array or sequence of int.
+
+    Parameters
+    ----------
+    name : str, optional
+        Default: the name of the function.
+    family : {"comprehensive", "refinement"}
+    looks_at : iterable of str, optional
+        The parts of the snapshot that influence the placement: some of load, communication, bytes,
+        coords, nodes, speed, memory.  If given, `pylb.decide.Selector` may choose the function.  Default:
+        the function is used only if the user asks for it.
+
+    Raises
+    ------
+    DomainError
+        The name belongs to a strategy of the C core or is "auto" or "unbalanced"; or the family or
+        a word of `looks_at` is unknown.
+
+    Examples
+    --------
+    >>> @pylb.strategy
+    ... def round_robin(snapshot):
+    ...     return np.arange(snapshot.n_objects) % snapshot.n_ranks
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1])
+    >>> pylb.place(snap, "round_robin").rank
+    array([0, 1, 0, 1], dtype=int32)
+    """
+    if call is None:
+        return functools.partial(strategy, name=name, family=family, looks_at=looks_at)
+    if not callable(call):
+        raise DomainError(f"call is {call!r}: expected a function of a snapshot")
+    if not (name is None or isinstance(name, str)):
+        raise DomainError(f"name is {name!r}: expected a string")
+    if family not in ("comprehensive", "refinement"):
+        raise DomainError(f"family is {family!r}: expected 'comprehensive' or 'refinement'")
+    entry = _of_callable(call, name or str(getattr(call, "__name__", "python")), family)
+    if looks_at is not None:
+        entry = replace(entry, looks_at=_checked_looks(looks_at), selectable=True)
+    known = _registry.get(entry.name)
+    if entry.name in RESERVED or (known is not None and known.call is None):
+        raise DomainError(f"name is {entry.name!r}: expected a name that no built-in strategy has")
+    _registry[entry.name] = entry
+    return call
+
+
+def _of_callable(call: Callable[..., Any], name: str, family: str = "comprehensive") -> Strategy:
+    text = (getattr(call, "__doc__", None) or "").strip().split("\n")[0]
+    return Strategy(name, family, tuple(LOOKS_AT), text, "Python", call=call, selectable=False)
+
+
+def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
+    given = [words] if isinstance(words, str) else checks.several("looks_at", words, "a list")
+    for word in given:
+        if not isinstance(word, str) or word not in LOOKS_AT:
+            raise DomainError(f"looks_at has {word!r}: expected words of {', '.join(LOOKS_AT)}")
+    return tuple(word for word in LOOKS_AT if word in given)
+
+
+def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
+    """Return the strategy of that name, or the callable as a strategy."""
+    if isinstance(which, Strategy):
+        return which
+    if callable(which):
+        for entry in _registry.values():
+            if entry.call is which:
+                return entry
+        return _of_callable(which, getattr(which, "__name__", "python"))
+    if not isinstance(which, str):
+        raise UnknownStrategyError(f"strategy is {which!r}: expected a name or a callable")
+    if which not in _registry:
+        raise UnknownStrategyError(unknown("strategy", which, sorted(_registry)))
+    return _registry[which]
+
+
+def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:
+    """Call a Python strategy and check its answer.  The C core calls this function."""
+    inner = call.func if isinstance(call, functools.partial) else call
+    name = getattr(inner, "__name__", repr(inner))
+    try:
+        answer = call(snapshot)
+    except Exception as why:
+        raise StrategyError(f"strategy {name!r} raised {type(why).__name__}: {why}") from why
+    try:
+        out = np.asarray(answer)
+        if out.dtype.kind not in "iu":
+            raise TypeError(f"its dtype is {out.dtype}")
+        if out.shape != (snapshot.n_objects,):
+            raise TypeError(f"its shape is {out.shape}")
+    except (TypeError, ValueError) as why:
+        raise StrategyError(
+            f"strategy {name!r} returned {type(answer).__name__}: expected "
+            f"{snapshot.n_objects} ranks, one integer for each object; {why}"
+        ) from None
+    _check(name, out, snapshot)
+    return np.ascontiguousarray(out, dtype=np.int32)
+
+
+def _check(name: str, rank: Any, snapshot: Snapshot) -> None:
+    bad = np.flatnonzero((rank < 0) | (rank >= snapshot.n_ranks))
+    if len(bad):
+        raise StrategyError(
+            f"strategy {name!r} put object {bad[0]} on rank {rank[bad[0]]}: "
+            f"expected 0 ... {snapshot.n_ranks - 1}"
+        )
+    if snapshot.migratable is not None:
+        bad = np.flatnonzero(~snapshot.migratable & (rank != snapshot.rank))
+        if len(bad):
+            raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")

@@ -1,0 +1,269 @@
+"""The critical path of a recorded run, and how moving a procedure would change it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pylb import _core
+from pylb.console import percent
+from pylb.errors import DomainError, OutOfRangeError, UnknownKeyError, nearest, warn
+from pylb.model import checks
+from pylb.model.snapshot import F64
+from pylb.prediction.prediction import comm_arrays
+from pylb.prediction.recorder.layout import OpKind
+from pylb.prediction.recorder.recording import Recording
+
+NOTHING, MOVED, ZEROED = _core.PATH_CHANGES
+STRETCH = np.dtype([("rank", "i8"), ("first", "i8"), ("last", "i8"), ("ns", "i8")])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CriticalPath:
+    """The longest path through a run's operations and messages.
+
+    Examples
+    --------
+    >>> path = pylb.prediction.critical_path("run")
+    >>> bool(np.isclose(path.by_rank.sum(), path.time))
+    True
+    """
+
+    #: Length of the path in seconds: the time of the run if each rank had its own processor.
+    time: float
+    finish: F64  #: (p,) length of the longest path to the end of each rank, in seconds.
+    by_rank: F64  #: (p,) seconds of the critical path on each rank.
+    #: Seconds of the critical path in each procedure, without the procedures that it calls; ``""``:
+    #: outside of all procedures.
+    by_procedure: dict[str, float]
+    #: (k,) the segments of the path, in order; each is on one rank: ``rank``, ``first`` and
+    #: ``last`` operation, and length in nanoseconds, ``ns``.
+    stretches: NDArray[Any]
+
+    def __repr__(self) -> str:
+        ranks = len(set(self.stretches["rank"].tolist()))
+        return (
+            f"<CriticalPath: {self.time:.4g} s in {len(self.stretches)} segments on {ranks} of "
+            f"{len(self.finish)} ranks>"
+        )
+
+
+@dataclass(frozen=True)
+class ProcedureFactor:
+    """The effect of a procedure on the time of a run.
+
+    Examples
+    --------
+    >>> one = pylb.prediction.procedures("run")["servBusy2"]
+    >>> one.zeroed < one.moved
+    True
+    """
+
+    name: str
+    #: Processor time in the procedure on all ranks, including the procedures that it calls.
+    seconds: float
+    time: float  #: Length of the critical path of the recorded run, in seconds.
+    #: Length of the critical path if the procedure ran on the rank at the other end of its
+    #: messages: the procedure load balancing factor (Eom and Hollingsworth 1998, figure 2).
+    moved: float
+    #: Length of the critical path if the procedure took no time: critical path zeroing.
+    zeroed: float
+
+    @property
+    def gain(self) -> float:
+        """Fraction of the time that moving the procedure saves; negative: it takes longer."""
+        return 1 - self.moved / self.time if self.time else 0.0
+
+    @property
+    def most(self) -> float:
+        """Fraction of the time that would be saved if the procedure took no time."""
+        return 1 - self.zeroed / self.time if self.time else 0.0
+
+    def row(self) -> list[Any]:
+        """Return `moved`, `gain`, `zeroed` and `most`, the fractions as percentages."""
+        return [self.moved, percent(self.gain), self.zeroed, percent(self.most)]
+
+
+class Procedures(Sequence[ProcedureFactor]):
+    """The marked procedures of a run, sorted: first the one whose move to another rank saves most.
+
+    Examples
+    --------
+    >>> found = pylb.prediction.procedures("run")
+    >>> len(found), found[0].name
+    (2, 'servBusy2')
+    """
+
+    def __init__(self, factors: Sequence[ProcedureFactor]) -> None:
+        self._factors = sorted(factors, key=lambda one: (one.moved, one.name))
+
+    def __len__(self) -> int:
+        return len(self._factors)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            for one in self._factors:
+                if one.name == which:
+                    return one
+            names = [one.name for one in self._factors]
+            raise UnknownKeyError(f"no procedure {which!r}" + nearest(which, names))
+        return self._factors[which]
+
+    def __iter__(self) -> Iterator[ProcedureFactor]:
+        return iter(self._factors)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {p.name}: {p.seconds:.4g} s, moved {p.moved:.4g} s ({percent(p.gain)}), "
+            f"zeroed {p.zeroed:.4g} s ({percent(p.most)})"
+            for p in self
+        ]
+        of = f", critical path {self[0].time:.4g} s" if self else ""
+        return "\n".join([f"<Procedures: {len(self)}{of}>", *lines])
+
+
+def critical_path(
+    run: Recording | str | os.PathLike[str], *, network: tuple[float, float] = (0.0, 0.0)
+) -> CriticalPath:
+    """Find the longest path through the operations of a recorded run.
+
+    The path consists of messages, and of the processor time and pauses of a rank between two
+    operations.  A send takes no time.
+
+    Parameters
+    ----------
+    run : Recording or path
+    network : (alpha, beta)
+        Seconds per message and per byte.  By default messages cost nothing.
+
+    Returns
+    -------
+    CriticalPath
+
+    Examples
+    --------
+    >>> path = pylb.prediction.critical_path("run")
+    >>> path.by_rank.shape, sorted(path.by_procedure)
+    ((4,), ['', 'servBusy1', 'servBusy2'])
+    """
+    recording = Recording.given(run)
+    alpha, beta = _network(network)
+    comms = comm_arrays(recording.comms)
+    names = recording.procedures
+    longest, rows, ranks, parts, stuck = _core.critical_path(
+        recording.ops, *comms, alpha, beta, len(names)
+    )
+    if stuck:
+        raise DomainError(
+            f"{stuck} of {recording.n_ranks} ranks wait for messages that the recording lacks: "
+            "there is no complete path"
+        )
+    stretches = np.ascontiguousarray(rows).view(STRETCH).reshape(-1)
+    by = dict(zip([*names, ""], (parts * 1e-9).tolist(), strict=True))
+    finish, by_rank = (np.asarray(ns * 1e-9, np.float64) for ns in (longest, ranks))
+    return CriticalPath(float(finish.max(initial=0.0)), finish, by_rank, by, stretches)
+
+
+def procedures(
+    run: Recording | str | os.PathLike[str],
+    *,
+    source: int | None = None,
+    target: int | None = None,
+    network: tuple[float, float] = (0.0, 0.0),
+) -> Procedures:
+    """Compute the load balancing factor and critical path zeroing of each marked procedure.
+
+    As in the paper (Eom and Hollingsworth 1998), work of a procedure moves from the sender of a
+    message to its receiver, e.g. from a server to its clients.  It is the work that the sender did
+    in the procedure since it last sent or received a message.
+
+    With `source` or `target`, only messages from `source` to `target` move work: the work since the
+    previous such message.  Time that the source would have waited in any case is then no gain.
+    (The paper leaves this to future work.)
+
+    Parameters
+    ----------
+    run : Recording or path
+    source, target : int, optional
+        The rank from which procedures move, and the rank to which they move.  Default: all ranks.
+    network : (alpha, beta)
+        Seconds per message and per byte.
+
+    Returns
+    -------
+    Procedures
+
+    Warns
+    -----
+    UserWarning
+        Ranks wait for messages that the recording lacks, so the results cover only a part of the
+        run.
+
+    Examples
+    --------
+    >>> found = pylb.prediction.procedures("run")
+    >>> sorted(one.name for one in found), found["servBusy2"].gain > 0.0
+    (['servBusy1', 'servBusy2'], True)
+    """
+    recording = Recording.given(run)
+    if not recording.procedures:
+        raise DomainError(
+            "no procedure is marked in the recording: mark some by @pylb.procedure in Python, or "
+            "by PYLB_PROCEDURE or --procedures in C"
+        )
+    for name, rank in (("source", source), ("target", target)):
+        if rank is not None and not 0 <= checks.integer(name, rank) < recording.n_ranks:
+            raise OutOfRangeError(f"{name} is {rank}: expected 0 ... {recording.n_ranks - 1}")
+    kept = source is not None or target is not None
+    between = (-1 if source is None else source, -1 if target is None else target)
+    costs = _network(network)
+    queries: list[tuple[int, int, int, int, bool, float, float]] = [
+        (change, number, *between, kept, *costs)
+        for number in range(len(recording.procedures))
+        for change in (MOVED, ZEROED)
+    ]
+    queries.append((NOTHING, -1, -1, -1, False, *costs))
+    lengths, stuck = _core.path_lengths(recording.ops, *comm_arrays(recording.comms), queries)
+    if stuck.any():
+        warn(
+            f"{stuck.max()} of {recording.n_ranks} ranks wait for messages that the recording "
+            "lacks, so the results cover only a part of the run"
+        )
+    times = (lengths.max(axis=1, initial=0) * 1e-9).tolist()
+    return Procedures(
+        [
+            ProcedureFactor(
+                name, _seconds(recording, number), times[-1], *times[2 * number : 2 * number + 2]
+            )
+            for number, name in enumerate(recording.procedures)
+        ]
+    )
+
+
+def _network(given: tuple[float, float]) -> tuple[float, float]:
+    try:
+        alpha, beta = (float(value) for value in given)
+    except (TypeError, ValueError):
+        alpha = beta = np.nan
+    if not (alpha >= 0 and beta >= 0 and np.isfinite([alpha, beta]).all()):
+        raise DomainError(
+            f"network is {given!r}: expected (alpha, beta), finite numbers of seconds, 0 or more"
+        )
+    return alpha, beta
+
+
+def _seconds(recording: Recording, number: int) -> float:
+    """Return the processor time of all ranks between the procedure's outermost ENTER and LEAVE."""
+    ns = 0
+    for ops in recording.ops:
+        mine = ops["tag"] == number
+        step = (mine & (ops["kind"] == OpKind.ENTER)).astype(int)
+        step -= mine & (ops["kind"] == OpKind.LEAVE)
+        before = np.cumsum(step) - step
+        ns += int(ops["compute"][before > 0].sum())
+    return ns * 1e-9

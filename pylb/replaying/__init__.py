@@ -1,0 +1,25 @@
+"""Replay recorded runs with different decisions.
+
+In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Replay`, the best
+schedule of LB steps (`Optimum`).  Imports `model`, `place`, `decide` and `io`.
+"""
+
+from pylb.replaying.generated import GeneratedRun, Imbalance
+from pylb.replaying.optima import Optimum
+from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.run_record import RunRecord
+from pylb.replaying.schedule import optimum
+from pylb.replaying.synthetic import hotspot
+from pylb.replaying.trace import Trace
+
+__all__ = [
+    "GeneratedRun",
+    "Imbalance",
+    "Optimum",
+    "Replay",
+    "RunRecord",
+    "Trace",
+    "hotspot",
+    "optimum",
+    "replay",
+]

@@ -1,0 +1,219 @@
+"""Generated programs, which consist of iteration times only, to compare triggers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.decide.trigger import Cycle, Trigger, make
+from pylb.errors import DomainError
+from pylb.model import checks
+from pylb.model.snapshot import F64
+from pylb.replaying.optima import Optimum, regret
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedRun:
+    """The result of running a generated program under a trigger.
+
+    Examples
+    --------
+    >>> program = pylb.replaying.Imbalance(0.52, lambda k: 0.1 * k, iterations=100)
+    >>> program.run("menon", cost=52.0).iterations
+    array([45, 91])
+    """
+
+    iteration_time: F64  #: (n,) seconds of each iteration.
+    iterations: NDArray[np.int64]  #: (k,) numbers of the iterations that ended with an LB step.
+    cost: float  #: Seconds that each LB step cost.
+
+    @property
+    def time(self) -> float:
+        """Seconds of the whole run: iterations and LB steps."""
+        return math.fsum(self.iteration_time) + self.cost * len(self.iterations)
+
+    def regret(self, best: Optimum) -> float:
+        """Return by which fraction this run is slower than the best schedule: 0.02 is 2 %."""
+        checks.instance("best", best, Optimum)
+        return regret(self.time, best)
+
+
+class Imbalance:
+    """A generated program, given by the time of each iteration.
+
+    If the last LB step was just before iteration s, iteration i takes
+    ``mean * (1 + max(0, residual + growth[i - s] + |drift[i] - drift[s - 1]| + noise[i]))``
+    seconds.  The first placement, before iteration 0, costs nothing; ``drift[-1]`` is `start`.
+
+    Parameters
+    ----------
+    mean : float
+        Seconds of a balanced iteration, above zero.
+    growth : (n,) array of float, callable or None
+        max/mean - 1 as a function of the number of iterations since the last LB step, 0 ... n - 1.
+    iterations : int, optional
+        Number of iterations, n.  Default: the length of the arrays.
+    drift : (n,) array of float, optional
+        State of the program in each iteration, e.g. the position of a hot spot.  The imbalance
+        grows with the change of the state since the last LB step.
+    noise : (n,) array of float, optional
+        Imbalance that each iteration has in addition, with any placement.
+    residual : float
+        Imbalance that no LB step removes.
+    start : float
+        State for which the first placement is made; used with `drift`.
+
+    Raises
+    ------
+    DomainError
+        A value is not finite, the mean is not above zero, or arrays differ in length.
+
+    Examples
+    --------
+    >>> program = pylb.replaying.Imbalance(0.52, lambda k: 0.1 * k, iterations=500)
+    >>> best = program.optimum(cost=52.0)
+    >>> program.run("boulmier", cost=52.0).regret(best) < 0.001
+    True
+    """
+
+    mean: float
+    iterations: int
+    growth: F64 | None
+    drift: F64 | None
+    noise: F64 | None
+    residual: float
+    start: float
+
+    def __init__(
+        self,
+        mean: float,
+        growth: ArrayLike | Callable[[int], float] | None = None,
+        *,
+        iterations: int | None = None,
+        drift: ArrayLike | None = None,
+        noise: ArrayLike | None = None,
+        residual: float = 0.0,
+        start: float = 0.0,
+    ) -> None:
+        self.mean = checks.number("mean", mean)
+        if not self.mean > 0:
+            raise DomainError(f"mean is {mean!r}: expected seconds, above zero")
+        self.residual = checks.number("residual", residual)
+        self.start = checks.number("start", start)
+        self.iterations = _length(iterations, growth, drift, noise)
+        if callable(growth):
+            growth = [checks.number(f"growth({k})", growth(k)) for k in range(self.iterations)]
+        self.growth = _series("growth", growth, self.iterations)
+        self.drift = _series("drift", drift, self.iterations)
+        self.noise = _series("noise", noise, self.iterations)
+
+    @classmethod
+    def from_rates(cls, mean: float, rate: Callable[[int], float], iterations: int) -> Imbalance:
+        """Make a program by the synthetic model of Boulmier 2021 (arXiv 2104.01688).
+
+        In the first iteration after an LB step, max/mean is I = 1.  After each iteration,
+        I = max(1, I + rate(k)) with k = 0, 1, ...
+
+        Parameters
+        ----------
+        mean, iterations
+            As for `Imbalance`.
+        rate : callable
+            Change of max/mean as a function of the number of iterations since the last LB step.
+
+        Raises
+        ------
+        DomainError
+            A value is not finite, or the mean is not above zero.
+        """
+        n = _length(iterations, None)
+        imbalance = [1.0]
+        for k in range(n - 1):
+            imbalance.append(max(1.0, imbalance[-1] + checks.number(f"rate({k})", rate(k))))
+        return cls(mean, np.array(imbalance) - 1.0)
+
+    def run(
+        self,
+        trigger: str | Trigger | Callable[[Cycle], bool] | None = None,
+        *,
+        cost: float,
+        every: int | None = None,
+        **params: Any,
+    ) -> GeneratedRun:
+        """Run under a trigger.
+
+        Parameters
+        ----------
+        trigger : str, callable or Trigger, optional
+            A name of `pylb.triggers()`, or a function of a `Cycle`: both know the number of
+            iterations and the cost.  Or a new trigger object, which knows only what was passed to
+            `Trigger.expect`.  Give either `trigger` or `every`.
+        cost : float
+            Seconds that each LB step costs.
+        every : int, optional
+            Number of iterations from one LB step to the next.
+        **params
+            Parameters of the trigger, if it is not an object.
+
+        Raises
+        ------
+        DomainError
+            `cost` or a parameter is out of range; not exactly one of `trigger` and `every` is
+            given; or there are parameters for a trigger object.
+        """
+        cost = checks.seconds("cost", cost)
+        if isinstance(trigger, Trigger):
+            more = params if every is None else {"every": every}
+            if more:
+                raise DomainError(
+                    f"{next(iter(more))} is given: expected no parameters for a trigger object"
+                )
+            when = trigger
+        else:
+            when = make(every=every, trigger=trigger, **params)
+            when.expect(self.iterations, cost)
+        time, iterations = _core.program_run(self, when, cost)
+        return GeneratedRun(time, iterations, cost)
+
+    def optimum(self, cost: float) -> Optimum:
+        """Find the best of all schedules, by dynamic programming in O(n**2).
+
+        Parameters
+        ----------
+        cost : float
+            Seconds of each LB step.
+        """
+        cost = checks.seconds("cost", cost)
+        time, iterations, bound, exact, _ = _core.program_optimum(self, cost)
+        return Optimum(time, iterations, cost, bound, exact)
+
+    def __repr__(self) -> str:
+        return f"<Imbalance: {self.iterations} iterations of at least {self.mean:.4g} s>"
+
+
+def _length(iterations: Any, *series: Any) -> int:
+    known = [
+        len(checks.several("growth, drift or noise", x, "a number for each iteration"))
+        for x in series
+        if x is not None and not callable(x)
+    ]
+    n = known[0] if iterations is None and known else iterations
+    return checks.whole("iterations", n, 1, "a number")
+
+
+def _series(name: str, value: Any, n: int) -> F64 | None:
+    if value is None:
+        return None
+    out = checks.floats(name, value, n)
+    if not np.isfinite(out).all():
+        raise DomainError(
+            f"{name}[{int(np.argmin(np.isfinite(out)))}] is not finite: expected finite numbers"
+        )
+    out.flags.writeable = False
+    return out

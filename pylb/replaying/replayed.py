@@ -1,0 +1,690 @@
+"""Replay a recorded run with different decisions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core
+from pylb.decide.decider import (
+    Decider,
+    Settings,
+    StrategyLike,
+    TriggerLike,
+    as_dict,
+    learns,
+    settings,
+)
+from pylb.decide.receipts import History
+from pylb.errors import DomainError, nearest
+from pylb.io.phases import Phases, check_trace
+from pylb.io.run_record import OF_RANKS, Loop, Stretch
+from pylb.model import checks
+from pylb.model.network import Network
+from pylb.model.sharing import BEFORE, as_before, fractions, spans
+from pylb.model.snapshot import F64, I32
+from pylb.placing.registry import find, strategies
+from pylb.replaying.optima import Optimum, regret
+from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
+
+
+def feed(core: Any, trace: Phases, first: int, last: int) -> None:
+    """Run the phases `first` to `last` - 1, which are in one loop.
+
+    If sizes, positions or other properties of objects changed in a phase, a decision before this
+    phase uses the earlier values, if the record lists them (`RunFacts.remaining`).
+    """
+    listed = trace.recorded.remaining if trace.recorded else {}
+    ends = {i for i in listed if first < i < last and _is_changed(trace, listed[i], i)}
+    for begin, end in parts(trace, first, last, ends):
+        core.feed(trace if end - begin == len(trace) else trace[begin:end])
+        if end in ends:
+            settle(core, trace, end, True)
+
+
+def parts(trace: Phases, first: int, last: int, ends: Iterable[int] = ()) -> list[tuple[int, int]]:
+    """Cut the phases `first` to `last` - 1 at `ends` and `_changes`; return (begin, end) pairs."""
+    inner = {*ends, *_changes(trace)}
+    cuts = [first, *sorted(i for i in inner if first < i < last), last]
+    return list(itertools.pairwise(cuts))
+
+
+def _changes(trace: Phases) -> set[int]:
+    """Return the phases before which the user's functions returned new properties of the ranks."""
+    answers = trace.recorded.answers[1:] if trace.recorded else []
+    return {moment // 2 for moment, _ in answers}
+
+
+def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
+    """Say whether any property of these objects is different in phase i of the trace."""
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    pairs: list[tuple[Any, Any]] = [
+        (objects.bytes, trace.task_bytes),
+        (np.maximum(objects.memory, 0), trace.task_memory),
+        (objects.coords, trace.task_coords),
+    ]
+    work = None if trace.task_work is None else trace.task_work[tasks]
+    n, m = len(objects.key), tasks.stop - tasks.start
+    changed = not np.array_equal(or_zeros(objects.work, n), or_zeros(work, m))
+    changed |= any(b is not None and not np.array_equal(a, b[tasks]) for a, b in pairs)
+    return changed or not np.array_equal(objects.migratable, trace.movable(tasks))
+
+
+def start(core: Any, trace: Phases, first: int) -> None:
+    """If the loop begins with an LB step, start it with the objects that the record lists."""
+    if trace.recorded and (objects := trace.recorded.starting.get(first)) is not None:
+        core.start(_listed(trace, objects, 2 * first + 1))
+
+
+def _listed(trace: Phases, objects: Stretch, moment: int) -> Phases:
+    """Return a trace with one phase, in which these objects exist; moment: see `ranks_at`."""
+    facts = {name: getattr(trace, name) for name in OF_RANKS}
+    if trace.recorded and trace.recorded.answers:
+        facts |= trace.recorded.ranks_at(moment)
+    phase = one_phase(trace.n_ranks, objects, Entities.of(trace), facts)
+    return (
+        phase if trace.task_seconds is not None else dataclasses.replace(phase, task_seconds=None)
+    )
+
+
+def settle(core: Any, trace: Phases, end: int, early: bool) -> None:
+    """Decide after `end` phases, with the objects that exist then.
+
+    early: the loop has more planned iterations.  The record lists the objects if they differ from
+    those of the next phase.  If it lists none and `early` is True, the replay decides when it gets
+    the next phase, if there is one.
+    """
+    left = trace.recorded.remaining.get(end) if trace.recorded else None
+    if left is None and early and end in _changes(trace):
+        left = stretch_of(trace, end - 1)
+    if left is not None:
+        core.settle(_listed(trace, left, 2 * end), early)
+    elif not early or end == trace.n_phases:
+        core.settle(None, early)
+
+
+def loops(trace: Phases) -> list[tuple[Loop, int]]:
+    """Return the loops of the run, each with the number of its last phase plus 1."""
+    loops = trace.recorded.loops if trace.recorded else []
+    if len(loops) < 2:
+        n = max(loops[0].n, trace.n_phases) if loops else trace.n_phases
+        return [((loops[0]._replace(n=n) if loops else Loop(0, n)), trace.n_phases)]
+    return list(zip(loops, [*(int(loop.first) for loop in loops[1:]), trace.n_phases], strict=True))
+
+
+class Prices:
+    """The costs of one replay.
+
+    Parameters
+    ----------
+    cost : float or None
+        Seconds of each LB step, if the user gives them.
+    tell : bool
+        Whether the decider knows the expected cost of the first LB step in advance.
+    network : (alpha, beta)
+        Seconds per message and per byte, as given; (0, 0): not given.
+    moves : (float, float)
+        Seconds per migration and per byte that migrates.
+    """
+
+    def __init__(
+        self,
+        trace: Phases,
+        cost: float | None,
+        tell: bool,
+        network: tuple[float, float],
+        moves: tuple[float, float],
+    ) -> None:
+        self._trace = trace
+        self._cost, self._tell = cost, tell
+        self._per_move, self._per_byte = moves
+        self._given = network
+        self._loops = trace.recorded.loops if trace.recorded else []
+
+    def _known(self, name: str) -> float:
+        """Return the most recent value that the run measured for this field of `Loop`, or nan."""
+        known = [getattr(loop, name) for loop in self._loops]
+        return next((x for x in reversed(known) if not math.isnan(x)), math.nan)
+
+    def network(self, given: Settings | None) -> tuple[float, float]:
+        """Return (alpha, beta), the cost of messages for the choice of a strategy."""
+        recorded = self._known("alpha"), self._known("beta")
+        if any(self._given) or given is None or not given.selects:
+            return self._given
+        return (0.0, 0.0) if any(map(math.isnan, recorded)) else recorded
+
+    @functools.cached_property
+    def _network(self) -> tuple[float, float]:
+        recorded = self._known("alpha"), self._known("beta")
+        if not any(map(math.isnan, recorded)):
+            return recorded
+        return self._given if any(self._given) else (0.0, copy_speed())
+
+    def model(self) -> tuple[float, float, float, float, float]:
+        """Return (alpha, beta, steps, handling, pace), the cost model of LB steps; see `Loop`."""
+        handling = self._known("handling")
+        pace = self._loops[0].pace if self._loops else 1.0
+        return *self._network, self._steps(), 0.0 if math.isnan(handling) else handling, pace
+
+    def _steps(self) -> float:
+        """Return the seconds of an LB step without its strategy and its migration.
+
+        They are the median of the recorded LB steps, or what was measured before the first one.
+        """
+        done = [] if self._trace.recorded is None else self._trace.recorded.history.lb_steps
+        moved = [r for r in done if r.moved]
+        rest = [r.seconds - r.seconds_strategy - r.seconds_migration for r in moved]
+        known = [max(x, r.seconds_statistics) for x, r in zip(rest, moved, strict=True) if x == x]
+        measured = self._known("steps")
+        if known:
+            return float(np.median(known))
+        return 0.0 if math.isnan(measured) else measured
+
+    def foreseen(self, loop: Loop, given: Settings | None) -> tuple[float, float]:
+        """Return the expected cost of a first LB step, and its part for the objects that move.
+
+        nan: the decider does not know the value.
+        """
+        if given is None or not self._tell:
+            return math.nan, math.nan
+        if self._cost is not None:
+            return float(self._cost), math.nan
+        if not given.foresees:
+            return math.nan, math.nan
+        if not math.isnan(loop.cost) or loop.first > 0:
+            return loop.cost, loop.moving
+        return (self._first_cost(),) * 2
+
+    def _first_cost(self) -> float:
+        """Return the cost of an LB step in which all objects of the first phase migrate.
+
+        Without recorded loops, packing objects counts as free.  nan: there are no phases, or the
+        recorded run did not measure the time to pack an object (`Loop.handling`).
+        """
+        t = self._trace
+        handling = self._known("handling") if self._loops else 0.0
+        if t.n_phases == 0 or math.isnan(handling):
+            return math.nan
+        first = slice(0, int(t.task_ptr[1]))
+        n = np.bincount(t.task_rank[first], minlength=t.n_ranks)
+        weights = np.zeros(first.stop) if t.task_bytes is None else t.task_bytes[first]
+        nbytes = np.bincount(t.task_rank[first], weights, t.n_ranks)
+        slowest = max(
+            _core.first_cost(*self._network, handling, int(k), int(b), t.n_ranks)
+            for k, b in zip(n.tolist(), nbytes.tolist(), strict=True)
+        )
+        return slowest + self._per_move * first.stop + self._per_byte * float(weights.sum())
+
+    def steps(self, given: Settings | None) -> list[tuple[Any, ...]]:
+        """Return the LB steps that the recorded run measured, as the C core takes them."""
+        if given is None or self._trace.recorded is None:
+            return []
+        names = [s.name for s in given.strategies]
+        return [
+            (
+                r.iteration,
+                names.index(r.strategy),
+                r.migrations,
+                r.bytes,
+                r.seconds_statistics,
+                r.seconds_strategy,
+                r.seconds_migration,
+                r.seconds,
+            )
+            for r in self._trace.recorded.history.lb_steps
+            if r.strategy in names and not math.isnan(r.seconds)
+        ]
+
+
+@functools.cache
+def copy_speed() -> float:
+    """Measure the seconds to copy a byte on this machine; to send one takes at least as long."""
+    data = np.zeros(1 << 22, np.uint8)
+    best = math.inf
+    for _ in range(3):
+        start = _core.clock()
+        data.copy()
+        best = min(best, _core.clock() - start)
+    return max(best, 0.0) / data.size
+
+
+DEFAULTS: dict[str, Any] = {  # defaults of the arguments of `_core.Replay`
+    "decider": None,
+    "lag": 0,
+    "as_recorded": False,
+    "foresight": False,
+    "moves": True,
+    "network": (0.0, 0.0),
+    "cost": math.nan,
+    "model": (0.0, 0.0, 0.0, 0.0, 1.0),
+    "per_move": 0.0,
+    "per_byte": 0.0,
+    "steps": [],
+    "keep_times": False,
+    "keep_ranks": False,
+}
+# Times (one per rank and phase) are kept if their number is at most this, or that of the tasks.
+FEW_TIMES = 1 << 16
+BASELINES = ("none", "unbalanced")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Replay:
+    """A replayed run.
+
+    Examples
+    --------
+    >>> run = trace.replay("GreedyLB", every=50, cost=0.1)
+    >>> run.metrics["max_over_mean"].shape, len(run.decisions)
+    ((200,), 3)
+    """
+
+    metrics: dict[str, F64]  #: The metrics of `pylb.model.Metrics` by name, for each phase.
+    #: (m,) seconds of each phase: the time of its slowest rank, plus the time that the recorded run
+    #: spent outside of computing, sending and waiting.
+    iteration_time: F64
+    decisions: History  #: A receipt for each decision.
+    rank: I32  #: (tasks,) the rank where each task ran, in the order of ``trace.task_rank``.
+    #: The trigger is empty for a baseline.
+    strategy: str
+    trigger: str
+    foresight: bool
+    trace: Phases  #: The run, with the speeds and the background of the replay.
+    network: Network  #: The cost of messages in the replay.
+    seed: int
+    _times: F64 | None = None
+
+    @property
+    def iteration_seconds(self) -> float:
+        """Seconds of all phases together."""
+        return float(self.iteration_time.sum())
+
+    @property
+    def lb_seconds(self) -> float:
+        """Seconds of the LB steps; for strategy ``"none"``, of the recorded LB steps.
+
+        The first iterations after an LB step may be slower.  The extra time is part of `cost` in a
+        receipt, but here it is part of `iteration_time`.
+        """
+        return math.fsum(r.step_seconds for r in self.lb_steps)
+
+    @property
+    def time(self) -> float:
+        """Seconds of the whole run: phases and LB steps."""
+        return self.iteration_seconds + self.lb_seconds
+
+    @property
+    def lb_steps(self) -> History:
+        """The receipts of LB steps."""
+        return self.decisions.lb_steps
+
+    @property
+    def lb_step_iterations(self) -> list[int]:
+        """Phases that ended with an LB step; -1: an LB step before the first phase."""
+        return [r.iteration for r in self.lb_steps]
+
+    @functools.cached_property
+    def rank_times(self) -> F64:
+        """Seconds of each rank in each phase without its messages, (m, p)."""
+        return _rank_times(self.trace, self.rank) if self._times is None else self._times
+
+    @property
+    def migrations(self) -> int:
+        """Number of migrations in all LB steps."""
+        return sum(r.migrations for r in self.lb_steps)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the migrations of all LB steps send."""
+        return sum(r.bytes for r in self.lb_steps)
+
+    @functools.cached_property
+    def unbalanced(self) -> Replay:
+        """The replay of the same loads, speeds and network without LB steps."""
+        if self.strategy == "unbalanced":
+            return self
+        return replay(self.trace, "unbalanced", alpha=self.network.alpha, beta=self.network.beta)
+
+    @property
+    def saved(self) -> float:
+        """Seconds that LB steps have saved: the time of `unbalanced` minus the time of this run."""
+        return self.unbalanced.time - self.time
+
+    def speedup_over(self, other: Replay) -> float:
+        """Return time of `other` / time of this run; 1 if both are 0."""
+        checks.instance("other", other, Replay)
+        if other.time == self.time:
+            return 1.0
+        return other.time / self.time if self.time > 0 else math.inf
+
+    def regret(self, best: Optimum) -> float:
+        """Return how much slower this run is than the best one found, 0 or more: 0.02 is 2 %."""
+        checks.instance("best", best, Optimum)
+        return max(regret(self.time, best), 0.0)
+
+    def __repr__(self) -> str:
+        by = f"{self.strategy}, {self.trigger}" if self.trigger else f"placement: {self.strategy}"
+        ratio = self.metrics["max_over_mean"]
+        mean = f", mean max/mean {ratio.mean():.4g}" if len(ratio) else ""
+        return (
+            f"<Replay by {by}: {len(ratio)} phases in {self.time:.4g} s, LB steps "
+            f"{self.lb_seconds:.4g} s{mean}, {len(self.lb_step_iterations)} LB steps, "
+            f"{self.migrations} migrations>"
+        )
+
+
+def _rank_times(t: Phases, rank: I32) -> F64:
+    """Return the seconds of each rank in each phase without messages, with tasks on `rank`."""
+    core = _core.Replay(**{**DEFAULTS, "as_recorded": True, "keep_times": True}, n_ranks=t.n_ranks)
+    core.loop(0, t.n_phases, math.nan)
+    for begin, end in parts(t, 0, t.n_phases):
+        part = t if end - begin == len(t) else t[begin:end]
+        core.feed(_placed(part, rank[slice(*t.task_ptr[[begin, end]].tolist())]))
+    times = core.take()[1]
+    assert times is not None
+    return times
+
+
+def _placed(trace: Phases, rank: I32) -> Phases:
+    """Return the trace with its tasks on these ranks, and with the seconds that they take there."""
+    load, seconds = trace.task_load, trace.task_seconds
+    if trace.measured is not None:
+        load = load * (trace.measured[trace.task_rank] / trace.measured[rank])
+    if trace.speed is not None and seconds is not None:
+        seconds = seconds * (trace.speed[trace.task_rank] / trace.speed[rank])
+    return dataclasses.replace(
+        *(trace,),
+        task_rank=rank,
+        task_load=load,
+        task_seconds=seconds,
+        measured=None,
+        figures=None,
+        recorded=None,
+    )
+
+
+def replay(
+    trace: Phases,
+    strategy: StrategyLike = "auto",
+    *,
+    every: int | None = None,
+    trigger: TriggerLike = None,
+    lag: int = 0,
+    pause_if_useless: bool | None = None,
+    learn_speeds: bool | None = None,
+    cost: float | None = None,
+    tell: bool = True,
+    migration_alpha: float = 0.0,
+    migration_beta: float = 0.0,
+    alpha: float = 0.0,
+    beta: float = 0.0,
+    foresight: bool = False,
+    speed: ArrayLike | None = None,
+    background: ArrayLike | None = None,
+    memory_limit: ArrayLike | None = None,
+    seed: int = 0,
+    strategy_params: dict[str, Any] | None = None,
+    trigger_params: dict[str, Any] | None = None,
+    **params: Any,
+) -> Replay:
+    """Replay a recorded run with different decisions.
+
+    The decider and the arguments are those of `Balancer`: by default, the result is what
+    ``Balancer(comm)`` would have done with these loads.  An LB step at the end of phase i places
+    the objects of phase i + 1, by the estimates of their loads at that time.  The last phase ends
+    with an LB step only if the recorded program left its last loop early.  An object stays on its
+    first rank until an LB step moves it; an object that may never migrate is always on its recorded
+    rank.
+
+    Parameters
+    ----------
+    trace : Trace
+    strategy : str or callable
+        As for `Balancer`: "auto", a name of `pylb.strategies()`, or a function.  There are also two
+        baselines without decisions: with ``"unbalanced"``, each object stays on its first rank;
+        with ``"none"``, each object is on its recorded rank, and the LB steps are the recorded
+        ones, with their measured cost.
+    every : int, optional
+        Number of phases from one LB step to the next.
+    trigger : str, callable or Trigger, optional
+        A name of `pylb.triggers()`, a function of a `Cycle`, or a new trigger of
+        `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.
+    lag, pause_if_useless, learn_speeds, seed, strategy_params, trigger_params
+        As for `Balancer`.  ``learn_speeds=True`` is only for ranks whose speeds are not known.
+    cost : float, optional
+        Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
+        same LB step; otherwise the result of the cost model for the objects that move.
+    tell : bool
+        Whether the trigger knows the expected cost before the first LB step.  Otherwise, it learns
+        the cost from the LB steps.
+    migration_alpha, migration_beta : float
+        Seconds per migration and per byte, added to the cost of an LB step if `cost` is not given.
+    alpha, beta : float
+        Seconds per message and per byte that a rank sends to other ranks in a phase, added to the
+        time of that rank (Menon 2012, eq. 3.6).  If one of them is above zero, strategies that have
+        parameters of these names get both.
+    foresight : bool
+        Rebalance at the start of a phase, with the loads of this phase: a perfect prediction.
+    speed, background : (p,) array of float, optional
+        Values for the ranks that replace those of the trace.
+    memory_limit : (p,) array of int, optional
+        Bytes that the objects of each rank may occupy, instead of the limits of the trace.
+    **params
+        Parameters of the strategy.
+
+    Returns
+    -------
+    Replay
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        There is no such strategy, trigger or parameter, or a value is out of its domain.
+    InfeasibleError, StrategyError
+        The strategy found no placement, raised an error, or returned no placement.
+
+    Examples
+    --------
+    >>> run = pylb.replay(trace, "GreedyLB", every=50, cost=0.1)
+    >>> run.lb_step_iterations, run.lb_seconds
+    ([49, 99, 149], 0.30000000000000004)
+    """
+    _check_spelling(params)
+    for name, value in [
+        ("cost", 0.0 if cost is None else cost),
+        ("migration_alpha", migration_alpha),
+        ("migration_beta", migration_beta),
+        ("alpha", alpha),
+        ("beta", beta),
+    ]:
+        checks.seconds(name, value)
+    lag = checks.whole("lag", lag, 0, "a number of iterations", below=2**20)
+    check_trace(trace)
+    seed = checks.integer("seed", seed)
+    tell, foresight = checks.flag("tell", tell), checks.flag("foresight", foresight)
+    params = {**as_dict("strategy_params", strategy_params), **params}
+    trace = _with_ranks(trace, speed, background, memory_limit)
+    given = None
+    if strategy in BASELINES:
+        _check_baseline(strategy, every, trigger, params)
+    else:
+        given = settings(
+            strategy,
+            every=every,
+            trigger=trigger,
+            lag=lag,
+            gives_up=pause_if_useless,
+            learn_speeds=learns(learn_speeds, trace.speed),
+            seed=seed,
+            strategy_params={**_prices(strategy, alpha, beta), **params},
+            trigger_params=trigger_params,
+            distributed=True,
+        )
+        given.load()
+    prices = Prices(trace, cost, tell, (alpha, beta), (migration_alpha, migration_beta))
+    decider = None if given is None else given.decider(trace.n_ranks, prices.network(given))
+    core = _core.Replay(
+        n_ranks=trace.n_ranks,
+        decider=decider.core if decider else None,
+        lag=lag,
+        as_recorded=strategy == "none" or (strategy == "unbalanced" and not _is_keyed(trace)),
+        foresight=foresight,
+        moves=True,
+        network=(alpha, beta),
+        cost=math.nan if cost is None else cost,
+        model=prices.model(),
+        per_move=migration_alpha,
+        per_byte=migration_beta,
+        steps=prices.steps(given),
+        keep_times=trace.n_phases * trace.n_ranks <= max(len(trace.task_load), FEW_TIMES),
+        keep_ranks=strategy != "none",
+    )
+    for loop, end in loops(trace):
+        first, n = int(loop.first), int(loop.n)
+        core.loop(first, n, *prices.foreseen(loop, given))
+        if n:
+            start(core, trace, first)
+        if end == first:  # a loop without iterations leaves a due LB step for the next loop
+            if n == 0 < end == trace.n_phases:  # but it computes what the last LB step has saved
+                settle(core, trace, end, False)
+            continue
+        feed(core, trace, first, end)
+        # With a lag or foresight, no LB step follows the last phase, even if a loop is left early.
+        early = end < first + n and (end < trace.n_phases or not (lag or foresight))
+        settle(core, trace, end, early)
+    metrics, seconds = core.metrics(0)
+    rank, times = core.take()
+    if strategy == "unbalanced" and not _is_keyed(trace):
+        metrics, seconds, times = _as_before(trace, seconds, times)
+    return Replay(
+        metrics=metrics,
+        iteration_time=seconds,
+        decisions=_decisions(decider, trace, strategy, foresight, metrics),
+        rank=trace.task_rank if rank is None else rank,
+        strategy=given.name if given else str(strategy),
+        trigger="" if given is None else f"every {every}" if every else given.trigger.name,
+        foresight=foresight,
+        trace=trace,
+        network=Network(alpha, beta),
+        seed=seed,
+        _times=times,
+    )
+
+
+def _is_keyed(trace: Phases) -> bool:
+    """Say whether the record knows the objects of a rank again after they have moved."""
+    return trace.recorded is None or bool(trace.recorded.parameters.get("keyed", True))
+
+
+def _as_before(
+    trace: Phases, seconds: F64, times: F64 | None
+) -> tuple[dict[str, F64], F64, F64 | None]:
+    """Replay a run whose ranks keep their shares of the load from before the first LB step.
+
+    seconds, times: of the phases as recorded, which the program divided in its own way.
+    """
+    assert trace.recorded is not None
+    done = [r.iteration + 1 for r in trace.recorded.history.lb_steps if r.moved]
+    first = max(done[0], 0) if done else len(trace)
+    of_ranks = _rank_times(trace, trace.task_rank) if times is None else times
+    sharing = None if trace.core_group is None else (trace.core_group, trace.group_cores)
+    worked = of_ranks * fractions(of_ranks, sharing if trace.waits else None)
+    was = worked.copy()
+    was[first:] = as_before(worked[max(first - BEFORE, 0) : first], worked[first:])
+    metrics = [_core.metrics(row) for row in was]
+    out = {name: np.array([m[name] for m in metrics]) for name in _core.metrics([1.0])}
+    return out, seconds + spans(was, sharing) - spans(worked, sharing), was
+
+
+OWN = [name for name in inspect.signature(replay).parameters if name not in ("trace", "params")]
+
+
+def _check_spelling(params: dict[str, Any]) -> None:
+    """Raise DomainError for a misspelt argument, which would pass as a strategy's parameter."""
+    parameters = {p.name for one in strategies().values() for p in one.params}
+    for name in params.keys() - parameters:
+        if close := nearest(name, OWN, cutoff=0.7):
+            raise DomainError(f"no argument {name!r}{close}")
+
+
+def _decisions(
+    decider: Decider | None,
+    trace: Phases,
+    strategy: StrategyLike,
+    foresight: bool,
+    metrics: dict[str, F64],
+) -> History:
+    if decider is None:
+        done = trace.recorded.history if trace.recorded else []
+        return History(r for r in done if r.moved and strategy == "none")
+    return _foreseen(decider.history, metrics) if foresight else decider.history
+
+
+def _foreseen(history: History, metrics: dict[str, F64]) -> History:
+    """Return the receipts of a replay with foresight.
+
+    The LB steps were at the start of a phase.  The receipts show them at the end of the previous
+    phase, with the metrics of the phases that follow.
+    """
+    out = [dataclasses.replace(r, iteration=r.iteration - 1, until=r.until - 1) for r in history]
+    done = [r for r in out if r.balanced]
+    ends = [*(r.iteration + 1 for r in done[1:]), len(metrics["max"])]
+    for r, end in zip(done, ends, strict=False):
+        of = slice(r.iteration + 1, end)
+        r.iterations = end - of.start
+        total = float(metrics["mean"][of].sum())
+        r.realised = float(metrics["max"][of].sum()) / total if total > 0 else math.nan
+        r.realised_idle_mean = float(metrics["idle_mean"][of].mean())
+        r.realised_idle_max = float(metrics["idle_max"][of].mean())
+    return History(out)
+
+
+def _prices(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
+    """Return alpha and beta as parameters of the strategy, if it has both."""
+    if strategy == "auto" or alpha + beta == 0:
+        return {}
+    known = {param.name for param in find(strategy).params}
+    return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
+
+
+def _with_ranks(
+    trace: Phases,
+    speed: ArrayLike | None,
+    background: ArrayLike | None,
+    memory_limit: ArrayLike | None,
+) -> Phases:
+    given: dict[str, Any] = {
+        name: checks.floats(name, value, trace.n_ranks)
+        for name, value in [("speed", speed), ("background", background)]
+        if value is not None
+    }
+    if memory_limit is not None:
+        given["memory_limit"] = checks.sizes("memory_limit", memory_limit, trace.n_ranks)
+    if "speed" in given and (
+        trace.speed is None or not np.array_equal(given["speed"], trace.speed)
+    ):
+        given["task_seconds"] = None  # measured on ranks of other speeds
+    if given and trace.recorded is not None:
+        rows = trace.recorded.answers
+        kept = [(at, {x: row[x] for x in row.keys() - given.keys()}) for at, row in rows]
+        given["recorded"] = dataclasses.replace(trace.recorded, answers=kept)
+    return dataclasses.replace(trace, **given) if given else trace
+
+
+def _check_baseline(
+    strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
+) -> None:
+    """Check the arguments of a baseline, even those that have no effect."""
+    if params:
+        raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
+    if every is not None or isinstance(trigger, str):
+        settings(every=every, trigger=trigger)

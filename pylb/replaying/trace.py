@@ -1,0 +1,353 @@
+"""Trace: the class by which users read, replay and write recorded runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pylb import _core, optional
+from pylb.console import count
+from pylb.errors import DomainError, FormatError, OutOfRangeError
+from pylb.io import records, vt, vt_generated
+from pylb.io.phases import Phases, frozen
+from pylb.model import checks
+from pylb.model.snapshot import I32, I64, Snapshot
+from pylb.replaying.optima import Optimum
+from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.schedule import optimum
+from pylb.replaying.trace_conversion import snapshot_fields, trace_fields
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Trace(Phases):
+    __doc__ = Phases.__doc__
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        stem: str | None = None,
+        threads: int | None = None,
+    ) -> Trace:
+        """Read a recorded run: LBDatafiles of vt, or a run record of pylb.
+
+        vt writes one JSON file per rank, plain or compressed by Brotli.
+
+        Parameters
+        ----------
+        path : path
+            A run record, which `Balancer.save` writes; or, for files of vt, their folder, their
+            common prefix ``folder/stem``, or one of them.
+        stem : str, optional
+            Selects one of several runs in a folder.  Default: the run with the shortest stem, with
+            a warning if there are others.
+        threads : int, optional
+            How many files are decompressed at the same time.  Default: one per core, at most 8.
+
+        Raises
+        ------
+        MissingFileError
+            There is no run, or the files of some ranks are missing.
+        FormatError
+            A file is neither a run record nor an LBDatafile, or it is damaged (in an LBDatafile,
+            the message names the place), or the phases differ between ranks.
+        MissingPartError
+            msgspec is absent, which reads vt's files; or brotli, for a compressed file; or h5py,
+            for HDF5.
+        DomainError
+            `stem` is given, but the path is not a folder; or `threads` is below 1.
+
+        Examples
+        --------
+        >>> pylb.Trace.load("run.h5")[0].metrics.max_over_mean
+        2.6569586320827594
+        """
+        if threads is not None:
+            threads = checks.whole("threads", threads, 1, "a number of files")
+        if stem is None and records.is_record(path):
+            return cls(**trace_fields(records.read(path)))
+        return cls._of_run(_vt_run().read(vt.files(path, stem), threads))
+
+    @classmethod
+    def from_snapshots(cls, snapshots: Iterable[Snapshot]) -> Trace:
+        """Make a trace whose phases are these snapshots; objects keep their order.
+
+        Objects with the same `key` are the same object in all phases.  `node` is not kept.
+
+        Raises
+        ------
+        DomainError
+            There are no snapshots; an object has several loads; only some snapshots have `coords`;
+            or the number of ranks, `speed`, `background` or `memory_limit` differ between them.
+        DuplicateKeyError
+            A key occurs twice in one snapshot.
+        """
+        return cls(
+            **snapshot_fields(checks.several("snapshots", snapshots, "a list of pylb.Snapshot"))
+        )
+
+    @staticmethod
+    def stems(folder: str | os.PathLike[str]) -> list[str]:
+        """Return the stems of vt's runs in a folder, shortest first."""
+        return list(vt.stems(folder))
+
+    @classmethod
+    def _of_run(cls, run: vt.Run) -> Trace:
+        a = run.arrays
+        inside = (a["comm_src"] >= 0) & (a["comm_dst"] >= 0)
+        keep: Any = slice(None) if inside.all() else np.flatnonzero(inside)
+        ptr = np.concatenate([[0], np.cumsum(inside)])[a["comm_ptr"]]
+        return cls(
+            n_ranks=len(run.texts),
+            phase_id=frozen(run.phase_id),
+            entity_key=a["entity_key"],
+            entity_migratable=a["entity_migratable"],
+            entity_home=a["entity_home"],
+            entity_collection=a["entity_collection"],
+            task_ptr=a["task_ptr"],
+            task_entity=a["task_entity"],
+            task_rank=a["task_rank"],
+            task_load=a["task_load"],
+            task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
+            task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
+            edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
+            edge_src=frozen(a["comm_src"][keep]),
+            edge_dst=frozen(a["comm_dst"][keep]),
+            edge_bytes=frozen(a["comm_bytes"][keep]),
+            edge_messages=frozen(a["comm_messages"][keep]),
+            edge_type=frozen(a["comm_type"][keep]),
+            dangling_edges=int(len(inside) - np.count_nonzero(inside)),
+            skipped=tuple(run.skipped),
+            _run=run,
+            _phases=np.arange(len(run.phase_id)),
+        )
+
+    def compared(self) -> Trace:
+        """Return a copy that stores what phases repeat of the previous one, for faster replays."""
+        return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
+
+    def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
+        """Replay the phases with other decisions; see `pylb.replay`.
+
+        Examples
+        --------
+        >>> run = trace.replay("GreedyLB", every=5, cost=0.01)
+        >>> run.speedup_over(trace.replay("unbalanced")) > 1.0
+        True
+        """
+        return replay(self, strategy, **options)
+
+    def optimum(self, strategy: Any = "GreedyLB", **options: Any) -> Optimum:
+        """Find the best schedule of LB steps; see `pylb.replaying.optimum`.
+
+        Examples
+        --------
+        >>> best = trace.optimum("GreedyLB", cost=0.1)
+        >>> trace.replay("GreedyLB", every=20, cost=0.1).regret(best) > 0.0
+        True
+        """
+        return optimum(self, strategy, **options)
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        stem: str = "data",
+        *,
+        compress: bool = False,
+        rank: ArrayLike | None = None,
+    ) -> list[Path]:
+        """Write the run as LBDatafiles of vt, one file ``<stem>.<rank>.json`` for each rank.
+
+        A trace that was read from LBDatafiles keeps everything: unknown keys, formats of numbers,
+        subphases, attributes, metadata, ids and homes.  Without `rank`, the text of each file is
+        then the same as in the file that was read.
+
+        Parameters
+        ----------
+        folder : path
+            Created if it does not exist.  Each file is replaced as a whole.
+        stem : str
+        compress : bool
+            Compress with Brotli, with the same file names.
+        rank : (t,) array of int, optional
+            Another placement: a rank for each task of the trace.  A task goes into the file of its
+            new rank, and its ``node`` is replaced.  A communication goes with one of its ends: a
+            message with its sender, a broadcast with its receiver, as in vt.
+
+        Returns
+        -------
+        list of Path
+
+        Raises
+        ------
+        DomainError, OutOfRangeError
+            `rank` has the wrong length or an invalid rank, or moves an object that may not migrate;
+            the folder has a run of the same name with more ranks; or `stem` is not a file name.  If
+            the trace was read from LBDatafiles: its tasks have changed, or a phase and its copies
+            are not all written with the same placement.
+        MissingPartError, StateError
+            The module brotli is absent (with `compress`); a file has changed since it was read.
+        """
+        checks.flag("compress", compress)
+        where = self.task_rank if rank is None else self._placement(rank)
+        if self._run is None or self._phases is None:
+            text = vt_generated.texts(self, where)
+        else:
+            self._check_recorded(self._run.arrays, self._phases)
+            text = _vt_run().texts(self._run, self._phases, self.task_entity, where)
+        return vt.write(folder, stem, self.n_ranks, text, compress)
+
+    def _check_recorded(self, arrays: dict[str, Any], phases: I64) -> None:
+        """Check that the tasks are those of the record, because its text is written again."""
+        _, tasks = vt.rows(arrays["task_ptr"], phases)
+        for name in ("task_entity", "task_rank", "task_load"):
+            if not np.array_equal(getattr(self, name), arrays[name][tasks]):
+                raise DomainError(
+                    f"{name} is not as recorded: expected a new placement as rank=; write other "
+                    f"changes by Trace.from_snapshots(trace).save(...)"
+                )
+
+    def _placement(self, rank: ArrayLike) -> I32:
+        given = np.asarray(rank)
+        if given.dtype.kind not in "iu" or given.shape != self.task_rank.shape:
+            raise DomainError(
+                f"rank has shape {given.shape} and dtype {given.dtype}: expected "
+                f"{self.task_rank.shape} integers, one for each task"
+            )
+        bad = np.flatnonzero((given < 0) | (given >= self.n_ranks))
+        if len(bad):
+            raise OutOfRangeError(
+                f"rank[{bad[0]}] is {given[bad[0]]}: expected 0 ... {self.n_ranks - 1}"
+            )
+        pinned = ~self.movable(slice(None))
+        bad = np.flatnonzero(pinned & (given != self.task_rank))
+        if len(bad):
+            raise DomainError(
+                f"rank[{bad[0]}] is {given[bad[0]]}: object "
+                f"{self.entity_key[self.task_entity[bad[0]]]} may not migrate from rank "
+                f"{self.task_rank[bad[0]]}"
+            )
+        return given.astype(np.int32)
+
+    # ---- other forms ------------------------------------------------------------------------
+
+    def tasks(self, phase: int | None = None) -> pd.DataFrame:
+        """Return the tasks as a pandas DataFrame, one row each.
+
+        Columns: the phase's id, `rank`, `key`, `load` (as `task_load`), recorded properties of the
+        entity, `bytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
+        Where possible, columns of numbers are views of the trace's arrays.
+
+        Parameters
+        ----------
+        phase : int, optional
+            Return only this phase; counted as in ``trace[phase]``.  Default: all phases.
+
+        Raises
+        ------
+        MissingPartError
+            pandas is absent.
+        """
+        trace = self if phase is None else self._only_phase(phase)
+        entity = trace.task_entity
+        columns: dict[str, Any] = {
+            "phase": np.repeat(trace.phase_id, np.diff(trace.task_ptr)),
+            "rank": trace.task_rank,
+            "key": trace.entity_key[entity],
+            "load": trace.task_load,
+            "migratable": trace.movable(slice(None)),
+            "home": trace.entity_home[entity],
+            "collection": trace.entity_collection[entity],
+        }
+        for name in ("bytes", "memory"):
+            if getattr(trace, f"task_{name}") is not None:
+                columns[name] = getattr(trace, f"task_{name}")
+        if trace._run is not None and trace._phases is not None:
+            arrays = trace._run.arrays
+            _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
+            columns.update({k: arrays[k][tasks] for k in vt.USER if k in arrays})
+        return optional.require("pandas").DataFrame(columns, copy=False)
+
+    def communications(self, phase: int | None = None) -> pd.DataFrame:
+        """Return the communications as a pandas DataFrame, one row each.
+
+        Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
+        (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1:
+        this end is not a task of the phase), `bytes` and `messages`.  A trace that was not read
+        from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter and errors: see
+        `tasks`.
+        """
+        pandas = optional.require("pandas")
+        trace = self if phase is None else self._only_phase(phase)
+        if trace._run is None or trace._phases is None:
+            return pandas.DataFrame(trace._edge_columns(), copy=False)
+        arrays = trace._run.arrays
+        ptr, comms = vt.rows(arrays["comm_ptr"], trace._phases)
+        part = {k[5:]: a[comms] for k, a in arrays.items() if k.startswith("comm_")}
+        columns: dict[str, Any] = {"phase": np.repeat(trace.phase_id, np.diff(ptr))}
+        for name in ("type", "rank", "from", "from_type", "to", "to_type", "src", "dst"):
+            columns[name] = part[name]
+            if name.endswith("type"):
+                texts = vt.COMM_TYPES if name == "type" else vt.ENTITY_TYPES
+                columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
+        columns |= {"bytes": part["bytes"], "messages": part["messages"]}
+        return pandas.DataFrame(columns, copy=False)
+
+    def _only_phase(self, phase: int) -> Trace:
+        i = self._index(phase)
+        return self._part(np.arange(i, i + 1))
+
+    def _edge_columns(self) -> dict[str, Any]:
+        """Return the columns of `communications` if the trace was not read from vt's files."""
+        phase = np.repeat(np.arange(self.n_phases), np.diff(self.edge_ptr))
+        return {
+            "phase": self.phase_id[phase],
+            "from": self.entity_key[self.edge_src],
+            "to": self.entity_key[self.edge_dst],
+            "src": self.edge_src,
+            "dst": self.edge_dst,
+            "bytes": self.edge_bytes,
+            "messages": self.edge_messages,
+        }
+
+    def __repr__(self) -> str:
+        dangling = f", {self.dangling_edges} dangling" if self.dangling_edges else ""
+        return (
+            f"<Trace: {count(self.n_phases, 'phase')} on {count(self.n_ranks, 'rank')}, "
+            f"{count(self.n_entities, 'object')}, "
+            f"{len(self.task_load)} tasks, {len(self.edge_src)} edges{dangling}>"
+        )
+
+
+def _vt_run() -> Any:
+    """Return the module `pylb.io.vt_run`, which needs msgspec."""
+    optional.require("msgspec")
+    from pylb.io import vt_run
+
+    return vt_run
+
+
+def _sizes(arrays: dict[str, Any], first: str, second: str) -> I64 | None:
+    """Return the bytes of each task: `first` or else `second` or else 0; None: never recorded."""
+    columns = [arrays[name] for name in (first, second) if name in arrays]
+    if not columns:
+        return None
+    out = columns[0] if len(columns) == 1 else np.where(np.isnan(columns[0]), *columns[::-1])
+    if np.nanmax(out, initial=0) >= 2.0**63:
+        raise FormatError(f"{first} or {second} is {np.nanmax(out):g}: expected below 2**63")
+    whole: I64 = np.ceil(np.nan_to_num(out)).astype(np.int64)
+    whole.flags.writeable = False
+    return whole

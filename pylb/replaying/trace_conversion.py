@@ -1,0 +1,324 @@
+"""Convert run records and snapshots to the fields of a trace, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb import _core
+from pylb.errors import DomainError, DuplicateKeyError
+from pylb.io.phases import COLLECTION, Phases, frozen
+from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
+from pylb.model import checks
+from pylb.model.snapshot import I64, Rows, Snapshot
+
+Arrays = dict[str, Any]
+
+
+class Entities(NamedTuple):
+    """Entities that already have the numbers 0, 1, 2, ...; the fields are those of `Phases`."""
+
+    entity_key: I64
+    entity_birth: I64 | None
+    entity_migratable: Any
+
+    @classmethod
+    def of(cls, trace: Any) -> Entities:
+        return cls(trace.entity_key, trace.entity_birth, trace.entity_migratable)
+
+
+NO_ENTITIES = Entities(np.zeros(0, np.int64), None, np.zeros(0, bool))
+
+
+def trace_fields(run: RunData) -> Arrays:
+    """Return the fields of the trace of a run record."""
+    ranks = run.ranks_at(0)
+    learned = [r.speed for r in run.history.lb_steps if r.moved and "speed" not in ranks]
+    remaining, starting = (
+        {at: on_ranks(s, ranks) for at, s in some.items()} for some in (run.remaining, run.starting)
+    )
+    return {
+        "n_ranks": run.n_ranks,
+        **on_speeds(trace_arrays([on_ranks(s, ranks) for s in run.stretches]), ranks),
+        "figures": frozen(run.figures),
+        "measured": np.array(learned[-1]) if learned and learned[-1] else None,
+        **sharing_of(run.parameters),
+        "recorded": RunFacts(
+            parameters=run.parameters,
+            history=run.history,
+            loops=run.loops,
+            remaining=remaining,
+            starting=starting,
+            answers=run.answers,
+        ),
+    }
+
+
+def sharing_of(parameters: dict[str, Any]) -> Arrays:
+    """Return which ranks shared cores, as fields of a trace; {}: none did."""
+    if not (known := parameters.get("sharing")):
+        return {}
+    group, cores = np.array(known["group"], np.int32), np.array(known["cores"], np.float64)
+    return {"core_group": frozen(group), "group_cores": frozen(cores), "waits": known["waits"]}
+
+
+def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
+    """With memory limits, let objects of unknown memory occupy the bytes that a migration sends."""
+    if "memory_limit" in ranks:
+        s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.bytes))
+    return s
+
+
+def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
+    """Join the fields of a trace, whose loads are seconds, with the properties of its ranks.
+
+    With speeds, ``task_load`` becomes work.  The measured seconds are kept, because work / speed
+    can differ from them in the last bit.
+    """
+    out = arrays | facts
+    if (speed := facts.get("speed")) is not None:
+        seconds, rank = arrays["task_load"], arrays["task_rank"]
+        out |= {"task_load": frozen(seconds * speed[rank]), "task_seconds": seconds}
+    return out
+
+
+def one_phase(n_ranks: int, left: Stretch, known: Entities, facts: Arrays) -> Phases:
+    """Return a trace with one phase, in which the objects of `left` exist but take no time."""
+    phase = left._replace(load=np.zeros((1, len(left.key))))
+    return Phases(n_ranks, **on_speeds(trace_arrays([phase], known), facts))
+
+
+def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
+    """Return the fields of a trace whose phases are these snapshots; objects keep their order."""
+    _check(snapshots)
+    out = trace_arrays([_of_snapshot(i, s) for i, s in enumerate(snapshots)])
+    for name in ("bytes", "memory"):
+        if all(getattr(s, name) is None for s in snapshots):
+            out[f"task_{name}"] = None
+    return {
+        **out,
+        "n_ranks": snapshots[0].n_ranks,
+        "speed": snapshots[0].speed,
+        "background": snapshots[0].background,
+        "memory_limit": snapshots[0].memory_limit,
+    }
+
+
+def _check(snapshots: Sequence[Snapshot]) -> None:
+    if not snapshots:
+        raise DomainError("snapshots is empty: expected one for each phase")
+    first = snapshots[0]
+    for i, s in enumerate(snapshots):
+        checks.instance(f"snapshots[{i}]", s, Snapshot)
+        _core.rank_times(s)  # checks the arrays of s, which the caller may have changed
+        if s.n_components != 1:
+            raise DomainError(f"snapshots[{i}] has {s.n_components} loads per object: expected 1")
+        if s.n_ranks != first.n_ranks:
+            raise DomainError(
+                f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
+            )
+        if (s.coords is None) != (first.coords is None):
+            raise DomainError(f"snapshots[{i}] and the first: expected coords in both or in none")
+        for name in OF_RANKS:
+            a, b = getattr(s, name), getattr(first, name)
+            if (a is None) != (b is None) or not np.array_equal(a, b):
+                raise DomainError(
+                    f"snapshots[{i}] and the first one have a different {name}: expected the same"
+                )
+        if s.key is not None:
+            values, counts = np.unique(s.key, return_counts=True)
+            if np.any(counts > 1):
+                key = values[np.argmax(counts > 1)]
+                raise DuplicateKeyError(f"snapshots[{i}] has the key {key} more than once")
+
+
+def _of_snapshot(i: int, s: Snapshot) -> Stretch:
+    n, rows = s.n_objects, Rows.of(s)
+
+    def given(column: Any, default: Any) -> Any:
+        return default if column is None else column
+
+    return Stretch(
+        i,
+        given(s.key, np.arange(n)),
+        s.rank,
+        given(s.bytes, np.zeros(n, np.int64)),
+        given(s.memory, np.zeros(n, np.int64)),
+        given(s.migratable, np.ones(n, bool)),
+        s.load[None],
+        *rows[:4],
+        np.full(n, -1, np.int32),
+        rows.multicast if s.n_multicasts else None,
+        s.coords,
+    )
+
+
+def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arrays:
+    """Return the fields of a trace whose phases are the iterations of the stretches."""
+    n_known = len(known.entity_key)
+    keys = np.concatenate([known.entity_key, *(s.key for s in stretches)])
+    births = np.concatenate(
+        [
+            or_zeros(known.entity_birth, n_known),
+            *(or_zeros(s.birth, len(s.key)) for s in stretches),
+        ]
+    )
+    again = births.any()  # a key was used again, after its first object was removed
+    pairs = np.rec.fromarrays([keys, births]) if again else keys
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # entities are numbered in order of their first task
+    number = np.empty(len(first), np.int32)
+    number[order] = np.arange(len(first), dtype=np.int32)
+    every = np.concatenate(
+        [np.zeros(n_known, np.int32), *(s.rank for s in stretches)], dtype=np.int32
+    )
+    entity = number[which][n_known:]
+    movable = _joined(stretches, "migratable", bool)
+    can_move = np.zeros(len(first), bool)
+    can_move[:n_known] = known.entity_migratable
+    np.logical_or.at(can_move, entity, movable)
+    absent = {
+        "task_work": all(s.work is None for s in stretches),
+        "task_migratable": np.array_equal(movable, can_move[entity]),
+        "task_home": any((s.home < 0).any() for s in stretches),
+        "edge_multicast": all(s.edge_multicast is None for s in stretches),
+        "task_coords": not len(entity) or any(s.coords is None and len(s.key) for s in stretches),
+    }
+    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS if not absent.get(name)}
+    tasks, edges, at = [], [], 0
+    for s in stretches:
+        n, k = len(s.key), s.iterations
+        entities = entity[at : at + n]  # the entities of the stretch's objects
+        at += n
+        tasks += [n] * k
+        edges += [len(s.src)] * k
+        for name, values in (
+            ("phase_id", s.first + np.arange(k)),
+            ("task_entity", np.tile(entities, k)),
+            ("task_rank", np.tile(s.rank, k)),
+            ("task_home", np.tile(s.home, k)),
+            ("task_load", s.load.ravel()),
+            ("task_bytes", np.tile(s.bytes, k)),
+            ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
+            ("task_work", np.tile(or_zeros(s.work, n), k)),
+            ("task_migratable", np.tile(s.migratable, k)),
+            ("edge_src", np.tile(entities[s.src], k)),
+            ("edge_dst", np.tile(entities[s.dst], k)),
+            ("edge_bytes", np.tile(s.edge_bytes, k)),
+            ("edge_messages", np.tile(s.edge_messages, k)),
+            ("edge_multicast", np.tile(or_zeros(s.edge_multicast, len(s.src)), k)),
+            ("task_coords", np.tile(np.zeros((0, 3)) if s.coords is None else s.coords, (k, 1))),
+        ):
+            if name in columns:
+                columns[name].append(values)
+    out: Arrays = dict.fromkeys(absent)
+    for name, parts in columns.items():
+        none: Any = np.zeros((0, 3) if name == "task_coords" else 0, _COLUMNS[name])
+        out[name] = np.concatenate([none, *parts], dtype=_COLUMNS[name])
+    out |= {
+        "entity_key": keys[first[order]],
+        "entity_birth": births[first[order]] if again else None,
+        "entity_migratable": can_move,
+        "entity_home": every[first[order]],
+        "entity_collection": np.full(len(first), COLLECTION, np.int64),
+        "task_ptr": np.concatenate([[0], np.cumsum(tasks)]).astype(np.int64),
+        "edge_ptr": np.concatenate([[0], np.cumsum(edges)]).astype(np.int64),
+    }
+    return {name: array if array is None else frozen(array) for name, array in out.items()}
+
+
+def or_zeros(column: Any, n: int) -> Any:
+    """Return the column, which has n numbers, or n zeros if it is None."""
+    return np.zeros(n, np.int64) if column is None else column
+
+
+def stretches_of(trace: Phases) -> Iterator[Stretch]:
+    """Group the phases of a trace into stretches: consecutive phases that differ only in loads."""
+    pairs = np.stack([trace.entity_key, or_zeros(trace.entity_birth, trace.n_entities)], axis=1)
+    if len(np.unique(pairs, axis=0)) < trace.n_entities:
+        raise DuplicateKeyError(
+            "the trace has two objects with the same key: expected different keys"
+        )
+    alike: list[Stretch] = []
+    for i in range(len(trace)):
+        new = stretch_of(trace, i)
+        if alike and not _alike(alike[0], new):
+            yield _as_one(alike)
+            alike = []
+        alike.append(new)
+    if alike:
+        yield _as_one(alike)
+
+
+def _as_one(alike: list[Stretch]) -> Stretch:
+    return alike[0]._replace(load=np.concatenate([s.load for s in alike]))
+
+
+def stretch_of(trace: Phases, i: int) -> Stretch:
+    tasks = slice(*trace.task_ptr[i : i + 2].tolist())
+    edges = slice(*trace.edge_ptr[i : i + 2].tolist())
+    entity = trace.task_entity[tasks]
+    key = trace.entity_key[entity]
+    order = np.argsort(key)
+    place = np.full(trace.n_entities, -1, np.int32)
+    place[entity[order]] = np.arange(len(key), dtype=np.int32)
+    n = len(key)
+
+    load = trace.task_load[tasks] if trace.task_seconds is None else trace.task_seconds[tasks]
+    if trace.speed is not None and trace.task_seconds is None:
+        load = load / trace.speed[trace.task_rank[tasks]]
+
+    def of_tasks(column: Any, default: int) -> I64:
+        return np.full(n, default, np.int64) if column is None else column[tasks][order]
+
+    return Stretch(
+        i,
+        key[order],
+        trace.task_rank[tasks][order],
+        of_tasks(trace.task_bytes, 0),
+        of_tasks(trace.task_memory, -1),
+        trace.movable(tasks)[order],
+        load[order][None],
+        place[trace.edge_src[edges]],
+        place[trace.edge_dst[edges]],
+        trace.edge_bytes[edges],
+        trace.edge_messages[edges],
+        of_tasks(trace.task_home, -1).astype(np.int32),
+        None if trace.edge_multicast is None else trace.edge_multicast[edges],
+        None if trace.task_coords is None else trace.task_coords[tasks][order],
+        None if trace.task_work is None else trace.task_work[tasks][order],
+        None if trace.entity_birth is None else trace.entity_birth[entity][order],
+    )
+
+
+def _alike(a: Stretch, b: Stretch) -> bool:
+    return all(
+        np.array_equal(getattr(a, name), getattr(b, name))
+        for name in Stretch._fields
+        if name not in ("first", "load")
+    )
+
+
+_COLUMNS = {
+    "phase_id": np.int64,
+    "task_entity": np.int32,
+    "task_rank": np.int32,
+    "task_home": np.int32,
+    "task_load": np.float64,
+    "task_bytes": np.int64,
+    "task_memory": np.int64,
+    "task_work": np.float64,
+    "task_migratable": np.bool_,
+    "edge_src": np.int32,
+    "edge_dst": np.int32,
+    "edge_bytes": np.float64,
+    "edge_messages": np.float64,
+    "edge_multicast": np.int32,
+    "task_coords": np.float64,
+}
+
+
+def _joined(stretches: list[Stretch], name: str, dtype: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype), *(getattr(s, name) for s in stretches)])
