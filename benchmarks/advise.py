@@ -3,8 +3,8 @@
     python benchmarks/advise.py [--starts 3] [--cells 100000] [--json out/advise.json]
 
 The program ``benchmarks/advise.c`` is built against the library of this installation
-(`pylb.lib.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction of a
-record with MPI_Test until it is done; `pylb_advise` with only the rank's seconds; and
+(`pylb.lib.get_library`) and runs on two ranks.  It measures in turn: a bare nonblocking reduction
+of a record with MPI_Test until it is done; `pylb_advise` with only the rank's seconds; and
 `pylb_advise_cells` with keys and loads of `--cells` cells per rank, without an LB step.  A result
 is the shortest time of 40 rounds on the slower rank, in the best of several starts.
 """

@@ -38,7 +38,7 @@ PAPER = {  # figures 3 and 4, seconds: LBF, measured, zeroing; the unchanged pro
 
 
 def speed(events: int = 3_000_000, ranks: int = 8) -> dict[str, float]:
-    """Measure how long `pylb.prediction.critical_path` takes for some millions of recorded operations."""
+    """Measure how long `critical_path` takes for some millions of recorded operations."""
     n = events // ranks // 4
     ops = np.zeros((ranks, 4 * n), OP)
     ops["kind"] = np.tile([OpKind.SEND, OpKind.ENTER, OpKind.LEAVE, OpKind.RECV], n)

@@ -117,7 +117,11 @@ def explored(trace, repeats):
     calls = {name: lambda name=name: trace.replay(name) for name in CHOICES}
     best, results = least(repeats, **calls)
     return [
-        {"strategy": name, "seconds": best[name], "n_lb_steps": len(results[name].lb_step_iterations)}
+        {
+            "strategy": name,
+            "seconds": best[name],
+            "n_lb_steps": len(results[name].lb_step_iterations),
+        }
         for name in CHOICES
     ]
 

@@ -62,7 +62,9 @@ def balanced_run(comm: Any, n: int) -> dict[str, Any]:
     before = resident()
     blocks = list(range(first[comm.rank], first[comm.rank + 1]))
     with_blocks = resident()
-    lb = pylb.Balancer(comm, strategy="BestFitLB", every=BEFORE, record=False, pause_if_useless=False)
+    lb = pylb.Balancer(
+        comm, strategy="BestFitLB", every=BEFORE, record=False, pause_if_useless=False
+    )
     for key in blocks:
         lb.add(key, key)
     del blocks

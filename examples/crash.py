@@ -136,7 +136,9 @@ class Crash:
         self.own = np.sort(np.concatenate([kept, coming]))
         return out
 
-    def contacts(self, found: pylb.partitioning.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray):
+    def contacts(
+        self, found: pylb.partitioning.Partition, lo: np.ndarray, hi: np.ndarray, kind: np.ndarray
+    ):
         """Send each box to all parts that it touches; return (pairs found here, boxes sent).
 
         `kind` says which elements belong to the plate.

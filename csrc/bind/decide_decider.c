@@ -360,7 +360,7 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
 #undef X
 
 #define DECIDER(X)                                                                                \
-    X(decider, n_lb_steps, PyLong_FromLongLong(self->core.n_lb_steps),                        \
+    X(decider, n_lb_steps, PyLong_FromLongLong(self->core.n_lb_steps),                            \
       "Number of LB steps so far.")                                                               \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
       "Whether an estimate of the cost of the first LB step would be used.")                      \

@@ -122,19 +122,17 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *      lag         a rank waits only for ranks that are more than this many steps behind;
  *                  default 0
  *      steps       number of steps that the program will make, if it is known
- *      pause_if_useless     "yes" or "no": stop LB steps while they cost more than they save; default yes,
- *                  unless `every`, the trigger "periodic" or a trigger of your own is used
- *      learn_speeds      "yes" or "no": whether to learn the ranks' speeds from the times of cells on
- *                  different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0
- *      network     seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
- *                  default "0 0": only loads count
- *      clock       what pylb_start and pylb_stop measure: "auto" (default), elapsed time without
- *                  the time that the rank waited for a core because other processes used it
- *                  (Linux); "wall", elapsed time; "cpu", processor time; "none", nothing: the
- *                  program passes all seconds by pylb_work, loads of cells and pylb_rebalanced
- *      seed        seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
- *      record      path of a run record (".json"), written when the advisor is closed
- *      strategy.X, trigger.X   a parameter X, checked when the first step ends
+ *      pause_if_useless     "yes" or "no": stop LB steps while they cost more than they save;
+ * default yes, unless `every`, the trigger "periodic" or a trigger of your own is used
+ *      learn_speeds      "yes" or "no": whether to learn the ranks' speeds from the times of cells
+ * on different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0 network
+ * seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto"; default "0 0": only
+ * loads count clock       what pylb_start and pylb_stop measure: "auto" (default), elapsed time
+ * without the time that the rank waited for a core because other processes used it (Linux);
+ * "wall", elapsed time; "cpu", processor time; "none", nothing: the program passes all seconds by
+ * pylb_work, loads of cells and pylb_rebalanced seed        seed of strategies that draw random
+ * numbers, 0 ... 2^53 - 1; default 0 record      path of a run record (".json"), written when the
+ * advisor is closed strategy.X, trigger.X   a parameter X, checked when the first step ends
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
  *  what the program sets.  A strategy or trigger from the environment has its default parameters.

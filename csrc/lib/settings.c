@@ -111,7 +111,8 @@ static int copy_text(const char *from, char **out, plb_err_t *err)
 
 int plb_settings_init(plb_settings_t *self, plb_err_t *err)
 {
-    *self = (plb_settings_t){.clock = PLB_CLOCK_AUTO, .steps = -1, .pause_if_useless = -1, .learn_speeds = -1};
+    *self = (plb_settings_t){
+        .clock = PLB_CLOCK_AUTO, .steps = -1, .pause_if_useless = -1, .learn_speeds = -1};
     return plb_registered_trigger("auto", &self->trigger, err);
 }
 
@@ -246,10 +247,12 @@ static const struct {
     const char *option;
     set_fn set;
 } options[] = {
-    {"strategy", set_strategy}, {"trigger", set_trigger}, {"every", set_every},
-    {"mode", set_mode},         {"lag", set_lag},         {"seed", set_count},
-    {"steps", set_count},       {"pause_if_useless", set_flag},    {"clock", set_clock},
-    {"record", set_record},     {"learn_speeds", set_flag},     {"network", set_network},
+    {"strategy", set_strategy}, {"trigger", set_trigger},
+    {"every", set_every},       {"mode", set_mode},
+    {"lag", set_lag},           {"seed", set_count},
+    {"steps", set_count},       {"pause_if_useless", set_flag},
+    {"clock", set_clock},       {"record", set_record},
+    {"learn_speeds", set_flag}, {"network", set_network},
 };
 
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -264,7 +267,8 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
                : PLB_FAIL(
                      err, PLB_ERR_KEY,
                      "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-                     "steps, pause_if_useless, learn_speeds, network, clock, seed, record, strategy.X or "
+                     "steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
+                     "strategy.X or "
                      "trigger.X",
                      option);
 }

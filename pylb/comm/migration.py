@@ -42,7 +42,7 @@ def plan_between(comm: Any, have: ArrayLike, want: ArrayLike) -> Plan:
     --------
     >>> def main(comm):
     ...     mine = np.arange(2) + 2 * comm.rank
-    ...     halo = pylb.comm.plan_between(comm, mine, [2 - comm.rank])  # one ghost of the other rank
+    ...     halo = pylb.comm.plan_between(comm, mine, [2 - comm.rank])
     ...     return halo.forward(10 * mine)
     >>> pylb.VirtualCluster(2).run(main)
     [array([20]), array([10])]

@@ -132,7 +132,11 @@ def settings(
         name, strategies = entry.name, (entry,)
         if entry.call is None:
             entry.values(params)
-    learns = (when.name == "auto" and name == "auto" and not lag) if learn_speeds is None else learn_speeds
+    learns = (
+        (when.name == "auto" and name == "auto" and not lag)
+        if learn_speeds is None
+        else learn_speeds
+    )
     return Settings(
         name=name,
         strategies=strategies,

@@ -110,9 +110,7 @@ RUN = (
     Figure("stolen", "stolen from its cores", "fraction", when="if"),
     Figure("n_lb_steps", "LB steps", when="step"),
     Figure("lb_seconds", "time of the LB steps", "seconds", when="step"),
-    Figure(
-        "lb_cost", "... with slow iterations after them", "seconds", when="if", printed=False
-    ),
+    Figure("lb_cost", "... with slow iterations after them", "seconds", when="if", printed=False),
     Figure("migrations", "migrations", when="step"),
     Figure("bytes", "moved", "bytes", when="step"),
     Figure("saved", "saved by LB steps", "seconds"),

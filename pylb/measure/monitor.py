@@ -79,7 +79,7 @@ class Monitor:
         else:
             raise DomainError(f"comm is {comm!r}: expected a communicator, or None")
         self.machine, self.history, self._comm = machine, list[SpeedSample](), comm
-        self._alone = machine.speed / np.maximum(1.0 - machine.load, 1e-3)
+        self._alone = machine.speed / np.maximum(1.0 - machine.busy, 1e-3)
         self._seconds, self._cpu, self._work, self._inside = 0.0, 0.0, 0.0, False
 
     @contextmanager
@@ -120,7 +120,7 @@ class Monitor:
         used = np.where(
             measured, np.minimum(sample.cpu / np.where(measured, sample.seconds, 1.0), 1.0), 1.0
         )
-        speed, load = self.machine.speed, self.machine.load
+        speed, load = self.machine.speed, self.machine.busy
         if measured.any() and np.isfinite(sample.work[measured]).all():
             speed = self._by_work(sample, measured)
         else:

@@ -382,7 +382,7 @@ class Machine:
         The places of kind "node", in order of the tree.
     node : (p,) int32
         Index in `nodes` of each rank's node, for `Snapshot(node=...)`; -1: the rank is on no node.
-    speed, load : (p,) float64
+    speed, busy : (p,) float64
         Speed and load of each rank (see `Place`), e.g. for ``Snapshot(speed=machine.speed)``.
 
     Raises
@@ -465,7 +465,7 @@ class Machine:
         return np.array([self._parts[0][v][1].speed for v in self._parts[1]])
 
     @property
-    def load(self) -> F64:
+    def busy(self) -> F64:
         return np.array([self._parts[0][v][1].load for v in self._parts[1]])
 
     def tree(self) -> Tree:
@@ -536,7 +536,7 @@ class Machine:
     def with_speeds(self, speed: ArrayLike, load: ArrayLike | None = None) -> Machine:
         """Return a copy of the machine whose ranks have these speeds (and loads)."""
         fast = checks.array("speed", speed, float)
-        busy = self.load if load is None else checks.array("load", load, float)
+        busy = self.busy if load is None else checks.array("load", load, float)
         if fast.shape != (self.n_ranks,) or busy.shape != fast.shape:
             raise DomainError(
                 f"speed has shape {fast.shape}, load {busy.shape}: expected ({self.n_ranks},)"

@@ -145,8 +145,8 @@ def _table() -> dict[str, Strategy]:
             text,
             source,
             tuple(Param(*p) for p in params),
-            # By default, `pylb.decide.Selector` chooses among installed strategies that see all objects,
-            # do not assume equal loads, and read no positions.
+            # By default, a Selector chooses among installed strategies that see all objects, do not
+            # assume equal loads, and read no positions.
             selectable=not (distributed or equal or bits & LOOKS_AT["coords"])
             and (library is None or libraries.available(library)),
             distributed=distributed,
@@ -189,8 +189,8 @@ def strategy(
     family : {"comprehensive", "refinement"}
     looks_at : iterable of str, optional
         The parts of the snapshot that influence the placement: some of load, communication, bytes,
-        coords, nodes, speed, memory.  If given, `pylb.decide.Selector` may choose the function.  Default:
-        the function is used only if the user asks for it.
+        coords, nodes, speed, memory.  If given, `pylb.decide.Selector` may choose the function.
+        Default: the function is used only if the user asks for it.
 
     Raises
     ------

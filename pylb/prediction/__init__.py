@@ -5,7 +5,13 @@ In: the operations of a run (`Recording`) and a `Target`.  Out: `Prediction`, `C
 this package.
 """
 
-from pylb.prediction.factors import CriticalPath, ProcedureFactor, Procedures, critical_path, procedures
+from pylb.prediction.factors import (
+    CriticalPath,
+    ProcedureFactor,
+    Procedures,
+    critical_path,
+    procedures,
+)
 from pylb.prediction.prediction import Prediction, Target, whatif
 from pylb.prediction.recorder import Recording, procedure
 from pylb.prediction.suggestion import Suggestion, suggest

@@ -67,8 +67,8 @@ def suggest(
     - placements in which ranks of the busiest processor are moved or swapped;
     - moves of each marked procedure to the rank at the other end of its messages.
 
-    `pylb.whatif` simulates each placement; for a procedure, `pylb.prediction.procedures` computes the critical
-    path.  Eom and Hollingsworth (1998) leave this search to future work.
+    `pylb.whatif` simulates each placement; for a procedure, `pylb.prediction.procedures` computes
+    the critical path.  Eom and Hollingsworth (1998) leave this search to future work.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ the statistics of the most recent iterations.
 
 from pylb.run.advice import Advice
 from pylb.run.advisor import Advisor
-from pylb.run.balancer import Balancer
+from pylb.run.balancer import AsyncBalancer, Balancer
 from pylb.run.loops import AtSync
 from pylb.run.report import IterationMetrics, Report
 from pylb.run.rows import Division, RowPartition
@@ -27,6 +27,7 @@ from pylb.run.tiles import TilePartition, rectangles
 __all__ = [
     "Advice",
     "Advisor",
+    "AsyncBalancer",
     "AtSync",
     "Balancer",
     "Division",

@@ -487,7 +487,7 @@ class Advisor(RunResults):
         return self._state.agreement.transport.size
 
     @property
-    def step(self) -> int:
+    def iteration(self) -> int:
         """Number of the present step; the first is 0."""
         return self._loop.step
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pylb.comm.agreement import Step
 from pylb.comm.connect import agreement_of
+from pylb.console import count
 from pylb.decide.decider import TriggerLike
 from pylb.errors import suggesting
 from pylb.model import checks
@@ -63,7 +65,7 @@ class Balancer(ProgramObjects, RunResults):
         0: at the end of each iteration all ranks wait for one another, and messages are delivered.
         D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
         own communication; sensible values are 2 to 8.  inf: an object may be up to 64 iterations
-        ahead of the statistics; the loop must then be run by `begin` and `at_sync`.
+        ahead of the statistics, in an `AsyncBalancer`.
     clock : {"auto", "wall", "cpu"}
         The clock that times objects.  "auto": elapsed time, without the time that the rank waited
         for a core because other processes had it; like "wall" if the system is not Linux, or if a
@@ -195,10 +197,17 @@ class Balancer(ProgramObjects, RunResults):
             Another rank has failed or ended; an object cannot be pickled (then nothing has moved);
             a user-defined strategy has failed.
         """
-        count = checked_count(n, self._lag)
+        number = checked_count(n, self._lag)
         checks.flag("progress", progress)
-        passes = self._loop.iterate(count)
-        return live.progress(self, passes, count) if progress and self.rank == 0 else passes
+        passes = self._loop.iterate(number)
+        return live.progress(self._said, passes, number) if progress and self.rank == 0 else passes
+
+    def _said(self) -> str:
+        """Return the text of the progress bar."""
+        self._loop.take()
+        row = self._state.records.figures.last
+        ratio = row.max / row.mean if row and row.mean > 0 else 1.0
+        return f"max/mean {ratio:.2f}, {count(self.n_lb_steps, 'LB step')}" if row else ""
 
     def exchange(self) -> None:
         """Deliver the messages that were sent so far, in the middle of an iteration.  Collective.
@@ -214,57 +223,14 @@ class Balancer(ProgramObjects, RunResults):
         """
         self._loop.exchange()
 
-    def begin(self, n: int) -> None:
-        """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
-
-        Every object of this rank may then run its first iteration, and reports the end of each
-        iteration by `at_sync`.  The `lag` limits by how many iterations an object may be ahead of
-        the statistics.  Errors: those of `iterate`; StateError if `lag` is 0, or in shadow mode.
-        """
-        self._loop.begin(n)
-
-    def at_sync(self, key: int | None = None) -> AtSync:
-        """Report that an object has finished its iteration, and ask what to do next.
-
-        Call it again with the same key to ask again; without a key, ask for this rank.  The call
-        never waits for other ranks.  The object's load in the iteration is the result of the
-        function `load`, or else the time that ``local()`` has measured for the object.
-
-        Returns
-        -------
-        AtSync
-            With a key: GO, the object may begin its next iteration; PAUSE, ask again later;
-            BALANCE, call `balance`; END, that was its last iteration.  Without a key: PAUSE,
-            BALANCE or END, where END means that the loop has ended on all ranks.  Every rank, even
-            one without objects, must call ``at_sync()`` until it returns END.  If nothing has
-            happened since the previous call, ``at_sync()`` sleeps for a moment.
-
-        Raises
-        ------
-        StateError, UnknownKeyError, RemoteError
-            There is no loop of `begin`; there is no such object on this rank; another rank has
-            failed.
-        """
-        return self._loop.at_sync(key)
-
-    def balance(self) -> None:
-        """Rebalance, after `at_sync` has answered BALANCE.  Collective.
-
-        Afterwards ``local()`` yields the objects of this rank, and each may begin its next
-        iteration.  If the program itself keeps data of an object, it must move them to the new rank
-        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not asked
-        for it.
-        """
-        self._loop.balance()
-
     def finish(self) -> None:
         """End a loop that the program has left by ``break``, or after an error.  Collective.
 
         The next loop, `rank_loads`, `report` with a path, `save` and `checkpoint` do this, too.
         With a lag, call it before a collective call of the program itself: it helps the other ranks
-        to the end of the loop.  Only this call ends a loop of `begin` early.  Without a lag, call
-        it if the file of ``record=path``, the gain of the last LB step, or the results of shadow
-        mode should have the last iterations.
+        to the end of the loop.  Only this call ends a loop of `AsyncBalancer.begin` early.  Without
+        a lag, call it if the file of ``record=path``, the gain of the last LB step, or the results
+        of shadow mode should have the last iterations.
         """
         self._loop.finish()
 
@@ -333,7 +299,7 @@ class Balancer(ProgramObjects, RunResults):
         Returns
         -------
         Balancer
-            With the objects and their messages; `done` says how many iterations are complete.
+            With the objects and their messages; `iteration` says how many are complete.
 
         Raises
         ------
@@ -351,7 +317,7 @@ class Balancer(ProgramObjects, RunResults):
         return lb
 
     @property
-    def done(self) -> int:
+    def iteration(self) -> int:
         """Number of complete iterations, including those before a checkpoint."""
         self._loop.take()
         return self._state.records.done
@@ -361,3 +327,72 @@ class Balancer(ProgramObjects, RunResults):
             f"<Balancer: rank {self.rank} of {self.n_ranks}, {len(self._objects.store)} "
             f"objects here, {self._state.records.done} iterations, {self.n_lb_steps} LB steps>"
         )
+
+
+class AsyncBalancer(Balancer):
+    """A balancer whose objects each run at their own pace: Charm++'s AtSync.
+
+    The program calls `begin` once; then each object reports the end of its iterations by `at_sync`,
+    which says whether it may go on.  `lb.iterate(n)` of a `Balancer` with a `lag` is the simpler
+    way if a rank runs its objects one after the other.
+
+    Parameters
+    ----------
+    comm, lag, **options
+        As for `Balancer`.  The `lag` is above 0: by how many iterations an object may be ahead of
+        the statistics; inf (the default): by up to 64.
+
+    Examples
+    --------
+    >>> lb = pylb.AsyncBalancer(comm, load=lambda key, block: 1.0)
+    >>> lb.add(7, "an object")
+    >>> lb.begin(3)  # three iterations
+    >>> lb.at_sync(7)  # object 7 has finished its first iteration
+    <AtSync.GO: 'go'>
+    """
+
+    def __init__(self, comm: Any = None, *, lag: float = math.inf, **options: Any) -> None:
+        super().__init__(comm, lag=lag, **options)
+
+    def begin(self, n: int) -> None:
+        """Begin a loop of `n` iterations that each object runs at its own pace.  Collective.
+
+        Every object of this rank may then run its first iteration, and reports the end of each
+        iteration by `at_sync`.  The `lag` limits by how many iterations an object may be ahead of
+        the statistics.  Errors: those of `iterate`; StateError in shadow mode.
+        """
+        self._loop.begin(n)
+
+    def at_sync(self, key: int | None = None) -> AtSync:
+        """Report that an object has finished its iteration, and ask what to do next.
+
+        Call it again with the same key to ask again; without a key, ask for this rank.  The call
+        never waits for other ranks.  The object's load in the iteration is the result of the
+        function `load`, or else the time that ``local()`` has measured for the object.
+
+        Returns
+        -------
+        AtSync
+            With a key: GO, the object may begin its next iteration; PAUSE, ask again later;
+            BALANCE, call `lb_step`; END, that was its last iteration.  Without a key: PAUSE,
+            BALANCE or END, where END means that the loop has ended on all ranks.  Every rank, even
+            one without objects, must call ``at_sync()`` until it returns END.  If nothing has
+            happened since the previous call, ``at_sync()`` sleeps for a moment.
+
+        Raises
+        ------
+        StateError, UnknownKeyError, RemoteError
+            There is no loop of `begin`; there is no such object on this rank; another rank has
+            failed.
+        """
+        return self._loop.at_sync(key)
+
+    def lb_step(self) -> None:
+        """Rebalance, after `at_sync` has answered BALANCE.  Collective.
+
+        Afterwards ``local()`` yields the objects of this rank, and each may begin its next
+        iteration.  If the program itself keeps data of an object, it must move them to the new rank
+        (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not asked
+        for it.
+        """
+        self._loop.balance()

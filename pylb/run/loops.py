@@ -28,7 +28,7 @@ NEVER = 10**9  # period of a trigger that never asks for an LB step
 
 
 class AtSync(Enum):
-    """The answer of `Balancer.at_sync`.
+    """The answer of `AsyncBalancer.at_sync`.
 
     Attributes
     ----------
@@ -37,13 +37,13 @@ class AtSync(Enum):
     PAUSE
         Not yet: ask again later, and handle your own messages meanwhile.
     BALANCE
-        All objects of all ranks have stopped at the same iteration: call `Balancer.balance`.
+        All objects of all ranks have stopped at the same iteration: call `AsyncBalancer.lb_step`.
     END
         Of an object: it has finished its last iteration.  Of a rank: the loop ended on all ranks.
 
     Examples
     --------
-    >>> lb = pylb.Balancer(comm, lag=2)
+    >>> lb = pylb.AsyncBalancer(comm, lag=2)
     >>> lb.add(7, "an object")
     >>> lb.begin(3)  # three iterations
     >>> lb.at_sync(7)  # object 7 has finished its first iteration

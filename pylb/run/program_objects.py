@@ -63,8 +63,9 @@ class ProgramObjects:
         migratable : bool
             False: the object stays on this rank.
         work : float, optional
-            Your own estimate of the object's work, above 0, in any unit.  With ``learn_speeds=True``, the
-            speeds of the ranks can then be estimated before any object has moved.
+            Your own estimate of the object's work, above 0, in any unit.  With
+            ``learn_speeds=True``, the speeds of the ranks can then be estimated before any object
+            has moved.
         coords : (1 ... 3,) array_like of float, optional
             The object's position, for strategies that read it (RCBLB, HSFCLB); missing dimensions
             are 0.  Give it for all objects, or for none.

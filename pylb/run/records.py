@@ -30,7 +30,7 @@ STAGE = 256  # new iterations enter a block when there are this many (or 2 * spa
 
 
 class Row(NamedTuple):
-    """Metrics of one iteration (see `report.IterationMetrics`), number of its messages, their bytes."""
+    """Metrics of one iteration (see `IterationMetrics`), number of its messages, their bytes."""
 
     time: float
     max: float

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pylb import console, files
+from pylb import console, files, optional
 from pylb.decide.figures import RUN
 from pylb.decide.receipts import History
 from pylb.decide.sentences import saving
@@ -67,6 +67,11 @@ class IterationMetrics(NamedTuple):
     def idle_max(self) -> F64:
         """Longest time that a rank waits for the most loaded one: max - min (Dasgupta eq. 2)."""
         return self.max - self.min
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with a row for each iteration; MissingPartError without pandas."""
+        pandas = optional.require("pandas")
+        return pandas.DataFrame(self._asdict()).set_index("first")
 
     @classmethod
     def of(cls, log: IterationLog) -> IterationMetrics:

@@ -23,7 +23,7 @@ from pylb.model import checks
 from pylb.model.snapshot import F64
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState
-from pylb.run.records import RecordWriter, Row
+from pylb.run.records import RecordWriter
 from pylb.run.report import IterationMetrics, Report, check_suffix
 from pylb.show import page
 from pylb.show.course import Course, of_stretches
@@ -44,7 +44,7 @@ class RunResults:
     _loop: IterationLoop
 
     @property
-    def iterations(self) -> IterationMetrics:
+    def metrics(self) -> IterationMetrics:
         """Metrics of every iteration so far, e.g. time and max/mean; the same on every rank.
 
         The time of an `Advisor`'s step is measured if `timed` was used; otherwise it is the largest
@@ -62,11 +62,6 @@ class RunResults:
         unless the mode is "shadow".
         """
         return IterationMetrics.of(self._mode.shadow_figures())
-
-    @property
-    def last_row(self) -> Row | None:
-        """Metrics of the most recent iteration that this rank knows of; None before the first."""
-        return self._state.records.figures.last
 
     @property
     def n_lb_steps(self) -> int:
@@ -134,7 +129,7 @@ class RunResults:
         page.check_used(is_page, names=names, coords=coords)
         if path is not None and not self._loop.running:
             self._loop.complete()
-        state, mode, it = self._state, self._mode, self.iterations
+        state, mode, it = self._state, self._mode, self.metrics
         settings, history = state.decider.settings, mode.history
         sums = {name: float((getattr(it, name) * it.span).sum()) for name in SUMMED}
         done, dropped = history.lb_steps, history.dropped

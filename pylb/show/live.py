@@ -8,11 +8,11 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -137,20 +137,10 @@ class View:
 # ---- the bar --------------------------------------------------------------------------------
 
 
-class LiveRun(Protocol):
-    """The part of a balancer that the progress bar uses."""
-
-    @property
-    def last_row(self) -> Any:
-        """Metrics of the most recent iteration, or None if there is none."""
-
-    @property
-    def n_lb_steps(self) -> int:
-        """Number of LB steps so far."""
-
-
-def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
+def progress(say: Callable[[], str], passes: Iterator[int], n: int) -> Iterator[int]:
     """Yield the `n` iterations of a loop, and show a bar on standard error; call it on one rank.
+
+    `say` returns a text on the most recent iteration, which stands beside the bar.
 
     Without the package rich or a terminal, print lines instead of the bar.
     """
@@ -159,10 +149,10 @@ def progress(lb: LiveRun, passes: Iterator[int], n: int) -> Iterator[int]:
     with closing(passes), closing(bar):  # type: ignore[type-var]
         for done, it in enumerate(passes):
             if done:
-                bar.update(done, lb)
+                bar.update(done, say)
             yield it
         if n:
-            bar.update(n, lb)
+            bar.update(n, say)
 
 
 LAUNCHERS = ("mpiexec", "mpirun", "orterun", "prterun", "mpiexec.hydra")
@@ -204,14 +194,6 @@ def _of_launcher() -> int | None:
     return None
 
 
-def _summary(lb: LiveRun) -> str:
-    row = lb.last_row
-    if row is None:
-        return ""
-    ratio = row.max / row.mean if row.mean > 0 else 1.0
-    return f"max/mean {ratio:.2f}, {count(lb.n_lb_steps, 'LB step')}"
-
-
 class _Bar:
     """A progress bar by rich, on a terminal."""
 
@@ -230,8 +212,8 @@ class _Bar:
         self._task = self._progress.add_task("", total=n, said="")
         self._progress.start()
 
-    def update(self, done: int, lb: LiveRun) -> None:
-        self._progress.update(self._task, completed=done, said=_summary(lb))
+    def update(self, done: int, say: Callable[[], str]) -> None:
+        self._progress.update(self._task, completed=done, said=say())
 
     def close(self) -> None:
         """Stop, and keep the bar on the screen."""
@@ -248,7 +230,7 @@ class _Lines:
         self._begin = self._said = time.monotonic()
         self._tenth = 0
 
-    def update(self, done: int, lb: LiveRun) -> None:
+    def update(self, done: int, say: Callable[[], str]) -> None:
         """Print that `done` iterations have ended, if a line is due."""
         now, tenth = time.monotonic(), 10 * done // self._n
         if tenth == self._tenth or (now - self._said < self.EVERY and done < self._n):
@@ -256,7 +238,7 @@ class _Lines:
         self._said, self._tenth = now, tenth
         left = (now - self._begin) / done * (self._n - done)
         print(
-            f"pylb: iteration {done} of {self._n}, {_summary(lb)}, {seconds(left)} left",
+            f"pylb: iteration {done} of {self._n}, {say()}, {seconds(left)} left",
             file=self._file,
             flush=True,
         )

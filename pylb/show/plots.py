@@ -21,12 +21,12 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
 from pylb.model.snapshot import F64, Snapshot
-from pylb.replaying.optima import Optimum
-from pylb.replaying.replayed import Replay, replay
-from pylb.show import aggregate, course
 from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
+from pylb.replaying.optima import Optimum
+from pylb.replaying.replayed import Replay, replay
+from pylb.show import aggregate, course
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
         for _ in lb.local():
             pass
     lb.save("run.h5")
-    pylb.Trace.load("run.h5").write("vt")
+    pylb.Trace.load("run.h5").save("vt")
     (tmp_path / "a.graph").write_text("2 1\n2\n1\n")
     return tmp_path
 

@@ -90,6 +90,9 @@ def test_unlike_is_the_default_if_the_user_chooses_nothing():
     for way in ({"strategy": "GreedyLB"}, {"every": 5}, {"lag": 2}):
         assert pylb.Balancer(**way)._state.records.parameters["learn_speeds"] is False
     assert (
-        pylb.Balancer(strategy="GreedyLB", learn_speeds=True)._state.records.parameters["learn_speeds"] is True
+        pylb.Balancer(strategy="GreedyLB", learn_speeds=True)._state.records.parameters[
+            "learn_speeds"
+        ]
+        is True
     )
     assert pylb.Balancer(learn_speeds=False)._state.records.parameters["learn_speeds"] is False

@@ -403,7 +403,7 @@ def test_an_object_that_cannot_migrate_is_named_in_shadow_mode():
     with pytest.raises(SerializationError, match="shadow mode: object 1 cannot be pickled"):
         list(lb.iterate(2))
     with pytest.raises(StateError, match="in shadow mode: expected iterate"):
-        pylb.Balancer(mode="shadow", lag=1).begin(3)
+        pylb.AsyncBalancer(mode="shadow", lag=1).begin(3)
     with pytest.raises(DomainError, match="mode is 'on '"):
         pylb.Balancer(mode="on ")
 

@@ -278,7 +278,9 @@ def test_strategies_added_later_take_part():
         s = pylb.decide.Selector(ALPHA, BETA)
         assert "says_nothing" not in s.strategies
         assert "keep_neighbours" in s.strategies
-        only = pylb.decide.Selector(ALPHA, BETA, strategies=["GreedyLB", "RefineLB", keep_neighbours])
+        only = pylb.decide.Selector(
+            ALPHA, BETA, strategies=["GreedyLB", "RefineLB", keep_neighbours]
+        )
         choice = only.observe(**{**IMBALANCED, **CHATTY})
         assert (choice.strategy, choice.used) == ("keep_neighbours", "communication")
         with pytest.raises(DomainError, match="looks_at has 'loads'"):

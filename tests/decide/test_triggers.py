@@ -483,7 +483,10 @@ def test_auto_makes_no_lb_step_that_the_remaining_iterations_cannot_repay():
 def test_auto_does_not_depend_on_the_unit_of_time():
     rng = random.Random(5)
     state = series(rng, "walk", 600, 1.0)
-    runs = [pylb.replaying.Imbalance(2.0**k, drift=state).run("auto", cost=12 * 2.0**k) for k in (-12, 0, 9)]
+    runs = [
+        pylb.replaying.Imbalance(2.0**k, drift=state).run("auto", cost=12 * 2.0**k)
+        for k in (-12, 0, 9)
+    ]
     assert len(runs[0].iterations) >= 2
     assert runs[0].iterations.tolist() == runs[1].iterations.tolist()
     assert runs[2].iterations.tolist() == runs[1].iterations.tolist()

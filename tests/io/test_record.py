@@ -220,7 +220,9 @@ def test_a_number_that_is_not_a_rank_is_an_error(tmp_path):
     path = tmp_path / "run.h5"
     rng = np.random.default_rng(0)
     writer = Writer(path, 2, {})
-    writer.append(stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.decide.History())
+    writer.append(
+        stretch(rng, 0, 2, 10, ranks=9), rng.random((2, len(FIGURES))), pylb.decide.History()
+    )
     writer.close()
     with pytest.raises(FormatError, match="rank is out of range from iteration 0 on"):
         pylb.RunRecord.load(path)
@@ -268,7 +270,7 @@ def test_a_record_of_another_program_is_refused(tmp_path):
         run(replay=path, keys=range(7))
     with pytest.raises(DomainError, match=r"a run of 40 iterations: expected 41 or more"):
         run(replay=path, n=41)
-    assert len(run(replay=path, n=30).iterations.time) == 30
+    assert len(run(replay=path, n=30).metrics.time) == 30
 
 
 def test_repeating_lb_steps_needs_mode_on(tmp_path):

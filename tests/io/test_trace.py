@@ -410,7 +410,7 @@ def test_real_runs_under_another_placement(data, tmp_path, folder, stem):
 def test_writing_over_what_was_read(data, tmp_path):
     source = data / "nolb-8color-16nodes-data"
     for compress in (False, True):  # plain text is read without a copy
-        pylb.Trace.load(source).write(tmp_path, compress=compress)
+        pylb.Trace.load(source).save(tmp_path, compress=compress)
         trace = pylb.Trace.load(tmp_path)
         trace.save(tmp_path, compress=compress)
         assert [plain(p) for p in paths_of(tmp_path, "data")] == [
@@ -625,7 +625,7 @@ def test_changed_tasks_are_not_written_as_recorded(data, tmp_path):
 def test_arguments_of_read_hold_for_every_kind_of_run(tmp_path, capsys):
     record, folder = tmp_path / "run.h5", tmp_path / "vt"
     pylb.demo.run(2, 4, 3, save=record)
-    pylb.Trace.load(record).write(folder)
+    pylb.Trace.load(record).save(folder)
     for path in (record, folder / "data.0.json"):
         with pytest.raises(DomainError, match=r"stem is 'x': it selects a run in a folder"):
             pylb.Trace.load(path, stem="x")

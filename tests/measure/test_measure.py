@@ -36,7 +36,10 @@ def test_where_nothing_runs_nobody_waits():
 
 def test_reductions_of_idle_time():
     """Dasgupta's eq. 5, with the sign of his table II: 12 s to 5 s, 30 s to 23 s at 23 W."""
-    before, after = pylb.model.Metrics.of([30.0, 18.0, 6.0]), pylb.model.Metrics.of([25.0, 20.0, 15.0])
+    before, after = (
+        pylb.model.Metrics.of([30.0, 18.0, 6.0]),
+        pylb.model.Metrics.of([25.0, 20.0, 15.0]),
+    )
     assert after.reductions(before) == pytest.approx((100 * 7 / 12, 100 * 14 / 24))
     assert before.reductions(before) == (0.0, 0.0)
     even = pylb.model.Metrics.of([1.0, 1.0])

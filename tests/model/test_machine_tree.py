@@ -187,7 +187,7 @@ def test_virtual_ranks_always_have_a_core():
 
     machine = pylb.VirtualCluster(2, speed=[1.0, 0.5]).run(program)[0]
     assert machine.speed == pytest.approx([1.0, 0.5], rel=0.1)
-    assert machine.load == pytest.approx([0.0, 0.0], abs=0.1)
+    assert machine.busy == pytest.approx([0.0, 0.0], abs=0.1)
 
 
 def test_one_rank():

@@ -18,7 +18,8 @@ from each_case import raised
 from mpi4py import MPI
 
 import pylb
-from pylb import AtSync, errors
+from pylb import errors
+from pylb.run import AtSync
 
 LONG = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
 
@@ -124,7 +125,11 @@ def decisions_stand(comm):
 def imbalance_is_found(comm):
     """The loads drift apart, and the trigger forecasts its period."""
     lb = pylb.Balancer(
-        comm, lag=2, trigger="metabalancer", pause_if_useless=False, load=lambda key, block: block[0]
+        comm,
+        lag=2,
+        trigger="metabalancer",
+        pause_if_useless=False,
+        load=lambda key, block: block[0],
     )
     fill(lb, 20)
     for it in lb.iterate(60):
@@ -211,11 +216,11 @@ def idle_and_utilization(comm):
 
 
 def wrong_calls(comm):
-    lb = fill(pylb.Balancer(comm, lag=2))
+    lb = fill(pylb.AsyncBalancer(comm, lag=2))
     raised(errors.StateError, "send() with lag=2", lambda: lb.send(0, lb.rank, 1))
     raised(errors.StateError, "inbox() with lag=2", lambda: lb.inbox(0))
     raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
-    raised(errors.StateError, "no loop of begin()", lb.balance)
+    raised(errors.StateError, "no loop of begin()", lb.lb_step)
     for _ in lb.iterate(3):
         raised(errors.StateError, "exchange() with lag=2", lb.exchange)
         raised(errors.StateError, "rank_loads() within", lb.rank_loads)
@@ -223,7 +228,9 @@ def wrong_calls(comm):
         raised(errors.StateError, "no loop of begin()", lambda: lb.at_sync(0))
         other = pylb.Balancer(comm, lag=2)
         raised(errors.StateError, "another Balancer", lambda o=other: list(o.iterate(1)))
-    raised(errors.StateError, "begin() with lag=0", lambda: pylb.Balancer(comm).begin(3))
+    raised(
+        errors.StateError, "begin() with lag=0", lambda: pylb.AsyncBalancer(comm, lag=0).begin(3)
+    )
     raised(errors.DomainError, "lag is -1", lambda: pylb.Balancer(comm, lag=-1))
     raised(errors.DomainError, "lag is 1.5", lambda: pylb.Balancer(comm, lag=1.5))
     raised(errors.DomainError, "lag=inf", lambda: pylb.Balancer(comm, lag=math.inf).iterate(3))
@@ -276,7 +283,7 @@ class Ring:
             state = self.lb.at_sync()
             if state is AtSync.BALANCE:
                 self.receive()  # no message of this iteration or an earlier one is left
-                self.lb.balance()
+                self.lb.lb_step()
                 running, standing = [key for key, _ in self.lb.local()], []
                 for key, block in self.lb.local():
                     self.send(key, block["k"] + 1)
@@ -310,7 +317,7 @@ def objects_at_their_own_pace(comm):
     n, steps = 10, 40
     spread = 0
     for lag in (math.inf, 1, 4):
-        lb = pylb.Balancer(
+        lb = pylb.AsyncBalancer(
             comm, lag=lag, every=5, load=lambda key, block: 1.0 + key + block["k"] % 2
         )
         for key in range(lb.rank, n, lb.n_ranks):

@@ -15,7 +15,7 @@ import time
 from mpi4py import MPI
 
 import pylb
-from pylb import AtSync
+from pylb.run import AtSync
 
 comm = MPI.COMM_WORLD
 case = sys.argv[1]
@@ -95,14 +95,14 @@ def ranks_as_a_whole():
 def objects():
     global lb
     lag = math.inf if "inf" in case else 2
-    lb = pylb.Balancer(comm, lag=lag, strategy=place, load=load, every=8)
+    lb = pylb.AsyncBalancer(comm, lag=lag, strategy=place, load=load, every=8)
     for key in range(comm.rank, 3 * comm.size, comm.size):
         lb.add(key, {"k": 0})
     lb.begin(N)
     runs = {key for key, _ in lb.local()}
     while (state := lb.at_sync()) is not AtSync.END:
         if state is AtSync.BALANCE:
-            lb.balance()
+            lb.lb_step()
             runs = {key for key, _ in lb.local()}
         for key, block in lb.local():
             if key in runs:

@@ -135,7 +135,11 @@ def wrong_use(comm):
         lambda: pylb.partitioning.order(3 if last else one, comm=comm),
     )
     if comm.size > 1:
-        raised(errors.DomainError, "distance differs", lambda: pylb.partitioning.color(one, 1 + last, comm=comm))
+        raised(
+            errors.DomainError,
+            "distance differs",
+            lambda: pylb.partitioning.color(one, 1 + last, comm=comm),
+        )
     assert pylb.partitioning.color(([0], []), comm=comm).n_colors == 0
     assert pylb.partitioning.order(([0], []), comm=comm).fill == 0
 

@@ -132,11 +132,8 @@ def runtime():
     blocks = [(key, Block(key)) for key in range(comm.rank, 16, comm.size)]
     yield {"comm": comm, "my_blocks": blocks, "neighbour": 3}
     yield {}
-    lb = pylb.Balancer(comm, lag=4)
-    for key, block in blocks:
-        lb.add(key, block)
     ready = dict.fromkeys(range(16), True)
-    yield {"lb": lb, "may_run": ready, "receive_what_has_come": lambda: None}
+    yield {"may_run": ready, "receive_what_has_come": lambda: None}
     lb = pylb.Balancer(comm)
     for key, block in blocks:
         lb.add(key, block)

@@ -9,8 +9,8 @@ import numpy as np
 from each_case import main, raised
 
 import pylb
-from pylb import AtSync
 from pylb.errors import DomainError, RemoteError
+from pylb.run import AtSync
 
 SAYS = "the trigger answers differently after iteration "
 
@@ -29,8 +29,8 @@ def rotate(snapshot):
     return (snapshot.rank + 1) % snapshot.n_ranks
 
 
-def balancer(comm, **options):
-    lb = pylb.Balancer(comm, load=lambda key, block: 1.0 + key, strategy=rotate, **options)
+def balancer(comm, kind=pylb.Balancer, **options):
+    lb = kind(comm, load=lambda key, block: 1.0 + key, strategy=rotate, **options)
     for key in range(comm.rank, 4 * comm.size, comm.size):
         lb.add(key, [key])
     return lb
@@ -75,7 +75,7 @@ def with_a_lag(comm):
 def with_objects_at_their_own_pace(comm):
     for lag in (2, math.inf):
         # The loop stays open, so it gets its own communicator.
-        lb = balancer(comm.Dup(), trigger=differs(comm), lag=lag)
+        lb = balancer(comm.Dup(), pylb.AsyncBalancer, trigger=differs(comm), lag=lag)
         if comm.size == 1:
             own_pace(lb)
         else:
@@ -88,7 +88,7 @@ def own_pace(lb, n=12):
     runs = {key for key, _ in lb.local()}
     while (state := lb.at_sync()) is not AtSync.END:
         if state is AtSync.BALANCE:
-            lb.balance()
+            lb.lb_step()
             runs = {key for key, _ in lb.local()}
         for key, _ in lb.local():
             runs.discard(key)

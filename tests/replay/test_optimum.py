@@ -93,7 +93,9 @@ def test_optimum_agrees_with_exhaustive_search(n, seed, cost, has):
         if there
     }
     residual = rng.uniform(-0.2, 1.0)
-    program = pylb.replaying.Imbalance(0.5, iterations=n, residual=residual, start=rng.normal(), **parts)
+    program = pylb.replaying.Imbalance(
+        0.5, iterations=n, residual=residual, start=rng.normal(), **parts
+    )
     best = program.optimum(cost)
 
     def time(s, i):

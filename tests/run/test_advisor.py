@@ -543,7 +543,11 @@ def test_seconds_are_timed_or_given():
         ({"clock": "sun"}, DomainError, "clock is 'sun'"),
         ({"lag": -1}, DomainError, "lag is -1"),
         ({"learn_speeds": "no"}, DomainError, "learn_speeds is 'no': expected True, False or None"),
-        ({"pause_if_useless": "no"}, DomainError, "pause_if_useless is 'no': expected True, False or None"),
+        (
+            {"pause_if_useless": "no"},
+            DomainError,
+            "pause_if_useless is 'no': expected True, False or None",
+        ),
         ({"lag": math.inf}, DomainError, "lag is inf"),
     ],
 )
@@ -692,7 +696,7 @@ def test_two_advisors_do_not_disturb_each_other():
             one.advise(seconds=1.0)
             if two.advise(seconds=1.0 + comm.rank):
                 two.rebalanced(0.1)
-            assert two.step == step + 1
+            assert two.iteration == step + 1
         return one.n_lb_steps, two.n_lb_steps
 
     assert on(2, program) == [(0, 4)] * 2

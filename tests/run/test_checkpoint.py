@@ -170,7 +170,7 @@ def test_decisions_go_on(tmp_path, trigger, pause_if_useless):
         assert {k: repr(v) for k, v in now.items()} == {k: repr(v) for k, v in known.items()}
     on(4, lambda comm: program(comm, again(comm), 50))
     _, other = on(2, lambda comm: program(comm, again(comm), 50))
-    assert other.done == 50
+    assert other.iteration == 50
 
 
 def test_properties_and_estimates_go_on(tmp_path):

@@ -152,7 +152,7 @@ def test_two_balancers_do_not_mix_their_records(monkeypatch, tmp_path, caplog):
     first.report(tmp_path / "first.html")
     assert caplog.text.count("another record is written to this file now") == 1
     run = pylb.RunRecord.load(path)
-    assert len(run.trace) == second.done == 12
+    assert len(run.trace) == second.iteration == 12
     assert run.parameters["trigger"] == "periodic"
 
 
@@ -163,7 +163,7 @@ def test_two_balancers_do_not_mix_their_records(monkeypatch, tmp_path, caplog):
         ("PYLB_MODE", "shadow", lambda: pylb.Balancer(replay="run.h5")),
         ("PYLB_MODE", "shadow", lambda: balancer().checkpoint("saved")),
         ("PYLB_MODE", "shadow", lambda: pylb.Balancer.restore(None, "saved")),
-        ("PYLB_MODE", "shadow", lambda: pylb.Balancer(lag=2).begin(3)),
+        ("PYLB_MODE", "shadow", lambda: pylb.AsyncBalancer(lag=2).begin(3)),
         ("PYLB_MODE", "shadow", lambda: pylb.Advisor().advise(seconds=1.0)),
     ],
 )

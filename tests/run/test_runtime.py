@@ -264,14 +264,14 @@ def test_a_strategy_that_raised_once_is_asked_again():
             list(lb.iterate(7))
         list(lb.iterate(7))
         assert len(lb.history.lb_steps) == 1
-    lb = pylb.Balancer(strategy=now_and_then, every=4, lag=math.inf)
+    lb = pylb.AsyncBalancer(strategy=now_and_then, every=4)
     lb.add(1, "x")
     lb.begin(7)
     raised = 0
     while (answer := lb.at_sync()) is not pylb.run.AtSync.END:
         if answer is pylb.run.AtSync.BALANCE:
             try:
-                lb.balance()
+                lb.lb_step()
             except StrategyError:
                 raised += 1  # the error is raised again
         elif lb.at_sync(1) is pylb.run.AtSync.GO:
@@ -706,7 +706,7 @@ def test_a_key_error_of_a_load_function_reaches_the_program(error):
     def load(key, block):
         raise error
 
-    lb = pylb.Balancer(lag=2, load=load)
+    lb = pylb.AsyncBalancer(lag=2, load=load)
     lb.add(7, None)
     lb.begin(1)
     with pytest.raises(type(error), match="a name"):
@@ -755,7 +755,7 @@ def test_messages_of_an_iteration_that_was_left_replace_those_that_it_has_read()
 
 @pytest.mark.parametrize("given", ["7", None.__class__, 2**70, [7]])
 def test_at_sync_refuses_what_is_no_key(given):
-    lb = pylb.Balancer(lag=2)
+    lb = pylb.AsyncBalancer(lag=2)
     lb.add(7, None)
     lb.begin(1)
     with pytest.raises(DomainError, match=r"key is .*: expected an integer"):

@@ -74,7 +74,7 @@ def files(tmp_path_factory):
     pytest.importorskip("h5py")
     folder = tmp_path_factory.mktemp("files")
     pylb.demo.run(4, 32, 24, save=folder / "run.h5")
-    pylb.Trace.load(folder / "run.h5").write(folder / "run")
+    pylb.Trace.load(folder / "run.h5").save(folder / "run")
     pylb.demo.run(4, 32, 24, every=8, save=folder / "other.h5")
     (folder / "mine.py").write_text(MINE)
     (folder / "prog.py").write_text(PROGRAM if find_spec("mpi4py") else "")

@@ -153,7 +153,9 @@ class Twin:
         self.selector = None
         if self.given.selects:
             chosen = self.given.strategy_params
-            self.selector = pylb.decide.Selector(alpha, beta, strategies=self.given.strategies, **chosen)
+            self.selector = pylb.decide.Selector(
+                alpha, beta, strategies=self.given.strategies, **chosen
+            )
             if alpha + beta > 0:  # a strategy with parameters for the cost of messages gets it
                 told = {"alpha": alpha, "beta": beta}
                 for s in self.given.strategies:

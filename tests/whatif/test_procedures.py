@@ -74,7 +74,10 @@ def test_the_path_is_as_long_as_its_stretches(ranks):
 
 def test_a_network_makes_the_path_longer():
     run = program(3, 4)
-    short, long = pylb.prediction.critical_path(run), pylb.prediction.critical_path(run, network=(1e-3, 1e-8))
+    short, long = (
+        pylb.prediction.critical_path(run),
+        pylb.prediction.critical_path(run, network=(1e-3, 1e-8)),
+    )
     assert long.time > short.time
     assert long.stretches["ns"].sum() * 1e-9 < long.time
 
@@ -166,7 +169,9 @@ def test_a_gain_is_no_more_than_the_time_before_a_wait():
     ]
     run = Recording.of(ops)
     run.procedures = ["work"]
-    assert pylb.prediction.procedures(run)["work"].moved == 12  # the paper ignores work before a receive
+    assert (
+        pylb.prediction.procedures(run)["work"].moved == 12
+    )  # the paper ignores work before a receive
     assert pylb.prediction.procedures(run, source=0, target=2)["work"].moved == pytest.approx(11.5)
 
 

@@ -36,7 +36,7 @@ class Recording:
     (4, ['servBusy1', 'servBusy2'])
     """
 
-    #: The operations of each rank, in order, with the fields of `pylb.prediction.recorder.layout.OP`.
+    #: The operations of each rank, in order, with the fields of `recorder.layout.OP`.
     ops: list[NDArray[Any]]
     #: Members of each communicator, by their ranks in MPI_COMM_WORLD, in order of their ranks in
     #: the communicator.  The first communicator is MPI_COMM_WORLD.

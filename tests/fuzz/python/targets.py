@@ -16,12 +16,12 @@ import pylb
 from pylb.lab.plan import LabPlan
 from pylb.model.speed_models import SpeedModels
 from pylb.partitioning import files
-from pylb.show import course, efficiency, page
 from pylb.prediction.prediction import whatif
 from pylb.prediction.recorder.layout import OP
 from pylb.prediction.recorder.monitor import RecordMonitor
 from pylb.prediction.recorder.protocol import HEAD
 from pylb.prediction.recorder.recording import Recording
+from pylb.show import course, efficiency, page
 
 
 class Target(NamedTuple):
@@ -48,7 +48,13 @@ def record() -> pylb.Balancer:
 ADVISOR = {
     **{"format": "pylb advisor", "version": 1, "n_ranks": 2, "pylb": "1", "strategy": "GreedyLB"},
     **{"strategy_params": {}, "trigger": "auto", "trigger_params": {}, "mode": "on", "lag": 0},
-    **{"seed": 0, "clock": "cpu", "pause_if_useless": True, "receipts": [], "strategies": ["GreedyLB"]},
+    **{
+        "seed": 0,
+        "clock": "cpu",
+        "pause_if_useless": True,
+        "receipts": [],
+        "strategies": ["GreedyLB"],
+    },
     **{"figures": [[1.0] * 8] * 3, "loads": [0.5, 0.25, 1.0, 1.0, 1.5, 2.0]},
 }
 
