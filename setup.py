@@ -231,7 +231,10 @@ def dgraph_extension(mpi, found):
 def extensions():
     others = "|".join((r"\w+module", *MPI_SHELLS))
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
-    core += [f"csrc/{f}.c" for f in ("bind/coremodule", "comm/reduction_alone", "comm/route", "comm/table")]
+    core += [
+        f"csrc/{f}.c"
+        for f in ("bind/coremodule", "comm/reduction_alone", "comm/route", "comm/table")
+    ]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []

@@ -93,9 +93,10 @@ PLB_PY_DEF(selector, records, "",
 static const plb_py_def_t *const selector_methods[] = {&selector_observe, &selector_balanced,
                                                        &selector_choice, &selector_records, NULL};
 
-PLB_PY_TYPE(selector, "pylb._core.Selector", "candidates:L alpha beta params",
-            "Chooses the strategy for LB steps.  Use pylb.decide.Selector.  candidates: a list of\n"
-            "(refinement, looks_at); params: a value for each parameter of selection().", )
+PLB_PY_TYPE(
+    selector, "pylb._core.Selector", "candidates:L alpha beta params",
+    "Chooses the strategy for LB steps.  Use pylb.decide.Selector.  candidates: a list of\n"
+    "(refinement, looks_at); params: a value for each parameter of selection().", )
 
 PLB_PY_DEF(fn, selection, "",
            "Return (name, default, minimum, maximum, unit, help) of each parameter.")

@@ -76,7 +76,7 @@ typedef struct plb_settings {
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
-    int pause_if_useless, learn_speeds;    /* 1: yes; 0: no; -1: not given */
+    int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */
     plb_clock_t clock;      /* PLB_CLOCK_NONE: the program measures, and passes all seconds */
     char *record;           /* owned path, or NULL */
     char **option, **value; /* [n] owned: "strategy.X" or "trigger.X"; its value; in call order */

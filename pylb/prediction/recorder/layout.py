@@ -1,4 +1,4 @@
-"""The layout of recorded operations (csrc/whatif/whatif.h) as NumPy types, and names for its codes."""
+"""The layout of recorded operations (csrc/whatif/whatif.h) as NumPy types, and their names."""
 
 from __future__ import annotations
 
