@@ -84,7 +84,9 @@ static Py_ssize_t hold_parts(comm_t *self, PyObject *sends)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(sends); i++) {
         PyObject *parts;
         int rank;
-        PLB_PASS(!PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts));
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(sends, i), "iO!", &rank, &PyList_Type, &parts)) {
+            return -1;
+        }
         total += PyList_GET_SIZE(parts);
     }
     self->held = plb_malloc((size_t)total, sizeof *self->held);

@@ -72,8 +72,9 @@ static int64_t count_notes(PyObject *received)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(received); i++) {
         PyObject *parts;
         int rank;
-        PLB_PASS(
-            !PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts));
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(received, i), "iO!", &rank, &PyList_Type, &parts)) {
+            return -1;
+        }
         const Py_ssize_t size =
             PyList_GET_SIZE(parts) == 1 ? bytes_of(PyList_GET_ITEM(parts, 0)) : -1;
         PLB_PASS(plb_py_refuse(size < 0 || size % (Py_ssize_t)sizeof(plb_note_t) != 0,
