@@ -1,6 +1,7 @@
 #include "anything.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -137,21 +138,24 @@ const plb_strategy_t *anything_strategy(feed_t *feed)
 
 static bool within_limits(const plb_snapshot_t *s, const int32_t *rank)
 {
-    plb_memory_t memory = {0};
-    plb_err_t err;
-    bool ok = true;
-    if (s->memory_limit == NULL) {
-        return true;
+    for (int32_t r = 0; s->memory_limit != NULL && r < s->n_ranks; r++) {
+        int64_t left = s->memory_limit[r];
+        bool *has = calloc((size_t)s->n_blocks + 1, sizeof *has);
+        MUST(has != NULL);
+        for (int64_t i = 0; i < s->n_objects; i++) {
+            const int32_t block = s->block != NULL ? s->block[i] : -1;
+            if (rank[i] == r) {
+                left -= s->memory != NULL ? s->memory[i] : 0;
+                left -= block >= 0 && !has[block] ? s->block_bytes[block] : 0;
+                has[block >= 0 ? block : s->n_blocks] = true;
+            }
+        }
+        free(has);
+        if (left < 0 && (s->memory != NULL || s->block != NULL)) {
+            return false;
+        }
     }
-    MUST(plb_memory_init(&memory, s, s->n_objects, &err) == PLB_OK);
-    for (int64_t i = 0; i < s->n_objects; i++) {
-        plb_memory_add(&memory, i, rank[i]);
-    }
-    for (int32_t r = 0; r < s->n_ranks; r++) {
-        ok = ok && memory.left[r] >= 0;
-    }
-    plb_memory_free(&memory);
-    return ok;
+    return true;
 }
 
 /* Return the value of a parameter; 0 if the strategy does not have it. */
