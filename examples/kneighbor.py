@@ -149,7 +149,7 @@ class Reaction:
     @classmethod
     def of(cls, run: runs.Run, start: int) -> Reaction:
         """Return the reaction to an imbalance that appeared at iteration `start`."""
-        it = run.iterations
+        it = run.metrics
         first = next((i for i in run.lb_step_iterations if i >= start), None)
         end = len(it.time) if first is None else first + 1
         spells = [slice(0, start), slice(start, end), slice(end, None)]

@@ -36,7 +36,7 @@ class Run:
     """The result of one run of a program; the same on every rank."""
 
     report: pylb.run.Report
-    iterations: pylb.run.IterationMetrics
+    metrics: pylb.run.IterationMetrics
     rank_loads: np.ndarray  # (iterations, ranks) seconds
     fingerprint: str
 

@@ -125,6 +125,8 @@ static const double LEAST_GAIN = 1e-4;
  * a limit above what was reached by the fraction NEAR / 2, and may end above it by NEAR. */
 static const double FAR = 0.01, NEAR = 0.002;
 
+enum { HALVINGS = 20 }; /* a millionth of what was to be searched */
+
 static int64_t migrations(const plb_snapshot_t *in, const int32_t *from, const int32_t *rank)
 {
     int64_t n = 0;
@@ -139,7 +141,8 @@ static int bisect(plb_state_t *on, double limit, plb_aim_t aim, plb_err_t *err)
 {
     double low = limit, most = plb_state_value(on);
     aim.kicks = 0;
-    while (most - low > 2.0 * NEAR * limit) {
+    /* a limit that is tiny beside the load of one object would be halved without end */
+    for (int i = 0; i < HALVINGS && most - low > 2.0 * NEAR * limit; i++) {
         aim.value = 0.5 * (low + most);
         PLB_PASS(plb_improve(on, &aim, err));
         low = plb_state_value(on) > aim.value ? aim.value : low;

@@ -48,7 +48,7 @@ class LocalGraph(NamedTuple):
 
 
 def read(
-    graph: Any, comm: Any, ids: ArrayLike | None, symmetrize: bool, distance: Any = None
+    graph: Any, comm: Any, ids: ArrayLike | None, symmetrize: bool, distance: Any = 1
 ) -> LocalGraph:
     """Make the graph of this rank from the user's arguments.  Collective.
 
@@ -57,7 +57,7 @@ def read(
     ranks = Ranks(comm)
 
     def mine() -> tuple[Problem, bool]:
-        if distance is not None and not (type(distance) is int and distance in (1, 2)):
+        if not (type(distance) is int and distance in (1, 2)):
             raise DomainError(f"distance is {distance!r}: expected 1 or 2")
         given = arrays.rows("graph", graph, per_entry=True)
         start = given.start

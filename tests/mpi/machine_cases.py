@@ -47,7 +47,7 @@ def followed(comm):
     assert np.allclose(again.speed, now.speed)
     with monitor.timed():
         time.sleep(0.02)  # no processor time, as if other programs used the core
-    assert (monitor.update().load > 0.5).all()
+    assert (monitor.update().busy > 0.5).all()
     other = pylb.Machine.parse(f"node:{comm.size + 1}")
     last = comm.rank == comm.size - 1
     raised(

@@ -41,7 +41,7 @@ def snapshots():
     coords = np.stack([np.arange(n) % 8, np.arange(n) // 8, np.zeros(n)], axis=1)
     return {
         "blocks": pylb.Snapshot(load, blocks, n_ranks=p, edges=grid(8, 6), coords=coords),
-        "learn_speeds": pylb.Snapshot(
+        "unlike": pylb.Snapshot(
             load,
             blocks // 2,
             n_ranks=p,
