@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylb import _core, errors
-from pylb.comm import exchange
+from pylb.comm import plan
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r'^\s*X\((\w+), (-\d+), "(\w+)", "[^"]+"\)', re.M)
@@ -58,8 +58,8 @@ def test_every_error_is_also_one_of_pythons_own(kind):
 def test_tags_are_those_of_the_c_core():
     text = (ROOT / "csrc/comm/comm.h").read_text()
     tag = {name: int(value) for name, value in re.findall(r"PLB_TAG_(\w+) = (\d+)", text)}
-    assert tag["ITEMS"] == exchange.LOWEST_TAG
-    assert tag["MOST"] == exchange.LOWEST_TAG + exchange.TAGS - 1
+    assert tag["ITEMS"] == plan.LOWEST_TAG
+    assert tag["MOST"] == plan.LOWEST_TAG + plan.TAGS - 1
 
 
 def test_near_names_are_suggested():
