@@ -84,20 +84,20 @@ __all__ = [
     "whatif",
 ]
 
-# Imported on first use, because few programs need them: name -> module, or module with the name.
-_LATER = {
-    **{"lab": "pylb.lab", "lib": "pylb.lib", "prediction": "pylb.prediction"},
-    **{"plots": "pylb.show.plots", "explore": "pylb.show.explorer", "report": "pylb.show.report"},
-    **dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction"),
-}
+# Imported on first use, because few programs need them: modules, and names from modules.
+_MODULES = {name: f"pylb.{name}" for name in ("lab", "lib", "prediction")}
+_MODULES["plots"] = "pylb.show.plots"
+_NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
+_NAMES |= {"explore": "pylb.show.explorer", "report": "pylb.show.report"}
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name not in _LATER:
+        if name in _MODULES:
+            return import_module(_MODULES[name])
+        if name not in _NAMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = import_module(_LATER[name])
-        return module if name in ("lab", "lib", "plots", "prediction") else getattr(module, name)
+        return getattr(import_module(_NAMES[name]), name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -242,7 +242,7 @@ PLB_PY_DEF(lane, move, "rows out",
 
 static const plb_py_def_t *const lane_methods[] = {&lane_begin, &lane_wait, &lane_move, NULL};
 
-/* Return the partners for which transfer.h has unlike[i]. */
+/* Return the partners for which plb_transfer_t has unlike[i]. */
 static PyObject *unlike(const plb_transfer_t *core)
 {
     PyObject *out = PyList_New(0);

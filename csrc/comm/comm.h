@@ -16,7 +16,7 @@ enum { PLB_PIECE = 1 << 30 };
 
 /* Message tags; odd and even steps differ, because a rank can be one step ahead of another. */
 enum plb_tag {
-    PLB_TAG_HEAD = 1, /* the head of a parcel (step.h) in even steps; 2 in odd steps */
+    PLB_TAG_HEAD = 1, /* the head of a parcel (plb_parcel_t) in even steps; 2 in odd steps */
     PLB_TAG_PART = 3, /* a part of a parcel in even steps; 4 in odd steps */
 };
 

@@ -558,11 +558,11 @@ typedef struct plb_decider_options {
     const plb_candidate_strategy_t *candidates;
     int32_t n;
     bool selects;            /* true: choose a candidate per LB step (Menon 3.7); false: n is 1 */
-    const double *selection; /* [PLB_N_SELECTION] parameters of the choice (select.h) */
-    const double *ledger;    /* [PLB_N_LEDGER] parameters of the ledger (ledger.h) */
+    const double *selection; /* [PLB_N_SELECTION] parameters of the choice */
+    const double *ledger;    /* [PLB_N_LEDGER] parameters of the ledger */
     bool gives_up;           /* switch LB steps off while they do not pay */
     bool learns;             /* learn the ranks' speeds; false: use only given speeds */
-    bool watches; /* check whether the last LB step achieves what it predicted (promise.h) */
+    bool watches; /* check whether the last LB step achieves what it predicted (plb_promise_t) */
     plb_network_t network; /* cost of messages; zeros: messages cost nothing */
     uint64_t seed;
     int64_t keep; /* how many receipts to keep (plb_receipts_thin); 0: all */
@@ -686,7 +686,7 @@ bool plb_decider_in_rounds(const plb_decider_t *self, int32_t i);
 /** Place the objects.  Call this on the rank that has the loads.  Writes rank[n_objects], and the
  * learned or given speed[n_ranks]; zeros: all ranks count as equally fast, or each rank knows only
  * its own speed.  The placement of self->instead is taken if it moves fewer objects and leaves at
- * most `tolerance` (select.h) times the max/mean of the chosen strategy. */
+ * most `tolerance` times the max/mean of the chosen strategy. */
 int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *rank, double *speed,
                       plb_placing_t *out, plb_err_t *err);
 

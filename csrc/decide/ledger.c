@@ -56,7 +56,8 @@ double plb_ledger_theta(const plb_ledger_t *self, int32_t strategy)
     return self->accounts[strategy].cost + self->accounts[strategy].warm_up;
 }
 
-/* Compare with the longest later iteration (ledger.h), so that noise does not count as warm-up. */
+/* Compare with the longest later iteration (decider.h), so that noise does not count as warm-up.
+ */
 static void warmed_up(plb_ledger_t *self)
 {
     const double *t = self->times;

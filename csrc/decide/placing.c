@@ -260,7 +260,7 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
            input->speed == NULL && db->drift != NULL;
 }
 
-/* The best of the placements that are tried for a cycle (cycle.h).  A strategy with tolerance t
+/* The best of the placements that are tried for a cycle (decider.h).  A strategy with tolerance t
  * may leave max/mean up to about 1 + t, so that it moves fewer objects. */
 typedef struct outlook {
     const plb_cycle_costs_t *costs;
@@ -362,11 +362,11 @@ out:
     return ret;
 }
 
-/* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (cycle.h), and keep
- * the placement with the smallest loss until the next LB step.  Stop at the first placement that
- * loses more than the previous one.  Also try to place neighbours on different ranks: then the
- * ranks stay balanced when the loads of a whole region change, or a heavy region jumps to another
- * place.  fewer: also try to move fewer objects. */
+/* Let the strategy place for the loads expected 1, 2, 4 and 8 iterations ahead (decider.h), and
+ * keep the placement with the smallest loss until the next LB step.  Stop at the first placement
+ * that loses more than the previous one.  Also try to place neighbours on different ranks: then
+ * the ranks stay balanced when the loads of a whole region change, or a heavy region jumps to
+ * another place.  fewer: also try to move fewer objects. */
 static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_costs_t *costs,
                       bool fewer, int32_t *rank, plb_placing_t *out, plb_err_t *err)
 {

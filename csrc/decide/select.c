@@ -71,7 +71,7 @@ static bool has(const plb_selector_t *self, plb_kind_t kind, plb_family_t family
     return first(self, kind, family, true) >= 0 || first(self, kind, family, false) >= 0;
 }
 
-/* The best candidate that has run, by rule 5 of select.h; -1: there is none. */
+/* The best candidate that has run, by rule 5 of decider.h; -1: there is none. */
 static int32_t best(const plb_selector_t *self, plb_kind_t kind, plb_family_t family)
 {
     int32_t found = first(self, kind, family, true);
@@ -97,7 +97,7 @@ static int32_t pick(const plb_selector_t *self, plb_kind_t kind, plb_family_t fa
 
 /* ---- the choice ----------------------------------------------------------------------------- */
 
-/* Choose the family by rules 2 to 4 of select.h, if there are candidates of both families. */
+/* Choose the family by rules 2 to 4 of decider.h, if there are candidates of both families. */
 static plb_lead_t lead(const plb_selector_t *self, plb_kind_t kind)
 {
     const int32_t from_scratch = best(self, kind, PLB_COMPREHENSIVE);

@@ -69,7 +69,7 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; for strategy "auto": parameters of select.h */
+    /* owned; set by plb_settings_close; for strategy "auto": parameters of the choice (decider.h) */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
@@ -102,7 +102,7 @@ bool plb_settings_gives_up(const plb_settings_t *self);
 /** Whether to learn the ranks' speeds, by the same rule as Python's Advisor. */
 bool plb_settings_learns(const plb_settings_t *self);
 
-/** Whether to check that the last LB step achieved what it predicted (promise.h), as in Python. */
+/** Whether to check that the last LB step achieved what it predicted (decider.h), as in Python. */
 bool plb_settings_watches(const plb_settings_t *self);
 
 /** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */

@@ -130,7 +130,7 @@ plb_division_t plb_repeats_choose(plb_repeats_t *self, const plb_prospects_t *pr
  * would follow a sudden change slowly, and would rest on few loads if LB steps are frequent.)
  *
  * A second estimator of the same kind uses only the iterations since the object came to its
- * present rank; from its estimates the speeds of the ranks are learned (measure/speeds.h).  It
+ * present rank; from its estimates the speeds of the ranks are learned (plb_learner_t).  It
  * starts again if the sum of the rank's loads changes abruptly, e.g. because of a power cap, and
  * stays changed in the next iteration.  Otherwise the loads were a spike, and are dropped. */
 

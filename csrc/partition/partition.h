@@ -98,7 +98,7 @@ typedef struct plb_partitioner {
 } plb_partitioner_t;
 
 /* pylb's own partitioner for graphs and hypergraphs, always in the table as "pylb".  Its objective
- * is connectivity - 1 (hypergraph.h).  It does no V-cycles; plb_partition_improve does. */
+ * is connectivity - 1 (see below).  It does no V-cycles; plb_partition_improve does. */
 extern const plb_partitioner_t plb_builtin;
 
 /** Put a library into the table.  *self must stay valid.  No partitioner may run meanwhile. */

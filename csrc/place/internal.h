@@ -379,8 +379,8 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err);
  * this after plb_parts_graph and plb_parts_keep. */
 int64_t plb_parts_cost(const plb_parts_t *self, const int32_t *part);
 
-/** Renumber parts that have equal shares such that few bytes move (relabel.h); an object counts as
- * its `bytes` plus 1, or as 1 byte if the snapshot has no `bytes`.  Does nothing if there are
+/** Renumber parts that have equal shares such that few bytes move (plb_relabel); an object counts
+ * as its `bytes` plus 1, or as 1 byte if the snapshot has no `bytes`.  Does nothing if there are
  * fixed vertices, which determine the numbers. */
 int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err);
 

@@ -479,7 +479,7 @@ static int balance(search_t *self, int64_t i, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Drop the states that cannot be faster than `upper`; if too many remain, see optimum.h. */
+/* Drop the states that cannot be faster than `upper`; if too many remain, see replay.h. */
 static void prune(search_t *self, double rest)
 {
     int64_t n = 0, place = 0;

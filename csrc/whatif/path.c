@@ -8,7 +8,7 @@
 
 typedef struct message {
     /* ns.  longest: the sender's path length plus the transfer time, < 0: not sent yet; work,
-     * gain: see path.h */
+     * gain: see whatif.h */
     int64_t longest, work, gain;
     int64_t op; /* index, on the sender, of the operation that sends the message */
 } message_t;
@@ -38,7 +38,7 @@ typedef struct request {
 /* How far the operations of a rank have been processed. */
 typedef struct walk {
     int64_t at;                  /* index of the present operation */
-    int64_t longest, work, gain; /* ns.  longest: path length; work, gain: see path.h */
+    int64_t longest, work, gain; /* ns.  longest: path length; work, gain: see whatif.h */
     int64_t send, receive;       /* numbers of the next send and receive */
     int32_t depth;               /* number of open calls of the procedure */
     bool begun;                  /* whether begin() was called for operation `at` */
@@ -51,7 +51,7 @@ typedef struct path {
     const plb_path_query_t *query;
     plb_path_hop_t *const *hop;
     walk_t *rank;
-    message_t *message;        /* [sends] the message of each send, by its number (pairing.h) */
+    message_t *message; /* [sends] the message of each send, by its number (plb_pairing_t) */
     collectives_t *collective; /* [communicators] the collectives of each communicator */
     int64_t *n_entered; /* [like comms.member] number of collectives that the member has entered */
     int32_t *runnable, n_runnable; /* stack of the ranks to process next */

@@ -8,7 +8,7 @@
 
 /* The record of what a rank did: 48 bytes for each MPI operation that affects the run time.  The
  * recorder (csrc/whatif/recorder) sends these operations to a monitor, which writes them to a
- * file; the simulation (simulator/simulator.h) reads them.
+ * file; the simulation (csrc/whatif/simulator) reads them.
  *
  * MPI's 300 functions are reduced to the few kinds below.  E.g. MPI_Sendrecv becomes IRECV, ISEND
  * and two WAITs; MPI_Start becomes ISEND or IRECV; MPI_Waitall becomes one WAIT per request.  If
@@ -247,8 +247,8 @@ plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root);
  * sender continues.  Longer or synchronous messages (rendezvous messages) are transferred when the
  * receiver is inside MPI and its receive is posted (there is no progress outside of calls): alpha
  * for the answer, then alpha + beta * bytes for the data; then both sides are complete.  Each call
- * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages
- * (trees.h).  A nonblocking collective is complete when the ranks on which it depends have entered
+ * costs `overhead` processor seconds.  Blocking collectives are trees of buffered messages.
+ * A nonblocking collective is complete when the ranks on which it depends have entered
  * it, and the time of such a tree has passed since then.
  *
  * Operations take effect strictly in order of simulated time, with a fixed rule for ties, so that

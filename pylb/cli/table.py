@@ -63,6 +63,10 @@ SCHEDULE = (
     IMPORT,
     arg("--cost", "seconds of an LB step (default: the mean of the run's own LB steps)", float),
 )
+PRICES = (
+    arg("--alpha", "seconds per message (default: 0)", float, default=0.0),
+    arg("--beta", "seconds per byte (default: 0)", float, default=0.0),
+)
 RECORDING = arg("recording RUN", "file that pylb record wrote")
 JSON = flag("--json", "print one JSON object")
 
@@ -147,8 +151,7 @@ unbalanced leaves every object on its first rank; none repeats the recorded plac
                 " step; else from the cost model)",
                 float,
             ),
-            arg("--alpha", "seconds per message (default: 0)", float, default=0.0),
-            arg("--beta", "seconds per byte (default: 0)", float, default=0.0),
+            *PRICES,
             arg("--seed", "seed for strategies that draw random numbers", int, default=0),
             JSON,
         ),
@@ -308,8 +311,7 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
             RECORDING,
             arg("--from RANK", "only procedures of this rank", int, dest="source"),
             arg("--to RANK", "only moves to this rank", int, dest="target"),
-            arg("--alpha", "seconds per message (default: 0)", float, default=0.0),
-            arg("--beta", "seconds per byte (default: 0)", float, default=0.0),
+            *PRICES,
             JSON,
         ),
     ),

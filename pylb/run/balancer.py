@@ -395,4 +395,4 @@ class AsyncBalancer(Balancer):
         (``rank_of``).  The errors are those of `iterate`, and StateError if `at_sync` has not asked
         for it.
         """
-        self._loop.balance()
+        self._loop.lb_step()

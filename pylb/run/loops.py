@@ -197,13 +197,13 @@ class BalancerLoop(IterationLoop):
             state.records.seconds += _core.clock() - begin
 
     def begin(self, n: int) -> None:
-        raise StateError("begin() with lag=0: expected a Balancer with lag=... above 0")
+        raise StateError("begin() with lag=0: expected an AsyncBalancer with lag=... above 0")
 
     def at_sync(self, key: int | None) -> AtSync:
         raise StateError("at_sync(): no loop of begin() is under way")
 
-    def balance(self) -> None:
-        raise StateError("balance(): no loop of begin() is under way")
+    def lb_step(self) -> None:
+        raise StateError("lb_step(): no loop of begin() is under way")
 
     def finish(self) -> None:
         """End a loop that this rank has left early; see `Balancer.finish`."""
@@ -330,10 +330,10 @@ class LaggedLoop(BalancerLoop):
             answer = self._reached(protocol, key)
         return self._fail() if answer is None else answer
 
-    def balance(self) -> None:
-        protocol = self._of_objects("balance")
+    def lb_step(self) -> None:
+        protocol = self._of_objects("lb_step")
         if protocol.core.ask() is not AtSync.BALANCE:
-            raise StateError("balance(): at_sync() has not answered BALANCE")
+            raise StateError("lb_step(): at_sync() has not answered BALANCE")
         self._rebalance(protocol)
 
     def _of_objects(self, name: str) -> AtSyncProtocol:

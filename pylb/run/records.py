@@ -193,9 +193,8 @@ class CoreWaits:
         return {name: value for name, value in out.items() if value}
 
 
-SUMS_EVERY = (
-    256  # rank 0 gets the sums at the latest after so many iterations, unless there is a lag
-)
+# Rank 0 gets the sums at the latest after so many iterations, unless there is a lag.
+SUMS_EVERY = 256
 # With a lag, rank 0 gets the sums in LB steps; a rank keeps those of fewer iterations.
 MOST_SUMS = 1 << 14
 

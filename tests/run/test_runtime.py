@@ -69,6 +69,20 @@ def test_a_clock_that_was_set_back_counts_as_nothing(monkeypatch):
         assert not lb.metrics.idle.any()
 
 
+def test_metrics_are_a_table_with_a_row_for_each_iteration():
+    pytest.importorskip("pandas")
+    lb = pylb.Balancer(load=lambda key, block: 1.0 + key)
+    lb.add(0, None)
+    lb.add(1, None)
+    for _ in lb.iterate(4):
+        for _ in lb.local():
+            pass
+    table = lb.metrics.to_pandas()
+    assert table.index.tolist() == [0, 1, 2, 3]
+    assert table["max"].tolist() == [3.0] * 4
+    assert {*table.columns} == {*lb.metrics._fields} - {"first"}
+
+
 def test_loads_are_the_time_of_the_bodies():
     lb = pylb.Balancer(mode="off", clock="wall")
     for key in range(4):

@@ -90,6 +90,20 @@ def can_be_imported(name):
     return True
 
 
+def test_comments_in_c_name_headers_that_exist():
+    own = {path.name for path in (ROOT / "csrc").rglob("*.h")} | {"Python.h", "mpi.h", "mpif.h"}
+    unknown = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "csrc").rglob("*.[chm]*"))
+        if path.suffix in (".c", ".h", ".md")
+        for line in path.read_text().splitlines()
+        if "#" not in line.lstrip()[:1]
+        for name in re.findall(r"(?<![<\w/])(?:\w+/)*(\w+\.h)\b", line)
+        if name not in own
+    ]
+    assert unknown == []
+
+
 def test_every_name_that_is_written_can_be_imported():
     unknown = []
     for pattern in (

@@ -9,7 +9,7 @@ static void observe(plb_trigger_t *self, const plb_observation_t *o, plb_verdict
     v->next = (double)self->last + every;
     v->reason = (double)o->iteration >= v->next ? PLB_REASON_EVERY : PLB_REASON_EARLY;
     if (v->reason == PLB_REASON_EVERY) {
-        /* start again, because no LB step follows while LB steps are off (ledger.h) */
+        /* start again, because no LB step follows while LB steps are off (decider.h) */
         self->last = o->iteration;
     }
 }

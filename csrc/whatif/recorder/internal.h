@@ -173,7 +173,7 @@ void plb_note_mprobe(int flag, MPI_Message message, int source, int tag, MPI_Com
 void plb_note_taken(uint64_t message);
 void plb_made_taken(uint64_t message, MPI_Request request);
 
-/* Logs collectives; `bytes` is explained at PLB_COLLECTIVES (ops.h). */
+/* Logs collectives; `bytes` is explained at PLB_COLLECTIVES (whatif.h). */
 
 /** Log a blocking collective.  plb_made_collective: log a nonblocking one, with its request. */
 void plb_note_collective(plb_collective_t what, int root, int64_t bytes, MPI_Comm comm);

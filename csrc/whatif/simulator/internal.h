@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "whatif/whatif.h"
 
-/* The state of a simulation (simulator.h), for this folder only. */
+/* The state of a simulation (whatif.h), for this folder only. */
 
 #define PLB_ANY_TAG INT32_MIN
 
@@ -230,7 +230,7 @@ int32_t plb_message_find(plb_whatif_t *self, int32_t rank, uint32_t context, int
 void plb_message_progress(plb_whatif_t *self, int32_t rank);
 void plb_message_cancel(plb_whatif_t *self, int32_t rank, int32_t slot);
 
-/* Simulates collectives, by the rules in simulator.h. */
+/* Simulates collectives, by the rules in whatif.h. */
 
 /** Get the next step of the blocking collective of `rank`; false: the collective is complete. */
 bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out);
