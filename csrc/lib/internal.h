@@ -69,7 +69,7 @@ int plb_option_params(const plb_param_t *params, int n, const char *owner, const
 typedef struct plb_settings {
     const plb_strategy_t *strategy; /* NULL: "auto": pylb chooses a strategy for each LB step */
     const plb_trigger_kind_t *trigger;
-    /* owned; set by plb_settings_close; for strategy "auto": parameters of the choice (decider.h) */
+    /* owned; set by plb_settings_close; of "auto": parameters of the choice (decider.h) */
     double *strategy_params, *trigger_params;
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
