@@ -63,13 +63,13 @@ class Way(NamedTuple):
 
 
 LEFT = Way("without", {"mode": "off"})
-POWER = Way("PowerAwareLB", {"strategy": "PowerAwareLB", "every": EVERY, "unlike": False})
-ALIKE = Way("auto, speeds assumed equal", {"unlike": False})
-AUTO = Way("auto", {"unlike": True})
+POWER = Way("PowerAwareLB", {"strategy": "PowerAwareLB", "every": EVERY, "learn_speeds": False})
+ALIKE = Way("auto, speeds assumed equal", {"learn_speeds": False})
+AUTO = Way("auto", {"learn_speeds": True})
 TABLES = (
     LEFT,
-    Way("RefineLB", {"strategy": "RefineLB", "every": EVERY, "unlike": False}),
-    Way("GreedyLB", {"strategy": "GreedyLB", "every": EVERY, "unlike": False}),
+    Way("RefineLB", {"strategy": "RefineLB", "every": EVERY, "learn_speeds": False}),
+    Way("GreedyLB", {"strategy": "GreedyLB", "every": EVERY, "learn_speeds": False}),
     POWER,
     AUTO,
 )
