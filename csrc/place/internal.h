@@ -319,6 +319,10 @@ int plb_refine_more(const plb_problem_t *problem, double overload, int32_t *rank
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);
 
+/** Move objects by the rule of CommAwareRefineLB (refine_comm.c) from ranks above `limit` seconds
+ * to ranks that stay below it; write the placement to rank[n_objects]. */
+int plb_shed(const plb_snapshot_t *in, double limit, int32_t *rank, plb_err_t *err);
+
 /* ---- partitioners --------------------------------------------------------------------------- */
 
 /* What strategies that use a partitioner have in common: objects of a snapshot become vertices,
@@ -438,10 +442,9 @@ enum {
 /* What this rank knows of a rank that can take load. */
 typedef struct plb_receiver {
     int32_t rank;
-    bool has_ceiling;  /* whether a NOTE_CEILING was sent to that rank */
-    double room;       /* load that the rank can take */
-    int64_t memory;    /* bytes that the rank can take */
-    int64_t n_objects; /* number of objects on the rank */
+    bool has_ceiling; /* whether a NOTE_CEILING was sent to that rank */
+    double room;      /* load that the rank can take */
+    int64_t memory;   /* bytes that the rank can take */
 } plb_receiver_t;
 
 typedef struct plb_gossip {
