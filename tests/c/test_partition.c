@@ -116,7 +116,7 @@ static void improving_never_raises_connectivity(void **state)
     fill(&f);
     plb_rng_init(&rng, 5);
     assert_int_equal(plb_hypergraph_init(&hg, &f.in, &f.err), PLB_OK);
-    assert_int_equal(plb_partition_limits(&f.in, &hg, limit, &f.err), PLB_OK);
+    assert_int_equal(plb_partition_limits(&f.in, limit, &f.err), PLB_OK);
     const plb_limits_t limits = {.n_parts = K, .limit = limit};
     for (int32_t v = 0; v < N; v++) {
         f.part[v] = v % K; /* balanced, but with the worst cut */
