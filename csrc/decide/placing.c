@@ -466,7 +466,8 @@ static int answer_within(const plb_decider_t *self, input_t *input, int32_t *ran
     return answer_of(self, &input->snapshot, rank, which, out, err);
 }
 
-double plb_decider_full(int64_t held, int64_t limit)
+/* Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
+static double fraction_full(int64_t held, int64_t limit)
 {
     return (double)held / (double)(limit > 0 ? limit : 1);
 }
@@ -484,7 +485,7 @@ static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, pl
     bytes_held(s, rank, held);
     *out = 0.0;
     for (int32_t r = 0; r < s->n_ranks; r++) {
-        *out = fmax(*out, plb_decider_full(held[r], s->memory_limit[r]));
+        *out = fmax(*out, fraction_full(held[r], s->memory_limit[r]));
     }
 out:
     plb_free(held);
