@@ -23,7 +23,7 @@ plb_placing_t plb_placing_unknown(void)
     return out;
 }
 
-void plb_receipt_free(plb_receipt_t *self)
+static void receipt_free(plb_receipt_t *self)
 {
     PLB_FREE(self->alternatives, self->speed);
     self->alternatives = NULL;
@@ -51,7 +51,7 @@ int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep, plb_
     }
     for (int64_t i = from; i < to; i++) {
         count(dropped, &receipts[i]);
-        plb_receipt_free(&receipts[i]);
+        receipt_free(&receipts[i]);
     }
     dropped->from = from;
     memmove(&receipts[from], &receipts[to], (size_t)(n - to) * sizeof *receipts);
@@ -218,9 +218,9 @@ void plb_decider_free(plb_decider_t *self)
         plb_free((double *)self->candidates[i].params);
     }
     for (int64_t i = 0; i < self->n_receipts; i++) {
-        plb_receipt_free(&self->receipts[i]);
+        receipt_free(&self->receipts[i]);
     }
-    plb_receipt_free(&self->next);
+    receipt_free(&self->next);
     PLB_FREE(self->receipts, self->candidates, self->traits, self->left);
     plb_ledger_free(&self->ledger);
     plb_selector_free(&self->selector);
@@ -514,7 +514,7 @@ int plb_decider_choose(plb_decider_t *self, const plb_verdict_t *why, int64_t n_
                 "an LB step begins while the decider waits for an answer");
     const plb_decision_kind_t kind =
         isnan(self->found) ? PLB_DECISION_BALANCE : PLB_DECISION_SPEEDS;
-    plb_receipt_free(&self->next);
+    receipt_free(&self->next);
     PLB_PASS(make_room(self, err)); /* now: plb_decider_balanced must need no memory */
     PLB_PASS(fill_receipt(self, kind, &self->trigger->verdict, &self->next, err));
     if (why != NULL) {
@@ -620,7 +620,7 @@ static void take_back_hold(plb_decider_t *self)
     if (held < end && --held->times > 0) {
         held->until = self->held_before;
     } else if (held < end) {
-        plb_receipt_free(held);
+        receipt_free(held);
         memmove(held, held + 1, (size_t)(end - held - 1) * sizeof *held);
         self->n_receipts--;
     }

@@ -337,8 +337,6 @@ typedef struct plb_dropped {
 #undef X
 } plb_dropped_t;
 
-void plb_receipt_free(plb_receipt_t *self);
-
 /** Drop old receipts if n >= keep (8 or more; 0: never): keep the first keep / 4 and the last keep
  * / 2, and add the others to `dropped`.  Return the number of dropped receipts. */
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep,
@@ -703,9 +701,6 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
 /** Learn speed[n_ranks] from the sample, on the rank that has it; zeros: all are equally fast. */
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err);
-
-/** Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
-double plb_decider_full(int64_t held, int64_t limit);
 
 /** Take the result of plb_decider_place, on all ranks.  speed: may be NULL. */
 int plb_decider_placed(plb_decider_t *self, const plb_placing_t *placing, const double *speed,

@@ -95,12 +95,12 @@ out:
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err)
 {
-    int ret = begin_to_learn(self, err);
-    PLB_THEN(plb_learner_observe(&self->learner, n, key, rank, here, work, err));
-    if (ret == PLB_OK && !plb_learner_speeds(&self->learner, speed)) {
+    PLB_PASS(begin_to_learn(self, err));
+    PLB_PASS(plb_learner_observe(&self->learner, n, key, rank, here, work, err));
+    if (!plb_learner_speeds(&self->learner, speed)) {
         memset(speed, 0, (size_t)self->opt.n_ranks * sizeof *speed);
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* If the ranks' speeds are known to differ, the strategy's snapshot has these speeds, and its
@@ -191,16 +191,13 @@ out:
 static int run(const plb_decider_t *self, int32_t which, const double *params,
                const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_candidate_strategy_t *c = &self->candidates[which];
     const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
-    PLB_NEW(a->rank, s->n_objects);
+    PLB_PASS_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    ret = plb_strategy_place(&c->strategy, s, &own, a->rank, err);
+    PLB_PASS(plb_strategy_place(&c->strategy, s, &own, a->rank, err));
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
-    PLB_THEN(measure(self, s, a, err));
-out:
-    return ret;
+    return measure(self, s, a, err);
 }
 
 static void describe(const answer_t *a, double seconds, double passed_over, plb_placing_t *out)
@@ -408,20 +405,20 @@ static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t
     answer_t first = {0}, other = {0};
     const answer_t *best = &first;
     double passed_over = NAN;
-    int ret = run(self, self->chosen, NULL, s, &first, err);
-    if (ret == PLB_OK && self->instead >= 0) {
-        ret = run(self, self->instead, NULL, s, &other, err);
+    int ret = PLB_OK;
+    PLB_TRY(run(self, self->chosen, NULL, s, &first, err));
+    if (self->instead >= 0) {
+        PLB_TRY(run(self, self->instead, NULL, s, &other, err));
         const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
-        if (ret == PLB_OK && other.longest_after <= most && other.migrations < first.migrations) {
+        if (other.longest_after <= most && other.migrations < first.migrations) {
             best = &other;
             *which = self->instead;
             passed_over = first.longest_after;
         }
     }
-    if (ret == PLB_OK) {
-        memcpy(rank, best->rank, (size_t)s->n_objects * sizeof *rank);
-        describe(best, first.seconds + other.seconds, passed_over, out);
-    }
+    memcpy(rank, best->rank, (size_t)s->n_objects * sizeof *rank);
+    describe(best, first.seconds + other.seconds, passed_over, out);
+out:
     PLB_FREE(first.rank, other.rank);
     return ret;
 }
@@ -469,7 +466,8 @@ static int answer_within(const plb_decider_t *self, input_t *input, int32_t *ran
     return answer_of(self, &input->snapshot, rank, which, out, err);
 }
 
-double plb_decider_full(int64_t held, int64_t limit)
+/* Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
+static double fraction_full(int64_t held, int64_t limit)
 {
     return (double)held / (double)(limit > 0 ? limit : 1);
 }
@@ -487,7 +485,7 @@ static int fullest(const plb_snapshot_t *s, const int32_t *rank, double *out, pl
     bytes_held(s, rank, held);
     *out = 0.0;
     for (int32_t r = 0; r < s->n_ranks; r++) {
-        *out = fmax(*out, plb_decider_full(held[r], s->memory_limit[r]));
+        *out = fmax(*out, fraction_full(held[r], s->memory_limit[r]));
     }
 out:
     plb_free(held);
@@ -556,25 +554,25 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
     int32_t which = self->chosen;
     const plb_strategy_t *chosen = &self->candidates[self->chosen].strategy;
     const bool in_rounds = plb_decider_in_rounds(self, which);
-    int ret = prepare(self, db, chosen->looks_at, in_rounds, &input, err);
-    PLB_THEN(answer_within(self, &input, rank, &which, out, err));
-    if (ret == PLB_OK && may_look_ahead(self, which, db, &input)) {
+    int ret = PLB_OK;
+    PLB_TRY(prepare(self, db, chosen->looks_at, in_rounds, &input, err));
+    PLB_TRY(answer_within(self, &input, rank, &which, out, err));
+    if (may_look_ahead(self, which, db, &input)) {
         plb_cycle_costs_t costs;
         bool fewer = false;
-        ret = costs_of(self, &input.snapshot, db->drift, &costs, err);
-        PLB_THEN(moves_cost(&costs, rank, &fewer, err));
-        PLB_THEN(look_ahead(self, which, &costs, fewer, rank, out, err));
+        PLB_TRY(costs_of(self, &input.snapshot, db->drift, &costs, err));
+        PLB_TRY(moves_cost(&costs, rank, &fewer, err));
+        PLB_TRY(look_ahead(self, which, &costs, fewer, rank, out, err));
     }
-    PLB_THEN(fullest(&db->snapshot, rank, &out->memory_full, err));
+    PLB_TRY(fullest(&db->snapshot, rank, &out->memory_full, err));
     /* with a distributed strategy, no rank of a run would know these values */
-    if (ret == PLB_OK && !in_rounds) {
+    if (!in_rounds) {
         measure_heaviest(&input.snapshot, out);
-        ret = plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err);
+        PLB_TRY(plb_cycle_bytes(&db->snapshot, rank, &self->most_bytes, err));
     }
-    if (ret == PLB_OK) {
-        tell_speeds(input.speed != NULL || in_rounds ? input.speed : db->snapshot.speed,
-                    self->opt.n_ranks, input.speed == NULL, speed);
-    }
+    tell_speeds(input.speed != NULL || in_rounds ? input.speed : db->snapshot.speed,
+                self->opt.n_ranks, input.speed == NULL, speed);
+out:
     free_input(&input);
     return ret;
 }
@@ -595,11 +593,10 @@ static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
         params[i] = strategy->params[i].fallback;
     }
     const plb_opts_t own = {.params = params};
-    if ((ret = plb_strategy_place(strategy, s, &own, rank, err)) == PLB_OK) {
-        plb_snapshot_rank_times(s, NULL, before);
-        plb_snapshot_rank_times(s, rank, after);
-        *gain = longest(before, s->n_ranks) - longest(after, s->n_ranks);
-    }
+    PLB_TRY(plb_strategy_place(strategy, s, &own, rank, err));
+    plb_snapshot_rank_times(s, NULL, before);
+    plb_snapshot_rank_times(s, rank, after);
+    *gain = longest(before, s->n_ranks) - longest(after, s->n_ranks);
 out:
     PLB_FREE(rank, before, after, params);
     return ret;
@@ -609,19 +606,20 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
                         plb_err_t *err)
 {
     input_t input;
-    int ret;
+    int ret = PLB_OK;
     *gain = 0.0;
     PLB_FAIL_IF(self->phase != PLB_DECIDER_PREVIEWS, err, PLB_ERR_STATE,
                 "plb_decider_preview was called, but not asked for");
     PLB_PASS(check_ranks(self, db, err));
-    ret = prepare(self, db, PLB_LOOKS_SPEED, false, &input, err);
-    if (ret == PLB_OK && (input.speed != NULL || plb_promise_is_void(&self->promise))) {
+    PLB_TRY(prepare(self, db, PLB_LOOKS_SPEED, false, &input, err));
+    if (input.speed != NULL || plb_promise_is_void(&self->promise)) {
         ret = would_save(&input.snapshot, gain, err);
         if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
-            ret = raise_limits(&input, err);
-            PLB_THEN(would_save(&input.snapshot, gain, err));
+            PLB_TRY(raise_limits(&input, err));
+            ret = would_save(&input.snapshot, gain, err);
         }
     }
+out:
     free_input(&input);
     return ret;
 }

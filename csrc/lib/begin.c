@@ -35,8 +35,12 @@ out:
     return ret;
 }
 
-int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
-                        plb_err_t *err)
+/* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
+ * time limits this rank and no other.  *lag becomes the largest lag of all ranks: then all ranks
+ * have the same number of reductions under way, even if they were given different lags by mistake.
+ * Collective; an error is raised on all ranks. */
+static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
+                       plb_err_t *err)
 {
     char *all = NULL;
     share_t mine = {.lag = *lag};
@@ -102,7 +106,7 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     const int ret = prepare(self, err);
     int64_t lag = self->settings.lag;
     bool capped = false;
-    PLB_PASS(plb_lib_share_cores(self->ranks, &self->crowd, &capped, &lag, err));
+    PLB_PASS(share_cores(self->ranks, &self->crowd, &capped, &lag, err));
     if (capped && self->clock == PLB_CLOCK_AUTO) {
         self->clock = PLB_CLOCK_WALL;
     }

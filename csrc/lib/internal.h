@@ -45,20 +45,8 @@ void plb_handle_close(plb_handle_t *self);
 
 /* Values of options that a program or the environment sets: numbers, flags, parameters. */
 
-/** Read a whole number from `least` to 2^53. */
-int plb_option_count(const char *option, const char *text, int64_t least, int64_t *out,
-                     plb_err_t *err);
-
-/** Read "yes" or "no". */
-int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *err);
-
 /** Make value[n], the defaults of params[n].  The caller frees `value` with plb_free. */
 int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err);
-
-/** Set the parameter `name` of params[n] in value[n].  owner: name of the strategy or trigger, for
- *  messages.  PLB_ERR_KEY: there is no such parameter. */
-int plb_option_param(const plb_param_t *params, int n, const char *owner, const char *name,
-                     const char *text, double *value, plb_err_t *err);
 
 /** Set parameters from a text "name=value name=value"; NULL: none. */
 int plb_option_params(const plb_param_t *params, int n, const char *owner, const char *text,
@@ -297,13 +285,6 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
 int plb_lib_record_write(plb_lib_advisor_t *self, int failed, plb_err_t *err);
 
 /* What ranks tell each other before the first step: their cores and their option `lag`. */
-
-/** Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
- * time limits this rank and no other.  *lag becomes the largest lag of all ranks: then all ranks
- * have the same number of reductions under way, even if they were given different lags by mistake.
- * Collective; an error is raised on all ranks. */
-int plb_lib_share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
-                        plb_err_t *err);
 
 /* The decider of an advisor, with its trigger and the strategies from which it chooses. */
 

@@ -23,8 +23,9 @@ static int read_number(const char *option, const char *text, double *out, plb_er
                : PLB_OK;
 }
 
-int plb_option_count(const char *option, const char *text, int64_t least, int64_t *out,
-                     plb_err_t *err)
+/* Read a whole number from `least` to 2^53. */
+static int option_count(const char *option, const char *text, int64_t least, int64_t *out,
+                        plb_err_t *err)
 {
     double number;
     PLB_PASS(read_number(option, text, &number, err));
@@ -35,7 +36,8 @@ int plb_option_count(const char *option, const char *text, int64_t least, int64_
     return PLB_OK;
 }
 
-int plb_option_flag(const char *option, const char *text, bool *out, plb_err_t *err)
+/* Read "yes" or "no". */
+static int option_flag(const char *option, const char *text, bool *out, plb_err_t *err)
 {
     *out = strcmp(text, "yes") == 0;
     return *out || strcmp(text, "no") == 0
@@ -65,8 +67,10 @@ static int set_param(const plb_param_t *params, int n, const char *owner, const 
     return PLB_FAIL(err, PLB_ERR_KEY, "%s has no parameter \"%.*s\"", owner, (int)length, name);
 }
 
-int plb_option_param(const plb_param_t *params, int n, const char *owner, const char *name,
-                     const char *text, double *value, plb_err_t *err)
+/* Set the parameter `name` of params[n] in value[n].  owner: name of the strategy or trigger, for
+ *  messages.  PLB_ERR_KEY: there is no such parameter. */
+static int option_param(const plb_param_t *params, int n, const char *owner, const char *name,
+                        const char *text, double *value, plb_err_t *err)
 {
     return set_param(params, n, owner, name, strlen(name), text, value, err);
 }
@@ -151,7 +155,7 @@ static int set_trigger(plb_settings_t *self, const char *option, const char *val
 
 static int set_every(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    PLB_PASS(plb_option_count(option, value, 1, &self->every, err));
+    PLB_PASS(option_count(option, value, 1, &self->every, err));
     return plb_registered_trigger("periodic", &self->trigger, err);
 }
 
@@ -168,7 +172,7 @@ static int set_mode(plb_settings_t *self, const char *option, const char *value,
 static int set_lag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int64_t lag = 0;
-    PLB_PASS(plb_option_count(option, value, 0, &lag, err));
+    PLB_PASS(option_count(option, value, 0, &lag, err));
     PLB_FAIL_IF(lag >= 1 << 20, err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
                 (long long)lag);
     self->lag = lag;
@@ -178,13 +182,13 @@ static int set_lag(plb_settings_t *self, const char *option, const char *value, 
 static int set_count(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int64_t *out = strcmp(option, "seed") == 0 ? &self->seed : &self->steps;
-    return plb_option_count(option, value, 0, out, err);
+    return option_count(option, value, 0, out, err);
 }
 
 static int set_flag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     bool flag;
-    PLB_PASS(plb_option_flag(option, value, &flag, err));
+    PLB_PASS(option_flag(option, value, &flag, err));
     *(strcmp(option, "learn_speeds") == 0 ? &self->learn_speeds : &self->pause_if_useless) = flag;
     return PLB_OK;
 }
@@ -347,11 +351,10 @@ int plb_settings_close(plb_settings_t *self, plb_err_t *err)
     for (int i = 0; i < self->n; i++) {
         const char *option = self->option[i], *value = self->value[i];
         if (*option == 's') {
-            PLB_PASS(
-                plb_option_param(params, n, name, option + 9, value, self->strategy_params, err));
+            PLB_PASS(option_param(params, n, name, option + 9, value, self->strategy_params, err));
         } else {
-            PLB_PASS(plb_option_param(t->params, t->n_params, t->name, option + 8, value,
-                                      self->trigger_params, err));
+            PLB_PASS(option_param(t->params, t->n_params, t->name, option + 8, value,
+                                  self->trigger_params, err));
         }
     }
     return PLB_OK;

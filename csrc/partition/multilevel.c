@@ -3,71 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "base/sort.h"
-
-/* ---- builtin ----------------------------------------------------------------------------------- */
-
-/* pylb's own partitioner: unlike METIS and Scotch, it takes hypergraphs and refines partitions. */
-
-static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
-                     plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const int32_t n = in->n_vertices;
-    plb_hypergraph_t hg = {0};
-    int64_t *limit = NULL, after;
-    int32_t *all = NULL; /* [hg.n_vertices] parts, also of the vertices added for old parts */
-    plb_rng_t rng;
-    plb_rng_init(&rng, (uint64_t)in->seed);
-    PLB_NEW(limit, in->n_parts);
-    PLB_TRY(plb_hypergraph_init(&hg, in, err));
-    PLB_NEW(all, hg.n_vertices);
-    memcpy(all, part, (size_t)n * sizeof *part);
-    for (int32_t v = n; v < hg.n_vertices; v++) {
-        all[v] = v - n;
-    }
-    const plb_limits_t limits = {.n_parts = in->n_parts, .limit = limit};
-    PLB_TRY(plb_partition_limits(in, &hg, limit, err));
-    PLB_TRY(fresh ? plb_hypergraph_partition(&hg, &limits, &rng, all, &after, err)
-                  : plb_hypergraph_refine(&hg, &limits, &rng, all, &after, err));
-    for (int32_t i = 0; i < cycles; i++) {
-        PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
-        PLB_TRY(plb_hypergraph_cycle(&hg, &limits, &rng, all, &after, err));
-    }
-    memcpy(part, all, (size_t)n * sizeof *part);
-out:
-    plb_hypergraph_free(&hg);
-    PLB_FREE(limit, all);
-    return ret;
-}
-
-int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err)
-{
-    return in->n_parts == 1 || in->n_vertices == 0 ? PLB_OK
-                                                   : cycles_on(in, false, cycles, part, err);
-}
-
-static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
-{
-    PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE,
-                "pylb's own partitioner has no option %s: expected no options", in->option[0]);
-    for (int32_t v = 0; v < in->n_vertices; v++) {
-        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
-        part[v] = fixed                                ? in->fixed[v]
-                  : in->old != NULL && in->old[v] >= 0 ? in->old[v]
-                                                       : v % in->n_parts;
-    }
-    return cycles_on(in, in->old == NULL, 0, part, err);
-}
-
-const plb_partitioner_t plb_builtin = {
-    .name = "pylb",
-    .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD,
-    .run = run,
-};
 
 enum {
     MAX_LEVELS = 48,
@@ -76,9 +13,6 @@ enum {
     TRIES = 8,      /* bisections of a coarsest hypergraph */
 };
 
-/* The largest limit: no part can be heavier, and the sum over all parts does not overflow. */
-static const double UNLIMITED = 0x1p32;
-
 static int64_t total_weight(const plb_hypergraph_t *self)
 {
     int64_t total = 0;
@@ -86,71 +20,6 @@ static int64_t total_weight(const plb_hypergraph_t *self)
         total += self->weight[v];
     }
     return total;
-}
-
-/* ---- limits --------------------------------------------------------------------------------- */
-
-/* Put each vertex, heaviest first, into the least full part.  *most: the largest ratio of weight
- * to share, a limit that some partition can keep. */
-static int greedy_fill(const plb_hypergraph_t *hg, const double *share, int32_t k, double *most,
-                       plb_err_t *err)
-{
-    int ret = PLB_OK;
-    double *weight = NULL, *load = NULL;
-    plb_loads_t order = {0};
-    plb_heap_t heap = {NULL, k};
-    PLB_NEW(weight, hg->n_vertices);
-    PLB_NEW0(load, k);
-    PLB_NEW(heap.item, k);
-    for (int32_t v = 0; v < hg->n_vertices; v++) {
-        const bool fixed = hg->fixed != NULL && hg->fixed[v] >= 0;
-        weight[v] = fixed ? 0.0 : hg->weight[v];
-        if (fixed) {
-            load[hg->fixed[v]] += hg->weight[v];
-        }
-    }
-    PLB_TRY(plb_loads_sorted(&order, weight, hg->n_vertices, PLB_DESCENDING, err));
-    for (int32_t p = 0; p < k; p++) {
-        heap.item[p] = (plb_item_t){share[p] > 0.0 ? load[p] / share[p] : INFINITY, p};
-    }
-    plb_heap_build(&heap);
-    for (int32_t i = 0; i < hg->n_vertices && order.item[i].key < 0.0; i++) {
-        const int32_t p = heap.item[0].id;
-        load[p] -= order.item[i].key;
-        plb_heap_rekey(&heap, load[p] / share[p]);
-    }
-    *most = 0.0;
-    for (int32_t p = 0; p < k; p++) {
-        *most = share[p] > 0.0 ? fmax(*most, load[p] / share[p]) : *most;
-    }
-out:
-    plb_loads_free(&order);
-    PLB_FREE(heap.item, load, weight);
-    return ret;
-}
-
-int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
-                         plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const int32_t k = in->n_parts;
-    double *share = NULL, sum = 0.0, most = 0.0;
-    PLB_NEW(share, k);
-    for (int32_t p = 0; p < k; p++) {
-        sum += in->share == NULL ? 1.0 : in->share[p];
-    }
-    const double total = (double)total_weight(hg);
-    for (int32_t p = 0; p < k; p++) {
-        share[p] = (in->share == NULL ? 1.0 : in->share[p]) / sum * total;
-    }
-    ret = greedy_fill(hg, share, k, &most, err);
-    for (int32_t p = 0; ret == PLB_OK && p < k; p++) {
-        const double most_of = share[p] > 0.0 ? fmax(in->imbalance, most) * share[p] : 0.0;
-        limit[p] = (int64_t)(fmin(most_of, UNLIMITED) * (1.0 + 1e-12));
-    }
-out:
-    plb_free(share);
-    return ret;
 }
 
 /* ---- levels --------------------------------------------------------------------------------- */
@@ -441,8 +310,9 @@ out:
     return ret;
 }
 
-int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
-                             plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err)
+/* Partition by recursive multilevel bisection, then refine.  *after: connectivity - 1. */
+static int from_scratch(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
+                        int32_t *part, int64_t *after, plb_err_t *err)
 {
     int64_t room = 0;
     for (int32_t p = 0; p < limits->n_parts; p++) {
@@ -454,3 +324,65 @@ int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *l
     int ret = recurse(self, limits->limit, limits->n_parts, slack, rng, part, err);
     return ret == PLB_OK ? plb_hypergraph_refine(self, limits, rng, part, after, err) : ret;
 }
+
+/* ---- builtin -----------------------------------------------------------------------------------
+ */
+
+/* pylb's own partitioner: unlike METIS and Scotch, it takes hypergraphs and refines partitions. */
+
+static int cycles_on(const plb_question_t *in, bool fresh, int32_t cycles, int32_t *part,
+                     plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t n = in->n_vertices;
+    plb_hypergraph_t hg = {0};
+    int64_t *limit = NULL, after;
+    int32_t *all = NULL; /* [hg.n_vertices] parts, also of the vertices added for old parts */
+    plb_rng_t rng;
+    plb_rng_init(&rng, (uint64_t)in->seed);
+    PLB_NEW(limit, in->n_parts);
+    PLB_TRY(plb_hypergraph_init(&hg, in, err));
+    PLB_NEW(all, hg.n_vertices);
+    memcpy(all, part, (size_t)n * sizeof *part);
+    for (int32_t v = n; v < hg.n_vertices; v++) {
+        all[v] = v - n;
+    }
+    const plb_limits_t limits = {.n_parts = in->n_parts, .limit = limit};
+    PLB_TRY(plb_partition_limits(in, limit, err));
+    PLB_TRY(fresh ? from_scratch(&hg, &limits, &rng, all, &after, err)
+                  : plb_hypergraph_refine(&hg, &limits, &rng, all, &after, err));
+    for (int32_t i = 0; i < cycles; i++) {
+        PLB_TRY(plb_interrupted(PLB_INTERRUPT_NOW));
+        PLB_TRY(plb_hypergraph_cycle(&hg, &limits, &rng, all, &after, err));
+    }
+    memcpy(part, all, (size_t)n * sizeof *part);
+out:
+    plb_hypergraph_free(&hg);
+    PLB_FREE(limit, all);
+    return ret;
+}
+
+int plb_partition_improve(const plb_question_t *in, int32_t cycles, int32_t *part, plb_err_t *err)
+{
+    return in->n_parts == 1 || in->n_vertices == 0 ? PLB_OK
+                                                   : cycles_on(in, false, cycles, part, err);
+}
+
+static int run(const plb_question_t *in, int32_t *part, plb_err_t *err)
+{
+    PLB_FAIL_IF(in->n_options > 0, err, PLB_ERR_VALUE,
+                "pylb's own partitioner has no option %s: expected no options", in->option[0]);
+    for (int32_t v = 0; v < in->n_vertices; v++) {
+        const bool fixed = in->fixed != NULL && in->fixed[v] >= 0;
+        part[v] = fixed                                ? in->fixed[v]
+                  : in->old != NULL && in->old[v] >= 0 ? in->old[v]
+                                                       : v % in->n_parts;
+    }
+    return cycles_on(in, in->old == NULL, 0, part, err);
+}
+
+const plb_partitioner_t plb_builtin = {
+    .name = "pylb",
+    .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED | PLB_TAKES_OLD,
+    .run = run,
+};

@@ -258,33 +258,13 @@ int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t tar
 /** Compute limit[n_parts], the largest allowed weight of each part: the imbalance times the part's
  * share of the total weight.  If even a greedy distribution of the vertices exceeds these limits,
  * its largest ratio of weight to share replaces the imbalance. */
-int plb_partition_limits(const plb_question_t *in, const plb_hypergraph_t *hg, int64_t *limit,
-                         plb_err_t *err);
-
-/** Partition by recursive multilevel bisection, then refine.  *after: connectivity - 1. */
-int plb_hypergraph_partition(const plb_hypergraph_t *self, const plb_limits_t *limits,
-                             plb_rng_t *rng, int32_t *part, int64_t *after, plb_err_t *err);
+int plb_partition_limits(const plb_question_t *in, int64_t *limit, plb_err_t *err);
 
 /** Do one V-cycle over a partition: coarsen only within its parts, refine on the way back (Karypis
  * and Kumar 1999, 4.2).  The result replaces part[] if only the result keeps the limits, or if
  * both or neither keep them and its connectivity - 1 (*after: the final one) is no higher. */
 int plb_hypergraph_cycle(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                          int32_t *part, int64_t *after, plb_err_t *err);
-
-/* Item i gains gain[e] > 0 at place[e], for e from start[i] to start[i + 1] - 1. */
-typedef struct plb_gains {
-    int32_t n_items, n_places;
-    const int64_t *start;
-    const int32_t *place;
-    const double *gain;
-} plb_gains_t;
-
-/** Find place[n_items], the place of each item or -1, with the largest sum of gains, such that no
- * place p has more than room[p] items (a transportation problem).  room[p] becomes the number of
- * items that place p could still take.  The method: shortest augmenting paths with prices (Jonker
- * and Volgenant, 1987; for places that take several items: Ahuja, Magnanti and Orlin, 1993).  The
- * time is at most O(items * gains * log gains), usually far less. */
-int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err);
 
 /* Lists the objects that change their part, in two orders: by index, and by new part. */
 
@@ -330,9 +310,9 @@ typedef struct plb_moves {
 int plb_moves_init(plb_moves_t *self, const plb_new_parts_t *parts, plb_err_t *err);
 void plb_moves_free(plb_moves_t *self);
 
-/* Renumbers new parts such that the total size of the objects that stay in their part is largest.
- * Parts that get no number by this rule are numbered such that the total size of the objects that
- * stay on their rank is largest (Oliker and Biswas, PLUM, 1998, with each step solved exactly). */
+/* Renumbers new parts such that the objects that stay in their part have a large total size.
+ * Parts that get no number by this rule are numbered such that many objects stay on their rank
+ * (Oliker and Biswas, PLUM, 1998; by their heuristic, at least half of the best size stays). */
 
 /* With more parts than this, ranks are ignored: there would be too many pairs (rank, part). */
 enum { PLB_REMAP_MOST = 4096 };
@@ -343,7 +323,7 @@ typedef struct plb_new_names {
     const bool *fixed;   /* [n_parts] whether a part must keep its number; NULL: none must */
 
     int64_t n_kept;      /* pairs of a new and an old part that have objects in common */
-    const int32_t *part; /* [n_kept] new part; the pairs (part, old) ascend, each occurs once */
+    const int32_t *part; /* [n_kept] new part; each pair (part, old) occurs once */
     const int32_t *old;  /* [n_kept] old part */
     const double *kept;  /* [n_kept] total size of the objects that the pair has in common */
 
@@ -352,8 +332,14 @@ typedef struct plb_new_names {
 } plb_new_names_t;
 
 /** Compute name[n_parts], the new numbers, a permutation.  Parts keep their numbers unless others
- * are better.  PLB_ERR_RANGE: `part` or `old` is out of range or out of order. */
+ * are better.  PLB_ERR_RANGE: `part` or `old` is out of range. */
 int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err);
+
+/** The same for a placement: item i, 0 ... n - 1, is on rank now[i] and in part[i], and has the
+ * weight counts[i] (NULL: 1).  Part r may only become a rank s with kind[r] == kind[s] (NULL: any
+ * rank).  name[p]: the rank that gets each of the p parts. */
+int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                int32_t p, const double *kind, int32_t *name, plb_err_t *err);
 
 /** Count the entries of each column of the Cholesky factor L of a symmetric graph, with the
  * diagonal: column[n], in the new order.  perm[n]: new number of each vertex.  PLB_ERR_VALUE: perm

@@ -63,12 +63,11 @@ static int check_start(const char *name, const int32_t *start, int32_t n, plb_er
 
 static int check_weights(const plb_question_t *in, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    for (int32_t c = 0; ret == PLB_OK && in->weight != NULL && c < in->n_weights; c++) {
-        ret = check_values("weight", in->weight + c, in->n_vertices, in->n_weights, 0, INT32_MAX,
-                           true, err);
+    for (int32_t c = 0; in->weight != NULL && c < in->n_weights; c++) {
+        PLB_PASS(check_values("weight", in->weight + c, in->n_vertices, in->n_weights, 0,
+                              INT32_MAX, true, err));
     }
-    return ret;
+    return PLB_OK;
 }
 
 static int check_shares(const plb_question_t *in, plb_err_t *err)
@@ -86,9 +85,9 @@ static int check_shares(const plb_question_t *in, plb_err_t *err)
 
 static int check_graph(const plb_question_t *in, plb_err_t *err)
 {
-    int ret = check_start("start", in->start, in->n_vertices, err);
-    const int64_t m = ret == PLB_OK ? in->start[in->n_vertices] : 0;
-    for (int32_t v = 0; ret == PLB_OK && v < in->n_vertices; v++) {
+    PLB_PASS(check_start("start", in->start, in->n_vertices, err));
+    const int64_t m = in->start[in->n_vertices];
+    for (int32_t v = 0; v < in->n_vertices; v++) {
         for (int32_t j = in->start[v]; j < in->start[v + 1]; j++) {
             PLB_FAIL_IF(in->to[j] < 0 || in->to[j] >= in->n_vertices || in->to[j] == v, err,
                         PLB_ERR_RANGE,
@@ -97,20 +96,15 @@ static int check_graph(const plb_question_t *in, plb_err_t *err)
                         j, v, in->to[j], in->n_vertices - 1);
         }
     }
-    return ret == PLB_OK
-               ? check_values("edge_weight", in->edge_weight, m, 1, 1, INT32_MAX, true, err)
-               : ret;
+    return check_values("edge_weight", in->edge_weight, m, 1, 1, INT32_MAX, true, err);
 }
 
 static int check_hypergraph(const plb_question_t *in, plb_err_t *err)
 {
-    int ret;
-    PLB_TRY(check_start("net_start", in->net_start, in->n_nets, err));
-    PLB_TRY(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
-                         false, err));
-out:
-    PLB_THEN(check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err));
-    return ret;
+    PLB_PASS(check_start("net_start", in->net_start, in->n_nets, err));
+    PLB_PASS(check_values("pin", in->pin, in->net_start[in->n_nets], 1, 0, in->n_vertices - 1,
+                          false, err));
+    return check_values("net_weight", in->net_weight, in->n_nets, 1, 0, INT32_MAX, true, err);
 }
 
 int plb_partition_check(const plb_question_t *in, plb_err_t *err)
@@ -348,27 +342,29 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    int ret = is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err);
-    PLB_THEN(check_answer(with, in, part, err));
+    PLB_PASS(is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err));
+    PLB_PASS(check_answer(with, in, part, err));
     /* regions of points stay as the library has cut them */
     const bool cuts = in->n_dims > 0 && in->start == NULL && in->net_start == NULL;
-    return ret != PLB_OK || cuts ? ret : plb_partition_repair(&plain, part, err);
+    return cuts ? PLB_OK : plb_partition_repair(&plain, part, err);
 }
 
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
                       plb_err_t *err)
 {
     reduced_t reduced = {0};
-    int ret = plb_partition_check(in, err);
-    PLB_THEN(check_taken(with, in, err));
-    if (ret != PLB_OK || in->n_vertices == 0) {
-        return ret;
+    int ret = PLB_OK;
+    PLB_PASS(plb_partition_check(in, err));
+    PLB_PASS(check_taken(with, in, err));
+    if (in->n_vertices == 0) {
+        return PLB_OK;
     }
-    ret = reduce(&reduced, in, err);
-    PLB_THEN(ask(with, &reduced.in, part, err));
-    for (int32_t v = 0; ret == PLB_OK && !reduced.same && v < in->n_vertices; v++) {
+    PLB_TRY(reduce(&reduced, in, err));
+    PLB_TRY(ask(with, &reduced.in, part, err));
+    for (int32_t v = 0; !reduced.same && v < in->n_vertices; v++) {
         part[v] = reduced.part_of[part[v]];
     }
+out:
     reduced_free(&reduced);
     return ret;
 }

@@ -3,177 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/heap.h"
+#include "base/csr.h"
 #include "base/mem.h"
-
-/* ---- assignment -------------------------------------------------------------------------------- */
+#include "base/sort.h"
 
 enum { NONE = -1 };
 
-/* The dual problem: profit[i] >= gain - price[p] for each gain of item i at place p, with equality
- * if item i is at place p.  A place that could take more items has price 0; an item without a
- * place has profit 0. */
-typedef struct search {
-    const plb_gains_t *in;
-    int32_t *room, *place;
-    double *profit, *price; /* [n_items], [n_places] the dual variables */
-    int32_t *first, *next;  /* [n_places], [n_items] lists of the items at each place */
-    double *distance;       /* [n_places] from the start of this search; INFINITY: not reached */
-    int32_t *from;          /* [n_places] the item from which a place was reached */
-    int32_t *reached, n_reached;
-    plb_heap_t heap; /* places by distance; a place may occur several times */
-} search_t;
-
-/* The end of the cheapest path so far: a place that can take one more item (`item` is
- * NONE), or an item that is left without a place (`place` is NONE). */
-typedef struct end {
-    double distance;
-    int32_t place, item;
-} end_t;
-
-static double positive(double x)
-{
-    return x > 0.0 ? x : 0.0; /* negative only because of rounding */
-}
-
-/* Extend the search from an item to the places where it has a gain. */
-static void spread(search_t *s, int32_t item, double distance)
-{
-    const plb_gains_t *in = s->in;
-    for (int64_t e = in->start[item]; e < in->start[item + 1]; e++) {
-        const int32_t p = in->place[e];
-        const double d = distance + positive(s->profit[item] - (in->gain[e] - s->price[p]));
-        if (d < s->distance[p]) {
-            if (isinf(s->distance[p])) {
-                s->reached[s->n_reached++] = p;
-            }
-            s->distance[p] = d;
-            s->from[p] = item;
-            plb_heap_push(&s->heap, (plb_item_t){d, p});
-        }
-    }
-}
-
-/* Return the end of the cheapest path from an item (Dijkstra's search). */
-static end_t find(search_t *s, int32_t item)
-{
-    end_t end = {s->profit[item], NONE, item};
-    s->heap.n = s->n_reached = 0;
-    spread(s, item, 0.0);
-    while (s->heap.n > 0) {
-        const plb_item_t top = plb_heap_pop(&s->heap);
-        if (top.key >= end.distance) {
-            break;
-        }
-        if (top.key > s->distance[top.id]) {
-            continue; /* an outdated entry: a cheaper path was found since */
-        }
-        if (s->room[top.id] > 0) {
-            return (end_t){top.key, top.id, NONE};
-        }
-        for (int32_t other = s->first[top.id]; other != NONE; other = s->next[other]) {
-            if (top.key + s->profit[other] < end.distance) {
-                end = (end_t){top.key + s->profit[other], NONE, other};
-            }
-            spread(s, other, top.key);
-        }
-    }
-    return end;
-}
-
-/* Update prices and profits so that the found path costs nothing; reset the distances. */
-static void settle(search_t *s, int32_t item, double distance)
-{
-    s->profit[item] -= distance;
-    for (int32_t i = 0; i < s->n_reached; i++) {
-        const int32_t p = s->reached[i];
-        const double less = distance - s->distance[p];
-        s->distance[p] = INFINITY;
-        if (less > 0.0) {
-            s->price[p] += less;
-            for (int32_t other = s->first[p]; other != NONE; other = s->next[other]) {
-                s->profit[other] -= less;
-            }
-        }
-    }
-}
-
-static void leave(search_t *s, int32_t item)
-{
-    int32_t *link = &s->first[s->place[item]];
-    while (*link != item) {
-        link = &s->next[*link];
-    }
-    *link = s->next[item];
-}
-
-static void enter(search_t *s, int32_t item, int32_t place)
-{
-    s->place[item] = place;
-    s->next[item] = s->first[place];
-    s->first[place] = item;
-}
-
-/* Move each item on the path to the path's next place. */
-static void follow(search_t *s, int32_t item, end_t end)
-{
-    int32_t to = end.place;
-    if (to != NONE) {
-        s->room[to]--;
-    } else if (end.item == item) {
-        return;
-    } else {
-        to = s->place[end.item];
-        leave(s, end.item);
-        s->place[end.item] = NONE;
-    }
-    for (;;) {
-        const int32_t mover = s->from[to], was = s->place[mover];
-        if (mover != item) {
-            leave(s, mover);
-        }
-        enter(s, mover, to);
-        if (mover == item) {
-            return;
-        }
-        to = was;
-    }
-}
-
-static double most(const search_t *s, int32_t item)
-{
-    double out = 0.0;
-    for (int64_t e = s->in->start[item]; e < s->in->start[item + 1]; e++) {
-        out = fmax(out, s->in->gain[e] - s->price[s->in->place[e]]);
-    }
-    return out;
-}
-
-int plb_assign(const plb_gains_t *in, int32_t *room, int32_t *place, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    search_t s = {.in = in, .room = room, .place = place};
-    PLB_NEW_EACH(in->n_items, s.profit, s.next);
-    PLB_NEW0(s.price, in->n_places);
-    PLB_NEW_EACH(in->n_places, s.first, s.distance, s.from, s.reached);
-    PLB_NEW(s.heap.item, in->start[in->n_items]);
-    for (int32_t p = 0; p < in->n_places; p++) {
-        s.first[p] = NONE;
-        s.distance[p] = INFINITY;
-    }
-    for (int32_t i = 0; i < in->n_items; i++) {
-        place[i] = NONE;
-        s.profit[i] = most(&s, i);
-        const end_t end = find(&s, i);
-        settle(&s, i, end.distance);
-        follow(&s, i, end);
-    }
-out:
-    PLB_FREE(s.profit, s.next, s.price, s.first, s.distance, s.from, s.reached, s.heap.item);
-    return ret;
-}
-
-/* ---- moves ------------------------------------------------------------------------------------- */
+/* ---- moves -------------------------------------------------------------------------------------
+ */
 
 static int32_t present(const plb_new_parts_t *in, int64_t v)
 {
@@ -245,16 +82,13 @@ void plb_moves_free(plb_moves_t *self)
     *self = (plb_moves_t){0};
 }
 
+/* ---- new names of parts ----------------------------------------------------------------------
+ */
 
 typedef struct namer {
     const plb_new_names_t *in;
-    int32_t *name;  /* [n_parts] the new number of each part; NONE: not yet */
-    bool *taken;    /* [n_parts] whether a part has this name */
-    int32_t *room;  /* [n_parts] how many parts each place may take */
-    int32_t *place; /* [n_parts] result of plb_assign */
-    int64_t *start; /* start, to, gain: as in plb_gains_t */
-    int32_t *to;
-    double *gain;
+    int32_t *name; /* [n_parts] the new number of each part; NONE: not yet */
+    bool *taken;   /* [n_parts] whether a part has this name */
 } namer_t;
 
 static int32_t rank_of(const plb_new_names_t *in, int32_t name)
@@ -274,13 +108,6 @@ static void call(namer_t *s, int32_t part, int32_t name)
     s->taken[name] = true;
 }
 
-static int assign(namer_t *s, plb_err_t *err)
-{
-    const int32_t k = s->in->n_parts;
-    const plb_gains_t gains = {k, k, s->start, s->to, s->gain};
-    return plb_assign(&gains, s->room, s->place, err);
-}
-
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 static int check(const plb_new_names_t *in, plb_err_t *err)
@@ -288,39 +115,28 @@ static int check(const plb_new_names_t *in, plb_err_t *err)
     const int32_t k = in->n_parts;
     for (int64_t i = 0; i < in->n_kept; i++) {
         const int32_t p = in->part[i], q = in->old[i];
-        const bool after =
-            i == 0 || p > in->part[i - 1] || (p == in->part[i - 1] && q > in->old[i - 1]);
-        PLB_FAIL_IF(
-            p < 0 || p >= k || q < 0 || q >= k || !after, err, PLB_ERR_RANGE,
-            "kept[%lld] is the pair of parts (%d, %d): expected 0 ... %d, in ascending order",
-            (long long)i, p, q, k - 1);
+        PLB_FAIL_IF(p < 0 || p >= k || q < 0 || q >= k, err, PLB_ERR_RANGE,
+                    "kept[%lld] is the pair of parts (%d, %d): expected 0 ... %d", (long long)i, p,
+                    q, k - 1);
     }
     return PLB_OK;
 }
 
-/* Make the total size of the objects that stay in their part largest. */
+/* Give each part the number of the old part with which it has most in common, the largest pairs
+ * first (ties: the first pair). */
 static int by_parts(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
-    int64_t n = 0, i = 0;
-    for (int32_t p = 0; p < in->n_parts; p++) {
-        s->start[p] = n;
-        for (; i < in->n_kept && in->part[i] == p; i++) {
-            if (s->name[p] == NONE && in->kept[i] > 0.0 && fits(s, p, in->old[i])) {
-                s->to[n] = in->old[i];
-                s->gain[n++] = in->kept[i];
-            }
-        }
-        s->room[p] = 1;
-    }
-    s->start[in->n_parts] = n;
-    const int ret = assign(s, err);
-    for (int32_t p = 0; ret == PLB_OK && p < in->n_parts; p++) {
-        if (s->place[p] != NONE) {
-            call(s, p, s->place[p]);
+    plb_loads_t order = {0};
+    PLB_PASS(plb_loads_sorted(&order, in->kept, in->n_kept, PLB_DESCENDING, err));
+    for (int64_t i = 0; i < order.n; i++) {
+        const int32_t p = in->part[order.item[i].id], q = in->old[order.item[i].id];
+        if (s->name[p] == NONE && in->kept[order.item[i].id] > 0.0 && fits(s, p, q)) {
+            call(s, p, q);
         }
     }
-    return ret;
+    plb_loads_free(&order);
+    return PLB_OK;
 }
 
 /* ---- ranks ---------------------------------------------------------------------------------- */
@@ -337,36 +153,35 @@ static int32_t free_on(const namer_t *s, int32_t rank, int32_t part)
     return NONE;
 }
 
-/* Name the remaining parts: make the total size of the objects that stay on their rank largest. */
+/* Name the remaining parts: each goes to the rank that has most of its objects, the largest sizes
+ * first (ties: the lowest rank, then the lowest part). */
 static int by_ranks(namer_t *s, plb_err_t *err)
 {
     const plb_new_names_t *in = s->in;
     const int32_t k = in->n_parts;
+    int ret = PLB_OK;
     int64_t n = 0;
-    memset(s->room, 0, (size_t)k * sizeof *s->room);
-    for (int32_t q = 0; q < k; q++) {
-        if (!s->taken[q]) {
-            s->room[free_on(s, rank_of(in, q), q)]++;
+    int32_t *pair = NULL; /* rank * k + part */
+    double *size = NULL;
+    plb_loads_t order = {0};
+    PLB_NEW_EACH((int64_t)k * in->n_ranks, pair, size);
+    for (int32_t i = 0; i < k * in->n_ranks; i++) {
+        if (s->name[i % k] == NONE && in->on_rank[i] > 0.0) {
+            pair[n] = i;
+            size[n++] = in->on_rank[i];
         }
     }
-    for (int32_t p = 0; p < k; p++) {
-        s->start[p] = n;
-        for (int32_t r = 0; s->name[p] == NONE && r < in->n_ranks; r++) {
-            const double size = in->on_rank[(int64_t)r * k + p];
-            const int32_t q = size > 0.0 ? free_on(s, r, p) : NONE;
-            if (q != NONE) {
-                s->to[n] = q;
-                s->gain[n++] = size;
-            }
+    PLB_TRY(plb_loads_sorted(&order, size, n, PLB_DESCENDING, err));
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t at = pair[order.item[i].id], p = at % k;
+        const int32_t q = s->name[p] == NONE ? free_on(s, at / k, p) : NONE;
+        if (q != NONE) {
+            call(s, p, q);
         }
     }
-    s->start[k] = n;
-    const int ret = assign(s, err);
-    for (int32_t p = 0; ret == PLB_OK && p < k; p++) {
-        if (s->place[p] != NONE) {
-            call(s, p, free_on(s, rank_of(in, s->place[p]), p));
-        }
-    }
+out:
+    plb_loads_free(&order);
+    PLB_FREE(pair, size);
     return ret;
 }
 
@@ -384,7 +199,8 @@ static void fill(namer_t *s)
     }
     for (int32_t p = 0, q = 0; p < k; p++) {
         if (s->name[p] == NONE) {
-            for (q = s->in->share == NULL ? q : 0; !fits(s, p, q); q++) {
+            const double *share = s->in->share;
+            for (q = share == NULL || share[p] == share[q] ? q : 0; !fits(s, p, q); q++) {
             }
             call(s, p, q);
         }
@@ -418,36 +234,87 @@ int plb_remap(const plb_new_names_t *in, int32_t *name, plb_err_t *err)
 {
     const int32_t k = in->n_parts;
     const bool ranks = in->on_rank != NULL && k <= PLB_REMAP_MOST;
-    const int64_t by_rank = ranks ? (int64_t)k * in->n_ranks : 0;
-    const int64_t most = in->n_kept > by_rank ? in->n_kept : by_rank;
     namer_t s = {.in = in, .name = name};
     int ret = check(in, err);
     if (ret != PLB_OK) {
         return ret;
     }
     PLB_NEW0(s.taken, k);
-    PLB_NEW_EACH(k, s.room, s.place);
-    PLB_NEW(s.start, (int64_t)k + 1);
-    PLB_NEW_EACH(most, s.to, s.gain);
     for (int32_t p = 0; p < k; p++) {
         name[p] = NONE;
         if (in->fixed != NULL && in->fixed[p]) {
             call(&s, p, p);
         }
     }
-    ret = in->n_kept > 0 ? by_parts(&s, err) : PLB_OK;
-    if (ret == PLB_OK && ranks) {
-        ret = by_ranks(&s, err);
+    PLB_TRY(by_parts(&s, err));
+    if (ranks) {
+        PLB_TRY(by_ranks(&s, err));
     }
-    if (ret == PLB_OK) {
-        fill(&s);
-    }
-    if (ret == PLB_OK && !wins(in, name)) {
+    fill(&s);
+    if (!wins(in, name)) {
         for (int32_t p = 0; p < k; p++) {
             name[p] = p;
         }
     }
 out:
-    PLB_FREE(s.taken, s.room, s.place, s.start, s.to, s.gain);
+    plb_free(s.taken);
+    return ret;
+}
+
+/* ---- placements ------------------------------------------------------------------------------
+ */
+
+/* Pairs of a rank and a part that have items in common. */
+typedef struct overlap {
+    int64_t n;
+    int32_t *rank, *part; /* [n] */
+    double *common;       /* [n] total weight of the common items */
+} overlap_t;
+
+static int find_overlap(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                        int32_t p, overlap_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *at = NULL;
+    plb_groups_t on = {0}; /* lists of the items on each rank */
+    PLB_NEW(at, p);
+    PLB_TRY(plb_groups_init(&on, now, n, p, err));
+    PLB_NEW_EACH(n, out->rank, out->part, out->common);
+    /* at[part]: index of the most recent pair with this part; if it is below `first`, the pair's
+     * rank is not r */
+    memset(at, -1, (size_t)p * sizeof *at);
+    for (int32_t r = 0; r < p; r++) {
+        const int64_t first = out->n;
+        for (int64_t k = on.start[r]; k < on.start[r + 1]; k++) {
+            const int32_t to = part[on.item[k]];
+            if (at[to] < first) {
+                at[to] = out->n++;
+                out->rank[at[to]] = r;
+                out->part[at[to]] = to;
+                out->common[at[to]] = 0.0;
+            }
+            out->common[at[to]] += counts == NULL ? 1.0 : counts[on.item[k]];
+        }
+    }
+out:
+    plb_groups_free(&on);
+    plb_free(at);
+    return ret;
+}
+
+int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
+                int32_t p, const double *kind, int32_t *name, plb_err_t *err)
+{
+    overlap_t overlap = {0};
+    int ret = find_overlap(n, now, part, counts, p, &overlap, err);
+    const plb_new_names_t names = {.n_parts = p,
+                                   .n_ranks = 1,
+                                   .share = kind,
+                                   .n_kept = overlap.n,
+                                   .part = overlap.part,
+                                   .old = overlap.rank,
+                                   .kept = overlap.common};
+    ret = ret == PLB_OK ? plb_remap(&names, name, err) : ret;
+    PLB_FREE(overlap.rank, overlap.part, overlap.common);
     return ret;
 }

@@ -310,17 +310,38 @@ out:
     return ret;
 }
 
+/* The largest limit: no part can be heavier, and the sum over all parts does not overflow. */
+static const int64_t UNLIMITED = (int64_t)1 << 32;
+
+int plb_partition_limits(const plb_question_t *in, int64_t *limit, plb_err_t *err)
+{
+    repair_t self = {.in = in, .k = in->n_parts, .d = 1};
+    packing_t packing = {.heap.n = self.k};
+    int ret = PLB_OK;
+    PLB_NEW0(self.part, in->n_vertices);
+    PLB_TRY(repair_init(&self, err));
+    PLB_TRY(find_limits(&self, &packing, err));
+    for (int32_t p = 0; p < self.k; p++) {
+        limit[p] = self.limit[p] < UNLIMITED ? self.limit[p] : UNLIMITED;
+    }
+out:
+    plb_free(self.part);
+    packing_free(&packing);
+    repair_free(&self);
+    return ret;
+}
+
 int plb_partition_repair(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     repair_t self = {
         .in = in, .k = in->n_parts, .d = in->weight == NULL ? 1 : in->n_weights, .part = part};
-    int ret = repair_init(&self, err);
-    if (ret == PLB_OK) {
-        leave_no_share(&self);
-        sum_loads(&self);
-        ret = keeps_limits(&self) ? PLB_OK : keep_tolerance(&self, err);
-    }
-    PLB_THEN(fill_empty(&self, err));
+    int ret = PLB_OK;
+    PLB_TRY(repair_init(&self, err));
+    leave_no_share(&self);
+    sum_loads(&self);
+    PLB_TRY(keeps_limits(&self) ? PLB_OK : keep_tolerance(&self, err));
+    ret = fill_empty(&self, err);
+out:
     repair_free(&self);
     return ret;
 }

@@ -45,15 +45,13 @@ static int add_entry(plb_agent_t *self, plb_entry_t entry, plb_err_t *err)
 int plb_agent_give(plb_agent_t *self, int64_t k, int32_t to, int32_t kind, plb_err_t *err)
 {
     const plb_entry_t e = self->entry[k];
-    const int ret = PLB_POST(self, err, .peer = to, .kind = kind, .rank = e.home, .id = e.id,
-                             .load = e.load, .memory = e.memory);
-    if (ret == PLB_OK) {
-        self->n_away -= e.home != self->share->rank;
-        self->load -= e.load;
-        self->memory -= e.memory;
-        self->entry[k] = self->entry[--self->n];
-    }
-    return ret;
+    PLB_PASS(PLB_POST(self, err, .peer = to, .kind = kind, .rank = e.home, .id = e.id,
+                      .load = e.load, .memory = e.memory));
+    self->n_away -= e.home != self->share->rank;
+    self->load -= e.load;
+    self->memory -= e.memory;
+    self->entry[k] = self->entry[--self->n];
+    return PLB_OK;
 }
 
 int plb_agent_take(plb_agent_t *self, const plb_note_t *note, plb_err_t *err)
@@ -236,18 +234,18 @@ static void tell_bound(plb_agent_t *self, const plb_tally_t *all)
 static int tell_time(plb_agent_t *self, plb_err_t *err)
 {
     double load = 0.0;
-    int ret = sort_by(self, by_id, err);
-    for (int64_t k = 0; ret == PLB_OK && k < self->n; k++) {
+    PLB_PASS(sort_by(self, by_id, err));
+    for (int64_t k = 0; k < self->n; k++) {
         const plb_entry_t *e = &self->entry[k];
         load += e->load;
         if (e->home != self->share->rank) {
-            ret = PLB_POST(self, err, .peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id);
+            PLB_PASS(PLB_POST(self, err, .peer = e->home, .kind = PLB_NOTE_HOME, .id = e->id));
         }
     }
     self->own_after = plb_agent_time(self, load);
     self->mine.max[MAX_TIME] = self->own_after;
     self->mine.count[COUNT_OVERFULL] = plb_agent_room(self) < 0;
-    return ret;
+    return PLB_OK;
 }
 
 /* Set answer[].  If an iteration would take longer than in the present placement, and the present
@@ -283,12 +281,12 @@ static int work(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb
                 plb_err_t *err)
 {
     bool settled = false;
-    int ret = self->type->round(self, in, n_in, all, &settled, err);
-    if (ret == PLB_OK && settled) {
-        ret = tell_time(self, err);
+    PLB_PASS(self->type->round(self, in, n_in, all, &settled, err));
+    if (settled) {
         self->stage = DECIDE;
+        return tell_time(self, err);
     }
-    return ret;
+    return PLB_OK;
 }
 
 int plb_agent_round(plb_agent_t *self, const plb_note_t *in, int64_t n_in, const plb_tally_t *all,

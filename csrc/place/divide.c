@@ -89,14 +89,16 @@ int plb_rectangles_perimeter(const double *share, const int32_t *column, int32_t
 {
     columns_t columns;
     double total = 0.0;
-    int ret = columns_init(&columns, share, column, p, err);
+    int ret = PLB_OK;
     *perimeter = 0.0;
-    PLB_THEN(apportion_total(share, p, &total, err));
-    for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
+    PLB_TRY(columns_init(&columns, share, column, p, err));
+    PLB_TRY(apportion_total(share, p, &total, err));
+    for (int32_t c = 0; c < p; c++) {
         if (columns.busy[c] > 0) {
             *perimeter += rows + cols * columns.share[c] / total * (double)columns.busy[c];
         }
     }
+out:
     columns_free(&columns);
     return ret;
 }
@@ -172,12 +174,11 @@ static int stack(const double *share, const int32_t *column, int32_t p, int32_t 
                  const int64_t *first, double *mine, int64_t *height, int64_t *box, plb_err_t *err)
 {
     int64_t at = 0;
-    int ret;
     for (int32_t i = 0; i < p; i++) {
         mine[i] = column[i] == c ? share[i] : 0.0;
     }
-    ret = plb_apportion(mine, p, rows, height, err);
-    for (int32_t i = 0; ret == PLB_OK && i < p; i++) {
+    PLB_PASS(plb_apportion(mine, p, rows, height, err));
+    for (int32_t i = 0; i < p; i++) {
         if (column[i] == c) {
             box[4 * i] = at;
             at += height[i];
@@ -186,7 +187,7 @@ static int stack(const double *share, const int32_t *column, int32_t p, int32_t 
             box[4 * i + 3] = first[1];
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, int64_t rows,
@@ -200,12 +201,12 @@ int plb_rectangles_place(const double *share, const int32_t *column, int32_t p, 
         goto out;
     }
     PLB_NEW_EACH(p, width, height, mine);
-    ret = plb_apportion(columns.share, p, cols, width, err);
+    PLB_TRY(plb_apportion(columns.share, p, cols, width, err));
     int64_t first[2] = {0, 0};
-    for (int32_t c = 0; ret == PLB_OK && c < p; c++) {
+    for (int32_t c = 0; c < p; c++) {
         first[1] = first[0] + width[c];
         if (columns.busy[c] > 0) {
-            ret = stack(share, column, p, c, rows, first, mine, height, box, err);
+            PLB_TRY(stack(share, column, p, c, rows, first, mine, height, box, err));
         } else {
             for (int32_t i = 0; i < p; i++) {
                 if (column[i] == c) {

@@ -753,11 +753,13 @@ int plb_improve(plb_state_t *on, const plb_aim_t *aim, plb_err_t *err)
     plb_rng_init(&self.rng, aim->seed);
     plb_state_value(on);
     self.by_transfer = plb_state_is_plain(on) && on->fits;
-    int ret = search_init(&self, err);
-    PLB_THEN(descend(&self, err));
-    if (ret == PLB_OK && aim->kicks > 0 && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
+    int ret = PLB_OK;
+    PLB_TRY(search_init(&self, err));
+    PLB_TRY(descend(&self, err));
+    if (aim->kicks > 0 && on->in->n_objects > 0 && on->in->n_objects <= FEW) {
         ret = kicks(&self, err);
     }
+out:
     plb_state_value(on);
     PLB_FREE(self.here, self.there, self.rest, self.floor, self.least);
     PLB_FREE(self.before, self.after, self.next.item, self.talks);

@@ -274,19 +274,6 @@ int plb_pack_repair(const plb_problem_t *problem, int32_t *rank, plb_err_t *err)
 /** Set rank[n_objects] to the present placement, repaired if it exceeds memory limits. */
 int plb_pack_present(const plb_problem_t *problem, int32_t *rank, plb_err_t *err);
 
-/* ---- names of ranks ------------------------------------------------------------------------- */
-
-/* Renumbers the parts of a placement that was made from scratch, so that few objects move. */
-
-/** Find name[p]: the rank that gets each of the p parts.  Item i, 0 ... n - 1, is on rank now[i]
- * and in part[i], and has the weight counts[i] (NULL: 1).  The part and the rank with the most
- * weight in common are matched first, then the pair with the next most, and so on (ties: the
- * lowest rank, then the part of this rank's first item).  A part r may only become a rank s with
- * kind[r] == kind[s] (NULL: any rank).  The remaining parts and ranks are matched in ascending
- * order of kind[], then of number. */
-int plb_relabel(int64_t n, const int32_t *now, const int32_t *part, const double *counts,
-                int32_t p, const double *kind, int32_t *name, plb_err_t *err);
-
 /* ---- refine.c: bounds ----------------------------------------------------------------------- */
 
 /* Lower bounds of the slowest rank's time, in seconds, for any placement. */
@@ -331,6 +318,10 @@ int plb_refine_more(const plb_problem_t *problem, double overload, int32_t *rank
  * messages take no time. */
 int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchanges,
                     const double *cost, int32_t *rank, plb_err_t *err);
+
+/** Move objects by the rule of CommAwareRefineLB (refine_comm.c) from ranks above `limit` seconds
+ * to ranks that stay below it; write the placement to rank[n_objects]. */
+int plb_shed(const plb_snapshot_t *in, double limit, int32_t *rank, plb_err_t *err);
 
 /* ---- partitioners --------------------------------------------------------------------------- */
 
@@ -451,10 +442,9 @@ enum {
 /* What this rank knows of a rank that can take load. */
 typedef struct plb_receiver {
     int32_t rank;
-    bool has_ceiling;  /* whether a NOTE_CEILING was sent to that rank */
-    double room;       /* load that the rank can take */
-    int64_t memory;    /* bytes that the rank can take */
-    int64_t n_objects; /* number of objects on the rank */
+    bool has_ceiling; /* whether a NOTE_CEILING was sent to that rank */
+    double room;      /* load that the rank can take */
+    int64_t memory;   /* bytes that the rank can take */
 } plb_receiver_t;
 
 typedef struct plb_gossip {

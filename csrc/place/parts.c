@@ -206,8 +206,8 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
         now[v] = in->rank[i];
         bytes[v] = in->bytes == NULL ? 1.0 : 1.0 + (double)in->bytes[i];
     }
-    ret = plb_relabel(self->n, now, part, bytes, in->n_ranks, self->share, name, err);
-    for (int32_t v = 0; ret == PLB_OK && v < self->n; v++) {
+    PLB_TRY(plb_relabel(self->n, now, part, bytes, in->n_ranks, self->share, name, err));
+    for (int32_t v = 0; v < self->n; v++) {
         part[v] = name[part[v]];
     }
 out:
@@ -219,9 +219,9 @@ int plb_parts_ask(const plb_parts_t *self, const char *library, int32_t *part, p
 {
     const plb_partitioner_t *with = plb_partitioner_find(library);
     PLB_FAIL_IF(with == NULL, err, PLB_ERR_MISSING, "%s has not been loaded", library);
-    int ret = plb_interrupted(PLB_INTERRUPT_NOW);
-    PLB_THEN(plb_partition_run(with, &self->question, part, err));
-    return ret == PLB_OK ? plb_interrupted(PLB_INTERRUPT_NOW) : ret;
+    PLB_PASS(plb_interrupted(PLB_INTERRUPT_NOW));
+    PLB_PASS(plb_partition_run(with, &self->question, part, err));
+    return plb_interrupted(PLB_INTERRUPT_NOW);
 }
 
 int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalance, int32_t *out,
@@ -231,9 +231,9 @@ int plb_parts_place(const plb_parts_t *self, const int32_t *part, double imbalan
     for (int64_t i = 0; i < in->n_objects; i++) {
         out[i] = plb_may_migrate(in, i) ? part[self->vertex[i]] : in->rank[i];
     }
-    int ret = plb_pack_repair(&self->problem, out, err);
-    PLB_THEN(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
-    return PLB_THEN(plb_refine_more(&self->problem, imbalance, out, err));
+    PLB_PASS(plb_pack_repair(&self->problem, out, err));
+    PLB_PASS(plb_refine_comm(&self->problem, imbalance, false, NULL, out, err));
+    return plb_refine_more(&self->problem, imbalance, out, err);
 }
 
 int plb_parts_run(const plb_strategy_t *strategy, const plb_snapshot_t *in, const plb_opts_t *opts,

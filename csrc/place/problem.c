@@ -100,8 +100,8 @@ int plb_problem_init(plb_problem_t *self, const plb_snapshot_t *in, plb_err_t *e
         split(self);
     }
     if (self->room != NULL) {
-        ret = plb_problem_check_left(in, self->room, err);
-        PLB_THEN(check_movable(self, err));
+        PLB_TRY(plb_problem_check_left(in, self->room, err));
+        ret = check_movable(self, err);
     }
 out:
     if (ret != PLB_OK) {

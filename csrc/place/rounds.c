@@ -161,20 +161,16 @@ out:
 
 static int shares_init(shares_t *self, const plb_snapshot_t *in, bool lenient, plb_err_t *err)
 {
-    int ret = share_objects(self, in, err);
-    PLB_THEN(share_edges(self, in, err));
-    if (ret == PLB_OK && in->node != NULL) {
-        ret = share_nodes(self, in, err);
+    PLB_PASS(share_objects(self, in, err));
+    PLB_PASS(share_edges(self, in, err));
+    if (in->node != NULL) {
+        PLB_PASS(share_nodes(self, in, err));
     }
-    if (ret != PLB_OK) {
-        return ret;
-    }
-    PLB_NEW(self->share, in->n_ranks);
+    PLB_PASS_NEW(self->share, in->n_ranks);
     for (int32_t r = 0; r < in->n_ranks; r++) {
         self->share[r] = share_of(self, in, lenient, r);
     }
-out:
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- the driver ----------------------------------------------------------------------------- */
@@ -220,14 +216,13 @@ out:
  * threads would be waited for in each of them. */
 static int run_round(driver_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    for (int32_t r = 0; r < self->p && ret == PLB_OK; r++) {
+    for (int32_t r = 0; r < self->p; r++) {
         const int64_t n_notes = self->start[r + 1] - self->start[r];
-        ret = plb_agent_round(self->agent[r], self->inbox + self->start[r], n_notes, &self->all,
-                              err);
-        PLB_THEN(plb_interrupted(1 << 10));
+        PLB_PASS(plb_agent_round(self->agent[r], self->inbox + self->start[r], n_notes, &self->all,
+                                 err));
+        PLB_PASS(plb_interrupted(1 << 10));
     }
-    return ret;
+    return PLB_OK;
 }
 
 static void merge_tallies(driver_t *self)
@@ -305,19 +300,16 @@ static int carry(driver_t *self, plb_err_t *err)
 static int run_all(driver_t *self, plb_traffic_t *traffic, plb_err_t *err)
 {
     for (;;) {
-        int ret = run_round(self, err);
-        if (ret == PLB_OK && traffic != NULL) {
+        PLB_PASS(run_round(self, err));
+        if (traffic != NULL) {
             count_traffic(self, traffic);
         }
-        if (ret != PLB_OK || self->agent[0]->done) {
-            return ret;
+        if (self->agent[0]->done) {
+            return PLB_OK;
         }
         merge_tallies(self);
-        ret = carry(self, err);
-        PLB_THEN(plb_interrupted(self->p));
-        if (ret != PLB_OK) {
-            return ret;
-        }
+        PLB_PASS(carry(self, err));
+        PLB_PASS(plb_interrupted(self->p));
     }
 }
 
@@ -328,16 +320,18 @@ int plb_rounds_run(const plb_agent_type_t *type, const plb_snapshot_t *in, const
     driver_t driver = {0};
     plb_err_t own = {0, ""};
     err = err == NULL ? &own : err;
-    int ret = plb_problem_check(in, err);
-    PLB_THEN(shares_init(&shares, in, opts->lenient, err));
-    PLB_THEN(driver_init(&driver, type, &shares, in, opts, err));
-    PLB_THEN(run_all(&driver, traffic, err));
-    for (int32_t r = 0; ret == PLB_OK && r < in->n_ranks; r++) {
+    int ret = PLB_OK;
+    PLB_TRY(plb_problem_check(in, err));
+    PLB_TRY(shares_init(&shares, in, opts->lenient, err));
+    PLB_TRY(driver_init(&driver, type, &shares, in, opts, err));
+    PLB_TRY(run_all(&driver, traffic, err));
+    for (int32_t r = 0; r < in->n_ranks; r++) {
         const plb_share_t *share = &shares.share[r];
         for (int64_t i = 0; i < share->n; i++) {
             out[share->id[i]] = driver.agent[r]->answer[i];
         }
     }
+out:
     driver_free(&driver);
     shares_free(&shares);
     return ret;

@@ -43,10 +43,10 @@ int plb_scatter_objects(const plb_snapshot_t *in, int32_t *rank, plb_err_t *err)
     for (int32_t r = 0; r < p; r++) {
         time[r] = plb_background(in, r);
     }
-    for (int64_t first = 0; ret == PLB_OK && first < in->n_objects; first += p) {
+    for (int64_t first = 0; first < in->n_objects; first += p) {
         const int64_t end = first + p < in->n_objects ? first + p : in->n_objects;
         deal(in, first, end, &heaviest, &least, time, rank);
-        ret = plb_interrupted(8 * (int64_t)p);
+        PLB_TRY(plb_interrupted(8 * (int64_t)p));
     }
 out:
     PLB_FREE(heaviest.item, least.item, time);

@@ -253,9 +253,11 @@ int plb_start_packed(plb_state_t *on, bool stay, plb_err_t *err)
 {
     units_t units = {.on = on, .stay = stay};
     plb_state_begin(on);
-    int ret = plb_problem_check_left(on->in, on->left, err);
-    PLB_THEN(units_init(&units, err));
-    PLB_THEN(put_all(&units, err));
+    int ret = PLB_OK;
+    PLB_TRY(plb_problem_check_left(on->in, on->left, err));
+    PLB_TRY(units_init(&units, err));
+    ret = put_all(&units, err);
+out:
     PLB_FREE(units.object, units.start);
     plb_state_value(on);
     return ret;

@@ -14,11 +14,6 @@ int plb_trace_check(const plb_trace_t *trace, plb_err_t *err);
 /** Check the tasks of phase i.  alike: entities as in phase i - 1, so they are not checked. */
 int plb_trace_check_tasks(const plb_trace_t *trace, int64_t i, bool alike, plb_err_t *err);
 
-/** Check the data of the tasks of phase i that only an LB step reads. */
-int plb_trace_check_sizes(const plb_trace_t *trace, int64_t i, plb_err_t *err);
-
-int plb_trace_check_edges(const plb_trace_t *trace, int64_t i, plb_err_t *err);
-
 /* Sums the loads of the ranks in several phases together, which is faster: additions of different
  * phases do not depend on each other.  The phases must have the same tasks on the same ranks.
  *

@@ -10,7 +10,8 @@
 #include "model/snapshot.h"
 #include "replay/internal.h"
 
-/* ---- trace check ------------------------------------------------------------------------------- */
+/* ---- trace check -------------------------------------------------------------------------------
+ */
 
 static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
 {
@@ -66,7 +67,8 @@ int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t
     return t->task_seconds == NULL ? PLB_OK : check_work(t, a, b, err);
 }
 
-int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
+/* Check the data of the tasks of phase i that only an LB step reads. */
+static int check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     const int64_t a = t->task_ptr[i], b = t->task_ptr[i + 1];
     PLB_PASS(plb_check_i64("task_bytes", t->task_bytes, a, b, err));
@@ -75,7 +77,7 @@ int plb_trace_check_sizes(const plb_trace_t *t, int64_t i, plb_err_t *err)
     return plb_check_coords(t->task_coords == NULL ? NULL : t->task_coords + 3 * a, b - a, 3, err);
 }
 
-int plb_trace_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
+static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
 {
     const int64_t a = t->edge_ptr[i], b = t->edge_ptr[i + 1];
     PLB_PASS(plb_check_index("edge_src", t->edge_src, a, b, t->n_entities, err));
@@ -85,7 +87,8 @@ int plb_trace_check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
     return PLB_OK;
 }
 
-/* ---- trace repeats ----------------------------------------------------------------------------- */
+/* ---- trace repeats -----------------------------------------------------------------------------
+ */
 
 /* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
  * has the elements from[i] ... from[i + 1] - 1, of `size` bytes each. */
@@ -138,7 +141,8 @@ bool plb_trace_same_ranks(const plb_trace_t *t, int64_t i)
     return repeats(t->task_rank, sizeof *t->task_rank, t->task_ptr, i);
 }
 
-/* ---- phase step -------------------------------------------------------------------------------- */
+/* ---- phase step --------------------------------------------------------------------------------
+ */
 
 /* Get the indices of the ends of edge k among the present objects; false: an end is absent. */
 static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)
@@ -230,7 +234,7 @@ static int check_sum(const char *name, const int64_t *x, int64_t n, plb_err_t *e
 int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
 {
     if (self->trace != NULL) {
-        PLB_PASS(plb_trace_check_sizes(self->trace, self->phase, err));
+        PLB_PASS(check_sizes(self->trace, self->phase, err));
     }
     PLB_PASS(check_sum("task_bytes", self->bytes, self->has_bytes ? self->n : 0, err));
     PLB_PASS(check_sum("task_memory", self->memory, self->has_memory ? self->n : 0, err));
@@ -713,7 +717,7 @@ int plb_phases_enter(plb_phases_t *self, int64_t i, plb_err_t *err)
     int ret = plb_trace_check_tasks(t, i, self->same_objects, err);
     if (ret == PLB_OK &&
         (self->opt.edges || self->opt.crossing || plb_network_costs(self->opt.network))) {
-        ret = plb_trace_check_edges(t, i, err);
+        ret = check_edges(t, i, err);
     }
     if (ret != PLB_OK) {
         return ret;

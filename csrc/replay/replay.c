@@ -195,26 +195,25 @@ static int preview(plb_replay_t *self, plb_ask_t *ask, plb_err_t *err)
     plb_decider_t *d = self->opt.decider;
     plb_database_t db;
     double gain;
-    int ret;
-    if ((ret = plb_phases_database(&self->phases, &db, err)) ||
-        (ret = plb_decider_preview(d, &db, &gain, err))) {
-        return ret;
-    }
+    PLB_PASS(plb_phases_database(&self->phases, &db, err));
+    PLB_PASS(plb_decider_preview(d, &db, &gain, err));
     return plb_decider_previewed(d, gain, ask, err);
 }
 
 static int carry_out(plb_replay_t *self, bool asked, bool may_preview, plb_err_t *err)
 {
     plb_ask_t ask;
-    int ret = plb_decider_next(self->opt.decider, asked, may_preview, &ask, err);
-    if (ret == PLB_OK && ask == PLB_ASK_JUDGE && (ret = judge(self, err)) == PLB_OK) {
-        ret = plb_decider_next(self->opt.decider, asked, may_preview, &ask, err);
+    self->due = false;
+    PLB_PASS(plb_decider_next(self->opt.decider, asked, may_preview, &ask, err));
+    if (ask == PLB_ASK_JUDGE) {
+        PLB_PASS(judge(self, err));
+        PLB_PASS(plb_decider_next(self->opt.decider, asked, may_preview, &ask, err));
     }
-    if (ret == PLB_OK && ask == PLB_ASK_PREVIEW) {
-        ret = preview(self, &ask, err);
+    if (ask == PLB_ASK_PREVIEW) {
+        PLB_PASS(preview(self, &ask, err));
     }
-    self->due = ret == PLB_OK && ask == PLB_ASK_BALANCE;
-    return ret;
+    self->due = ask == PLB_ASK_BALANCE;
+    return PLB_OK;
 }
 
 /* With a lag, the ranks agree on the iteration of an LB step (decide/consensus.h).  *final:
@@ -301,14 +300,16 @@ static int begin_loop(plb_replay_t *self, plb_err_t *err)
 static int between(plb_replay_t *self, plb_err_t *err)
 {
     const bool over = ends(self, self->n - 1);
-    int ret = self->opt.decider != NULL ? conclude(self, !self->begins || !over, err) : PLB_OK;
-    if (ret == PLB_OK && self->begins && self->due && !over) {
-        ret = balance(self, &self->why, err);
+    if (self->opt.decider != NULL) {
+        PLB_PASS(conclude(self, !self->begins || !over, err));
     }
-    if (ret == PLB_OK && self->begins) {
-        ret = begin_loop(self, err);
+    if (self->begins && self->due && !over) {
+        PLB_PASS(balance(self, &self->why, err));
     }
-    return ret == PLB_OK && self->due ? balance(self, &self->why, err) : ret;
+    if (self->begins) {
+        PLB_PASS(begin_loop(self, err));
+    }
+    return self->due ? balance(self, &self->why, err) : PLB_OK;
 }
 
 /* ---- phases --------------------------------------------------------------------------------- */
@@ -380,16 +381,13 @@ static void name_phase(plb_err_t *err, int64_t i)
 
 int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err)
 {
-    int ret = plb_phases_begin(&self->phases, trace, err);
+    int ret = PLB_OK;
+    PLB_PASS(plb_phases_begin(&self->phases, trace, err));
     const plb_loop_t *loop = self->begins ? &self->next : &self->loop;
-    if (ret == PLB_OK && self->n + trace->n_phases > loop->first + loop->n) {
-        ret = PLB_FAIL(err, PLB_ERR_STATE,
-                       "%lld phases were given: expected at most %lld, up to the end of the loop",
-                       (long long)trace->n_phases, (long long)(loop->first + loop->n - self->n));
-    }
-    if (ret != PLB_OK || (ret = make_room(self, trace, err)) != PLB_OK) {
-        return ret;
-    }
+    PLB_FAIL_IF(self->n + trace->n_phases > loop->first + loop->n, err, PLB_ERR_STATE,
+                "%lld phases were given: expected at most %lld, up to the end of the loop",
+                (long long)trace->n_phases, (long long)(loop->first + loop->n - self->n));
+    PLB_PASS(make_room(self, trace, err));
     for (int64_t i = 0; ret == PLB_OK && i < trace->n_phases; i++) {
         ret = run_phase(self, i, err);
         if (ret != PLB_OK && ret != PLB_ERR_INTERRUPTED) {
@@ -402,25 +400,22 @@ int plb_replay_feed(plb_replay_t *self, const plb_trace_t *trace, plb_err_t *err
 
 static int enter_left(plb_replay_t *self, const plb_trace_t *left, plb_err_t *err)
 {
-    int ret = plb_phases_begin(&self->phases, left, err);
-    PLB_THEN(plb_phases_enter(&self->phases, 0, err));
-    return ret;
+    PLB_PASS(plb_phases_begin(&self->phases, left, err));
+    return plb_phases_enter(&self->phases, 0, err);
 }
 
 static int settle(plb_replay_t *self, bool early, plb_err_t *err)
 {
-    int ret = PLB_OK;
     if (self->unobserved) {
-        ret = conclude(self, early, err);
+        PLB_PASS(conclude(self, early, err));
     } else if (!early && self->opt.decider->last >= 0 &&
                (self->opt.foresight || plb_decider_can_judge(self->opt.decider))) {
-        ret = judge(self, err);
+        PLB_PASS(judge(self, err));
     }
-    if (ret == PLB_OK && early && self->due && !ends(self, self->n - 1)) {
-        ret = balance(self, &self->why, err);
+    if (early && self->due && !ends(self, self->n - 1)) {
+        PLB_PASS(balance(self, &self->why, err));
     }
-    const bool open = early && plb_decider_can_judge(self->opt.decider);
-    return ret == PLB_OK && open ? judge(self, err) : ret;
+    return early && plb_decider_can_judge(self->opt.decider) ? judge(self, err) : PLB_OK;
 }
 
 int plb_replay_start(plb_replay_t *self, const plb_trace_t *objects, plb_err_t *err)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 
 import numpy as np
 import twin_gossip
+import twin_place
 
-WEAK, CLOSE, MARGIN, STEPS, MOVES, MISFITS = 0.01, 0.002, 0.002, 200, 200, 64
+import pylb
+
+WEAK, CLOSE, MARGIN, STEPS, MOVES = 0.01, 0.002, 0.002, 200, 200
 
 
 class Link:
@@ -147,45 +149,38 @@ class Diffusion(twin_gossip.Gossip):
         part = min(1.0, budget / total) if total > 0 else 0.0
         if part * max(flows, default=0.0) <= MARGIN * self.scale:
             return
-        a.has.sort(key=lambda o: 2e30 if o[3] else o[1])
-        going = {}
-        for link in a.links.values():
-            if part * link.flow > MARGIN * self.scale:
-                self.fill(a, link, part * link.flow, going)
+        going = self.choose(a, {k: part * link.flow for k, link in a.links.items()})
+        for k, to in going.items():
+            a.links[to].flow -= a.has[k][1]
+            a.where[a.has[k][0]] = to
         for k in range(len(a.has) - 1, -1, -1):
             if k in going:
                 self.send_off(a, k, going[k], post)
 
-    def fill(self, a, link, most, going):
+    def choose(self, a, flows):
+        """Return {index of the object: rank}: CommAwareRefineLB between this rank and its links."""
         n, margin = len(a.has), MARGIN * self.scale
+        flows = {r: flow for r, flow in flows.items() if flow > margin}
+        limit = a.load + (max(flows.values()) + margin)
         at = {o[0]: k for k, o in enumerate(a.has)}
-
-        def candidate(k):
-            i, load, _, pinned = a.has[k]
-            if k in going or pinned or load <= 0:
-                return []
-            at_home = self.q.rank[i] == a.r
-            return [(-self.gain(a, i, link.rank) / load, n - 1 - k + (n if at_home else 0), k)]
-
-        queue = [c for k in range(n) for c in candidate(k)]
-        heapq.heapify(queue)
-        misfits = 0
-        while most > margin and queue and misfits < MISFITS:
-            k = heapq.heappop(queue)[2]
-            i, load = a.has[k][:2]
-            if k in going:
-                continue
-            if load > most + margin:
-                misfits += 1
-                continue
-            misfits = 0
-            going[k] = link.rank
-            link.flow -= load
-            most -= load
-            a.where[i] = link.rank
-            for _, j in a.ties[i]:
-                for c in candidate(at[j]) if j in at else []:
-                    heapq.heappush(queue, c)
+        seat = {r: n + 1 + k for k, r in enumerate(flows)}
+        edges = []
+        for i, o in enumerate(a.has):
+            for nbytes, peer in a.ties[o[0]]:
+                j = at[peer] if peer in at else seat.get(a.where[peer], -1)
+                edges += [(i, j, nbytes)] if j > i else []
+        s = pylb.Snapshot(
+            [o[1] for o in a.has] + [0.0] * (len(flows) + 1),
+            [0] * n + list(range(len(flows) + 1)),
+            n_ranks=len(flows) + 1,
+            background=[limit + (sum(flows.values(), -margin) - a.load)]
+            + [limit + (-flow - margin) for flow in flows.values()],
+            migratable=[not o[3] for o in a.has] + [False] * (len(flows) + 1),
+            edges=tuple(zip(*edges, strict=True)) if edges else None,
+        )
+        rank = twin_place.refine_comm(s, limit=limit)
+        ranks = [a.r, *flows]
+        return {k: ranks[rank[k]] for k in range(n) if rank[k]}
 
     def send_off(self, a, k, to, post):
         o, told = a.give(k), None
@@ -222,12 +217,6 @@ class Diffusion(twin_gossip.Gossip):
                 a.where[o[0]] = a.r
                 a.ties.setdefault(o[0], [])
                 a.take(o)
-
-    def gain(self, a, i, there):
-        out = 0.0
-        for w, j in a.ties[i]:
-            out += w if a.where[j] == there else -w if a.where[j] == a.r else 0.0
-        return out
 
 
 def diffusion(s, seed=0, overload=1.01, neighbours=8):

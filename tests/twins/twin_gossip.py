@@ -8,7 +8,7 @@ import twin_place as twins
 from twin_random import MASK, Random
 
 SLACK, IDLE, FEW, CLOSE, KNOWN, MOST = 1e-9, 0.9, 0.02, 0.002, 8, 512
-PATIENCE, ASK_BELOW, MOST_ASKED, SPARE = 6, 0.25, 64, 1.05
+PATIENCE, ASK_BELOW, MOST_ASKED = 6, 0.25, 64
 UNLIMITED = 2**63 - 1
 
 
@@ -24,7 +24,7 @@ class Rank:
         for i in range(q.n):
             self.load += q.load[i] if q.rank[i] == r else 0.0
         self.random = Random((Random(seed).next() + r) & MASK)
-        self.known = []  # known ranks: [rank, free load, free memory, number of objects]
+        self.known = []  # known ranks: [rank, free load, free memory]
         self.taken = 0
         self.was_crowded = False  # whether any rank was above its memory limit
 
@@ -123,7 +123,7 @@ class Gossip:
         room = self.free(a)
         for r in to:
             if room > 0:
-                post(r, (a.r, room, a.memory(), len(a.has)))
+                post(r, (a.r, room, a.memory()))
             for k in a.known[: MOST // self.fan_out]:
                 if k[0] != r:
                     post(r, tuple(k))
@@ -183,30 +183,13 @@ class Gossip:
             if not self.offer(a, k, self.limit, post):
                 under = memory
 
-    def offer_heavy(self, a, n, excess, post):
-        """Offer heavy objects to ranks that empty themselves; return (objects, excess) left."""
-        slack, before = SLACK * self.limit * self.q.speed[a.r], a.time(a.load)
-        most = max(k[1] for k in a.known)
-        light = [o[1] for o in a.has[:n] if o[1] <= most]
-
-        def enough(excess):
-            k = 0
-            while excess > slack and k < len(light):
-                k += 1
-                excess -= light[-k]
-            return math.inf if excess > slack else k
-
-        while excess > 0 and n > len(light):
-            _, load, memory, _ = a.has[n - 1]
-            able = [k for k in a.known if k[1] > 0 and k[3] > 0 and k[2] >= memory]
-            kept, given = enough(excess), enough(excess - load)
-            r = max(able, key=lambda k: k[1]) if able else None
-            if r is None or given == math.inf or 1 + r[3] + given >= kept:
-                break
-            n -= 1
-            post(r[0], ("heavy", a.give(n), before))
-            r[1], excess = 0.0, excess - load
-        return n, excess
+    def offer_one(self, a, excess, ceiling, post):
+        """Offer the lightest object that alone removes the excess; return what remains."""
+        enough = [(o[1], k) for k, o in enumerate(a.has) if not o[3] and o[1] >= excess]
+        if enough:
+            load, k = min(enough)
+            excess -= load if self.offer(a, k, ceiling, post) else 0.0
+        return excess
 
     def offers(self, a, post):
         if not a.overloaded(self.limit) or not a.known:
@@ -227,23 +210,13 @@ class Gossip:
             ceiling = 0.5 * (self.limit + a.time(a.load))
         a.has.sort(key=lambda o: 2e30 if o[3] else o[1])
         n = sum(not o[3] for o in a.has)
-        if ceiling == self.limit and not self.swapping and self.limit >= SPARE * self.average:
-            n, excess = self.offer_heavy(a, n, excess, post)
-            if excess <= 0:
-                return
-        most = max(k[1] for k in a.known)
-        for k in range(n):
-            if excess <= a.has[k][1] <= most and self.offer(a, k, ceiling, post):
-                return
-        for k in range(n - 1, -1, -1):
+        excess = self.offer_one(a, excess, ceiling, post)
+        for k in range(n - 1, -1, -1) if excess > 0 else []:
             load = a.has[k][1]
-            if excess > 0 and 0 < load <= excess and self.offer(a, k, ceiling, post):
+            if 0 < load <= excess and self.offer(a, k, ceiling, post):
                 excess -= load
         if excess > 0:
-            enough = [(o[1], k) for k, o in enumerate(a.has) if not o[3] and o[1] >= excess]
-            if enough:
-                load, k = min(enough)
-                excess -= load if self.offer(a, k, ceiling, post) else 0.0
+            excess = self.offer_one(a, excess, ceiling, post)
         if self.swapping and excess > 0:
             self.offer_swaps(a, room, post)
 
@@ -261,12 +234,6 @@ class Gossip:
     def answer(self, a, sender, note, ceiling, post):
         kind, o, slack = note[0], note[1], note[3] if len(note) > 3 else 0
         fits = a.load + o[1] <= a.allowed(ceiling) and o[2] <= a.memory()
-        if kind == "heavy":
-            fixed = 0.0
-            for x in a.has:
-                fixed += x[1] if x[3] else 0.0
-            allowed = a.allowed(self.limit)
-            fits = fits and a.load <= allowed and fixed + o[1] <= allowed
         k = None
         if not fits and kind == "swap":
             least = a.load + o[1] - a.allowed(self.limit)
@@ -283,7 +250,7 @@ class Gossip:
         if k is not None:
             post(sender, a.give(k))
         if fits or k is not None:
-            a.taken += kind != "heavy"
+            a.taken += 1
             a.take(o)
         else:
             post(sender, o)

@@ -158,8 +158,11 @@ def sorted_objects(q, rank, r):
     return sorted((q.load[i], i) for i in mine)
 
 
-def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
-    """Place like CommAwareRefineLB, or like RefineCommLB if sending counts as time."""
+def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False, limit=None):
+    """Place like CommAwareRefineLB, or like RefineCommLB if sending counts as time.
+
+    limit: seconds above which a rank is overloaded, instead of `overload` times the average.
+    """
     q = Plain(s)
     rank, loads, room = list(q.rank), q.sums(q.rank), q.room(q.rank)
     sends = []
@@ -226,7 +229,7 @@ def refine_comm(s, overload=1.003, alpha=0.0, beta=1.0, counts=False):
 
     limited = s.memory is not None and s.memory_limit is not None
     mean = added(comm(r) * q.speed[r] for r in range(q.p)) / added(q.speed)
-    limit = overload * (threshold(q, 1.0, loads) + mean)
+    limit = overload * (threshold(q, 1.0, loads) + mean) if limit is None else limit
     donors = [r for r in range(q.p) if seconds(r) > limit * (1 + 1e-9)]
     receivers = {r for r in range(q.p) if r not in donors and gap(r) > 0}
     for d in sorted(donors, key=lambda r: (-seconds(r), r)) if receivers else []:

@@ -85,9 +85,6 @@ int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_
 
 /* The functions that Zoltan calls to read the arrays of a plb_zoltan_t. */
 
-/** Register callbacks for what `in` has; `in` must stay valid while zz is used. */
-void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in);
-
 /* Zoltan structures that are kept with a communicator and reused by calls with the same
  * parameters, because creating one duplicates a communicator. */
 
@@ -97,14 +94,3 @@ typedef struct plb_zoltan_kept {
     atomic_bool busy; /* a call uses the structure */
     bool stays;       /* kept with its communicator; false: plb_zoltan_leave destroys it */
 } plb_zoltan_kept_t;
-
-/** Allocate what plb_zoltan_take needs, so that it cannot fail for lack of memory on one rank
- * while others wait.  *fresh: memory for a new structure, to be freed with plb_free.  Local. */
-int plb_zoltan_prepare(MPI_Comm comm, plb_zoltan_kept_t **fresh, plb_err_t *err);
-
-/** Take a structure with these parameters, or make a new one in *fresh, whose `params` are NULL;
- * then *fresh becomes NULL.  The caller must give the structure back by plb_zoltan_leave.  spare:
- * bit i is set if structure i is unused on every rank (plb_zoltan_spare); ignored on a single
- * rank. Collective; one call at a time. */
-int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **fresh,
-                    plb_zoltan_kept_t **out, plb_err_t *err);

@@ -11,7 +11,8 @@
 #include "base/point.h"
 #include "partition/libraries/zoltan.h"
 
-/* ---- zoltan query ------------------------------------------------------------------------------ */
+/* ---- zoltan query ------------------------------------------------------------------------------
+ */
 
 /* Zoltan's callbacks.  Their argument `data` is the plb_zoltan_t whose arrays they read. */
 
@@ -203,7 +204,7 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
 }
 
 /* Also removes callbacks of an earlier call. */
-void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
+static void set_queries(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
 {
     void *data = (void *)in;
     const bool fixed = in->fixed != NULL, weighs = in->net_weight != NULL;
@@ -224,7 +225,8 @@ void plb_zoltan_answer(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
     Zoltan_Set_Geom_Multi_Fn(zz, in->n_dims > 0 ? list_coords : NULL, data);
 }
 
-/* ---- zoltan kept ------------------------------------------------------------------------------- */
+/* ---- zoltan kept -------------------------------------------------------------------------------
+ */
 
 #define PLACES 8
 
@@ -324,14 +326,20 @@ static int choose(const places_t *self, int64_t spare, const char *params)
     return best;
 }
 
-int plb_zoltan_prepare(MPI_Comm comm, plb_zoltan_kept_t **fresh, plb_err_t *err)
+/* Allocate what take needs, so that it cannot fail for lack of memory on one rank
+ * while others wait.  *fresh: memory for a new structure, to be freed with plb_free.  Local. */
+static int kept_prepare(MPI_Comm comm, plb_zoltan_kept_t **fresh, plb_err_t *err)
 {
     PLB_PASS_NEW0(*fresh, 1);
     return make_places(comm, err) == NULL ? err->code : PLB_OK;
 }
 
-int plb_zoltan_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **fresh,
-                    plb_zoltan_kept_t **out, plb_err_t *err)
+/* Take a structure with these parameters, or make a new one in *fresh, whose `params` are NULL;
+ * then *fresh becomes NULL.  The caller must give the structure back by plb_zoltan_leave.  spare:
+ * bit i is set if structure i is unused on every rank (plb_zoltan_spare); ignored on a single
+ * rank. Collective; one call at a time. */
+static int kept_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **fresh,
+                     plb_zoltan_kept_t **out, plb_err_t *err)
 {
     places_t *places = places_of(comm);
     int size = 0;
@@ -655,7 +663,7 @@ static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t 
 static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int *count,
                int32_t *part, plb_err_t *err)
 {
-    plb_zoltan_answer(kept->zz, in);
+    set_queries(kept->zz, in);
     int ret = kept->params == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
     PLB_THEN(set_shares(kept->zz, in, err));
     ret = agree(in->comm, ret, err); /* before some ranks wait in Zoltan for others */
@@ -688,9 +696,9 @@ static int run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep, 
     count = plb_calloc(COUNTS * (size_t)n_ranks, sizeof *count);
     int ret = count == NULL ? PLB_NO_MEMORY(count, COUNTS * n_ranks) : PLB_OK;
     PLB_THEN(spell_params(in, &params, err));
-    PLB_THEN(plb_zoltan_prepare(in->comm, &fresh, err));
+    PLB_THEN(kept_prepare(in->comm, &fresh, err));
     ret = agree(in->comm, ret, err); /* before some ranks make a structure, which waits for all */
-    PLB_THEN(plb_zoltan_take(in->comm, in->spare, params, &fresh, &kept, err));
+    PLB_THEN(kept_take(in->comm, in->spare, params, &fresh, &kept, err));
     PLB_THEN(ask(kept, in, &params, count, part, err));
     if (ret == PLB_OK && keep != NULL) {
         *keep = kept;

@@ -17,9 +17,8 @@
  * send only their residuals, from which every rank also computes its neighbours' directions and
  * solutions, with exactly the same bits.
  *
- * Step 3, objects.  Each rank sends objects along its links, first those whose move saves the most
- * bytes per second of their load.  Ties: first the objects that are no longer on the rank where
- * they were before the LB step, then the heaviest objects, so that few migrate.  A rank passes
+ * Step 3, objects.  Each rank sends objects along its links, by the rule of CommAwareRefineLB
+ * (plb_shed): first those whose move saves the most bytes per second of their load.  A rank passes
  * load on only after it has received this load.
  *
  * Step 4.  The agents of gossip.c remove the remaining imbalance. */
@@ -29,7 +28,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/heap.h"
 #include "base/mem.h"
 #include "place/internal.h"
 
@@ -147,8 +145,6 @@ enum {
     MOST_STEPS = 200, /* largest number of steps of the conjugate gradients */
     MOST_MOVES = 200, /* largest number of rounds in which objects move */
     DE_BRUIJN = 6,    /* largest number of neighbours of a rank in the de Bruijn graph */
-    /* a link is given up after this many objects in a row that exceed its remaining flow */
-    MISFITS = 64,
 };
 
 /* weight of a link of the de Bruijn graph; the weight of other links is 1 */
@@ -163,6 +159,7 @@ typedef struct link {
     double weight;
     double r, p, x; /* residual, direction and solution of that rank */
     double flow;    /* load that must still go to that rank; negative: come from that rank */
+    int32_t number; /* of that rank in this round's outflow_t; 0: no object goes there */
 } link_t;
 
 typedef struct partner {
@@ -187,26 +184,25 @@ typedef struct diffusion {
 /* Tell the receivers' ranks about the edges of this rank's objects, which only this rank knows. */
 static int greet(diffusion_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_agent_t *agent = &self->gossip.agent;
     const plb_share_t *share = agent->share;
-    for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
+    for (int64_t e = 0; e < share->n_edges; e++) {
         if (share->edge_peer_rank[e] != share->rank) {
-            ret = PLB_POST(agent, err, .peer = share->edge_peer_rank[e], .kind = NOTE_EDGE,
-                           .id = share->edge_peer_id[e],
-                           .other_id = share->id[share->edge_object[e]],
-                           .bytes = share->edge_bytes[e]);
+            PLB_PASS(PLB_POST(agent, err, .peer = share->edge_peer_rank[e], .kind = NOTE_EDGE,
+                              .id = share->edge_peer_id[e],
+                              .other_id = share->id[share->edge_object[e]],
+                              .bytes = share->edge_bytes[e]));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 static int tie_with(diffusion_t *self, int32_t object, int64_t peer_id, int32_t where,
                     double bytes, plb_err_t *err)
 {
     int32_t peer = -1;
-    const int ret = ties_number(&self->ties, peer_id, where, &peer, err);
-    return ret == PLB_OK ? ties_add(&self->ties, object, peer, bytes, err) : ret;
+    PLB_PASS(ties_number(&self->ties, peer_id, where, &peer, err));
+    return ties_add(&self->ties, object, peer, bytes, err);
 }
 
 /* List the ties of all objects of this rank, in both directions. */
@@ -214,23 +210,25 @@ static int list_ties(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_
 {
     const plb_share_t *share = self->gossip.agent.share;
     int32_t k = -1;
-    int ret = ties_init(&self->ties, share->n, share->n_edges + n_in, err);
-    for (int64_t i = 0; ret == PLB_OK && i < share->n; i++) {
-        ret = ties_number(&self->ties, share->id[i], share->rank, &k, err);
+    PLB_PASS(ties_init(&self->ties, share->n, share->n_edges + n_in, err));
+    for (int64_t i = 0; i < share->n; i++) {
+        PLB_PASS(ties_number(&self->ties, share->id[i], share->rank, &k, err));
     }
-    for (int64_t e = 0; ret == PLB_OK && e < share->n_edges; e++) {
+    for (int64_t e = 0; e < share->n_edges; e++) {
         const int32_t from = share->edge_object[e], rank = share->edge_peer_rank[e];
-        ret = tie_with(self, from, share->edge_peer_id[e], rank, share->edge_bytes[e], err);
-        if (ret == PLB_OK && rank == share->rank) {
-            ret = tie_with(self, ties_find(&self->ties, share->edge_peer_id[e]), share->id[from],
-                           rank, share->edge_bytes[e], err);
+        const int64_t peer = share->edge_peer_id[e];
+        const double bytes = share->edge_bytes[e];
+        PLB_PASS(tie_with(self, from, peer, rank, bytes, err));
+        if (rank == share->rank) {
+            PLB_PASS(
+                tie_with(self, ties_find(&self->ties, peer), share->id[from], rank, bytes, err));
         }
     }
-    for (int64_t i = 0; ret == PLB_OK && i < n_in; i++) {
-        ret = tie_with(self, ties_find(&self->ties, in[i].id), in[i].other_id, in[i].peer,
-                       in[i].bytes, err);
+    for (int64_t i = 0; i < n_in; i++) {
+        PLB_PASS(tie_with(self, ties_find(&self->ties, in[i].id), in[i].other_id, in[i].peer,
+                          in[i].bytes, err));
     }
-    return ret;
+    return PLB_OK;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -273,9 +271,9 @@ static int choose(diffusion_t *self, plb_err_t *err)
     n = different < self->most_links ? different : self->most_links;
     qsort(partner, (size_t)n, sizeof *partner, by_rank);
     PLB_NEW(self->link, n + DE_BRUIJN);
-    for (int64_t k = 0; ret == PLB_OK && k < n; k++) {
+    for (int64_t k = 0; k < n; k++) {
         self->link[self->n_links++] = (link_t){.rank = partner[k].rank, .weight = 1.0};
-        ret = PLB_POST(agent, err, .peer = partner[k].rank, .kind = NOTE_LINK);
+        PLB_TRY(PLB_POST(agent, err, .peer = partner[k].rank, .kind = NOTE_LINK));
     }
 out:
     plb_free(partner);
@@ -359,15 +357,14 @@ static double to_give(const diffusion_t *self, double beyond, double lacking)
 
 static int tell_residual(diffusion_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_agent_t *agent = &self->gossip.agent;
-    for (int32_t k = 0; ret == PLB_OK && k < self->n_links; k++) {
-        ret = PLB_POST(agent, err, .peer = self->link[k].rank, .kind = NOTE_RESIDUAL,
-                       .residual = self->r);
+    for (int32_t k = 0; k < self->n_links; k++) {
+        PLB_PASS(PLB_POST(agent, err, .peer = self->link[k].rank, .kind = NOTE_RESIDUAL,
+                          .residual = self->r));
     }
     agent->mine.sum[SUM_SQUARES] = self->r * self->r;
     agent->mine.max[MAX_RESIDUAL] = fabs(self->r);
-    return ret;
+    return PLB_OK;
 }
 
 /* Set p to r + beta p, for this rank and its neighbours.  gamma: SUM_SQUARES.  Contribute to the
@@ -411,127 +408,105 @@ static void make_flows(diffusion_t *self)
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
-/* Return the bytes between ranks that the move of an object to rank `there` saves; may be < 0. */
-static double gain(const diffusion_t *self, int32_t object, int32_t there)
+/* What a rank must decide in a round: which of its objects go along which link.  Rank 0 of this
+ * problem is this rank.  Each other rank stands for a link, and has one fixed object, which stands
+ * for all objects on that link's rank.  The limit leaves rank 0 just the load that must go, and
+ * each other rank the flow that its link still needs. */
+typedef struct outflow {
+    double limit;
+    plb_snapshot_t in;
+    int32_t *number;    /* [n] number in the ties of each object of this rank */
+    int32_t *at;        /* [ids.n] object with this number; -1: it is not on this rank */
+    link_t **link;      /* [in.n_ranks] link of each rank from 1 on */
+    int32_t *rank, *to; /* [in.n_objects] ranks before and after */
+    double *load, *background, *bytes;
+    uint8_t *migratable;
+    int32_t *src, *dst;
+} outflow_t;
+
+static void outflow_free(outflow_t *self)
 {
-    const ties_t *ties = &self->ties;
-    const int32_t here = self->gossip.agent.share->rank;
-    double out = 0.0;
-    for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
-        const int32_t rank = ties->object[ties->tie[k].peer].rank;
-        out += rank == there ? ties->tie[k].bytes : rank == here ? -ties->tie[k].bytes : 0.0;
-    }
-    return out;
+    PLB_FREE(self->number, self->at, self->link, self->rank, self->to, self->load,
+             self->background, self->migratable);
+    PLB_FREE(self->src, self->dst, self->bytes);
 }
 
-/* The objects that leave in this round. */
-typedef struct leaving {
-    int32_t *number;  /* number of each entry's object in the ties */
-    int32_t *to;      /* new rank of each entry's object; -1: the object stays */
-    int32_t *at;      /* entry of each object in the ties; -1: the object is not on this rank */
-    plb_heap_t queue; /* the objects for one link; key: -(gain per load), id: turn() */
-} leaving_t;
-
-static void leaving_free(leaving_t *self)
+/* Return the link to a rank; NULL: there is none. */
+static link_t *find_link(const diffusion_t *self, int32_t rank)
 {
-    PLB_FREE(self->number, self->to, self->at, self->queue.item);
+    int64_t k = 0;
+    PLB_BISECT(k, self->n_links, i, self->link[i].rank >= rank)
+    return k < self->n_links && self->link[k].rank == rank ? &self->link[k] : NULL;
 }
 
-/* Sort the entries by load; no object leaves yet. */
-static int leaving_init(leaving_t *self, diffusion_t *diffusion, plb_err_t *err)
+/* List the ranks: each link takes `part` of its flow, if that is enough. */
+static int outflow_ranks(outflow_t *self, diffusion_t *from, double part, plb_err_t *err)
 {
-    plb_agent_t *agent = &diffusion->gossip.agent;
-    int64_t movable;
-    int ret = plb_agent_sort(agent, &movable, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    PLB_NEW_EACH(agent->n, self->number, self->to);
-    PLB_NEW(self->at, diffusion->ties.ids.n);
-    PLB_NEW(self->queue.item, agent->n + diffusion->ties.n_used);
-    memset(self->at, -1, (size_t)diffusion->ties.ids.n * sizeof *self->at);
-    for (int64_t k = 0; k < agent->n; k++) {
-        self->number[k] = ties_find(&diffusion->ties, agent->entry[k].id);
-        self->to[k] = -1;
-        self->at[self->number[k]] = (int32_t)k;
-    }
-out:
-    return ret;
-}
-
-/* Of the objects with the same gain, the one with the lowest turn (below 2 n) goes first. */
-static int32_t turn(const plb_agent_t *agent, int64_t k)
-{
-    const bool at_home = agent->entry[k].home == agent->share->rank;
-    return (int32_t)(agent->n - 1 - k + (at_home ? agent->n : 0));
-}
-
-static int64_t entry_of_turn(const plb_agent_t *agent, int32_t turn)
-{
-    return agent->n - 1 - turn % agent->n;
-}
-
-static bool may_leave(const leaving_t *self, const plb_agent_t *agent, int64_t k)
-{
-    return self->to[k] < 0 && !agent->entry[k].pinned && agent->entry[k].load > 0.0;
-}
-
-static plb_item_t candidate(const leaving_t *self, const diffusion_t *diffusion, int64_t k,
-                            int32_t there)
-{
-    const plb_agent_t *agent = &diffusion->gossip.agent;
-    const double bytes = gain(diffusion, self->number[k], there);
-    return (plb_item_t){-bytes / agent->entry[k].load, turn(agent, k)};
-}
-
-/* Queue the objects that may go along a link, the largest gain first. */
-static void line_up(leaving_t *self, const diffusion_t *diffusion, int32_t there)
-{
-    const plb_agent_t *agent = &diffusion->gossip.agent;
-    self->queue.n = 0;
-    for (int64_t k = 0; k < agent->n; k++) {
-        if (may_leave(self, agent, k)) {
-            self->queue.item[self->queue.n++] = candidate(self, diffusion, k, there);
+    const double margin = MARGIN * from->scale, load = from->gossip.agent.load;
+    double most = 0.0, out = -margin;
+    int32_t p = 1;
+    PLB_PASS_NEW_EACH((int64_t)from->n_links + 1, self->background, self->link);
+    for (int32_t k = 0; k < from->n_links; k++) {
+        const double flow = part * from->link[k].flow;
+        from->link[k].number = flow > margin ? p : 0;
+        if (flow > margin) {
+            self->link[p] = &from->link[k];
+            self->background[p++] = -flow - margin;
+            most = fmax(most, flow + margin);
+            out += flow;
         }
     }
-    plb_heap_build(&self->queue);
+    self->limit = load + most;
+    self->background[0] = out - load;
+    for (int32_t r = 0; r < p; r++) {
+        self->background[r] += self->limit;
+    }
+    self->in =
+        (plb_snapshot_t){.n_components = 1, .n_ranks = p, .n_objects = from->gossip.agent.n + p};
+    return PLB_OK;
 }
 
-/* An object was chosen for a link: queue its partners again, which now gain more along it. */
-static void follow(leaving_t *self, diffusion_t *diffusion, int32_t object, int32_t there)
+/* List the objects, and their ties; those inside this rank once, not in both directions. */
+static int outflow_objects(outflow_t *self, const diffusion_t *from, plb_err_t *err)
 {
-    ties_t *ties = &diffusion->ties;
-    ties->object[object].rank = there;
-    for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
-        const int32_t entry = self->at[ties->tie[k].peer];
-        if (entry >= 0 && may_leave(self, &diffusion->gossip.agent, entry)) {
-            plb_heap_push(&self->queue, candidate(self, diffusion, entry, there));
+    const ties_t *ties = &from->ties;
+    const plb_entry_t *entry = from->gossip.agent.entry;
+    const int32_t n = (int32_t)from->gossip.agent.n, all = (int32_t)self->in.n_objects;
+    int64_t *m = &self->in.n_edges;
+    PLB_PASS_NEW_EACH(all, self->number, self->rank, self->to, self->load, self->migratable);
+    PLB_PASS_NEW_EACH(ties->n_used, self->src, self->dst, self->bytes);
+    PLB_PASS_NEW(self->at, ties->ids.n);
+    memset(self->at, -1, (size_t)ties->ids.n * sizeof *self->at);
+    for (int32_t i = 0; i < all; i++) {
+        self->rank[i] = i < n ? 0 : i - n;
+        self->load[i] = i < n ? entry[i].load : 0.0;
+        self->migratable[i] = i < n && !entry[i].pinned;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        self->number[i] = ties_find(ties, entry[i].id);
+        self->at[self->number[i]] = i;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t k = ties->object[self->number[i]].first; k >= 0; k = ties->tie[k].next) {
+            const int32_t peer = ties->tie[k].peer;
+            const link_t *link = find_link(from, ties->object[peer].rank);
+            const int32_t r = link == NULL ? 0 : link->number;
+            const int32_t j = r > 0 ? n + r : self->at[peer];
+            if (j > i) {
+                self->src[*m] = i;
+                self->dst[*m] = j;
+                self->bytes[(*m)++] = ties->tie[k].bytes;
+            }
         }
     }
-}
-
-/* Choose objects with a total load of at most `most`, to leave along a link in this round. */
-static void fill_link(leaving_t *self, diffusion_t *diffusion, link_t *link, double most)
-{
-    const plb_agent_t *agent = &diffusion->gossip.agent;
-    const double margin = MARGIN * diffusion->scale;
-    line_up(self, diffusion, link->rank);
-    for (int misfits = 0; most > margin && self->queue.n > 0 && misfits < MISFITS;) {
-        const int64_t k = entry_of_turn(agent, plb_heap_pop(&self->queue).id);
-        const double load = agent->entry[k].load;
-        if (self->to[k] >= 0) {
-            continue;
-        }
-        if (load > most + margin) {
-            misfits++;
-            continue;
-        }
-        misfits = 0;
-        self->to[k] = link->rank;
-        link->flow -= load;
-        most -= load;
-        follow(self, diffusion, self->number[k], link->rank);
-    }
+    self->in.rank = self->rank;
+    self->in.load = self->load;
+    self->in.background = self->background;
+    self->in.migratable = self->migratable;
+    self->in.edge_src = self->src;
+    self->in.edge_dst = self->dst;
+    self->in.edge_bytes = self->bytes;
+    return PLB_OK;
 }
 
 /* Send an object with its ties, and tell the ranks of its partners. */
@@ -539,79 +514,73 @@ static int send_off(diffusion_t *self, int64_t entry, int32_t object, int32_t to
 {
     plb_agent_t *agent = &self->gossip.agent;
     ties_t *ties = &self->ties;
+    const int64_t id = ties->ids.key[object];
     int32_t told = -1;
     self->under_way += agent->entry[entry].memory;
-    int ret = plb_agent_give(agent, entry, to, NOTE_OBJECT, err);
-    for (int32_t k = ties->object[object].first; ret == PLB_OK && k >= 0; k = ties->tie[k].next) {
+    PLB_PASS(plb_agent_give(agent, entry, to, NOTE_OBJECT, err));
+    for (int32_t k = ties->object[object].first; k >= 0; k = ties->tie[k].next) {
         const int32_t peer = ties->tie[k].peer, where = ties->object[peer].rank;
-        ret =
-            PLB_POST(agent, err, .peer = to, .kind = NOTE_TIE, .id = ties->ids.key[object],
-                     .other_id = ties->ids.key[peer], .rank = where, .bytes = ties->tie[k].bytes);
-        if (ret == PLB_OK && where != agent->share->rank && where != to && where != told) {
-            ret = PLB_POST(agent, err, .peer = where, .kind = NOTE_MOVED,
-                           .id = ties->ids.key[object], .rank = to);
+        PLB_PASS(PLB_POST(agent, err, .peer = to, .kind = NOTE_TIE, .id = id,
+                          .other_id = ties->ids.key[peer], .rank = where,
+                          .bytes = ties->tie[k].bytes));
+        if (where != agent->share->rank && where != to && where != told) {
+            PLB_PASS(
+                PLB_POST(agent, err, .peer = where, .kind = NOTE_MOVED, .id = id, .rank = to));
             told = where;
         }
     }
     ties_clear(ties, object);
-    return ret;
+    return PLB_OK;
 }
 
 /* Send objects along the links whose flow leaves this rank, with at most this rank's excess: load
  * that only passes through must first arrive. */
 static int give_along_links(diffusion_t *self, plb_err_t *err)
 {
-    leaving_t leaving = {0};
+    outflow_t out = {0};
     plb_agent_t *agent = &self->gossip.agent;
     const double budget = (excess(self) + MARGIN) * self->scale;
-    double out = 0.0, most = 0.0;
+    double sum = 0.0, most = 0.0;
+    int ret = PLB_OK;
     for (int32_t k = 0; k < self->n_links; k++) {
-        out += fmax(self->link[k].flow, 0.0);
+        sum += fmax(self->link[k].flow, 0.0);
         most = fmax(self->link[k].flow, most);
     }
-    const double part = out > 0.0 ? fmin(1.0, budget / out) : 0.0;
+    const double part = sum > 0.0 ? fmin(1.0, budget / sum) : 0.0;
     if (part * most <= MARGIN * self->scale) {
         return PLB_OK;
     }
-    int ret = leaving_init(&leaving, self, err);
-    for (int32_t k = 0; ret == PLB_OK && k < self->n_links; k++) {
-        if (part * self->link[k].flow > MARGIN * self->scale) {
-            fill_link(&leaving, self, &self->link[k], part * self->link[k].flow);
+    PLB_TRY(outflow_ranks(&out, self, part, err));
+    PLB_TRY(outflow_objects(&out, self, err));
+    PLB_TRY(plb_shed(&out.in, out.limit, out.to, err));
+    for (int64_t k = 0; k < agent->n; k++) {
+        if (out.to[k] > 0) {
+            out.link[out.to[k]]->flow -= agent->entry[k].load;
+            self->ties.object[out.number[k]].rank = out.link[out.to[k]]->rank;
         }
     }
-    for (int64_t k = agent->n - 1; ret == PLB_OK && k >= 0; k--) {
+    for (int64_t k = agent->n - 1; k >= 0; k--) {
         /* plb_agent_give moves the last entry, which this loop has already seen, to index k */
-        if (leaving.to[k] >= 0) {
-            ret = send_off(self, k, leaving.number[k], leaving.to[k], err);
+        if (out.to[k] > 0) {
+            PLB_TRY(send_off(self, k, out.number[k], out.link[out.to[k]]->rank, err));
             agent->mine.count[COUNT_SENT]++;
         }
     }
-    leaving_free(&leaving);
+out:
+    outflow_free(&out);
     return ret;
-}
-
-static link_t *link_to(const diffusion_t *self, int32_t rank)
-{
-    int32_t k = 0;
-    while (self->link[k].rank != rank) {
-        k++;
-    }
-    return &self->link[k];
 }
 
 /* Take an object.  One that came back ends the flow of its link. */
 static int receive(diffusion_t *self, const plb_note_t *note, plb_err_t *err)
 {
     plb_agent_t *agent = &self->gossip.agent;
-    link_t *link = link_to(self, note->peer);
+    link_t *link = find_link(self, note->peer);
     int32_t object = -1;
-    int ret = ties_number(&self->ties, note->id, agent->share->rank, &object, err);
-    if (ret == PLB_OK) {
-        self->ties.object[object].rank = agent->share->rank;
-        link->flow = note->kind == NOTE_OBJECT ? link->flow + note->load : 0.0;
-        ret = plb_agent_take(agent, note, err);
-    }
-    return ret;
+    PLB_PASS(ties_number(&self->ties, note->id, agent->share->rank, &object, err));
+    self->ties.object[object].rank = agent->share->rank;
+    link->flow = note->kind == NOTE_OBJECT ? link->flow + note->load : 0.0;
+    return plb_agent_take(agent, note, err);
 }
 
 /* Return the free memory in bytes, minus that of objects that come back now or can come back. */
@@ -627,10 +596,9 @@ static int64_t free_memory(diffusion_t *self, const plb_note_t *in, int64_t n_in
 
 static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int64_t refused = -1, room = free_memory(self, in, n_in);
     plb_agent_t *agent = &self->gossip.agent;
-    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
+    for (int64_t k = 0; k < n_in; k++) {
         plb_note_t note = in[k];
         const int32_t object = ties_find(&self->ties, note.id);
         if (note.kind == NOTE_MOVED) {
@@ -638,17 +606,17 @@ static int take_in(diffusion_t *self, const plb_note_t *in, int64_t n_in, plb_er
                 self->ties.object[object].rank = note.rank;
             }
         } else if (note.kind == NOTE_TIE && note.id != refused) {
-            ret = tie_with(self, object, note.other_id, note.rank, note.bytes, err);
+            PLB_PASS(tie_with(self, object, note.other_id, note.rank, note.bytes, err));
         } else if (note.kind == NOTE_TIE || (note.kind == NOTE_OBJECT && note.memory > room)) {
             refused = note.id;
             note.kind = note.kind == NOTE_TIE ? NOTE_TIE : NOTE_NO_ROOM;
-            ret = plb_agent_post(agent, note, err);
+            PLB_PASS(plb_agent_post(agent, note, err));
         } else {
             room -= note.kind == NOTE_OBJECT ? note.memory : 0;
-            ret = receive(self, &note, err);
+            PLB_PASS(receive(self, &note, err));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -665,9 +633,9 @@ static int move_on(diffusion_t *self, const plb_note_t *in, int64_t n_in, const 
                    bool *settled, plb_err_t *err)
 {
     const bool over = all->count[COUNT_SENT] == 0;
-    const int ret = take_in(self, in, n_in, err);
-    if (ret != PLB_OK || !over) {
-        return ret == PLB_OK && ++self->steps < MOST_MOVES ? give_along_links(self, err) : ret;
+    PLB_PASS(take_in(self, in, n_in, err));
+    if (!over) {
+        return ++self->steps < MOST_MOVES ? give_along_links(self, err) : PLB_OK;
     }
     self->phase = GOSSIP;
     ties_free(&self->ties);
@@ -678,7 +646,6 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
                     bool *settled, plb_err_t *err)
 {
     diffusion_t *self = (diffusion_t *)agent;
-    int ret = PLB_OK;
     switch (self->phase) {
     case GREET:
         self->scale = agent->average * agent->mean_speed;
@@ -692,9 +659,9 @@ static int round_of(plb_agent_t *agent, const plb_note_t *in, int64_t n_in, cons
     case CHOOSE:
         agent->mine.sum[SUM_BEYOND] = fmax(overload(self), 0.0);
         agent->mine.sum[SUM_LACKING] = fmax(-excess(self), 0.0);
-        ret = list_ties(self, in, n_in, err);
+        PLB_PASS(list_ties(self, in, n_in, err));
         self->phase = LINK;
-        return ret == PLB_OK ? choose(self, err) : ret;
+        return choose(self, err);
     case LINK:
         make_links(self, in, n_in);
         self->r = to_give(self, all->sum[SUM_BEYOND], all->sum[SUM_LACKING]);

@@ -15,8 +15,6 @@
  *   many ranks have load, the number of iterations is then logarithmic, not linear, in the number
  *   of ranks per loaded rank.
  * - A rank gives the largest objects that fit into its excess, so that few migrate.
- * - A heavy object can go to a rank whose own objects have to leave for it, if fewer objects then
- *   migrate than if the heavy one stays and lighter ones leave.
  * - If few ranks are overloaded, these ask random ranks for receivers.  This takes fewer notes
  *   than gossip to all ranks.
  * - While ranks aim at a limit that cannot be reached, many objects migrate for little gain.  So
@@ -40,7 +38,7 @@
 
 /* Kinds of notes; a strategy's own kinds begin at PLB_NOTE_NEXT. */
 enum {
-    PLB_NOTE_ROOM, /* `rank`, which has `id` objects, can take `load` and `memory` */
+    PLB_NOTE_ROOM, /* `rank` can take `load` and `memory` */
     PLB_NOTE_ASK,  /* which ranks do you know that can take load? */
     PLB_NOTE_NEXT,
 };
@@ -117,7 +115,7 @@ static void remember(plb_gossip_t *self, const plb_note_t *note)
     if (is_known(self, note->rank)) {
         return;
     }
-    const plb_receiver_t r = {note->rank, false, note->load, note->memory, note->id};
+    const plb_receiver_t r = {note->rank, false, note->load, note->memory};
     self->n_heard++;
     if (self->n_known < self->most_known) {
         self->known[self->n_known++] = r;
@@ -164,7 +162,7 @@ static int receivers_init(plb_gossip_t *self, int most_rounds, plb_err_t *err)
 static int tell(plb_gossip_t *self, int32_t to, plb_receiver_t r, plb_err_t *err)
 {
     return PLB_POST(&self->agent, err, .peer = to, .kind = PLB_NOTE_ROOM, .rank = r.rank,
-                    .id = r.n_objects, .load = r.room, .memory = r.memory);
+                    .load = r.room, .memory = r.memory);
 }
 
 /* Return the load that this rank offers to take.  It is 0 if an object of mean memory does not
@@ -180,19 +178,21 @@ static double free_load(const plb_gossip_t *self)
 /* Tell n ranks about this rank, if it can take load, and about the other ranks that it knows. */
 static int tell_all(plb_gossip_t *self, const int32_t *to, int n, plb_err_t *err)
 {
-    int ret = PLB_OK;
     const plb_agent_t *agent = &self->agent;
-    const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent),
-                               agent->n};
+    const plb_receiver_t me = {agent->share->rank, false, free_load(self), plb_agent_room(agent)};
     const int32_t n_told =
         self->n_known < MOST / self->fan_out ? self->n_known : MOST / self->fan_out;
-    for (int k = 0; ret == PLB_OK && k < n; k++) {
-        ret = me.room > 0.0 ? tell(self, to[k], me, err) : PLB_OK;
-        for (int32_t j = 0; ret == PLB_OK && j < n_told; j++) {
-            ret = self->known[j].rank == to[k] ? PLB_OK : tell(self, to[k], self->known[j], err);
+    for (int k = 0; k < n; k++) {
+        if (me.room > 0.0) {
+            PLB_PASS(tell(self, to[k], me, err));
+        }
+        for (int32_t j = 0; j < n_told; j++) {
+            if (self->known[j].rank != to[k]) {
+                PLB_PASS(tell(self, to[k], self->known[j], err));
+            }
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* Tell random other ranks about the known receivers, and about this rank if it is one. */
@@ -209,25 +209,25 @@ static int receivers_spread(plb_gossip_t *self, plb_err_t *err)
  * fan_out receivers that it has heard of. */
 static int receivers_ask(plb_gossip_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int32_t to[PLB_GOSSIP_MOST_FAN_OUT];
     const int wanted = self->most_known / (self->fan_out + 1);
     const int n_wanted = wanted < PLB_GOSSIP_MOST_FAN_OUT ? wanted : PLB_GOSSIP_MOST_FAN_OUT;
     const int n = draw(self, n_wanted, to);
-    for (int k = 0; ret == PLB_OK && k < n; k++) {
-        ret = PLB_POST(&self->agent, err, .peer = to[k], .kind = PLB_NOTE_ASK);
+    for (int k = 0; k < n; k++) {
+        PLB_PASS(PLB_POST(&self->agent, err, .peer = to[k], .kind = PLB_NOTE_ASK));
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* Answer the ranks whose notes in[n_in] ask for receivers. */
 static int receivers_reply(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
-        ret = in[k].kind == PLB_NOTE_ASK ? tell_all(self, &in[k].peer, 1, err) : PLB_OK;
+    for (int64_t k = 0; k < n_in; k++) {
+        if (in[k].kind == PLB_NOTE_ASK) {
+            PLB_PASS(tell_all(self, &in[k].peer, 1, err));
+        }
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- offers and answers --------------------------------------------------------------------- */
@@ -252,10 +252,6 @@ static const double IDLE = 0.9;
  * new rank by chance. */
 static const double FEW = 0.02;
 
-/* A heavy object displaces others only while the limit is at least this multiple of the average:
- * below it, the displaced objects may find no other rank. */
-static const double SPARE = 1.05;
-
 /* The search ends when the lowest limit that can be reached is known to within this fraction. */
 static const double CLOSE = 0.002;
 
@@ -266,7 +262,6 @@ enum kind {
     NOTE_CEILING = PLB_NOTE_NEXT, /* you may take objects of mine until your time is `seconds` */
     NOTE_SLACK,  /* what you return for my object may need up to `memory` bytes more */
     NOTE_OFFER,  /* an object that I offer you */
-    NOTE_HEAVY,  /* an object that I offer you, although objects of yours have to leave for it */
     NOTE_SWAP,   /* an object that I offer you in exchange for a smaller one */
     NOTE_RETURN, /* your object, which does not fit here, or an object in exchange for it */
 };
@@ -326,7 +321,6 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
 {
     const plb_entry_t e = self->agent.entry[k];
     const int32_t j = choose(self, &e);
-    int ret = PLB_OK;
     *offered = j >= 0;
     if (j < 0) {
         return PLB_OK;
@@ -334,13 +328,12 @@ static int offer(plb_gossip_t *self, int64_t k, double ceiling, bool *offered, p
     plb_receiver_t *r = &self->known[j];
     if (ceiling > self->limit && !r->has_ceiling) {
         r->has_ceiling = true;
-        ret =
-            PLB_POST(&self->agent, err, .peer = r->rank, .kind = NOTE_CEILING, .seconds = ceiling);
+        PLB_PASS(PLB_POST(&self->agent, err, .peer = r->rank, .kind = NOTE_CEILING,
+                          .seconds = ceiling));
     }
-    PLB_THEN(plb_agent_give(&self->agent, k, r->rank, NOTE_OFFER, err));
     r->room -= e.load;
     r->memory -= e.memory;
-    return ret;
+    return plb_agent_give(&self->agent, k, r->rank, NOTE_OFFER, err);
 }
 
 /* Return the time up to which the known ranks may take objects: the limit or, if they cannot take
@@ -362,116 +355,42 @@ static double raise_ceiling(plb_gossip_t *self, double *excess)
     return 0.5 * (self->limit + plb_agent_time(&self->agent, self->agent.load));
 }
 
-/* Return the most load that a known rank can take. */
-static double most_room(const plb_gossip_t *self)
+/* Offer the lightest object that alone removes the excess, if there is one. */
+static int offer_one(plb_gossip_t *self, double *excess, double ceiling, plb_err_t *err)
 {
-    double most = 0.0;
-    for (int32_t k = 0; k < self->n_known; k++) {
-        most = fmax(most, self->known[k].room);
-    }
-    return most;
-}
-
-/* Of the known ranks that have objects, and the memory for one more, return the one that can take
- * the most load; ties: the one that comes first in the list; -1: none. */
-static int32_t find_widest(const plb_gossip_t *self, int64_t memory)
-{
-    int32_t best = -1;
-    double most = 0.0;
-    for (int32_t k = 0; k < self->n_known; k++) {
-        const plb_receiver_t *r = &self->known[k];
-        if (r->room > most && r->n_objects > 0 && r->memory >= memory) {
-            most = r->room;
+    const plb_agent_t *agent = &self->agent;
+    int64_t best = -1;
+    bool offered = false;
+    for (int64_t k = 0; k < agent->n; k++) {
+        const plb_entry_t *e = &agent->entry[k];
+        if (!e->pinned && e->load >= *excess && (best < 0 || e->load < agent->entry[best].load)) {
             best = k;
         }
     }
-    return best;
-}
-
-/* Return how many of the objects 0 ... n - 1, the heaviest first, remove an excess; INT64_MAX: all
- * of them are not enough. */
-static int64_t n_enough(const plb_gossip_t *self, int64_t n, double excess)
-{
-    int64_t k = n;
-    const double slack = SLACK * self->limit * self->agent.share->speed;
-    while (excess > slack && k > 0) {
-        excess -= self->agent.entry[--k].load;
+    if (best >= 0) {
+        const double load = agent->entry[best].load;
+        PLB_PASS(offer(self, best, ceiling, &offered, err));
+        *excess -= offered ? load : 0.0;
     }
-    return excess > slack ? INT64_MAX : n - k;
+    return PLB_OK;
 }
 
-/* Offer the heaviest objects, which exceed what any known rank can take, to ranks whose own
- * objects will leave for them.  Do so as long as fewer objects then migrate, even if all objects
- * of these ranks leave, or as lighter objects are not enough.  The ceiling makes sure that the
- * maximum does not rise. */
-static int offer_heavy(plb_gossip_t *self, int64_t *n, double *excess, plb_err_t *err)
+/* Offer one object if that is enough; else the heaviest ones that fit the excess, then the
+ * lightest that removes what remains. */
+static int offer_load(plb_gossip_t *self, double *excess, double ceiling, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    plb_agent_t *agent = &self->agent;
-    const double now = plb_agent_time(agent, agent->load);
-    const double most = most_room(self);
-    int64_t light = 0; /* number of objects that fit on a known rank */
-    PLB_BISECT(light, *n, i, agent->entry[i].load > most)
-    while (ret == PLB_OK && *excess > 0.0 && *n > light) {
-        const plb_entry_t e = agent->entry[*n - 1];
-        const int32_t j = find_widest(self, e.memory);
-        const int64_t kept = n_enough(self, light, *excess);
-        const int64_t given = n_enough(self, light, *excess - e.load);
-        if (j < 0 || given == INT64_MAX || 1 + self->known[j].n_objects + given >= kept) {
-            break;
-        }
-        const int32_t to = self->known[j].rank;
-        ret = PLB_POST(agent, err, .peer = to, .kind = NOTE_CEILING, .seconds = now);
-        PLB_THEN(plb_agent_give(agent, --*n, to, NOTE_HEAVY, err));
-        self->known[j].room = 0.0;
-        *excess -= e.load;
-    }
-    return ret;
-}
-
-/* Offer the smallest object that alone removes the whole excess, if there is one. */
-static int offer_one(plb_gossip_t *self, int64_t n, double excess, double ceiling, bool *offered,
-                     plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const double most = most_room(self);
-    *offered = false;
-    const plb_entry_t *entry = self->agent.entry;
-    int64_t k = 0;
-    PLB_BISECT(k, n, i, entry[i].load >= excess)
-    for (; ret == PLB_OK && !*offered && k < n && entry[k].load <= most; k++) {
-        ret = offer(self, k, ceiling, offered, err);
-    }
-    return ret;
-}
-
-/* Offer the largest objects that fit the excess, then the smallest that removes what remains. */
-static int offer_several(plb_gossip_t *self, int64_t n, double *excess, double ceiling,
-                         plb_err_t *err)
-{
-    int ret = PLB_OK;
-    bool offered = false;
-    int64_t last = -1;
-    const plb_agent_t *agent = &self->agent;
-    for (int64_t k = n - 1; ret == PLB_OK && *excess > 0.0 && k >= 0; k--) {
-        const double load = agent->entry[k].load;
+    int64_t n;
+    PLB_PASS(plb_agent_sort(&self->agent, &n, err));
+    PLB_PASS(offer_one(self, excess, ceiling, err));
+    for (int64_t k = n - 1; *excess > 0.0 && k >= 0; k--) {
+        const double load = self->agent.entry[k].load;
         if (load > 0.0 && load <= *excess) {
-            ret = offer(self, k, ceiling, &offered, err);
+            bool offered;
+            PLB_PASS(offer(self, k, ceiling, &offered, err));
             *excess -= offered ? load : 0.0;
         }
     }
-    for (int64_t k = 0; ret == PLB_OK && *excess > 0.0 && k < agent->n; k++) {
-        const plb_entry_t *e = &agent->entry[k];
-        if (!e->pinned && e->load >= *excess && (last < 0 || e->load < agent->entry[last].load)) {
-            last = k;
-        }
-    }
-    if (ret == PLB_OK && last >= 0) {
-        const double load = agent->entry[last].load;
-        ret = offer(self, last, ceiling, &offered, err);
-        *excess -= offered ? load : 0.0;
-    }
-    return ret;
+    return *excess > 0.0 ? offer_one(self, excess, ceiling, err) : PLB_OK;
 }
 
 /* Find the object to offer because memory is short: the smallest one with at least `need` bytes,
@@ -496,29 +415,27 @@ static int64_t find_bulky(const plb_agent_t *agent, int64_t need, int64_t under)
  * take an object, offer smaller ones. */
 static int offer_memory(plb_gossip_t *self, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int64_t under = INT64_MAX;
     plb_agent_t *agent = &self->agent;
-    while (ret == PLB_OK && plb_agent_room(agent) < 0) {
+    while (plb_agent_room(agent) < 0) {
         bool offered = false;
         const int64_t k = find_bulky(agent, -plb_agent_room(agent), under);
         if (k < 0) {
             break;
         }
         const int64_t memory = agent->entry[k].memory;
-        ret = offer(self, k, self->limit, &offered, err);
+        PLB_PASS(offer(self, k, self->limit, &offered, err));
         under = offered ? under : memory;
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* Offer a random object to each of up to fan_out known ranks, in exchange for a smaller one. */
 static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
     const int32_t most = self->n_known < self->fan_out ? self->n_known : self->fan_out;
-    for (int32_t j = 0; ret == PLB_OK && j < most && agent->n > 0; j++) {
+    for (int32_t j = 0; j < most && agent->n > 0; j++) {
         const int32_t other =
             j + (int32_t)plb_rng_below(&self->rng, (uint64_t)(self->n_known - j));
         const plb_receiver_t r = self->known[other];
@@ -527,46 +444,32 @@ static int offer_swaps(plb_gossip_t *self, int64_t room, plb_err_t *err)
         const int64_t k = (int64_t)plb_rng_below(&self->rng, (uint64_t)agent->n);
         if (!agent->entry[k].pinned && agent->entry[k].load > 0.0) {
             if (room >= most && agent->share->memory_limit >= 0) {
-                ret = PLB_POST(agent, err, .peer = r.rank, .kind = NOTE_SLACK,
-                               .memory = room / most);
+                PLB_PASS(PLB_POST(agent, err, .peer = r.rank, .kind = NOTE_SLACK,
+                                  .memory = room / most));
             }
-            PLB_THEN(plb_agent_give(agent, k, r.rank, NOTE_SWAP, err));
+            PLB_PASS(plb_agent_give(agent, k, r.rank, NOTE_SWAP, err));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
-/* Offer excess memory, then excess load: one object if that is enough; else several, then swap. */
+/* Offer excess memory, then excess load, then swaps. */
 static int offer_excess(plb_gossip_t *self, plb_err_t *err)
 {
-    int64_t n = 0;
-    bool offered = false;
     plb_agent_t *agent = &self->agent;
     if (!overloaded(self) || self->n_known == 0) {
         return PLB_OK;
     }
     /* offered objects can come back, so their memory is not free */
     const int64_t room = plb_agent_room(agent);
-    int ret = offer_memory(self, err);
+    PLB_PASS(offer_memory(self, err));
     double excess = agent->load - self->allowed;
-    if (ret != PLB_OK || excess <= SLACK * self->limit * agent->share->speed) {
-        return ret;
+    if (excess <= SLACK * self->limit * agent->share->speed) {
+        return PLB_OK;
     }
     const double ceiling = raise_ceiling(self, &excess);
-    ret = plb_agent_sort(agent, &n, err);
-    if (ret == PLB_OK && ceiling == self->limit && !self->swapping &&
-        self->limit >= SPARE * agent->average) {
-        ret = offer_heavy(self, &n, &excess, err);
-    }
-    if (ret == PLB_OK && excess > 0.0) {
-        ret = offer_one(self, n, excess, ceiling, &offered, err);
-    }
-    if (ret == PLB_OK && !offered) {
-        ret = offer_several(self, n, &excess, ceiling, err);
-    }
-    return ret == PLB_OK && !offered && self->swapping && excess > 0.0
-               ? offer_swaps(self, room, err)
-               : ret;
+    PLB_PASS(offer_load(self, &excess, ceiling, err));
+    return self->swapping && excess > 0.0 ? offer_swaps(self, room, err) : PLB_OK;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -590,46 +493,31 @@ static int64_t find_smaller(const plb_gossip_t *self, const plb_note_t *note, in
     return best;
 }
 
-/* Whether this rank may take an object of this load, and then give away all objects that can
- * leave.  It may not if it is overloaded already. */
-static bool can_empty(const plb_gossip_t *self, double load)
-{
-    const plb_agent_t *agent = &self->agent;
-    double fixed = 0.0;
-    for (int64_t k = 0; k < agent->n; k++) {
-        fixed += agent->entry[k].pinned ? agent->entry[k].load : 0.0;
-    }
-    return agent->load <= self->allowed && fixed + load <= self->allowed;
-}
-
 /* Take an object if it fits (into `allowed` and the memory), or if it is offered as a swap and a
  * smaller object can be returned for it; otherwise return the object itself. */
 static int answer_one(plb_gossip_t *self, plb_note_t note, double allowed, int64_t slack,
                       plb_err_t *err)
 {
-    int ret = PLB_OK;
     plb_agent_t *agent = &self->agent;
-    const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent) &&
-                      (note.kind != NOTE_HEAVY || can_empty(self, note.load));
+    const bool fits = agent->load + note.load <= allowed && note.memory <= plb_agent_room(agent);
     const int64_t k = !fits && note.kind == NOTE_SWAP ? find_smaller(self, &note, slack) : -1;
     if (k >= 0) {
-        ret = plb_agent_give(agent, k, note.peer, NOTE_RETURN, err);
+        PLB_PASS(plb_agent_give(agent, k, note.peer, NOTE_RETURN, err));
     }
-    if (ret == PLB_OK && (fits || k >= 0)) {
-        self->taken += note.kind != NOTE_HEAVY; /* this rank may not get rid of its own objects */
+    if (fits || k >= 0) {
+        self->taken++;
         return plb_agent_take(agent, &note, err);
     }
     note.kind = NOTE_RETURN;
-    return ret == PLB_OK ? plb_agent_post(agent, note, err) : ret;
+    return plb_agent_post(agent, note, err);
 }
 
 static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    int ret = PLB_OK;
     int32_t from = -1;
     double allowed = self->allowed;
     int64_t slack = 0;
-    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
+    for (int64_t k = 0; k < n_in; k++) {
         if (in[k].peer != from) {
             from = in[k].peer;
             allowed = self->allowed;
@@ -637,24 +525,23 @@ static int answer(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_er
         }
         if (in[k].kind == NOTE_SLACK) {
             slack = in[k].memory;
-            continue;
-        }
-        if (in[k].kind == NOTE_CEILING) {
+        } else if (in[k].kind == NOTE_CEILING) {
             allowed = plb_agent_allowed(&self->agent, in[k].seconds);
         } else {
-            ret = answer_one(self, in[k], allowed, slack, err);
+            PLB_PASS(answer_one(self, in[k], allowed, slack, err));
         }
     }
-    return ret;
+    return PLB_OK;
 }
 
 static int take_back(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err_t *err)
 {
-    int ret = PLB_OK;
-    for (int64_t k = 0; ret == PLB_OK && k < n_in; k++) {
-        ret = in[k].kind == NOTE_RETURN ? plb_agent_take(&self->agent, &in[k], err) : PLB_OK;
+    for (int64_t k = 0; k < n_in; k++) {
+        if (in[k].kind == NOTE_RETURN) {
+            PLB_PASS(plb_agent_take(&self->agent, &in[k], err));
+        }
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* ---- an iteration --------------------------------------------------------------------------- */
@@ -748,14 +635,14 @@ static int begin(plb_gossip_t *self, const plb_note_t *in, int64_t n_in, plb_err
     if (self->iteration == 0 && !self->again) {
         set_limit(self, fmax(self->overload * agent->average, agent->least));
     }
-    const int ret = take_back(self, in, n_in, err);
+    PLB_PASS(take_back(self, in, n_in, err));
     receivers_forget(self);
     agent->mine.count[COUNT_OVERLOADED] = overloaded(self);
     agent->mine.count[COUNT_TAKEN] = self->taken;
     agent->mine.max[MAX_TIME] = plb_agent_time(agent, agent->load);
     agent->mine.sum[SUM_AWAY] = (double)agent->n_away;
     self->taken = 0;
-    return ret == PLB_OK ? receivers_spread(self, err) : ret;
+    return receivers_spread(self, err);
 }
 
 /* Do one of the rounds before the answers: offers in the last one, gossip or questions before. */
@@ -786,9 +673,9 @@ int plb_gossip_round(plb_agent_t *agent, const plb_note_t *in, int64_t n_in,
         const double limit = self->limit;
         const bool over = is_over(self, all);
         if (over) {
-            const int ret = conclude(self, all, settled, err);
-            if (ret != PLB_OK || *settled) {
-                return ret;
+            PLB_PASS(conclude(self, all, settled, err));
+            if (*settled) {
+                return PLB_OK;
             }
         }
         if (over || self->limit != limit) { /* a new limit changes what ranks can take */

@@ -349,9 +349,10 @@ static int keep_memory(const plb_problem_t *problem, const int32_t *object, doub
         ret = PLB_OK;
         goto out;
     }
-    PLB_THEN(plb_problem_slowest(problem, other, &with_cuts, err));
-    PLB_THEN(plb_problem_slowest(problem, out, &with_repair, err));
-    if (ret == PLB_OK && with_cuts <= with_repair) {
+    PLB_TRY(ret);
+    PLB_TRY(plb_problem_slowest(problem, other, &with_cuts, err));
+    PLB_TRY(plb_problem_slowest(problem, out, &with_repair, err));
+    if (with_cuts <= with_repair) {
         memcpy(out, other, (size_t)n * sizeof *out);
     }
 out:
@@ -364,11 +365,9 @@ static int hsfc_run(const plb_strategy_t *self, const plb_snapshot_t *in, const 
 {
     plb_problem_t problem = {0};
     int32_t *object = NULL;
-    int ret = plb_problem_needs_coords(self, in, err);
-    PLB_THEN(plb_problem_init(&problem, in, err));
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    int ret = PLB_OK;
+    PLB_PASS(plb_problem_needs_coords(self, in, err));
+    PLB_PASS(plb_problem_init(&problem, in, err));
     PLB_NEW(object, problem.n);
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
     PLB_TRY(along_curve(&problem, object, err));

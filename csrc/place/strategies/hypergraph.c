@@ -22,18 +22,16 @@ static int hypergraph_run(const plb_strategy_t *self, const plb_snapshot_t *in,
         goto out;
     }
     PLB_NEW(part, parts.question.n_vertices);
-    ret = plb_parts_nets(&parts, err);
-    if (ret == PLB_OK && iterations > 0.0) {
-        ret = plb_parts_keep(&parts, iterations, err);
+    PLB_TRY(plb_parts_nets(&parts, err));
+    if (iterations > 0.0) {
+        PLB_TRY(plb_parts_keep(&parts, iterations, err));
     }
-    if (ret != PLB_OK || (ret = plb_parts_ask(&parts, library, part, err)) ||
-        (ret = plb_partition_improve(&parts.question, (int32_t)opts->params[CYCLES], part, err))) {
-        goto out;
-    }
+    PLB_TRY(plb_parts_ask(&parts, library, part, err));
+    PLB_TRY(plb_partition_improve(&parts.question, (int32_t)opts->params[CYCLES], part, err));
     if (iterations == 0.0) {
-        ret = plb_parts_relabel(&parts, part, err);
+        PLB_TRY(plb_parts_relabel(&parts, part, err));
     }
-    PLB_THEN(plb_parts_place(&parts, part, imbalance, out, err));
+    ret = plb_parts_place(&parts, part, imbalance, out, err);
 out:
     plb_free(part);
     plb_parts_free(&parts);

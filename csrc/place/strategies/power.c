@@ -130,8 +130,8 @@ static int round_off(quota_t *self, plb_err_t *err)
     for (int32_t k = 0; k < self->p; k++) {
         share[k] = self->share[order.item[k].id];
     }
-    ret = plb_apportion(share, self->p, self->problem->n, part, err);
-    for (int32_t k = 0; ret == PLB_OK && k < self->p; k++) {
+    PLB_TRY(plb_apportion(share, self->p, self->problem->n, part, err));
+    for (int32_t k = 0; k < self->p; k++) {
         self->part[order.item[k].id] = part[k];
     }
 out:
@@ -167,16 +167,16 @@ static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const
     (void)self;
     PLB_PASS(plb_problem_init(&problem, in, err));
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
-    int ret = quota_init(&quota, &problem, err);
-    if (ret == PLB_OK && problem.n > 0) {
+    int ret = PLB_OK;
+    PLB_TRY(quota_init(&quota, &problem, err));
+    if (problem.n > 0) {
         set_weights(&quota);
         share_out(&quota);
-        ret = round_off(&quota, err);
-    }
-    if (ret == PLB_OK && problem.n > 0) {
+        PLB_TRY(round_off(&quota, err));
         hand_over(&quota, out);
         ret = plb_pack_repair(&problem, out, err);
     }
+out:
     quota_free(&quota);
     plb_problem_free(&problem);
     return ret;

@@ -165,14 +165,13 @@ static int rcb_run(const plb_strategy_t *self, const plb_snapshot_t *in, const p
 {
     (void)opts;
     plb_problem_t problem = {0};
-    int ret = plb_problem_needs_coords(self, in, err);
-    PLB_THEN(plb_problem_init(&problem, in, err));
-    if (ret != PLB_OK) {
-        return ret;
-    }
+    int ret = PLB_OK;
+    PLB_PASS(plb_problem_needs_coords(self, in, err));
+    PLB_PASS(plb_problem_init(&problem, in, err));
     memcpy(out, in->rank, (size_t)in->n_objects * sizeof *out);
-    ret = divide(&problem, out, err);
-    PLB_THEN(plb_pack_repair(&problem, out, err));
+    PLB_TRY(divide(&problem, out, err));
+    ret = plb_pack_repair(&problem, out, err);
+out:
     plb_problem_free(&problem);
     return ret;
 }

@@ -53,15 +53,16 @@ static int refine_run_any(const plb_snapshot_t *in, double overload, unsigned fa
     plb_problem_t problem;
     int32_t *start = NULL;
     const int32_t *from = in->rank;
-    int ret = plb_problem_init(&problem, in, err);
-    if (ret == PLB_OK && problem.room != NULL) {
+    int ret = PLB_OK;
+    PLB_TRY(plb_problem_init(&problem, in, err));
+    if (problem.room != NULL) {
         PLB_NEW(start, in->n_objects);
         PLB_TRY(plb_pack_present(&problem, start, err));
         from = start;
     }
     plb_refinement_t how = {overload, families, KICKS, opts->seed, 0.0, 0.0, 0.0};
-    PLB_THEN(plb_refine(&problem, &how, from, out, err));
-    if (ret == PLB_OK && how.after > WORTH * how.limit) {
+    PLB_TRY(plb_refine(&problem, &how, from, out, err));
+    if (how.after > WORTH * how.limit) {
         ret = try_greedy(&problem, &how, opts, out, err);
     }
 out:

@@ -318,6 +318,29 @@ static void mover_free(mover_t *self)
     plb_state_free(&self->on);
 }
 
+/* Move objects from ranks above the limit; *sheds: whether there are such ranks, and receivers. */
+static int mover_run(mover_t *self, bool *sheds, plb_err_t *err)
+{
+    PLB_PASS(mover_init(self, err));
+    mover_find_ranks(self);
+    *sheds = self->donor.n > 0 && self->receiver.n > 0;
+    return *sheds ? mover_shed_all(self, err) : PLB_OK;
+}
+
+int plb_shed(const plb_snapshot_t *in, double limit, int32_t *rank, plb_err_t *err)
+{
+    mover_t self = {.limit = limit};
+    const plb_objective_t of = {.beta = 1.0};
+    bool sheds;
+    int ret = PLB_OK;
+    PLB_TRY(plb_state_init(&self.on, in, &of, rank, err));
+    plb_state_set(&self.on, in->rank);
+    ret = mover_run(&self, &sheds, err);
+out:
+    mover_free(&self);
+    return ret;
+}
+
 /* Go on by moves and exchanges, and keep the result if the slowest rank becomes faster. */
 static int mover_go_on(mover_t *self, double limit, plb_err_t *err)
 {
@@ -359,13 +382,10 @@ int plb_refine_comm(const plb_problem_t *problem, double overload, bool exchange
         self.limit = fmax(self.limit, self.on.goal[0]);
         PLB_TRY(plb_bound_raise(problem, &self.limit, &raised, err));
     }
-    PLB_TRY(mover_init(&self, err));
-    mover_find_ranks(&self);
-    if (self.donor.n > 0 && self.receiver.n > 0) {
-        const double limit = self.limit;
-        PLB_TRY(mover_shed_all(&self, err));
-        ret = exchanges ? mover_go_on(&self, limit, err) : PLB_OK;
-    }
+    const double limit = self.limit;
+    bool sheds;
+    PLB_TRY(mover_run(&self, &sheds, err));
+    ret = sheds && exchanges ? mover_go_on(&self, limit, err) : PLB_OK;
 out:
     mover_free(&self);
     plb_free(from);

@@ -42,11 +42,11 @@ out:
 static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
 {
     double before, after, average;
-    const int ret = longest(in, NULL, &before, &after, &average, err);
-    if (ret == PLB_OK && average > 0.0) {
+    PLB_PASS(longest(in, NULL, &before, &after, &average, err));
+    if (average > 0.0) {
         *imbalance = fmax(1.001, fmin(*imbalance, before / average));
     }
-    return ret;
+    return PLB_OK;
 }
 
 typedef struct trial {
@@ -81,9 +81,9 @@ static int try_fresh(const plb_parts_t *parts, double imbalance, int32_t *part, 
 {
     plb_parts_t fresh = *parts;
     fresh.question.old = fresh.question.old_cost = NULL;
-    int ret = plb_parts_ask(&fresh, "Scotch", part, err);
-    PLB_THEN(plb_parts_relabel(&fresh, part, err));
-    return ret == PLB_OK ? plb_parts_place(&fresh, part, imbalance, rank, err) : ret;
+    PLB_PASS(plb_parts_ask(&fresh, "Scotch", part, err));
+    PLB_PASS(plb_parts_relabel(&fresh, part, err));
+    return plb_parts_place(&fresh, part, imbalance, rank, err);
 }
 
 /* Whether a is worse than b: by balance first (differences up to 1 % do not count), then by cost.
@@ -103,11 +103,9 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     double imbalance = opts->params[0], before, average;
     const size_t size = (size_t)in->n_objects * sizeof *out;
     (void)self;
-    int ret = tolerance(in, &imbalance, err);
-    PLB_THEN(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
-    if (ret != PLB_OK) {
-        goto out;
-    }
+    int ret = PLB_OK;
+    PLB_TRY(tolerance(in, &imbalance, err));
+    PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
     PLB_NEW(part, parts.question.n_vertices);
     PLB_NEW(fresh.rank, in->n_objects);
     PLB_TRY(plb_parts_graph(&parts, err));
@@ -126,8 +124,8 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     }
     /* keep the present placement if it is faster and keeps the memory limits */
     if (near.longest > before) {
-        ret = plb_pack_present(&parts.problem, fresh.rank, err);
-        if (ret == PLB_OK && memcmp(fresh.rank, in->rank, size) == 0) {
+        PLB_TRY(plb_pack_present(&parts.problem, fresh.rank, err));
+        if (memcmp(fresh.rank, in->rank, size) == 0) {
             memcpy(out, in->rank, size);
         }
     }

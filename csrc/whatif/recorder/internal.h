@@ -227,9 +227,6 @@ typedef struct plb_call_costs {
     double alpha, beta; /* seconds per message and per byte; -1: the rank has no partner */
 } plb_call_costs_t;
 
-/** Measure the costs, in some milliseconds.  Collective over MPI_COMM_WORLD. */
-void plb_calibrate(plb_call_costs_t *out);
-
 /* Begins a recording after MPI_Init, and ends it before MPI_Finalize. */
 
 void plb_record_start(int provided);

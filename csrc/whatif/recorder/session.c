@@ -48,7 +48,8 @@ static double trip_seconds(MPI_Comm comm, int partner, bool first, void *buffer,
     return best;
 }
 
-void plb_calibrate(plb_call_costs_t *out)
+/* Measure the costs, in some milliseconds.  Collective over MPI_COMM_WORLD. */
+static void call_costs(plb_call_costs_t *out)
 {
     int rank, size;
     MPI_Comm own;
@@ -122,7 +123,7 @@ void plb_record_start(int provided)
     restore_preload();
     if (!timed_only) {
         plb_call_costs_t costs;
-        plb_calibrate(&costs);
+        call_costs(&costs);
         plb_frame_text('N', "{\"overhead\": %.4g, \"alpha\": %.4g, \"beta\": %.4g}",
                        costs.overhead, costs.alpha, costs.beta);
         plb_group(MPI_COMM_WORLD);

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "whatif/whatif.h"
 
-/* ---- trees ------------------------------------------------------------------------------------- */
+/* ---- trees -------------------------------------------------------------------------------------
+ */
 
 enum {
     /* from this many bytes on, Alltoall sends to each rank directly, as in Open MPI and MPICH */
@@ -116,8 +117,12 @@ static bool rooted(plb_collective_t what, int32_t me, int32_t size, int32_t root
     return any;
 }
 
-bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
-                   int32_t step, plb_hop_t *out)
+/* Get step 0, 1, ... of rank `me` of `size`; false: there are no more steps.
+ *   - Collectives with a root: binomial trees.
+ *   - Alltoall with long data: each rank sends directly to one rank after the other.
+ *   - All others: recursive doubling, as Bruck et al. do it for any number of ranks. */
+static bool tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root, int64_t bytes,
+                      int32_t step, plb_hop_t *out)
 {
     switch (what) {
     case PLB_BCAST:
@@ -133,14 +138,15 @@ bool plb_tree_step(plb_collective_t what, int32_t me, int32_t size, int32_t root
     }
 }
 
-void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
-                    int64_t *total)
+/* Count steps and bytes on the longest path through the tree, for nonblocking collectives. */
+static void tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t *steps,
+                       int64_t *total)
 {
     plb_hop_t one;
     *total = 0;
     /* rank 0, as the root, has as many steps as the longest path; without a root, all ranks have
      * the same number of steps */
-    for (*steps = 0; plb_tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
+    for (*steps = 0; tree_step(what, 0, size, 0, bytes, *steps, &one); ++*steps) {
         *total += what == PLB_GATHER ? 0 : one.bytes;
     }
     if (what == PLB_GATHER || what == PLB_REDUCE) { /* messages go to the root */
@@ -148,7 +154,7 @@ void plb_tree_depth(plb_collective_t what, int32_t size, int64_t bytes, int32_t 
     }
 }
 
-plb_awaits_t plb_tree_awaits(plb_collective_t what, bool is_root)
+static plb_awaits_t tree_awaits(plb_collective_t what, bool is_root)
 {
     switch (what) {
     case PLB_BCAST:
@@ -171,8 +177,8 @@ bool plb_collective_next(const plb_whatif_t *self, int32_t rank, plb_hop_t *out)
     const process_t *process = &self->process[rank];
     const plb_op_t *op = &process->op[process->at];
     const int64_t size = self->comm_start[op->comm + 1] - self->comm_start[op->comm];
-    return plb_tree_step((plb_collective_t)op->what, op->tag, (int32_t)size, op->peer, op->bytes,
-                         process->exchange, out);
+    return tree_step((plb_collective_t)op->what, op->tag, (int32_t)size, op->peer, op->bytes,
+                     process->exchange, out);
 }
 
 int plb_collective_run(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *err)
@@ -220,7 +226,7 @@ static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t
     const plb_target_t *t = &self->target;
     int32_t steps;
     int64_t bytes;
-    plb_tree_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
+    tree_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
     return slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
 }
 
@@ -281,7 +287,7 @@ static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, 
         if (one->slot[i] < 0) {
             continue;
         }
-        const plb_awaits_t awaits = plb_tree_awaits((plb_collective_t)op->what, i == op->peer);
+        const plb_awaits_t awaits = tree_awaits((plb_collective_t)op->what, i == op->peer);
         const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
         if (!root && one->entered < size) {
             continue;
@@ -315,7 +321,7 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         one->root_rank = rank;
         one->root_op = one->latest_op;
     }
-    if (plb_tree_awaits((plb_collective_t)op->what, op->tag == op->peer) == PLB_AWAITS_NOBODY) {
+    if (tree_awaits((plb_collective_t)op->what, op->tag == op->peer) == PLB_AWAITS_NOBODY) {
         plb_slot_complete(self, rank, slot, self->now, -1, 0);
     } else {
         one->slot[op->tag] = slot;

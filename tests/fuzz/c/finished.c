@@ -71,40 +71,6 @@ static void rename_parts(feed_t *feed, int64_t fail_at)
     }
 }
 
-static void assign(feed_t *feed, int64_t fail_at)
-{
-    plb_err_t err = {0, ""};
-    int64_t start[MOST + 1] = {0};
-    int32_t room[MOST_PARTS], was[MOST_PARTS], place[MOST], to[MOST * MOST_PARTS];
-    double gain[MOST * MOST_PARTS];
-    const int32_t n = (int32_t)feed_below(feed, MOST + 1);
-    const int32_t k = 1 + (int32_t)feed_below(feed, MOST_PARTS);
-    for (int32_t i = 0; i < n; i++) {
-        start[i + 1] = start[i];
-        for (int32_t p = 0; p < k; p++) {
-            if (feed_byte(feed) < 128) {
-                to[start[i + 1]] = p;
-                gain[start[i + 1]++] = 1.0 + feed_byte(feed) % 4;
-            }
-        }
-    }
-    for (int32_t p = 0; p < k; p++) {
-        room[p] = was[p] = (int32_t)feed_below(feed, 8);
-    }
-    const plb_gains_t in = {n, k, start, to, gain};
-    plb_mem_fail_at(fail_at);
-    const int ret = plb_assign(&in, room, place, &err);
-    plb_mem_fail_at(-1);
-    check_code(ret, fail_at, &err);
-    for (int32_t i = 0; ret == PLB_OK && i < n; i++) {
-        MUST(place[i] >= -1 && place[i] < k);
-        was[place[i] < 0 ? 0 : place[i]] -= place[i] >= 0;
-    }
-    for (int32_t p = 0; ret == PLB_OK && p < k; p++) {
-        MUST(was[p] == room[p] && room[p] >= 0);
-    }
-}
-
 /* ---- figures -------------------------------------------------------------------------------- */
 
 /* Rows of objects first ... first + n - 1 of `all`, with the parts of all objects. */
@@ -275,7 +241,7 @@ static void fill(feed_t *feed, int64_t fail_at)
 
 void finished_call(feed_t *feed, int64_t fail_at)
 {
-    static void (*const calls[])(feed_t *, int64_t) = {rename_parts, assign, evaluate_rows,
-                                                       list_moves, fill};
+    static void (*const calls[])(feed_t *, int64_t) = {rename_parts, evaluate_rows, list_moves,
+                                                       fill};
     calls[feed_below(feed, sizeof calls / sizeof *calls)](feed, fail_at);
 }
