@@ -100,7 +100,7 @@ def figure_21(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any
             row = {"system": system, "ranks": p, "overload": overload, "mean": before.mean}
             row["none"] = {"seconds": before.max, "migrations": 0}
             for name in strategies("RefineLB", "RefineSwapLB"):
-                plan = pylb.place(snapshot, name, overload=overload)
+                plan = pylb.place(snapshot, pylb.strategy(name, overload=overload))
                 row[name] = {"seconds": plan.after.max, "migrations": plan.migrations}
             rows.append(row)
     print_21(rows, fluid.n_objects)
@@ -345,7 +345,10 @@ def lbtest_rows(graph: str, p: int, snapshot: pylb.Snapshot) -> list[dict[str, A
     alpha, beta = NETWORK["2.3"]
     rows = []
     for name in strategies():
-        plans = (pylb.place(snapshot, name, **message_costs(name, alpha, beta)) for _ in range(3))
+        plans = (
+            pylb.place(snapshot, pylb.strategy(name, **message_costs(name, alpha, beta)))
+            for _ in range(3)
+        )
         plan = min(plans, key=lambda plan: plan.seconds)
         placed = pylb.Trace.from_snapshots([snapshot.with_rank(plan.rank)])
         step = placed.replay("none", alpha=alpha, beta=beta).iteration_time[0]

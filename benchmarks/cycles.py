@@ -109,7 +109,7 @@ def best_tried(kind, size, starts, quick):
     tried = itertools.product(TRIED[1:3] if quick else TRIED, PERIODS[1::3] if quick else PERIODS)
     found = {
         f"{name} {params} every {every}": mean_of(
-            kind, size, starts, strategy=name, every=every, strategy_params=params
+            kind, size, starts, strategy=pylb.strategy(name, **params), every=every
         )
         for (name, params), every in tried
     }

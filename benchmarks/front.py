@@ -84,7 +84,7 @@ def timed(s, repeats):
     for _ in range(repeats):
         for name, (strategy, params) in STRATEGIES.items():
             start = time.thread_time()
-            plans[name] = pylb.place(s, strategy, **params)
+            plans[name] = pylb.place(s, pylb.strategy(strategy, **params))
             best[name] = min(best[name], time.thread_time() - start)
     return best, plans
 

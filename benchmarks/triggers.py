@@ -34,7 +34,6 @@ from pathlib import Path
 import numpy as np
 
 import pylb
-from pylb.decide.trigger import make
 
 FAMILIES = (
     "constant", "sublinear", "linear", "sigmoid", "steps", "walk", "noise", "periodic",
@@ -186,11 +185,9 @@ def periods(n):
         k = k + 1 if k < 40 else int(k * 1.03) + 1
 
 
-def handicapped(name="auto", **known):
-    """Return a new trigger that knows only the given values of `end` and `cost`."""
-    trigger = make(trigger=name)
-    trigger.expect(known.get("end"), known.get("cost", math.nan))
-    return trigger
+def handicapped(name="auto", end=None, cost=math.nan):
+    """Return a trigger and what it knows, as arguments of `Imbalance.run`."""
+    return {"trigger": name, "expect": (end, cost)}
 
 
 def regrets(task):
@@ -207,8 +204,8 @@ def regrets(task):
             blind["auto, half the cost"] = handicapped(end=program.n, cost=cost / 2)
             blind["auto, twice the cost"] = handicapped(end=program.n, cost=cost * 2)
             blind |= {f"{t}, cost unknown": handicapped(t, end=program.n) for t in NEED_COST}
-            for t, trigger in blind.items():
-                row[t] = run.run(trigger, cost=cost).regret(best)
+            for t, known in blind.items():
+                row[t] = run.run(**known, cost=cost).regret(best)
             row["best period"] = min(
                 run.run(every=k, cost=cost).regret(best) for k in periods(program.n)
             )
@@ -292,7 +289,7 @@ def print_verdicts(rows):
 def first_lb_step(name, ratio, n, **known):
     """Return the number of iterations before the first LB step; None if there is none."""
     program = pylb.replaying.Imbalance(1.0, drift=np.zeros(n), start=ratio - 1.0)
-    run = program.run(handicapped(name, **known), cost=COSTS["medium"])
+    run = program.run(**handicapped(name, **known), cost=COSTS["medium"])
     return int(run.iterations[0]) + 1 if len(run.iterations) else None
 
 

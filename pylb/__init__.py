@@ -22,11 +22,11 @@ from pylb import (
 )
 from pylb._version import __version__
 from pylb.comm import Directory, Plan, migrate
-from pylb.decide import Trigger, triggers
+from pylb.decide import Trigger, trigger, triggers
 from pylb.measure import evaluate
 from pylb.model import Machine, Snapshot, SpeedModels
 from pylb.partitioning import partition
-from pylb.placing import place, strategies, strategy
+from pylb.placing import place, register_strategy, strategies, strategy
 from pylb.replaying import RunRecord, Trace, replay
 from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, TilePartition, demo
 from pylb.virtual import VirtualCluster
@@ -73,12 +73,14 @@ __all__ = [
     "plots",
     "prediction",
     "procedure",
+    "register_strategy",
     "replay",
     "replaying",
     "report",
     "run",
     "strategies",
     "strategy",
+    "trigger",
     "triggers",
     "virtual",
     "whatif",

@@ -214,6 +214,7 @@ class Trigger:
     def __new__(cls, name: str | Callable[..., Any], params: ArrayLike) -> Trigger: ...
     name: Final[str]
     params: Final[dict[str, float]]
+    function: Final[Callable[..., Any] | None]
     reason: Final[str]
     considered: Final[bool]
     foreign: Final[bool]

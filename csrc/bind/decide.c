@@ -138,6 +138,11 @@ static PyObject *params_of(const plb_trigger_t *self)
     return out;
 }
 
+static PyObject *function_of(const plb_trigger_t *self)
+{
+    return Py_NewRef(self->kind == &kind_callable ? *(PyObject **)self->state : Py_None);
+}
+
 static bool has_considered(plb_reason_t reason)
 {
     return reason >= PLB_REASON_SUSPECT && reason < PLB_REASON_EVERY;
@@ -149,6 +154,7 @@ static bool has_considered(plb_reason_t reason)
     X(trigger, foreign, PyBool_FromLong(self->core.kind->foreign),                                \
       "Whether the trigger is a user's function, which may give ranks different answers.")        \
     X(trigger, params, params_of(&self->core), "Parameters of the trigger, a dict.")              \
+    X(trigger, function, function_of(&self->core), "The callable, or None.")                      \
     X(trigger, reason, PyUnicode_FromString(plb_reason_words(self->core.verdict.reason)),         \
       "Reason of the most recent verdict, in words.")                                             \
     X(trigger, considered, PyBool_FromLong(has_considered(self->core.verdict.reason)),            \
@@ -169,7 +175,7 @@ PLB_PY_TYPE(
     trigger, "pylb._core.Trigger", "name params",
     "Decides when to rebalance: a state machine that observes iterations and LB steps.\n"
     "name: a trigger of the table, or a callable.  params: a value for each parameter of the\n"
-    "trigger, none for a callable.  Use pylb.decide.trigger.make to create one.",
+    "trigger, none for a callable.  Use pylb.trigger to create one.",
     {Py_tp_getset, trigger_getset}, {Py_tp_repr, trigger_repr}, )
 
 plb_trigger_t *plb_py_trigger(PyObject *object)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pylb import console, files
 from pylb._version import __version__
 from pylb.console import json_text, note
-from pylb.decide.trigger import triggers
+from pylb.decide.registry import Trigger, trigger, triggers
 from pylb.errors import (
     DomainError,
     FormatError,
@@ -27,7 +27,7 @@ from pylb.errors import (
     UnknownTriggerError,
     nearest,
 )
-from pylb.placing.registry import Strategy, find, strategies
+from pylb.placing.registry import Strategy, strategies, strategy
 from pylb.replaying.optima import Optimum
 from pylb.replaying.replayed import BASELINES
 from pylb.replaying.run_record import RunRecord
@@ -180,13 +180,26 @@ def check_output(word: str, path: str | None, suffixes: tuple[str, ...]) -> None
 
 # ---- the user's own functions -------------------------------------------------------------------
 
-NAMES = ("auto", *BASELINES)  # of strategies that a replay knows, besides those of `strategies`
+
+def _name_and_parameters(text: str) -> tuple[str, dict[str, Any]]:
+    """Read a strategy or trigger: a name, or e.g. "periodic every=10"."""
+    name, *rest = text.split() or [""]
+    out: dict[str, Any] = {}
+    for word in rest:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise DomainError(f"{text!r}: expected a name, and NAME=VALUE for each parameter")
+        try:
+            out[key] = float(value)
+        except ValueError:
+            out[key] = value  # a word for a function of the user, or an error of the strategy
+    return name, out
 
 
 class Functions:
     """Strategies and triggers by name, also those of the modules that ``--import`` names.
 
-    strategies, triggers: the names on the command line, to be checked.
+    strategies, triggers: the words on the command line, to be checked.
     """
 
     def __init__(
@@ -195,24 +208,29 @@ class Functions:
         self._calls: dict[str, Callable[..., Any]] = {}
         for word in imports:
             self._calls |= {k: v for k, v in vars(_imported(word)).items() if callable(v)}
-        for name in strategies:
-            self.strategy(name)
-        for name in triggers:
-            self.trigger(name)
+        for text in strategies:
+            self.strategy(text)
+        for text in triggers:
+            self.trigger(text)
 
-    def strategy(self, name: str) -> str | Strategy:
-        """Return the strategy of this name; ``auto`` and baselines of a replay stay names."""
-        if name in NAMES:
+    def strategy(self, text: str) -> str | Strategy:
+        """Return a strategy, e.g. "RefineLB overload=1.1"; baselines of a replay stay names."""
+        name, params = _name_and_parameters(text)
+        if name in BASELINES and not params:
             return name
-        if name in self._calls or name in strategies():
-            return find(self._calls.get(name, name))
-        raise _unknown("strategy", name, sorted({*NAMES, *strategies()}), UnknownStrategyError)
+        try:
+            return strategy(self._calls.get(name, name), **params)
+        except UnknownStrategyError:
+            names = sorted({"auto", *BASELINES, *strategies()})
+            raise _unknown("strategy", name, names, UnknownStrategyError) from None
 
-    def trigger(self, name: str) -> str | Callable[..., Any]:
-        """Return the user's function of this name, or the name of a built-in trigger."""
-        if name in self._calls or name in triggers():
-            return self._calls.get(name, name)
-        raise _unknown("trigger", name, sorted(triggers()), UnknownTriggerError)
+    def trigger(self, text: str) -> Trigger:
+        """Return a trigger, e.g. "periodic every=10"."""
+        name, params = _name_and_parameters(text)
+        try:
+            return trigger(self._calls.get(name, name), **params)
+        except UnknownTriggerError:
+            raise _unknown("trigger", name, sorted(triggers()), UnknownTriggerError) from None
 
 
 def _unknown(what: str, name: str, names: list[str], error: type) -> Exception:

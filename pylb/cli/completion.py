@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from pylb import optional
-from pylb.decide.trigger import triggers
+from pylb.decide.registry import triggers
 from pylb.errors import DomainError
 from pylb.placing.registry import strategies
 

@@ -16,7 +16,7 @@ from pylb import console, files, optional
 from pylb.cli import common
 from pylb.cli.common import COUNTED, Column, Functions, print_json, progress, show
 from pylb.console import count
-from pylb.decide import trigger
+from pylb.decide import registry as kinds
 from pylb.decide.figures import RECEIPT
 from pylb.decide.receipts import Receipt
 from pylb.decide.sentences import OWN
@@ -42,8 +42,7 @@ def demo(args: argparse.Namespace) -> int:
     common.check_output("--html", args.html, (".html",))
     with tempfile.TemporaryDirectory() as folder:
         save = Path(args.save) if args.save else Path(folder, "run.h5")
-        when = {k: getattr(args, k) for k in ("every", "trigger") if getattr(args, k) is not None}
-        how: Any = {"save": save, "report": args.html, "strategy": args.strategy, **when}
+        how: Any = {"save": save, "report": args.html, **_how(args, Functions([]))}
         with progress("running on virtual ranks"):
             report = program.run(args.ranks, args.objects, args.iterations, **how)
         trace = RunRecord.load(save).trace
@@ -128,9 +127,11 @@ def replay(args: argparse.Namespace) -> int:
         unbalanced = trace.replay("unbalanced", **options)
         for name in names:
             say(f"with {name}")
-            for when in _when_args(args, name, functions):
-                one = trace.replay(functions.strategy(name), **when, **options)
-                rows.append(_replayed(one, unbalanced))
+            for when in _when_args(args, name):
+                how = {k: functions.trigger(v) if k == "trigger" else v for k, v in when.items()}
+                one = trace.replay(functions.strategy(name), **how, **options)
+                words = {"strategy": name, "trigger": when.get("trigger", one.trigger or None)}
+                rows.append(words | _replayed(one, unbalanced))
     told = {
         "run": args.run,
         "n_ranks": trace.n_ranks,
@@ -151,8 +152,6 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
 
     sizes = replay.trace.task_bytes
     return {
-        "strategy": replay.strategy,
-        "trigger": replay.trigger or None,
         "seconds": replay.time,
         "iteration_seconds": replay.iteration_seconds,
         "lb_seconds": replay.lb_seconds,
@@ -165,14 +164,12 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
     }
 
 
-def _when_args(args: argparse.Namespace, name: str, functions: Functions) -> list[dict[str, Any]]:
+def _when_args(args: argparse.Namespace, name: str) -> list[dict[str, Any]]:
     """Return the argument `every` or `trigger` for each replay of a strategy; {}: neither."""
     if name in BASELINES or (name == "auto" and not (args.every or args.trigger)):
         return [{}]
     every = args.every or ([] if args.trigger else [1])
-    return [{"every": n} for n in every] + [
-        {"trigger": functions.trigger(one)} for one in args.trigger or []
-    ]
+    return [{"every": n} for n in every] + [{"trigger": one} for one in args.trigger or []]
 
 
 # ---- strategies, triggers, optimum --------------------------------------------------------------
@@ -211,7 +208,7 @@ def _described(one: Any, *names: str) -> dict[str, Any]:
 
 
 def strategies(args: argparse.Namespace) -> int:
-    chosen = [registry.find(name) for name in args.name] or [
+    chosen = [registry.find(name, auto=True) for name in args.name] or [
         one for one in registry.strategies().values() if one.name != "none"
     ]
     rows = [_described(s, "family", "looks_at", "distributed", "library") for s in chosen]
@@ -246,12 +243,12 @@ COMPARED = (
 
 
 def triggers(args: argparse.Namespace) -> int:
-    names = args.trigger or list(trigger.triggers())
+    names = args.trigger or list(kinds.triggers())
     functions = Functions(args.imports, [args.strategy], names)
     if args.run is None:
         if args.cost is not None or args.strategy != common.DEFAULT_STRATEGY:
             raise DomainError("there is no RUN: expected --strategy and --cost only with a run")
-        known = trigger.triggers()
+        known = kinds.triggers()
         rows = [_described(known[name]) for name in names if name in known]
         if not print_json(args, {"triggers": rows}):
             show(TRIGGERS, rows)
@@ -409,11 +406,18 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _replay_shown(args: argparse.Namespace) -> Replay:
-    functions = Functions(args.imports, [args.strategy], [args.trigger] if args.trigger else [])
-    when: dict[str, Any] = {} if args.every is None else {"every": args.every}
-    if args.trigger:
-        when["trigger"] = functions.trigger(args.trigger)
-    return common.trace_of(common.read(args)).replay(functions.strategy(args.strategy), **when)
+    how = _how(args, Functions(args.imports))
+    return common.trace_of(common.read(args)).replay(**how)
+
+
+def _how(args: argparse.Namespace, functions: Functions) -> dict[str, Any]:
+    """Return the arguments `strategy`, `every` and `trigger` of the command line."""
+    out: dict[str, Any] = {"strategy": functions.strategy(args.strategy)}
+    if args.every is not None:
+        out["every"] = args.every
+    if args.trigger is not None:
+        out["trigger"] = functions.trigger(args.trigger)
+    return out
 
 
 def _by_key(path: str | None, what: str) -> dict[int, Any] | None:

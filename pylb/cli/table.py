@@ -57,7 +57,8 @@ IMPORT = arg(
 SCHEDULE = (
     arg(
         "--strategy",
-        "a name that pylb strategies lists (default: %(default)s)",
+        "a name that pylb strategies lists; with parameters: 'RefineLB overload=1.1' "
+        "(default: %(default)s)",
         default=DEFAULT_STRATEGY,
     ),
     IMPORT,
@@ -117,6 +118,7 @@ COMMANDS = {
   pylb replay run.h5 --strategy RefineLB --trigger auto,boulmier --cost 0.1
   pylb replay run/ --strategy unbalanced,GreedyLB,RefineLB --every 1,5
   pylb replay run/ --trigger metabalancer --cost 0.2 --json
+  pylb replay run/ --strategy 'RefineLB,RefineLB overload=1.1' --trigger 'zhai reference=2'
   pylb replay run.h5 --unbalanced            (what rebalancing has saved in this run)
   pylb replay run/ --import mine.py --strategy my_strategy --foresight
 

@@ -6,8 +6,8 @@ reasons, its cost and its gain.  Imports `model`, `partition` (libraries) and `p
 
 from pylb.decide import decider  # noqa: F401  registers "auto" for `pylb.place`
 from pylb.decide.receipts import Alternative, History, Receipt
+from pylb.decide.registry import Cycle, Trigger, trigger, triggers
 from pylb.decide.selection import Choice, Selector
-from pylb.decide.trigger import Cycle, Trigger, triggers
 
 __all__ = [
     "Alternative",
@@ -17,5 +17,6 @@ __all__ = [
     "Receipt",
     "Selector",
     "Trigger",
+    "trigger",
     "triggers",
 ]

@@ -5,7 +5,7 @@ The C core decides (``csrc/decide/decider.h``), in running programs, shadow mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +14,20 @@ import numpy as np
 from pylb import _core
 from pylb.console import seconds
 from pylb.decide.receipts import Alternative, Dropped, History, Receipt
-from pylb.decide.selection import PARAMS as SELECTION
+from pylb.decide.registry import Cycle, Trigger, of_arguments
 from pylb.decide.selection import in_rounds, registered
-from pylb.decide.trigger import Cycle, Trigger, made
 from pylb.errors import DomainError
 from pylb.model import checks
+from pylb.model.network import Network
 from pylb.model.snapshot import Snapshot
 from pylb.partitioning import libraries
 from pylb.partitioning.libraries import available
 from pylb.placing.placement import CHOOSERS, Placement
-from pylb.placing.registry import Strategy, find, values_of
+from pylb.placing.registry import AUTO, Strategy, find
 
 NOTHING, JUDGE, PREVIEW, BALANCE = _core.ASKS
 ASKED_FOR = ("periodic", "python")  # triggers, by default obeyed even if LB steps do not pay
 LEDGER = [row[1] for row in _core.ledger()]
-DEFAULTS = [p.default for p in SELECTION]
 FIGURES = _core.FIGURES  # names of the metrics of a placement, csrc/decide/decider.h
 # Fields of a receipt of the C core that `Receipt` lacks: `choice` and `reason` say them in words.
 OF_THE_CORE = ("kind", "paid", "saved", "found", "off_until")
@@ -41,9 +40,8 @@ StrategyLike = str | Strategy | Callable[..., Any]
 class Settings:
     """The checked arguments of a decider."""
 
-    name: str  #: Name of the strategy, or "auto".
+    strategy: Strategy  #: The strategy, or "auto".
     strategies: tuple[Strategy, ...]  #: The strategies to choose from; one if there is no choice.
-    strategy_params: dict[str, Any]
     trigger: Trigger  #: A new trigger, which has observed no iteration.
     gives_up: bool  #: Whether LB steps are switched off when they do not pay.
     learns: bool  #: Whether the speeds of the ranks are learned.
@@ -61,10 +59,7 @@ class Settings:
     @property
     def selects(self) -> bool:
         """Whether a strategy is chosen for each LB step."""
-        return self.name == "auto"
-
-    def params_of(self, strategy: Strategy) -> dict[str, Any]:
-        return {} if self.selects else self.strategy_params
+        return self.strategy.name == "auto"
 
     @property
     def foresees(self) -> bool:
@@ -101,8 +96,6 @@ def settings(
     gives_up: bool | None = None,
     learn_speeds: bool | None = None,
     seed: int = 0,
-    strategy_params: Mapping[str, Any] | None = None,
-    trigger_params: Mapping[str, Any] | None = None,
     environment: tuple[str, ...] = (),
     distributed: bool = False,
 ) -> Settings:
@@ -113,34 +106,14 @@ def settings(
     for name_of_flag, flag in (("pause_if_useless", gives_up), ("learn_speeds", learn_speeds)):
         if flag is not None:
             checks.flag(name_of_flag, flag, "True, False or None")
-    if every is None and trigger is None:
-        trigger = "auto"
-    if isinstance(trigger, Trigger) and every is None:
-        if trigger_params:
-            raise DomainError(
-                f"trigger_params are {dict(trigger_params)}: expected none for a trigger object"
-            )
-        when = trigger
-    else:
-        when = made(every, trigger, as_dict("trigger_params", trigger_params))
-    params = as_dict("strategy_params", strategy_params)
-    if strategy == "auto":
-        name, strategies = "auto", (*registered(), *(in_rounds() if distributed else ()))
-        values_of("selection", SELECTION, params)
-    else:
-        entry = find(strategy)
-        name, strategies = entry.name, (entry,)
-        if entry.call is None:
-            entry.values(params)
-    learns = (
-        (when.name == "auto" and name == "auto" and not lag)
-        if learn_speeds is None
-        else learn_speeds
-    )
+    when = of_arguments(every, "auto" if every is None and trigger is None else trigger)
+    entry = find(strategy, auto=True)
+    selects = entry.name == "auto"
+    strategies = (*registered(), *(in_rounds() if distributed else ())) if selects else (entry,)
+    learns = (when.name == "auto" and selects and not lag) if learn_speeds is None else learn_speeds
     return Settings(
-        name=name,
+        strategy=entry,
         strategies=strategies,
-        strategy_params=params,
         trigger=when,
         gives_up=when.name not in ASKED_FOR if gives_up is None else bool(gives_up),
         learns=bool(learns),
@@ -158,15 +131,6 @@ def learns(learn_speeds: bool | None, speed: Any) -> bool | None:
     return learn_speeds if speed is None else False
 
 
-def as_dict(name: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return parameters as a dict; DomainError if they are not a mapping."""
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
-        raise DomainError(f"{name} is {params!r}: expected a mapping of names to values")
-    return dict(params)
-
-
 class Decider:
     """The decider: when to rebalance, and with which strategy.  It keeps the receipts."""
 
@@ -178,13 +142,12 @@ class Decider:
         self, given: Settings, n_ranks: int, network: tuple[float, float], keep: int
     ) -> None:
         self.settings = given
-        chosen = given.strategy_params if given.selects else {}
         self.core = _core.Decider(
             n_ranks=n_ranks,
-            candidates=tuple(s.candidate(given.params_of(s)) for s in given.strategies),
+            candidates=tuple(s.candidate for s in given.strategies),
             trigger=given.trigger,
             selects=given.selects,
-            selection=values_of("selection", SELECTION, chosen),
+            selection=(given.strategy if given.selects else AUTO).numbers,
             ledger=LEDGER,
             gives_up=given.gives_up,
             learns=given.learns,
@@ -252,11 +215,11 @@ def why_switched_off(paid: float, saved: float, until: int) -> str:
 
 
 def choose_and_place(
-    snapshot: Snapshot, seed: int, *, alpha: float = 2e-6, beta: float = 1e-10, **params: Any
+    snapshot: Snapshot, strategy: Strategy, seed: int, network: Network
 ) -> Placement:
     """Place the objects by the strategy that `Balancer` would choose in its first LB step."""
-    given = settings(every=1, seed=seed, learn_speeds=False, strategy_params=params)
-    decider = given.decider(snapshot.n_ranks, (alpha, beta))
+    given = settings(strategy, every=1, seed=seed, learn_speeds=False)
+    decider = given.decider(snapshot.n_ranks, network)
     decider.core.see(snapshot)
     decider.choose()
     figures = np.zeros(len(FIGURES))

@@ -9,15 +9,15 @@ from pylb import _core
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.placing.registry import (
+    AUTO,
     LOOKS_AT,
-    Param,
     Strategy,
     find,
     strategies,
     values_of,
 )
 
-PARAMS = tuple(Param(*p) for p in _core.selection())
+PARAMS = AUTO.params
 """The parameters of the selection, with default, range, unit, and a help text with the source."""
 
 

@@ -46,18 +46,15 @@ def traffic(
     strategy: str | Strategy | Callable[..., Any],
     *,
     seed: int = 0,
-    **params: Any,
 ) -> Traffic:
     """Run a distributed strategy on virtual ranks and count its messages.
 
     Parameters
     ----------
     snapshot : Snapshot
-    strategy : str
-        Name of a distributed strategy: ``pylb.strategies()[name].distributed`` is True.
+    strategy : str or `pylb.strategy`
+        A distributed strategy: ``pylb.strategies()[name].distributed`` is True.
     seed : int
-    **params
-        Parameters of the strategy.
 
     Raises
     ------
@@ -75,5 +72,5 @@ def traffic(
     if not entry.distributed:
         raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
     return Traffic(
-        *_core.traffic(snapshot, entry.name, entry.values(params), checks.whole("seed", seed, 0))
+        *_core.traffic(snapshot, entry.name, entry.numbers, checks.whole("seed", seed, 0))
     )

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pylb import _core
+from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
+from pylb.model.network import Network
 from pylb.model.snapshot import I32, Snapshot
 from pylb.placing.registry import Strategy, find
+
+NETWORK = (2e-6, 1e-10)  # assumed by "auto": seconds per message and per byte
 
 CHOOSERS: dict[str, Callable[..., Placement]] = {}
 """Functions, by name, that choose a strategy and place the objects.  `decide` adds "auto"."""
@@ -70,23 +74,22 @@ def place(
     strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
     *,
     seed: int = 0,
-    **params: Any,
+    network: tuple[float, float] | None = None,
 ) -> Placement:
     """Compute a new placement of the objects of a snapshot.
 
     Parameters
     ----------
     snapshot : Snapshot
-    strategy : str or callable
-        A name of `pylb.strategies()`, or a function ``f(snapshot, **params)`` that returns a rank
-        for each object.  The default balances as well as GreedyLB, with fewer migrations.
-        "auto": choose a strategy as in the first LB step of a `Balancer` (Menon 2012, section 3.7).
+    strategy : str, callable or `pylb.strategy`
+        A name of `pylb.strategies()`, or a function of the snapshot that returns a rank for each
+        object; `pylb.strategy` sets its parameters.  The default balances as well as GreedyLB, with
+        fewer migrations.  "auto": choose a strategy as in the first LB step of a `Balancer` (Menon
+        2012, section 3.7).
     seed : int
         Seed of strategies that draw random numbers.
-    **params
-        Parameters of the strategy; ``pylb.strategies()[name].params`` lists them.  "auto" takes
-        those of `pylb.decide.selection.PARAMS`, and alpha and beta, the seconds per message and per
-        byte that the choice assumes (default: 2 µs and 0.1 ns).
+    network : (alpha, beta), optional
+        Seconds per message and per byte, for strategy "auto".  Default: 2 µs and 0.1 ns.
 
     Returns
     -------
@@ -111,12 +114,13 @@ def place(
     """
     checks.instance("snapshot", snapshot, Snapshot)
     seed = checks.integer("seed", seed)
-    if isinstance(strategy, str) and strategy in CHOOSERS:
-        return CHOOSERS[strategy](snapshot, seed, **params)
-    entry = find(strategy)
-    values = [] if entry.call else entry.values(params)
+    entry = find(strategy, auto=True)
+    if entry.name in CHOOSERS:
+        return CHOOSERS[entry.name](snapshot, entry, seed, Network.of(network or NETWORK))
+    if network is not None:
+        raise DomainError(f"network is {network!r}: expected it only with strategy 'auto'")
     rank, before, after, migrations, nbytes, seconds = _core.place(
-        snapshot, entry.bound(params), values, seed
+        snapshot, entry.bound(), entry.numbers, seed
     )
     return Placement(
         rank=rank,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from pylb.errors import DomainError, StrategyError, UnknownStrategyError, neares
 from pylb.model import checks
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partitioning import libraries
+from pylb.partitioning.libraries import METHODS
+from pylb.placing.methods import divider
 
 RESERVED = ("auto", "unbalanced")  # words that stand where names of strategies do
 LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
@@ -37,13 +40,7 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
     """
     if not given:
         return [p.default for p in params]
-    names = [p.name for p in params]
-    for name in given:
-        if name not in names:
-            raise DomainError(
-                f"{owner} has no parameter {name!r}: expected {', '.join(names) or 'none'}"
-                + nearest(name, names)
-            )
+    _check_names(owner, [p.name for p in params], given)
     out = []
     for p in params:
         unit = f" {p.unit}" if p.unit else ""
@@ -58,9 +55,18 @@ def values_of(owner: str, params: tuple[Param, ...], given: Mapping[str, float])
     return out
 
 
+def _check_names(owner: str, names: list[str], given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in names:
+            raise DomainError(
+                f"{owner} has no parameter {name!r}: expected {', '.join(names) or 'none'}"
+                + nearest(name, names)
+            )
+
+
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy: an entry of the C core's table, or a Python callable.
+    """A strategy: an entry of the C core's table, or a Python callable; see `pylb.strategy`.
 
     Attributes
     ----------
@@ -82,6 +88,8 @@ class Strategy:
         computes the placement alone.
     library : str or None
         The partitioning library that the strategy needs (see ``pylb info``).
+    values : dict
+        The values of parameters that `pylb.strategy` has set, by name.
 
     Examples
     --------
@@ -100,12 +108,14 @@ class Strategy:
     selectable: bool = True
     distributed: bool = False
     library: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def values(self, given: Mapping[str, float]) -> list[float]:
-        """Check the given parameters, and return all values in the order of `params`."""
-        return values_of(self.name, self.params, given)
+    @functools.cached_property
+    def numbers(self) -> list[float]:
+        """The values of all parameters in the order of `params`; [] for a callable."""
+        return values_of(self.name, self.params, {} if self.call else self.values)
 
-    def bound(self, given: Mapping[str, Any]) -> Any:
+    def bound(self) -> Any:
         """Return the argument for the C core: the name, or the callable with bound parameters.
 
         Raises
@@ -117,21 +127,14 @@ class Strategy:
             libraries.load(self.library)
         if self.call is None:
             return self.name
-        return functools.partial(self.call, **given) if given else self.call
-
-    def candidate(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the tuple that describes the strategy to a decider of the C core."""
-        return self._candidate({**given}) if given else self._default
+        return functools.partial(self.call, **self.values) if self.values else self.call
 
     @functools.cached_property
-    def _default(self) -> tuple[Any, ...]:
-        return self._candidate({})
-
-    def _candidate(self, given: dict[str, Any]) -> tuple[Any, ...]:
-        what = self.name if self.call is None else self.bound(given)
-        values = [] if self.call else self.values(given)
+    def candidate(self) -> tuple[Any, ...]:
+        """The tuple that describes the strategy to a decider of the C core."""
+        what = self.name if self.call is None else self.bound()
         looks_at = sum(LOOKS_AT[word] for word in self.looks_at)
-        return what, self.name, self.family == "refinement", looks_at, values
+        return what, self.name, self.family == "refinement", looks_at, self.numbers
 
 
 def _table() -> dict[str, Strategy]:
@@ -157,9 +160,19 @@ def _table() -> dict[str, Strategy]:
 
 _registry: dict[str, Strategy] = _table()
 
+AUTO = Strategy(
+    "auto",
+    "",
+    (),
+    "chooses one of the strategies for each LB step",
+    "Menon 2012, section 3.7",
+    tuple(Param(*p) for p in _core.selection()),
+    selectable=False,
+)
+
 
 def strategies() -> dict[str, Strategy]:
-    """Return all strategies by name: those of the C core and those registered with `strategy`.
+    """Return all strategies by name: those of the C core and of `register_strategy`.
 
     Examples
     --------
@@ -170,7 +183,49 @@ def strategies() -> dict[str, Strategy]:
     return dict(_registry)
 
 
-def strategy(
+def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> Strategy:
+    """Return a strategy with values of its parameters, for all functions that take a strategy.
+
+    Parameters
+    ----------
+    which : str or callable
+        "auto", a name of `pylb.strategies()`, a function ``f(snapshot, **params)``, or a method of
+        `pylb.partition` that divides from scratch.
+    **params
+        ``pylb.strategies()[name].params`` lists the parameters of a strategy.  The others keep
+        their defaults.  "auto" has the parameters `pylb.decide.selection.PARAMS`.
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        There is no such strategy or parameter, or a value is out of range.
+
+    Examples
+    --------
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1])
+    >>> loose = pylb.strategy("RefineLB", overload=1.5)
+    >>> pylb.place(snap, loose).migrations, pylb.place(snap, "RefineLB").migrations
+    (0, 1)
+    """
+    entry = find(which, auto=True)
+    out = replace(entry, values={**entry.values, **params})
+    if entry.call is None:
+        assert out.numbers is not None  # checked
+    elif params:
+        _check_call(entry.name, entry.call, params)
+    return out
+
+
+def _check_call(name: str, call: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    try:
+        after_snapshot = list(inspect.signature(call).parameters.values())[1:]
+    except (TypeError, ValueError):  # a function in C, which does not say what it takes
+        return
+    if all(p.kind != p.VAR_KEYWORD for p in after_snapshot):
+        _check_names(name, [p.name for p in after_snapshot], params)
+
+
+def register_strategy(
     call: Callable[..., Any] | None = None,
     *,
     name: str | None = None,
@@ -179,8 +234,8 @@ def strategy(
 ) -> Any:
     """Register a Python function as a strategy, which can then be used by its name.
 
-    The function is called as ``f(snapshot, **params)`` and returns a rank for each object, an
-    (n,) array or sequence of int.
+    The function is called as ``f(snapshot, **params)``, with the parameters of `strategy`, and
+    returns a rank for each object, an (n,) array or sequence of int.
 
     Parameters
     ----------
@@ -200,7 +255,7 @@ def strategy(
 
     Examples
     --------
-    >>> @pylb.strategy
+    >>> @pylb.register_strategy
     ... def round_robin(snapshot):
     ...     return np.arange(snapshot.n_objects) % snapshot.n_ranks
     >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1])
@@ -208,7 +263,7 @@ def strategy(
     array([0, 1, 0, 1], dtype=int32)
     """
     if call is None:
-        return functools.partial(strategy, name=name, family=family, looks_at=looks_at)
+        return functools.partial(register_strategy, name=name, family=family, looks_at=looks_at)
     if not callable(call):
         raise DomainError(f"call is {call!r}: expected a function of a snapshot")
     if not (name is None or isinstance(name, str)):
@@ -238,10 +293,17 @@ def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in LOOKS_AT if word in given)
 
 
-def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
-    """Return the strategy of that name, or the callable as a strategy."""
+def find(which: str | Strategy | Callable[..., Any], *, auto: bool = False) -> Strategy:
+    """Return the strategy of that name, or the callable as a strategy.
+
+    auto: whether "auto" is accepted.
+    """
     if isinstance(which, Strategy):
-        return which
+        if auto or which.name != "auto":
+            return which
+        which = which.name
+    if auto and isinstance(which, str) and which == "auto":
+        return AUTO
     if callable(which):
         for entry in _registry.values():
             if entry.call is which:
@@ -249,9 +311,12 @@ def find(which: str | Strategy | Callable[..., Any]) -> Strategy:
         return _of_callable(which, getattr(which, "__name__", "python"))
     if not isinstance(which, str):
         raise UnknownStrategyError(f"strategy is {which!r}: expected a name or a callable")
-    if which not in _registry:
+    if which in _registry:
+        return _registry[which]
+    if which not in METHODS:
         raise UnknownStrategyError(unknown("strategy", which, sorted(_registry)))
-    return _registry[which]
+    call, looks_at = divider(which)
+    return replace(_of_callable(call, which), looks_at=looks_at)
 
 
 def answer_of(call: Callable[..., Any], snapshot: Snapshot) -> I32:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
-from pylb.decide.trigger import Cycle, Trigger, make
+from pylb.decide.registry import Cycle, Trigger, of_arguments
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.snapshot import F64
@@ -144,40 +144,30 @@ class Imbalance:
         *,
         cost: float,
         every: int | None = None,
-        **params: Any,
+        expect: tuple[int | None, float] | None = None,
     ) -> GeneratedRun:
         """Run under a trigger.
 
         Parameters
         ----------
-        trigger : str, callable or Trigger, optional
-            A name of `pylb.triggers()`, or a function of a `Cycle`: both know the number of
-            iterations and the cost.  Or a new trigger object, which knows only what was passed to
-            `Trigger.expect`.  Give either `trigger` or `every`.
+        trigger : str, callable or `pylb.trigger`, optional
+            As for `Balancer`.  Give either `trigger` or `every`.
         cost : float
             Seconds that each LB step costs.
         every : int, optional
             Number of iterations from one LB step to the next.
-        **params
-            Parameters of the trigger, if it is not an object.
+        expect : (end, cost), optional
+            What the trigger knows before the run, as in `Trigger.expect`; (None, nan): nothing.
+            Default: the number of iterations and `cost`.
 
         Raises
         ------
         DomainError
-            `cost` or a parameter is out of range; not exactly one of `trigger` and `every` is
-            given; or there are parameters for a trigger object.
+            `cost` is out of range; not exactly one of `trigger` and `every` is given.
         """
         cost = checks.seconds("cost", cost)
-        if isinstance(trigger, Trigger):
-            more = params if every is None else {"every": every}
-            if more:
-                raise DomainError(
-                    f"{next(iter(more))} is given: expected no parameters for a trigger object"
-                )
-            when = trigger
-        else:
-            when = make(every=every, trigger=trigger, **params)
-            when.expect(self.iterations, cost)
+        when = of_arguments(every, trigger)
+        when.expect(*((self.iterations, cost) if expect is None else expect))
         time, iterations = _core.program_run(self, when, cost)
         return GeneratedRun(time, iterations, cost)
 

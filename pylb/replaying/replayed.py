@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import itertools
 import math
 from collections.abc import Iterable
@@ -20,19 +19,18 @@ from pylb.decide.decider import (
     Settings,
     StrategyLike,
     TriggerLike,
-    as_dict,
     learns,
     settings,
 )
 from pylb.decide.receipts import History
-from pylb.errors import DomainError, nearest
+from pylb.errors import suggesting
 from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
 from pylb.model.network import Network
 from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32
-from pylb.placing.registry import find, strategies
+from pylb.placing.registry import Strategy, find
 from pylb.replaying.optima import Optimum, regret
 from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
 
@@ -412,6 +410,7 @@ def _placed(trace: Phases, rank: I32) -> Phases:
     )
 
 
+@suggesting
 def replay(
     trace: Phases,
     strategy: StrategyLike = "auto",
@@ -432,9 +431,6 @@ def replay(
     background: ArrayLike | None = None,
     memory_limit: ArrayLike | None = None,
     seed: int = 0,
-    strategy_params: dict[str, Any] | None = None,
-    trigger_params: dict[str, Any] | None = None,
-    **params: Any,
 ) -> Replay:
     """Replay a recorded run with different decisions.
 
@@ -448,17 +444,17 @@ def replay(
     Parameters
     ----------
     trace : Trace
-    strategy : str or callable
+    strategy : str, callable or `pylb.strategy`
         As for `Balancer`: "auto", a name of `pylb.strategies()`, or a function.  There are also two
         baselines without decisions: with ``"unbalanced"``, each object stays on its first rank;
         with ``"none"``, each object is on its recorded rank, and the LB steps are the recorded
         ones, with their measured cost.
     every : int, optional
         Number of phases from one LB step to the next.
-    trigger : str, callable or Trigger, optional
-        A name of `pylb.triggers()`, a function of a `Cycle`, or a new trigger of
-        `pylb.decide.trigger.make`.  Default: ``"auto"``, as for `Balancer`.
-    lag, pause_if_useless, learn_speeds, seed, strategy_params, trigger_params
+    trigger : str, callable or `pylb.trigger`, optional
+        A name of `pylb.triggers()`, or a function of a `Cycle`.  Default: ``"auto"``, as for
+        `Balancer`.
+    lag, pause_if_useless, learn_speeds, seed
         As for `Balancer`.  ``learn_speeds=True`` is only for ranks whose speeds are not known.
     cost : float, optional
         Seconds that each LB step costs.  Default: the measured cost, if the recorded run did the
@@ -478,8 +474,6 @@ def replay(
         Values for the ranks that replace those of the trace.
     memory_limit : (p,) array of int, optional
         Bytes that the objects of each rank may occupy, instead of the limits of the trace.
-    **params
-        Parameters of the strategy.
 
     Returns
     -------
@@ -498,7 +492,6 @@ def replay(
     >>> run.lb_step_iterations, run.lb_seconds
     ([49, 99, 149], 0.30000000000000004)
     """
-    _check_spelling(params)
     for name, value in [
         ("cost", 0.0 if cost is None else cost),
         ("migration_alpha", migration_alpha),
@@ -511,22 +504,20 @@ def replay(
     check_trace(trace)
     seed = checks.integer("seed", seed)
     tell, foresight = checks.flag("tell", tell), checks.flag("foresight", foresight)
-    params = {**as_dict("strategy_params", strategy_params), **params}
     trace = _with_ranks(trace, speed, background, memory_limit)
     given = None
     if strategy in BASELINES:
-        _check_baseline(strategy, every, trigger, params)
+        if every is not None or isinstance(trigger, str):
+            settings(every=every, trigger=trigger)  # checked, though without effect
     else:
         given = settings(
-            strategy,
+            _with_prices(strategy, alpha, beta),
             every=every,
             trigger=trigger,
             lag=lag,
             gives_up=pause_if_useless,
             learn_speeds=learns(learn_speeds, trace.speed),
             seed=seed,
-            strategy_params={**_prices(strategy, alpha, beta), **params},
-            trigger_params=trigger_params,
             distributed=True,
         )
         given.load()
@@ -570,7 +561,7 @@ def replay(
         iteration_time=seconds,
         decisions=_decisions(decider, trace, strategy, foresight, metrics),
         rank=trace.task_rank if rank is None else rank,
-        strategy=given.name if given else str(strategy),
+        strategy=given.strategy.name if given else str(strategy),
         trigger="" if given is None else f"every {every}" if every else given.trigger.name,
         foresight=foresight,
         trace=trace,
@@ -605,17 +596,6 @@ def _as_before(
     return out, seconds + spans(was, sharing) - spans(worked, sharing), was
 
 
-OWN = [name for name in inspect.signature(replay).parameters if name not in ("trace", "params")]
-
-
-def _check_spelling(params: dict[str, Any]) -> None:
-    """Raise DomainError for a misspelt argument, which would pass as a strategy's parameter."""
-    parameters = {p.name for one in strategies().values() for p in one.params}
-    for name in params.keys() - parameters:
-        if close := nearest(name, OWN, cutoff=0.7):
-            raise DomainError(f"no argument {name!r}{close}")
-
-
 def _decisions(
     decider: Decider | None,
     trace: Phases,
@@ -648,12 +628,12 @@ def _foreseen(history: History, metrics: dict[str, F64]) -> History:
     return History(out)
 
 
-def _prices(strategy: StrategyLike, alpha: float, beta: float) -> dict[str, float]:
-    """Return alpha and beta as parameters of the strategy, if it has both."""
-    if strategy == "auto" or alpha + beta == 0:
-        return {}
-    known = {param.name for param in find(strategy).params}
-    return {"alpha": alpha, "beta": beta} if {"alpha", "beta"} <= known else {}
+def _with_prices(strategy: StrategyLike, alpha: float, beta: float) -> Strategy:
+    """Return the strategy, with alpha and beta as its parameters if it has both."""
+    entry = find(strategy, auto=True)
+    if alpha + beta == 0 or not {"alpha", "beta"} <= {param.name for param in entry.params}:
+        return entry
+    return dataclasses.replace(entry, values={"alpha": alpha, "beta": beta, **entry.values})
 
 
 def _with_ranks(
@@ -678,13 +658,3 @@ def _with_ranks(
         kept = [(at, {x: row[x] for x in row.keys() - given.keys()}) for at, row in rows]
         given["recorded"] = dataclasses.replace(trace.recorded, answers=kept)
     return dataclasses.replace(trace, **given) if given else trace
-
-
-def _check_baseline(
-    strategy: StrategyLike, every: int | None, trigger: TriggerLike, params: dict[str, Any]
-) -> None:
-    """Check the arguments of a baseline, even those that have no effect."""
-    if params:
-        raise DomainError(f"{strategy} has no parameter {next(iter(params))!r}: expected none")
-    if every is not None or isinstance(trigger, str):
-        settings(every=every, trigger=trigger)

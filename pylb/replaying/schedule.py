@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pylb import _core
+from pylb.decide.registry import triggers
 from pylb.decide.selection import registered
-from pylb.decide.trigger import triggers
 from pylb.errors import DomainError
 from pylb.io.phases import Phases, check_trace
 from pylb.model import checks
@@ -28,7 +28,6 @@ def optimum(
     cost: float,
     seed: int = 0,
     width: int = 64,
-    **params: Any,
 ) -> Optimum:
     """Find the best schedule of LB steps for a recorded run.
 
@@ -46,7 +45,7 @@ def optimum(
     Parameters
     ----------
     trace : Trace
-    strategy : str, callable, or several of them
+    strategy : str, callable, `pylb.strategy`, or several of them
         As in `pylb.place`.  If there are several, each LB step may use a different one; ``"auto"``
         means all strategies from which `Balancer` chooses.
     cost : float
@@ -57,8 +56,6 @@ def optimum(
         For strategies that depend on the present placement: at the end of each phase, an LB step is
         tried from this number of placements, those that are reached in the shortest time.  A larger
         number finds better schedules and takes longer.
-    **params
-        Parameters of the strategy, if there is only one.
 
     Returns
     -------
@@ -81,13 +78,9 @@ def optimum(
     check_trace(trace)
     cost = checks.seconds("cost", cost)
     seed, width = checks.whole("seed", seed, 0), checks.whole("width", width, 1)
-    if params and len(entries) > 1:
-        raise DomainError(
-            f"{next(iter(params))} is given for {len(entries)} strategies: expected one strategy"
-        )
-    rows = [(e, e.bound(params), [] if e.call else e.values(params)) for e in entries]
+    rows = [(e, e.bound(), e.numbers) for e in entries]
     auto = ["auto"] if isinstance(strategy, str) and strategy == "auto" else []
-    options = {"cost": cost, "seed": seed, "strategy_params": params}
+    options = {"cost": cost, "seed": seed}
     known = _known(trace, [*entries, *auto], options)
     alone = [e.name for e in entries] == ["GreedyLB"] and trace.measured is None
     best = None if alone else min(known, key=lambda run: run.time)

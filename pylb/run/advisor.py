@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,18 +13,16 @@ from numpy.typing import ArrayLike
 
 from pylb.comm.agreement import Attempt
 from pylb.comm.connect import agreement_of
-from pylb.decide.decider import TriggerLike
+from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import DomainError, StateError, suggesting
 from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
 from pylb.model.snapshot import F64
-from pylb.partitioning.libraries import METHODS
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.loops import AdvisorLoop
 from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode
 from pylb.run.options import checked_count, loop_is_open, options_of
-from pylb.run.partition_strategy import strategy_or_method
 from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
 
@@ -213,8 +211,6 @@ class Advisor(RunResults):
     record : bool or path
         True: keep the loads of all steps in memory (at most 64 MiB per rank) for `save`.  A path:
         write them to that file during the run, which needs lag=0.
-    strategy_params, trigger_params : mapping, optional
-        Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
     Raises
     ------
@@ -263,7 +259,7 @@ class Advisor(RunResults):
         self,
         comm: Any = None,
         *,
-        strategy: str | Callable[..., Any] = "auto",
+        strategy: StrategyLike = "auto",
         every: int | None = None,
         trigger: TriggerLike = None,
         mode: str = "on",
@@ -277,12 +273,10 @@ class Advisor(RunResults):
         memory_limit: Any = None,
         network: tuple[float, float] | None = None,
         record: bool | str | os.PathLike[str] = True,
-        strategy_params: Mapping[str, Any] | None = None,
-        trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
-        options = options_of(agreement, arguments, methods=METHODS, strategy_of=strategy_or_method)
+        options = options_of(agreement, arguments)
         if not np.isfinite(options.lag):
             raise DomainError("lag is inf: expected a finite number of steps")
         for s in options.settings.strategies:

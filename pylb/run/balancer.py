@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pylb.comm.agreement import Step
 from pylb.comm.connect import agreement_of
 from pylb.console import count
-from pylb.decide.decider import TriggerLike
+from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
@@ -108,8 +108,6 @@ class Balancer(ProgramObjects, RunResults):
     replay : path, optional
         File of a run, written by `save` or `record`: repeat the LB steps of that run at the same
         iterations and with the same placements, whatever the present loads are.  Needs lag=0.
-    strategy_params, trigger_params : mapping, optional
-        Parameters of the strategy (of the selection, for "auto") and of the trigger.
 
     Raises
     ------
@@ -145,7 +143,7 @@ class Balancer(ProgramObjects, RunResults):
         self,
         comm: Any = None,
         *,
-        strategy: str | Callable[..., Any] = "auto",
+        strategy: StrategyLike = "auto",
         every: int | None = None,
         trigger: TriggerLike = None,
         mode: str = "on",
@@ -161,8 +159,6 @@ class Balancer(ProgramObjects, RunResults):
         network: tuple[float, float] | None = None,
         record: bool | str | os.PathLike[str] = True,
         replay: str | os.PathLike[str] | None = None,
-        strategy_params: Mapping[str, Any] | None = None,
-        trigger_params: Mapping[str, Any] | None = None,
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error

@@ -365,7 +365,7 @@ class LBStep:
         edges, rank = edges[order], rank[order]
         return {
             "strategy": strategy.name,
-            "params": strategy.values(settings.params_of(strategy)),
+            "params": strategy.numbers,
             "seed": settings.seed,
             "rank": transport.rank,
             "n_ranks": transport.size,

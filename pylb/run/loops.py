@@ -17,7 +17,7 @@ from pylb.comm.agreement import NO_LOADS, Agreement, Contribution, OpenLoop, Sta
 from pylb.comm.parcel import size_of
 from pylb.comm.program_end import abort_after
 from pylb.comm.transport import Sends
-from pylb.decide.trigger import make
+from pylb.decide.registry import trigger
 from pylb.errors import MPIError, RemoteError, StateError, UnknownKeyError
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.local_objects import Store, key_of
@@ -73,7 +73,7 @@ class AtSyncProtocol(OpenLoop):
         self.each, self.started, self._facts = each, _core.clock(), state.options.facts
         self.core = _core.AtSync(
             state.agreement.transport.reduction(depth),
-            decider.settings.trigger if balances else make(every=NEVER),
+            decider.settings.trigger if balances else trigger("periodic", every=NEVER),
             decider.core if balances else None,
             ANSWERS,
             Step.SYNC,

@@ -28,7 +28,7 @@ from pylb.decide.decider import (
     why_switched_off,
 )
 from pylb.decide.receipts import History, Receipt
-from pylb.decide.trigger import Cycle
+from pylb.decide.registry import Cycle
 from pylb.errors import DomainError, StateError, StrategyError
 from pylb.io import h5
 from pylb.io.run_record import Loop
@@ -559,7 +559,7 @@ class AdvisorState(RunState):
         if not settings.selects:
             source = settings.said_by("strategy")
             raise DomainError(
-                f"strategy is {settings.name!r}{source} without cells to place: {cells}"
+                f"strategy is {settings.strategy.name!r}{source} without cells to place: {cells}"
             )
         if self.options.mode == "shadow":
             raise DomainError(
@@ -572,9 +572,8 @@ class AdvisorState(RunState):
         if self.places is None and not places:
             settings = replace(
                 self.options.settings,
-                name=OWN.name,
+                strategy=OWN,
                 strategies=(OWN,),
-                strategy_params={},
                 learns=False,
                 watches=False,
             )

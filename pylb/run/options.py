@@ -8,7 +8,7 @@ import operator
 import os
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from pylb.comm.parcel import gather_objects
 from pylb.comm.transport import Sends
 from pylb.console import clip
 from pylb.decide.decider import Settings, learns, settings
-from pylb.decide.trigger import make
+from pylb.decide.registry import of_arguments
 from pylb.errors import DomainError, PylbError, StateError
 from pylb.io.hdf5 import SUFFIXES
 from pylb.model import checks
@@ -340,18 +340,13 @@ def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, An
     return read
 
 
-def _strategy(text: str, others: Container[str] = ()) -> dict[str, Any]:
-    if text != "auto" and text not in others:
-        find(text)
-    return {"strategy": text, "strategy_params": None}
+def _strategy(text: str) -> dict[str, Any]:
+    return {"strategy": find(text, auto=True)}
 
 
 def _trigger(text: str) -> dict[str, Any]:
-    if text.isdecimal():
-        make(every=int(text))
-        return {"every": int(text), "trigger": None, "trigger_params": None}
-    make(trigger=text)
-    return {"every": None, "trigger": text, "trigger_params": None}
+    when = of_arguments(int(text), None) if text.isdecimal() else of_arguments(None, text)
+    return {"every": None, "trigger": when}
 
 
 def _record(text: str) -> dict[str, Any]:
@@ -371,19 +366,15 @@ VARIABLES: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-def overridden(
-    arguments: dict[str, Any], others: Container[str] = ()
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def overridden(arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments of a `Balancer` or `Advisor`, overridden by environment variables.
 
     Also returns these variables, each as ``name=value``.  A strategy or trigger from the
-    environment has its default parameters.  others: names that are no strategies, but accepted as
-    such.
+    environment has its default parameters.
     """
     words = dict(arguments)
     overrides = []
-    readers = VARIABLES | {"PYLB_STRATEGY": lambda text: _strategy(text, others)}
-    for name, read in readers.items():
+    for name, read in VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:
             continue
@@ -439,8 +430,8 @@ class Options:
         """The options by name, for reports and records."""
         settings = self.settings
         return {
-            "strategy": settings.name,
-            "strategy_params": settings.strategy_params,
+            "strategy": settings.strategy.name,
+            "strategy_params": dict(settings.strategy.values),
             "trigger": settings.trigger.name,
             "trigger_params": settings.trigger.params,
             "mode": self.mode,
@@ -468,27 +459,24 @@ def options_of(
     agreement: Agreement,
     arguments: dict[str, Any],
     *,
-    methods: Container[str] = (),
-    strategy_of: Callable[[Any], Any] = lambda strategy: strategy,
     distributed: bool = False,
 ) -> Options:
     """Check the arguments of a `Balancer` or an `Advisor`, which the environment may override.
 
-    methods: names that are no strategies, but accepted as such by `strategy_of`; distributed:
-    whether "auto" may use a distributed strategy.
+    distributed: whether "auto" may use a distributed strategy.
     """
     lag = checked_lag(arguments["lag"])
-    arguments, overrides = overridden(arguments, methods)
-    of_decider = ("every", "trigger", "strategy_params", "trigger_params")
+    arguments, overrides = overridden(arguments)
     checked = settings(
-        strategy_of(arguments["strategy"]),
+        arguments["strategy"],
+        every=arguments["every"],
+        trigger=arguments["trigger"],
         lag=lag,
         gives_up=arguments["pause_if_useless"],
         learn_speeds=learns(arguments["learn_speeds"], arguments["speed"]),
         seed=checks.integer("seed", arguments["seed"]),
         environment=overrides,
         distributed=distributed,
-        **{name: arguments[name] for name in of_decider},
     )
     return Options(
         settings=checked,

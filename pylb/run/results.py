@@ -139,7 +139,7 @@ class RunResults:
             n_ranks=state.agreement.transport.size,
             n_objects=state.objects.n_objects,
             iterations=state.done,
-            strategy=settings.name + settings.said_by("strategy"),
+            strategy=settings.strategy.name + settings.said_by("strategy"),
             trigger=settings.trigger.name + settings.said_by("trigger"),
             mode=state.options.mode + settings.said_by("mode"),
             seconds=state.records.seconds,

@@ -16,7 +16,7 @@ import traitlets
 
 from pylb import optional
 from pylb.console import plain
-from pylb.decide.trigger import triggers
+from pylb.decide.registry import triggers
 from pylb.errors import MissingPartError, PylbError
 from pylb.placing.registry import strategies
 from pylb.replaying.replayed import Replay

@@ -74,6 +74,34 @@ def test_figures_agree_with_the_library(folder, capsys):
     assert found["options"] == {**options, "foresight": False, "seed": 0}
 
 
+def test_strategies_and_triggers_with_parameters(folder, capsys):
+    strategies, triggers = (
+        "RefineLB,RefineLB overload=1.5",
+        "periodic every=3,threshold threshold=1.1",
+    )
+    words = ["--strategy", strategies, "--trigger", triggers, "--cost", "0.01"]
+    rows = rows_of(capsys, folder, *words)["rows"]
+    trace = pylb.Trace.load(folder)
+    runs = [
+        trace.replay(strategy, trigger=trigger, cost=0.01)
+        for strategy in ("RefineLB", pylb.strategy("RefineLB", overload=1.5))
+        for trigger in (pylb.trigger("periodic", every=3), pylb.trigger("threshold", threshold=1.1))
+    ]
+    assert [(r["strategy"], r["trigger"]) for r in rows] == [
+        (s, t) for s in strategies.split(",") for t in triggers.split(",")
+    ]
+    assert [r["seconds"] for r in rows] == [run.time for run in runs]
+    assert len({r["migrations"] for r in rows}) > 1
+    for word, text, says in [
+        ("--strategy", "RefineLB overlod=2", "expected overload; did you mean overload?"),
+        ("--strategy", "RefineLB overload", "expected a name, and NAME=VALUE"),
+        ("--trigger", "periodic every=x", "every is 'x': expected 1 ..."),
+        ("--strategy", "none overload=2", "none has no parameter 'overload'"),
+    ]:
+        assert cli.main(["replay", folder, word, text]) == 2
+        assert says in capsys.readouterr().err
+
+
 def test_the_table_has_the_same_rows(folder, capsys):
     assert cli.main(["replay", folder, "--strategy", "GreedyLB,none", "--every", "5"]) == 0
     title, head, rule, greedy, none, *notes = capsys.readouterr().out.splitlines()

@@ -20,7 +20,7 @@ sys.path.insert(0, ".")
 def stay(snapshot):
     return snapshot.rank
 
-@pylb.strategy(name="registered")
+@pylb.register_strategy(name="registered")
 def other(snapshot):
     return np.zeros(snapshot.n_objects, int)
 

@@ -8,7 +8,6 @@ import pytest
 import pylb
 from pylb import _core
 from pylb.decide.decider import FIGURES, settings
-from pylb.decide.trigger import make
 
 AHEADS, TIMES, LONGEST = (0, 1, 2, 4, 8), (0, 1, 2, 4, 8, 16), 128
 P, N = 4, 32
@@ -276,7 +275,7 @@ def test_what_a_misled_lb_step_leaves_can_be_removed():
     """After an LB step with estimates from before a jump, `auto` asks for another one soon."""
 
     def steps(misled):
-        trigger = make(trigger="auto")
+        trigger = pylb.trigger("auto")
         trigger.expect(200, 0.5)
         for i in range(60):
             if trigger.observe(i, 1.0 if i < 30 else 2.0 if i == 30 else 1.5, 1.0):
@@ -296,7 +295,10 @@ def test_fewer_objects_move_where_moving_costs_much(excess, cost, chosen):
     still = np.zeros(N)
     made, rank, s = place(load, still, home, nbytes, grown=0.0, cost=cost)
     per_byte = cost / np.bincount(home, nbytes, P).max()
-    ranks = {t: pylb.place(s, "BestFitLB", tolerance=t).rank for t in (0.0, 0.02, 0.05, 0.1)}
+    ranks = {
+        t: pylb.place(s, pylb.strategy("BestFitLB", tolerance=t)).rank
+        for t in (0.0, 0.02, 0.05, 0.1)
+    }
     ranks[None] = scattered(load, P)
     losses = {
         t: loss(load, still, 0.0, home, new, per_byte, nbytes, 196) for t, new in ranks.items()

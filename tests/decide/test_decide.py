@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
-from pylb.decide.trigger import make
+from pylb.decide.registry import of_arguments
 from pylb.errors import DomainError, StateError, UnknownTriggerError
 
 
@@ -130,8 +130,8 @@ def test_the_table_names_parameters_with_range_and_help():
 
 @pytest.mark.parametrize(("every", "due"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [2, 5]), (9, [])])
 def test_periodic_is_due_at_the_end_of_each_period(every, due):
-    assert run(make(every=every), lambda i, k: 1.0, 7, 0.0) == due
-    silent = make(every=every)  # no LB step takes place
+    assert run(pylb.trigger("periodic", every=every), lambda i, k: 1.0, 7, 0.0) == due
+    silent = pylb.trigger("periodic", every=every)  # no LB step takes place
     assert [i for i in range(7) if silent.observe(i, 1.0, 1.0)] == due
 
 
@@ -140,7 +140,7 @@ def test_periodic_is_due_at_the_end_of_each_period(every, due):
 @pytest.mark.parametrize("memory", [10, 1000])
 def test_linear_growth_gives_the_period_of_eq_3_5(cost, growth, memory):
     tau = math.sqrt(2 * cost / growth)
-    trigger = make(trigger="metabalancer", memory=memory)
+    trigger = pylb.trigger("metabalancer", memory=memory)
     trigger.balanced(-1, cost, 1.0)
     due = run(trigger, lambda i, k: 1 + growth * k, int(10 * tau) + 20, cost)
     assert len(due) >= 9
@@ -149,7 +149,7 @@ def test_linear_growth_gives_the_period_of_eq_3_5(cost, growth, memory):
 
 def test_growing_mean_is_not_taken_for_imbalance():
     """What an LB step could not remove is a constant factor of the mean (Menon 2012, 3.5.3)."""
-    trigger = make(trigger="metabalancer")
+    trigger = pylb.trigger("metabalancer")
     trigger.balanced(-1, 8.0, 1.5)
     for i in range(300):
         mean = 1 + 0.01 * i
@@ -165,13 +165,13 @@ def test_growing_mean_is_not_taken_for_imbalance():
 @pytest.mark.parametrize("promise", [1.0, 1.6])
 @pytest.mark.parametrize("cost", [0.0, 0.01, 100.0])
 def test_constant_imbalance_that_stays_gets_one_lb_step(promise, cost):
-    due = run(make(trigger="metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
+    due = run(pylb.trigger("metabalancer"), lambda i, k: 1.7, 500, cost, promise=promise)
     assert due == [3]  # after 3 iterations the imbalance has cost 3 * 0.7 > 2; one more confirms it
 
 
 def test_noisy_imbalance_that_stays_gets_few_lb_steps():
     rng = random.Random(1)
-    due = run(make(trigger="metabalancer"), lambda i, k: 1.5 + rng.gauss(0, 0.05), 1000, 1.0)
+    due = run(pylb.trigger("metabalancer"), lambda i, k: 1.5 + rng.gauss(0, 0.05), 1000, 1.0)
     assert len(due) < 30
 
 
@@ -180,7 +180,7 @@ def test_a_spike_is_confirmed_first():
         return 3.0 if i == 50 else 1.0
 
     for patience, due in [(2, []), (1, [50])]:
-        trigger = make(trigger="metabalancer", patience=patience)
+        trigger = pylb.trigger("metabalancer", patience=patience)
         trigger.balanced(-1, 1.0, 1.0)
         assert run(trigger, spike, 200, 1.0) == due
     assert trigger.state()["reason"] == "the imbalance does not grow"
@@ -188,7 +188,7 @@ def test_a_spike_is_confirmed_first():
 
 def test_a_sudden_imbalance_is_removed_soon_even_if_an_lb_step_is_expensive():
     for patience, due in [(1, [50]), (2, [51]), (4, [53])]:
-        trigger = make(trigger="metabalancer", patience=patience)
+        trigger = pylb.trigger("metabalancer", patience=patience)
         trigger.balanced(-1, 1e6, 1.0)
         last = due[0]
         assert run(trigger, lambda i, k: 1.5 if 50 <= i <= last else 1.0, 200, 1e6) == due  # noqa: B023
@@ -196,7 +196,7 @@ def test_a_sudden_imbalance_is_removed_soon_even_if_an_lb_step_is_expensive():
 
 def test_saturated_imbalance_is_removed_when_it_has_cost_as_much_as_an_lb_step():
     """An imbalance that grows in a few iterations and stays: the fitted period is too long."""
-    trigger = make(trigger="metabalancer", memory=10)
+    trigger = pylb.trigger("metabalancer", memory=10)
     trigger.balanced(-1, 20.0, 1.0)
     due = run(trigger, lambda i, k: 1 + 0.25 * min(k, 40) / 40, 120, 20.0)
     assert due
@@ -224,25 +224,27 @@ def test_close_to_the_best_fixed_period_in_published_programs(growth, noise):
                 trigger.balanced(i, 52.0, 1.0)
         return total
 
-    best = min(seconds(make(every=every)) for every in [*range(15, 100, 2), 1000])
-    assert seconds(make(trigger="metabalancer")) < 1.1 * best
+    best = min(
+        seconds(pylb.trigger("periodic", every=every)) for every in [*range(15, 100, 2), 1000]
+    )
+    assert seconds(pylb.trigger("metabalancer")) < 1.1 * best
 
 
 def test_a_first_lb_step_of_unknown_cost_is_tried_when_the_imbalance_has_cost_enough():
-    grows = make(trigger="metabalancer")
+    grows = pylb.trigger("metabalancer")
     due = run(grows, lambda i, k: 1 + 0.01 * k, 60, 1e9)
     assert due == [19]  # the sum 0.01 + ... + 0.20 is more than 2
-    told = make(trigger="metabalancer")
+    told = pylb.trigger("metabalancer")
     told.expect(None, 2.0)
     assert run(told, lambda i, k: 1 + 0.01 * k, 30, 2.0)[0] == 19  # Menon's eq. 3.5
-    within = make(trigger="metabalancer", threshold=1.5)
+    within = pylb.trigger("metabalancer", threshold=1.5)
     assert run(within, lambda i, k: 1.4, 100, 1.0) == []
     assert "not known yet" in within.state()["reason"]
     assert math.isnan(within.state()["cost"])
 
 
 def test_cost_follows_what_is_measured():
-    trigger = make(trigger="metabalancer")
+    trigger = pylb.trigger("metabalancer")
     for i, cost in enumerate([8.0, 4.0, 4.0]):
         trigger.balanced(i, cost, 1.0)
     trigger.observe(3, 1.0, 1.0)
@@ -250,7 +252,7 @@ def test_cost_follows_what_is_measured():
 
 
 def test_observations_from_before_the_lb_step_change_nothing():
-    trigger, plain = make(trigger="metabalancer"), make(trigger="metabalancer")
+    trigger, plain = pylb.trigger("metabalancer"), pylb.trigger("metabalancer")
     for t in (trigger, plain):
         t.observe(0, 1.0, 1.0)
         t.balanced(4, 1.0, 1.0)
@@ -275,7 +277,7 @@ def test_observations_from_before_the_lb_step_change_nothing():
 def test_metabalancer_agrees_with_the_twin(seed, noise, growth, cost, origin, ends, told):
     rng = random.Random(seed)
     end = origin + 150 if ends else None
-    trigger = make(trigger="metabalancer")
+    trigger = pylb.trigger("metabalancer")
     trigger.expect(end, cost if told else math.nan)
     twin = Twin(end=end, cost=cost if told else None)
     k = 0
@@ -295,7 +297,7 @@ def test_metabalancer_agrees_with_the_twin(seed, noise, growth, cost, origin, en
 
 def test_the_same_calls_give_the_same_verdicts():
     def states():
-        rng, trigger = random.Random(3), make(trigger="metabalancer")
+        rng, trigger = random.Random(3), pylb.trigger("metabalancer")
         for i in range(300):
             if trigger.observe(i, 1 + rng.random(), 1.0):
                 trigger.balanced(i, 0.5, 1.1)
@@ -305,7 +307,7 @@ def test_the_same_calls_give_the_same_verdicts():
 
 
 def test_no_load_and_skipped_iterations():
-    trigger = make(trigger="metabalancer")
+    trigger = pylb.trigger("metabalancer")
     assert not any(trigger.observe(i, 0.0, 0.0) for i in range(0, 100, 7))
 
 
@@ -316,21 +318,25 @@ def test_bad_arguments():
         ({"every": 0}, "every is 0"),
         ({"every": 2.5}, r"every is 2\.5"),
         ({"every": True}, "every is True"),
-        ({"trigger": "metabalancer", "threshold": 0.5}, r"threshold is 0\.5: expected 1"),
-        ({"trigger": "metabalancer", "threshold": math.nan}, "threshold is nan"),
-        ({"trigger": "metabalancer", "patience": "x"}, "patience is 'x'"),
-        ({"trigger": "metabalancer", "tresh": 2}, "no parameter 'tresh'.*threshold"),
     ]:
         with pytest.raises(DomainError, match=match):
-            make(**given_)
+            of_arguments(given_.get("every"), given_.get("trigger"))
+    for given_, match in [
+        ({"threshold": 0.5}, r"threshold is 0\.5: expected 1"),
+        ({"threshold": math.nan}, "threshold is nan"),
+        ({"patience": "x"}, "patience is 'x'"),
+        ({"tresh": 2}, "no parameter 'tresh'.*threshold"),
+    ]:
+        with pytest.raises(DomainError, match=match):
+            pylb.trigger("metabalancer", **given_)
     with pytest.raises(UnknownTriggerError, match="did you mean metabalancer"):
-        make(trigger="metabalancr")
+        pylb.trigger("metabalancr")
     with pytest.raises(UnknownTriggerError, match="expected a name"):
-        make(trigger=3)
+        pylb.trigger(3)
 
 
 def test_bad_observations_change_nothing():
-    trigger = make(trigger="metabalancer")
+    trigger = pylb.trigger("metabalancer")
     trigger.observe(5, 1.0, 1.0)
     before = trigger.state()
     for args in [(6, math.nan, 1.0), (6, 1.0, math.inf), (6, -1.0, 1.0)]:
@@ -346,7 +352,7 @@ def test_bad_observations_change_nothing():
 
 
 def test_repr_and_params():
-    trigger = make(every=4)
+    trigger = pylb.trigger("periodic", every=4)
     assert repr(trigger) == "<Trigger periodic {'every': 4.0}>"
     assert trigger.name == "periodic"
-    assert make(trigger="metabalancer", threshold=2).params["threshold"] == 2.0
+    assert pylb.trigger("metabalancer", threshold=2).params["threshold"] == 2.0

@@ -12,7 +12,6 @@ from twin_decider import BALANCE, FIGURES, JUDGE, PREVIEW, Twin
 import pylb
 from pylb import _core
 from pylb.decide.decider import settings
-from pylb.decide.trigger import make
 from pylb.errors import DomainError, StateError
 from pylb.partitioning import libraries
 
@@ -28,8 +27,8 @@ def backwards(snapshot):
 
 def trigger_of(name, every):
     if name == "python":
-        return make(trigger=lambda cycle: cycle.n >= every and cycle.U > 0.0)
-    return make(every=every) if name == "periodic" else make(trigger=name)
+        return pylb.trigger(lambda cycle: cycle.n >= every and cycle.U > 0.0)
+    return pylb.trigger("periodic", every=every) if name == "periodic" else pylb.trigger(name)
 
 
 class Program:
@@ -131,13 +130,15 @@ def make_both(rng, program):
     name, every = str(rng.choice(TRIGGERS)), int(rng.integers(1, 12))
     name = "auto" if rng.random() < 0.4 else name  # only the trigger "auto" checks predictions
     strategy = str(rng.choice(STRATEGIES))
+    which = backwards if strategy == "python" else strategy
+    if strategy == "auto" and rng.random() < 0.3:
+        which = pylb.strategy("auto", imbalance=1.2)
     made = settings(
-        backwards if strategy == "python" else strategy,
+        which,
         trigger=trigger_of(name, every),
         gives_up=[None, True, False][rng.integers(3)],
         learn_speeds=[None, True, True, False][rng.integers(4)],
         seed=int(rng.integers(10)),
-        strategy_params={"imbalance": 1.2} if strategy == "auto" and rng.random() < 0.3 else None,
     )
     network = (0.0, 0.0) if rng.random() < 0.5 else (float(rng.choice([1e-3, 0.1])), 1e-4)
     late = rng.random() < 0.5
@@ -203,7 +204,7 @@ PLACED = [1.5, 1.0, 1.5, 1.0, NAN, 0.5, 0.9, 0.0, 0.0, *[NAN] * 4, 0.0, *[NAN] *
 
 
 def fresh(strategy="GreedyLB", trigger=None, **options):
-    trigger = trigger or make(every=1)
+    trigger = trigger or pylb.trigger("periodic", every=1)
     return settings(strategy, trigger=trigger, **options).decider(2).core
 
 
@@ -485,7 +486,7 @@ def test_what_a_decider_is_made_of():
     given = {
         "n_ranks": 2,
         "candidates": (("GreedyLB", "GreedyLB", False, 1, []),),
-        "trigger": make(every=1),
+        "trigger": pylb.trigger("periodic", every=1),
         "selects": False,
         "selection": [p.default for p in pylb.decide.selection.PARAMS],
         "ledger": [row[1] for row in _core.ledger()],

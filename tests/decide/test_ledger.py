@@ -11,7 +11,6 @@ from twin_ledger import Ledger
 
 import pylb
 from pylb import _core
-from pylb.decide.trigger import make
 
 DEFAULTS = {row[0]: row[1] for row in _core.ledger()}
 
@@ -21,7 +20,7 @@ def decider(params):
     return _core.Decider(
         n_ranks=2,
         candidates=(("GreedyLB", "GreedyLB", False, 1, []),),
-        trigger=make(every=10**9),
+        trigger=pylb.trigger("periodic", every=10**9),
         selects=False,
         selection=[p.default for p in pylb.decide.selection.PARAMS],
         ledger=list(params.values()),

@@ -22,10 +22,10 @@ PLACED = (
 )
 
 
-def decider(strategy="GreedyLB", network=(0.0, 0.0), params=None, **when):
+def decider(strategy="GreedyLB", network=(0.0, 0.0), **when):
     """Return a decider for two ranks."""
     gives_up = when.pop("gives_up", True)
-    given = settings(strategy, seed=7, gives_up=gives_up, strategy_params=params, **when)
+    given = settings(strategy, seed=7, gives_up=gives_up, **when)
     return given.decider(2, network)
 
 
@@ -232,7 +232,7 @@ def test_in_the_iteration_of_an_lb_step_for_better_speeds_nothing_is_held():
 
 
 def test_auto_says_why_it_took_which_strategy():
-    d = decider("auto", params={"imbalance": 1.2}, every=1, gives_up=False)
+    d = decider(pylb.strategy("auto", imbalance=1.2), every=1, gives_up=False)
     d.core.network(1e-3, 0.0)
     observe(d, 0, 1.0, 3.0)
     first = balance(d)
@@ -290,7 +290,7 @@ def test_auto_is_the_default():
     assert lb.report().strategy == "auto"
     assert lb.history[0].strategy == "GreedyLB"
     with pytest.raises(DomainError, match=r"imbalance is 0\.5"):
-        pylb.Balancer(strategy_params={"imbalance": 0.5})
+        pylb.Balancer(strategy=pylb.strategy("auto", imbalance=0.5))
 
 
 def test_without_give_up_lb_steps_are_never_switched_off():

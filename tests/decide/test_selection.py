@@ -266,11 +266,11 @@ def test_strategies_added_later_take_part():
     }
     try:
 
-        @pylb.strategy(family="refinement", looks_at=("communication", "load"))
+        @pylb.register_strategy(family="refinement", looks_at=("communication", "load"))
         def keep_neighbours(snapshot):
             return snapshot.rank
 
-        @pylb.strategy
+        @pylb.register_strategy
         def says_nothing(snapshot):
             return snapshot.rank
 
@@ -284,7 +284,7 @@ def test_strategies_added_later_take_part():
         choice = only.observe(**{**IMBALANCED, **CHATTY})
         assert (choice.strategy, choice.used) == ("keep_neighbours", "communication")
         with pytest.raises(DomainError, match="looks_at has 'loads'"):
-            pylb.strategy(says_nothing, looks_at="loads")
+            pylb.register_strategy(says_nothing, looks_at="loads")
     finally:
         _registry.clear()
         _registry.update(known)

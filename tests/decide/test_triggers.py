@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylb
-from pylb.decide.trigger import make
 from pylb.errors import DomainError
 
 NAMES = ["threshold", "menon", "procassini", "marquez", "zhai", "boulmier", "auto"]
@@ -310,7 +309,7 @@ def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, 
     rng = random.Random(seed)
     n, mean, residual = 220, 0.5, rng.choice([1.0, 1.2])
     state = series(rng, kind, n, size)
-    trigger, twin = make(trigger=name), TWINS[name](n if ends else None, cost)
+    trigger, twin = pylb.trigger(name), TWINS[name](n if ends else None, cost)
     trigger.expect(n if ends else None, math.nan if cost is None else cost)
     fits = 0.0
     for i in range(n):
@@ -325,7 +324,7 @@ def test_each_trigger_agrees_with_its_twin(name, seed, kind, size, noise, cost, 
 
 
 def test_what_is_known_beforehand_is_checked():
-    trigger = make(trigger="auto")
+    trigger = pylb.trigger("auto")
     for cost in (-1.0, math.inf):
         with pytest.raises(DomainError, match="cost"):
             trigger.expect(10, cost)
@@ -338,7 +337,7 @@ def test_what_is_known_beforehand_is_checked():
 @pytest.mark.parametrize("name", NAMES)
 def test_without_imbalance_there_is_no_lb_step(name):
     for cost in (None, 0.0, 1.0):
-        trigger = make(trigger=name)
+        trigger = pylb.trigger(name)
         trigger.expect(100, math.nan if cost is None else cost)
         assert not any(trigger.observe(i, 0.5, 0.5) for i in range(100))
         assert not any(trigger.observe(i, 0.0, 0.0) for i in range(100, 200))
@@ -352,13 +351,20 @@ def test_auto_gives_up_on_an_imbalance_that_stays(cost):
     assert len(program.run("menon", cost=cost).iterations) > 18
 
 
+def expecting(end):
+    """Return the trigger "auto", which does not know the cost."""
+    trigger = pylb.trigger("auto")
+    trigger.expect(end, math.nan)
+    return trigger
+
+
 def four_ranks(ratio, n, noise, seed, cost, after=1.0):
     """Let one of four ranks take `ratio` mean loads until the first LB step, and `after` then.
 
     Return the iterations of the LB steps, and the seconds lost before the first one.
     """
     rng = random.Random(seed)
-    trigger, steps, lost = untold("auto", n), [], 0.0
+    trigger, steps, lost = expecting(n), [], 0.0
     for i in range(n):
         heavy = after if steps else ratio
         loads = [heavy] + [(4 - heavy) / 3] * 3
@@ -394,7 +400,7 @@ def test_auto_tries_a_small_imbalance_among_noise_before_it_has_cost_much():
 @pytest.mark.parametrize("p", [2, 4, 64, 1024])
 def test_auto_leaves_alone_what_is_balanced_up_to_noise_of_one_percent(p, cost):
     rng = random.Random(p)
-    trigger = untold("auto", 1000)
+    trigger = expecting(1000)
     for i in range(300 if p > 100 else 1000):
         loads = [rng.gauss(1, 0.01) for _ in range(p)]
         assert not trigger.observe(i, max(loads), statistics.fmean(loads))
@@ -464,7 +470,7 @@ def test_auto_does_not_take_a_warm_up_iteration_for_an_imbalance():
 
 @pytest.mark.parametrize("promise", [1.0, 1.2, 9.0])
 def test_auto_uses_the_measured_imbalance_and_not_the_predicted_one(promise):
-    trigger = make(trigger="auto")
+    trigger = pylb.trigger("auto")
     trigger.expect(1000, 2.0)
     for i in range(40):
         trigger.observe(i, 1.5, 1.0)
@@ -520,10 +526,9 @@ def test_auto_is_close_to_the_best_schedule_and_no_published_trigger_is_better()
 NEED_COST = ["menon", "procassini", "zhai", "boulmier", "metabalancer", "auto"]
 
 
-def untold(name, end):
-    trigger = make(trigger=name)
-    trigger.expect(end, math.nan)
-    return trigger
+def untold(program, name, end, cost):
+    """Run a program under a trigger that does not know the cost."""
+    return program.run(name, cost=cost, expect=(end, math.nan))
 
 
 @pytest.mark.parametrize("name", NEED_COST)
@@ -533,7 +538,7 @@ def test_a_constant_imbalance_is_tried_within_ten_iterations_though_nobody_told_
     name, end, cost
 ):
     program = pylb.replaying.Imbalance(0.2, drift=[0.0] * 80, start=1.0)
-    run = program.run(untold(name, end), cost=0.2 * cost)
+    run = untold(program, name, end, 0.2 * cost)
     assert 1 <= run.iterations[0] < 10
     assert len(run.iterations) == 1
 
@@ -544,13 +549,13 @@ def test_auto_tries_an_imbalance_that_is_constant_but_for_noise(end):
         rng = random.Random(seed)
         noise = [rng.gauss(0, 0.05) for _ in range(80)]
         program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 80, start=1.0, noise=noise)
-        assert program.run(untold("auto", end), cost=5.0).iterations[0] < 10
+        assert untold(program, "auto", end, 5.0).iterations[0] < 10
 
 
 @pytest.mark.parametrize("ratio", [1.5, 2.0, 2.4])
 def test_auto_acts_in_a_short_run_though_nobody_told_the_cost(ratio):
     program = pylb.replaying.Imbalance(1.0, drift=[0.0] * 10, start=ratio - 1)
-    assert program.run(untold("auto", 10), cost=0.5).iterations[0] <= 2
+    assert untold(program, "auto", 10, 0.5).iterations[0] <= 2
 
 
 @pytest.mark.parametrize("end", [1000, None])
@@ -561,7 +566,7 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
     for seed in range(100):
         rng = random.Random(seed)
         noise = [abs(rng.gauss(0, size)) for _ in range(1000)]
-        run = pylb.replaying.Imbalance(1.0, noise=noise).run(untold("auto", end), cost=50.0)
+        run = untold(pylb.replaying.Imbalance(1.0, noise=noise), "auto", end, 50.0)
         tried.append(len(run.iterations))
     assert max(tried) <= (1 if size < 0.1 else 2)
     assert statistics.fmean(tried) <= most
@@ -571,7 +576,7 @@ def test_auto_seldom_rebalances_when_only_noise_is_imbalanced(end, size, most):
 def test_auto_tries_what_it_cannot_remove_once(end):
     """If LB steps cannot remove an imbalance, a trigger without a known cost tries one at most."""
     for left in (0.1, 0.5, 1.4):
-        run = pylb.replaying.Imbalance(1.0, [left] * 1000).run(untold("auto", end), cost=20.0)
+        run = untold(pylb.replaying.Imbalance(1.0, [left] * 1000), "auto", end, 20.0)
         assert len(run.iterations) <= 1
 
 
@@ -579,7 +584,7 @@ def test_auto_tries_what_it_cannot_remove_once(end):
 @pytest.mark.parametrize("end", [500, None])
 def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
     program = pylb.replaying.Imbalance(1.0, lambda k: 0.02 * k, iterations=500)
-    run = program.run(untold(name, end), cost=4.0)
+    run = untold(program, name, end, 4.0)
     assert len(run.iterations) >= 5
     assert run.iterations[0] < 100
 
@@ -587,7 +592,7 @@ def test_a_growing_imbalance_is_removed_though_nobody_told_the_cost(name, end):
 def test_the_first_lb_step_does_not_depend_on_what_it_will_cost():
     program = pylb.replaying.Imbalance(1.0, lambda k: 0.01 * k, iterations=500)
     for name in NEED_COST:
-        first = {int(program.run(untold(name, 500), cost=c).iterations[0]) for c in (0.1, 10, 1000)}
+        first = {int(untold(program, name, 500, c).iterations[0]) for c in (0.1, 10, 1000)}
         assert len(first) == 1
 
 
@@ -608,7 +613,7 @@ def test_a_function_is_a_trigger():
     assert [c.left for c in seen] == list(range(499, -1, -1))
     assert seen[1] == (1, pytest.approx(0.572), 0.52, 2, pytest.approx(0.052),
                        pytest.approx(0.052), 52.0, 498.0)  # fmt: skip
-    trigger = make(trigger=boulmier)
+    trigger = pylb.trigger(boulmier)
     assert not trigger.observe(0, 1.0, 1.0)
     assert math.isnan(seen[-1].cost)
     assert seen[-1].left == math.inf
@@ -639,26 +644,42 @@ def test_the_error_of_a_users_function_is_raised():
         with pytest.raises(TypeError, match="neither"):
             run(lambda cycle: Vague())
     with pytest.raises(DomainError, match="depth"):
-        make(trigger=fails, depth=3)
+        pylb.trigger(fails, depth=3)
 
 
 def test_the_period_as_a_parameter_of_the_trigger(tmp_path):
     """A run can be replayed with the parameters in its record."""
     pylb.demo.run(2, 8, 20, every=4, save=tmp_path / "run.h5")
     run = pylb.RunRecord.load(tmp_path / "run.h5")
-    names = ("strategy", "strategy_params", "trigger", "trigger_params")
-    again = run.trace.replay(**{name: run.parameters[name] for name in names})
-    assert again.lb_step_iterations == [3, 7, 11, 15]
-    with pytest.raises(DomainError, match="every is 3, and 5 as a parameter: expected it once"):
-        run.trace.replay(every=3, trigger_params={"every": 5})
+    told = run.parameters
+    strategy = pylb.strategy(told["strategy"], **told["strategy_params"])
+    trigger = pylb.trigger(told["trigger"], **told["trigger_params"])
+    assert run.trace.replay(strategy, trigger=trigger).lb_step_iterations == [3, 7, 11, 15]
+    with pytest.raises(DomainError, match=r"every is 3 and trigger is .*: expected exactly one"):
+        run.trace.replay(every=3, trigger=pylb.trigger("periodic", every=5))
 
 
-@pytest.mark.parametrize("name", ["strategy_params", "trigger_params"])
-def test_parameters_are_a_mapping(name):
-    trace = pylb.replaying.hotspot(2, 4, 3)
-    for make_run in (pylb.Balancer, pylb.Advisor, trace.replay):
-        with pytest.raises(DomainError, match=f"{name} is 5: expected a mapping"):
-            make_run(**{name: 5})
+def test_a_trigger_object_serves_several_runs_at_once():
+    """Each run makes a trigger of its own, which has observed nothing."""
+    trigger, trace = pylb.trigger("periodic", every=4), pylb.replaying.hotspot(3, 9, 20)
+
+    def program(comm):
+        lb = pylb.Balancer(comm, strategy="GreedyLB", trigger=trigger)
+        lb.add(lb.rank, lb.rank)
+        for _ in lb.iterate(10):
+            for _ in lb.local():
+                comm.elapse(1.0)
+        return lb.history.lb_steps[0].iteration
+
+    assert pylb.VirtualCluster(3).run(program) == [3, 3, 3]
+    steps = [trace.replay(name, trigger=trigger).lb_step_iterations for name in ("GreedyLB",) * 2]
+    assert steps[0] == steps[1] == [3, 7, 11, 15, 19][: len(steps[0])]
+    assert trigger.observe(0, 2.0, 1.0) is False  # the object has still observed nothing
+    asked = []
+    of_function = pylb.trigger(lambda cycle: asked.append(cycle.n) or cycle.n == 4)
+    runs = [trace.replay("GreedyLB", trigger=of_function).lb_step_iterations for _ in range(2)]
+    assert runs[0] == runs[1] == steps[0]
+    assert pylb.trigger(pylb.trigger("zhai", reference=3)).params == {"reference": 3.0}
 
 
 def test_regret_needs_the_best_schedule():
@@ -677,7 +698,7 @@ def test_a_trigger_keeps_its_function_and_lets_it_go():
 
     function = Function()
     held = weakref.ref(function)
-    trigger = make(trigger=function)
+    trigger = pylb.trigger(function)
     del function
     assert not trigger.observe(0, 2.0, 1.0)
     del trigger

@@ -389,9 +389,7 @@ def in_rounds(comm):
                     assert np.isclose(receipt.memory_full, full, rtol=1e-12)
     os.environ.pop("PYLB_NODE", None)  # virtual ranks would share this variable
     bad = {"fan_out": 0}
-    raised(
-        errors.DomainError, "fan_out is 0", lambda: placed(comm, "GossipLB", 9, strategy_params=bad)
-    )
+    raised(errors.DomainError, "fan_out is 0", lambda: pylb.strategy("GossipLB", **bad))
     return None
 
 
@@ -698,7 +696,7 @@ def bad_arguments(comm):
     raised(errors.DomainError, "every", lambda: make(comm, every=3, trigger="periodic"))
     raised(errors.DomainError, "mode", lambda: make(comm, mode="maybe"))
     raised(errors.DomainError, "clock", lambda: make(comm, clock="sun"))
-    raised(errors.DomainError, "no parameter", lambda: make(comm, strategy_params={"x": 1}))
+    raised(errors.DomainError, "no parameter", lambda: pylb.strategy("auto", x=1))
     raised(errors.DomainError, "n is -1", lambda: make(comm).iterate(-1))
     raised(errors.DomainError, "n is 1.5", lambda: make(comm).iterate(1.5))
     raised(errors.DomainError, "key is 'a'", lambda: make(comm).add("a", 1))

@@ -191,7 +191,7 @@ def speeds_learned(comm):
 
     places = []
     slow = 1.0 + comm.rank % 3
-    look = pylb.strategy(wander, looks_at=["speed"])
+    look = pylb.register_strategy(wander, looks_at=["speed"])
     lb = pylb.Balancer(
         comm,
         every=2,

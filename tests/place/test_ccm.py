@@ -68,7 +68,7 @@ def ratio(seed):
     snap = random_snapshot(seed)
     least = best(snap, **COSTS)
     try:
-        plan = pylb.place(snap, "CCMLB", **COSTS)
+        plan = pylb.place(snap, pylb.strategy("CCMLB", **COSTS))
     except InfeasibleError:
         return 1.0 if least == np.inf else np.inf
     out, used = work(snap, plan.rank, **COSTS)
@@ -90,7 +90,7 @@ def test_the_limits_decide_over_the_present_placement():
         np.ones(20), np.zeros(20, int), n_ranks=2, memory=np.ones(20, int), block=block,
         block_bytes=[100, 100], home=[1, 0], memory_limit=[112, 112],
     )  # fmt: skip
-    plan = pylb.place(snap, "CCMLB", delta=0.01)
+    plan = pylb.place(snap, pylb.strategy("CCMLB", delta=0.01))
     assert plan.rank.tolist() == (1 - block).tolist()  # each block at home
     tight = dataclasses.replace(snap, memory_limit=[109, 109])
     with pytest.raises(InfeasibleError, match="fits on no rank"):
@@ -103,11 +103,11 @@ def test_each_part_of_the_model_has_its_effect():
         np.ones(4), [0, 1, 0, 1], n_ranks=2, edges=([0, 2], [1, 3], [8.0, 8.0]),
         block=[0, 0, 1, 1], block_bytes=[4, 4], home=[1, 0],
     )  # fmt: skip
-    together = pylb.place(snap, "CCMLB", beta=1.0).rank
+    together = pylb.place(snap, pylb.strategy("CCMLB", beta=1.0)).rank
     assert together[0] == together[1] != together[2] == together[3]
-    at_home = pylb.place(snap, "CCMLB", beta=0.0, delta=1.0).rank
+    at_home = pylb.place(snap, pylb.strategy("CCMLB", beta=0.0, delta=1.0)).rank
     assert at_home.tolist() == [1, 1, 0, 0]
-    apart = pylb.place(snap, "CCMLB", beta=0.0, gamma=1.0)
+    apart = pylb.place(snap, pylb.strategy("CCMLB", beta=0.0, gamma=1.0))
     assert apart.migrations == 0
 
 
@@ -116,7 +116,7 @@ def test_a_block_at_home_may_be_worth_a_longer_sum_of_loads():
         np.ones(4), [0, 0, 1, 1], n_ranks=2, block=[-1, 0, 0, -1], block_bytes=[4], home=[1],
         migratable=[False, True, True, False],
     )  # fmt: skip
-    plan = pylb.place(snap, "CCMLB", beta=0.0, delta=1.0)
+    plan = pylb.place(snap, pylb.strategy("CCMLB", beta=0.0, delta=1.0))
     assert plan.rank.tolist() == [0, 1, 1, 1]  # 1 and 3 s; before, 2 + 4 s and 2 s
     assert plan.after.max > plan.before.max
 
@@ -196,7 +196,7 @@ def larger(seed, n=16, p=3):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gap_to_a_mixed_integer_programme_is_small(seed):
     snap = larger(seed)
-    plan = pylb.place(snap, "CCMLB", **COSTS)
+    plan = pylb.place(snap, pylb.strategy("CCMLB", **COSTS))
     least = optimum(snap, 60, **COSTS)
     if least is None:
         pytest.skip("HiGHS finds no placement within a minute")
@@ -234,7 +234,7 @@ def test_the_synthetic_blocks_of_vt_are_placed_best():
         (0.0, 0.0, 0.1),
     ):
         costs = {"alpha": 0.0, "beta": beta, "gamma": gamma, "delta": delta}
-        plan = pylb.place(snap, "CCMLB", **costs)
+        plan = pylb.place(snap, pylb.strategy("CCMLB", **costs))
         assert work(snap, plan.rank, **costs)[0].max() == pytest.approx(best(snap, **costs))
 
 
@@ -244,7 +244,7 @@ def test_a_placement_is_never_worse_than_the_present_one(seed):
     snap = random_snapshot(seed, n=20)
     before, used = work(snap, snap.rank, **COSTS)
     try:
-        plan = pylb.place(snap, "CCMLB", **COSTS)
+        plan = pylb.place(snap, pylb.strategy("CCMLB", **COSTS))
     except InfeasibleError:
         assert np.any(used > snap.memory_limit)
         return

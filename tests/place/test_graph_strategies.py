@@ -179,7 +179,10 @@ def test_repartitioning_moves_little_where_it_costs_much():
         heavy = pylb.Snapshot(
             np.where(s.rank == 0, 1.5, 1.0) * s.load, s.rank, 8, edges=s.edges, bytes=s.bytes
         )
-        moved[name] = [pylb.place(heavy, name, iterations=i).migrations for i in (1e-3, 10.0, 1e6)]
+        moved[name] = [
+            pylb.place(heavy, pylb.strategy(name, iterations=i)).migrations
+            for i in (1e-3, 10.0, 1e6)
+        ]
         assert moved[name][0] <= moved[name][2]
         assert 0 < moved[name][0] <= 300
     assert moved["HypergraphLB"][0] <= 100
@@ -206,7 +209,9 @@ def test_scotch_refine_migrates_less_than_strategies_that_start_from_scratch(p):
     others = [pylb.place(s, name) for name in ("GreedyLB", "ScotchLB")]
     assert plan.migrations <= 0.5 * min(other.migrations for other in others)
     assert plan.after.max_over_mean <= 1.05
-    counted = pylb.place(s, "ScotchRefineLB", iterations=1e6)  # only the messages count
+    counted = pylb.place(
+        s, pylb.strategy("ScotchRefineLB", iterations=1e6)
+    )  # only the messages count
     assert cut(s, counted.rank) <= cut(s, plan.rank)
 
 
@@ -242,7 +247,9 @@ def test_hypergraphs_reach_fewer_ranks_than_graphs():
 
 def test_cycles_refine():
     s = multicasts()
-    reached = [reach(s, pylb.place(s, "HypergraphLB", cycles=c).rank) for c in (0, 3, 12)]
+    reached = [
+        reach(s, pylb.place(s, pylb.strategy("HypergraphLB", cycles=c)).rank) for c in (0, 3, 12)
+    ]
     assert reached == sorted(reached, reverse=True)
 
 

@@ -15,6 +15,7 @@ import pylb
 from pylb.errors import (
     DomainError,
     InfeasibleError,
+    MissingPartError,
     OutOfRangeError,
     StrategyError,
     UnknownStrategyError,
@@ -256,7 +257,7 @@ def test_searches_with_limits_keep_them(s, name):
 @SETTINGS
 @given(snapshots(), st.floats(1.0, 1.5))
 def test_refine_never_raises_the_maximum(s, overload):
-    plan = pylb.place(s, "RefineLB", overload=overload)
+    plan = pylb.place(s, pylb.strategy("RefineLB", overload=overload))
     assert plan.after.max <= plan.before.max
 
 
@@ -352,7 +353,7 @@ def talking(draw, memory=False):
 @SETTINGS
 @given(talking(), st.sampled_from([1.0, 1.003, 1.2]))
 def test_comm_aware_refine_agrees_with_the_twin(s, overload):
-    plan = pylb.place(s, "CommAwareRefineLB", overload=overload, exchanges=0)
+    plan = pylb.place(s, pylb.strategy("CommAwareRefineLB", overload=overload, exchanges=0))
     assert plan.rank.tolist() == twins.refine_comm(s, overload)
     keeps_its_word(s, plan)
     assert plan.after.max <= plan.before.max
@@ -362,7 +363,7 @@ def test_comm_aware_refine_agrees_with_the_twin(s, overload):
 @given(talking(memory=True))
 def test_comm_aware_refine_with_limits_agrees_with_the_twin_where_they_are_kept(s):
     assume(min(twins.Plain(s).room(s.rank.tolist())) >= 0)
-    plan = pylb.place(s, "CommAwareRefineLB", exchanges=0)
+    plan = pylb.place(s, pylb.strategy("CommAwareRefineLB", exchanges=0))
     assert plan.rank.tolist() == twins.refine_comm(s)
     keeps_its_word(s, plan)
 
@@ -390,7 +391,9 @@ def exact(draw):
 @given(exact(), st.sampled_from([(0.0, 0.0), (0.5, 0.125), (0.0, 0.25), (2.0, 0.0)]))
 def test_refine_comm_agrees_with_the_twin(s, cost):
     alpha, beta = cost
-    plan = pylb.place(s, "RefineCommLB", overload=1.0, alpha=alpha, beta=beta, exchanges=0)
+    plan = pylb.place(
+        s, pylb.strategy("RefineCommLB", overload=1.0, alpha=alpha, beta=beta, exchanges=0)
+    )
     assert plan.rank.tolist() == twins.refine_comm(s, 1.0, alpha, beta, counts=True)
     keeps_its_word(s, plan)
 
@@ -419,7 +422,7 @@ def test_communication_is_a_load_for_refine_comm():
     """Two ranks of equal loads, one of which sends: the sender moves to its receiver."""
     s = pylb.Snapshot([1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], edges=([1], [6], [2e10]))
     for name, cost in (("CommAwareRefineLB", {}), ("RefineCommLB", {"beta": 0.0})):
-        assert pylb.place(s, name, **cost).migrations == 0
+        assert pylb.place(s, pylb.strategy(name, **cost)).migrations == 0
     plan = pylb.place(s, "RefineCommLB")  # before: 4 + 2 and 4 seconds; after: 3 and 5 seconds
     assert np.flatnonzero(plan.rank != s.rank).tolist() == [1]
 
@@ -474,10 +477,13 @@ def test_the_tolerance_of_bestfit_saves_migrations():
     rng = np.random.default_rng(6)
     n, p = 20_000, 100
     s = pylb.Snapshot(rng.random(n), np.arange(n) * p // n, n_ranks=p)
-    exact, loose = pylb.place(s, "BestFitLB"), pylb.place(s, "BestFitLB", tolerance=0.01)
+    exact, loose = (
+        pylb.place(s, "BestFitLB"),
+        pylb.place(s, pylb.strategy("BestFitLB", tolerance=0.01)),
+    )
     assert loose.after.max_over_mean <= 1.01 * (1 + 1e-4)
     assert loose.migrations < exact.migrations
-    assert pylb.place(s, "BestFitLB", tolerance=1.0).migrations == 0
+    assert pylb.place(s, pylb.strategy("BestFitLB", tolerance=1.0)).migrations == 0
 
 
 # ---- all -----------------------------------------------------------------------------------
@@ -548,13 +554,13 @@ def test_unknown_strategy_has_the_nearest_names():
 def test_parameters_are_checked():
     s = pylb.Snapshot([1.0], [0])
     with pytest.raises(DomainError, match=r"overload is 0\.5: expected 1 \.\.\. 1e\+06 x average"):
-        pylb.place(s, "RefineLB", overload=0.5)
+        pylb.place(s, pylb.strategy("RefineLB", overload=0.5))
     with pytest.raises(DomainError, match="overload is nan"):
-        pylb.place(s, "RefineLB", overload=float("nan"))
+        pylb.place(s, pylb.strategy("RefineLB", overload=float("nan")))
     with pytest.raises(DomainError, match=r"no parameter 'overlod'.*did you mean overload"):
-        pylb.place(s, "RefineLB", overlod=1.1)
+        pylb.place(s, pylb.strategy("RefineLB", overlod=1.1))
     with pytest.raises(DomainError, match="GreedyLB has no parameter 'overload': expected none"):
-        pylb.place(s, "GreedyLB", overload=1.1)
+        pylb.place(s, pylb.strategy("GreedyLB", overload=1.1))
 
 
 def test_the_table_says_what_strategies_are():
@@ -567,7 +573,8 @@ def test_the_table_says_what_strategies_are():
 
 def test_a_callable_is_a_strategy():
     s = pylb.Snapshot([1.0, 2.0, 3.0], [0, 0, 0], n_ranks=2)
-    plan = pylb.place(s, lambda snap, shift=0: (np.arange(snap.n_objects) + shift) % 2, shift=1)
+    call = lambda snap, shift=0: (np.arange(snap.n_objects) + shift) % 2  # noqa: E731
+    plan = pylb.place(s, pylb.strategy(call, shift=1))
     assert plan.rank.tolist() == [1, 0, 1]
     assert plan.migrations == 2
     assert plan.strategy == "<lambda>"
@@ -761,3 +768,39 @@ def test_sums_of_bytes_that_overflow_are_refused(name):
         given["block"] = [0, 1, 2]
     with pytest.raises(DomainError, match=r": the sum of all objects.* is 2\^63 or more"):
         pylb.place(pylb.Snapshot([1.0, 1.0, 1.0], [0, 0, 0], n_ranks=2, **given), "GreedyLB")
+
+
+@pytest.mark.parametrize("method", ["metis", "pylb", "rcb", "block"])
+def test_methods_of_partition_are_strategies(method):
+    rng = np.random.default_rng(3)
+    src = np.arange(99)
+    s = pylb.Snapshot(
+        *(rng.random(100), np.arange(100) // 25),
+        edges=(src, src + 1, np.ones(99, np.int64)),
+        coords=rng.random((100, 3)),
+    )
+    same = {"seed": 3} | ({} if method == "block" else {"imbalance": 1.1})
+    try:
+        plan = pylb.place(s, pylb.strategy(method, **same))
+    except MissingPartError as why:
+        pytest.skip(str(why))
+    question = {"coords": s.coords} if method in ("rcb", "block") else {}
+    if not question:
+        start = np.concatenate([[0], np.cumsum([1, *[2] * 98, 1])])
+        to = [x for i in range(100) for x in (i - 1, i + 1) if 0 <= x < 100]
+        question = {"graph": (start, np.array(to), np.ones(len(to)))}
+    part = pylb.partition(
+        **question, parts=4, method=method, weight=s.load, old=s.rank, approach="partition", **same
+    ).part
+    assert plan.rank.tolist() == part.tolist()
+    assert plan.migrations > 0
+    for name in ("reftree", "keep"):
+        with pytest.raises(DomainError, match="expected a method that divides from scratch"):
+            pylb.place(s, name)
+
+
+def test_the_network_is_for_auto_alone():
+    s = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], [0, 0, 0, 1])
+    assert pylb.place(s, "auto", network=(1e-3, 0.0)).after.max_over_mean == 1.0
+    with pytest.raises(DomainError, match=r"network is .*: expected it only with strategy 'auto'"):
+        pylb.place(s, "GreedyLB", network=(1e-3, 0.0))

@@ -21,15 +21,15 @@ from pylb.errors import DomainError, InfeasibleError
 NAMES = [s.name for s in pylb.strategies().values() if s.distributed]
 
 
-def is_the_twin(plain, s, name, **params):
+def is_the_twin(plain, s, name, seed, **params):
     """Check that the placement is the twin's, or that both find none that keeps the limits."""
     if plain is None:
         with pytest.raises(
             InfeasibleError, match=r"\b(1 rank still exceeds|\d+ ranks still exceed) memory_limit"
         ):
-            pylb.place(s, name, **params)
+            pylb.place(s, pylb.strategy(name, **params), seed=seed)
     else:
-        assert pylb.place(s, name, **params).rank.tolist() == plain
+        assert pylb.place(s, pylb.strategy(name, **params), seed=seed).rank.tolist() == plain
 
 
 def loads_of(kind, n, rng):
@@ -166,7 +166,7 @@ def test_limits_that_are_exceeded_are_restored(name):
 def test_no_rank_is_overloaded_needlessly(name, s, overload):
     """A rank that takes objects ends within the threshold, or below the previous maximum."""
     q = twins.Plain(s)
-    plan = pylb.place(s, name, overload=overload)
+    plan = pylb.place(s, pylb.strategy(name, overload=overload))
     before, after = q.times(q.rank), q.times(plan.rank.tolist())
     assert plan.after.max <= max(before, default=0.0)
     if max(before, default=0.0) <= twins.threshold(q, overload, q.sums(q.rank)):
@@ -320,7 +320,7 @@ def test_no_rank_holds_more_than_its_share_and_what_it_heard():
         n = 100 * p
         load = np.random.default_rng(8).lognormal(0.0, 1.0, n)
         s = pylb.Snapshot(load, in_blocks(n, p), n_ranks=p)
-        seen = pylb.placing.traffic(s, "GossipLB", fan_out=fan_out, rounds=rounds)
+        seen = pylb.placing.traffic(s, pylb.strategy("GossipLB", fan_out=fan_out, rounds=rounds))
         # A rank's memory holds up to twice the mean number of objects (some have little load), its
         # knowledge of other ranks, and the messages of a round.
         assert seen.held.max() <= 2 * n // p + known + 2 * fan_out * known
@@ -331,7 +331,7 @@ def test_memory_for_a_wide_fan_out_is_bounded():
     """Without this bound, a rank would hold some 100,000 notes in the last round of gossip."""
     n, p = 3_000, 300
     s = pylb.Snapshot(np.ones(n), in_blocks(n, 150), n_ranks=p, node=np.arange(p) * 7_000_000)
-    seen = pylb.placing.traffic(s, "GossipLB", fan_out=64, rounds=3, iterations=1)
+    seen = pylb.placing.traffic(s, pylb.strategy("GossipLB", fan_out=64, rounds=3, iterations=1))
     assert seen.held.max() <= 2 * n // 150 + 512 + 2 * (512 + 64)
 
 
@@ -385,7 +385,7 @@ def test_diffusion_needs_no_graph_and_survives_a_broken_one():
     edges = (np.arange(n), island + rng.integers(0, 1_000, n), np.ones(n))
     for some in ({}, {"edges": edges}):
         s = pylb.Snapshot(np.where(island < 5_000, 5.0, 1.0), in_blocks(n, p), n_ranks=p, **some)
-        plan = pylb.place(s, "DiffusionLB", overload=1.02)
+        plan = pylb.place(s, pylb.strategy("DiffusionLB", overload=1.02))
         assert plan.before.max_over_mean > 2.0
         assert plan.after.max_over_mean <= 1.02
 
@@ -406,7 +406,7 @@ def test_bad_loads_and_an_empty_snapshot(name):
 def agent(**change):
     given = {
         "strategy": "GossipLB",
-        "params": pylb.strategies()["GossipLB"].values({}),
+        "params": pylb.strategies()["GossipLB"].numbers,
         "seed": 0,
         "rank": 0,
         "n_ranks": 2,
@@ -483,5 +483,5 @@ def test_few_overloaded_ranks_send_few_bytes():
     load = np.full(4000, 1.0)
     load[:4] = 1.25
     s = pylb.Snapshot(load, in_blocks(4000, 1000), n_ranks=1000)
-    seen = pylb.placing.traffic(s, "GossipLB", iterations=20)
+    seen = pylb.placing.traffic(s, pylb.strategy("GossipLB", iterations=20))
     assert seen.bytes.sum() / seen.rounds / 1000 < 100

@@ -42,8 +42,8 @@ def test_exchanges_never_make_an_iteration_longer(snap, cost):
     alpha, beta = cost
     how = {"alpha": alpha, "beta": beta, "overload": 1.0}
     for name in ("CommAwareRefineLB", "RefineCommLB"):
-        moves = pylb.place(snap, name, exchanges=0, **how)
-        both = pylb.place(snap, name, exchanges=1, **how)
+        moves = pylb.place(snap, pylb.strategy(name, exchanges=0, **how))
+        both = pylb.place(snap, pylb.strategy(name, exchanges=1, **how))
         before, after = (longest(snap, plan.rank, alpha, beta) for plan in (moves, both))
         assert after <= before * (1 + 1e-9)
         if snap.memory is not None:
@@ -57,7 +57,7 @@ def test_an_exchange_where_nothing_can_be_moved():
     assert (plan.after.max, plan.migrations) == (7.0, 2)
     # 0 sends to 2, so an exchange is chosen that balances and keeps these two together.
     assert plan.rank[0] == plan.rank[2]
-    assert pylb.place(snap, "CommAwareRefineLB", exchanges=0).migrations == 0
+    assert pylb.place(snap, pylb.strategy("CommAwareRefineLB", exchanges=0)).migrations == 0
 
 
 def test_a_rank_that_sends_all_messages_gives_load_away():
@@ -69,7 +69,7 @@ def test_a_rank_that_sends_all_messages_gives_load_away():
         rng.uniform(0.5, 1.5, n), np.arange(n) // 8, edges=(src, dst, np.full(48, 1000.0))
     )
     told = {"alpha": 1e-2, "beta": 1e-4}
-    plan = pylb.place(snap, "CommAwareRefineLB", **told)
+    plan = pylb.place(snap, pylb.strategy("CommAwareRefineLB", **told))
     whole = longest(snap, snap.rank, *told.values())
     assert longest(snap, plan.rank, *told.values()) < 0.8 * whole
 

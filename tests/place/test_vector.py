@@ -88,7 +88,7 @@ def neighbours(snap, rank):
 @examples(120)
 @given(snapshots(), st.sampled_from([0, 1]))
 def test_no_move_and_no_exchange_is_better(snap, phases):
-    plan = pylb.place(snap, "VectorLB", phases=phases, overload=1.0)
+    plan = pylb.place(snap, pylb.strategy("VectorLB", phases=phases, overload=1.0))
     after = cost(snap, plan.rank, phases)
     assert after <= cost(snap, snap.rank, phases) * (1 + 1e-12)
     best = min((cost(snap, rank, phases) for rank in neighbours(snap, plan.rank)), default=1e9)
@@ -100,7 +100,7 @@ def test_no_move_and_no_exchange_is_better(snap, phases):
 def test_a_block_counts_once_on_a_rank(snap, phases):
     fits = bool(np.all(left(snap, snap.rank) >= 0))
     try:
-        plan = pylb.place(snap, "VectorLB", phases=phases)
+        plan = pylb.place(snap, pylb.strategy("VectorLB", phases=phases))
     except InfeasibleError:
         assert not fits
         return
@@ -132,7 +132,7 @@ def test_processors_and_graphics_are_both_balanced():
     rank = np.where(kind == 0, rng.integers(4, size=400), rng.integers(4, 8, size=400))
     snap = pylb.Snapshot(load, rank, n_ranks=8)
     before = pylb.evaluate(snap)
-    plan = pylb.place(snap, "VectorLB", phases=0, overload=1.0)
+    plan = pylb.place(snap, pylb.strategy("VectorLB", phases=0, overload=1.0))
     after = pylb.evaluate(snap, plan.rank)
     assert min(c.max_over_mean for c in before.components) > 1.9
     assert max(c.max_over_mean for c in after.components) < 1.001
@@ -171,7 +171,7 @@ def test_many_nearly_equal_ranks_become_balanced(phases):
     rank = np.arange(10_000) // 157
     load = rng.random((10_000, 3)) * (1 + (rank[:, None] % [3, 4, 5] == 0))
     snap = pylb.Snapshot(load, rank, n_ranks=64)
-    plan = pylb.place(snap, "VectorLB", phases=phases)
+    plan = pylb.place(snap, pylb.strategy("VectorLB", phases=phases))
     bound = load.sum(axis=0).sum() / 64 if phases else 1.0
     assert cost(snap, plan.rank, phases) <= 1.00301 * bound
     assert plan.migrations < 4500

@@ -21,11 +21,9 @@ from twin_estimate import follow
 import pylb
 from pylb import _core
 from pylb.decide.decider import BALANCE, FIGURES, JUDGE, PREVIEW, settings
-from pylb.decide.trigger import make
 from pylb.errors import (
     DomainError,
     OutOfRangeError,
-    StateError,
     StrategyError,
     UnknownStrategyError,
     UnknownTriggerError,
@@ -814,12 +812,10 @@ def test_balanced_after_names_the_phase_before_the_new_placement():
 
 
 def test_a_trigger_object_with_its_own_parameters():
-    trigger = make(trigger="metabalancer", threshold=3.0)
-    run = pylb.replay(two_ranks(9), lpt, trigger=trigger, tell=False)
-    assert run.decisions == []
-    assert "has not cost enough" in trigger.state()["reason"]
-    with pytest.raises(StateError, match="iteration is 0"):
-        pylb.replay(two_ranks(9), lpt, trigger=trigger)
+    trigger = pylb.trigger("metabalancer", threshold=3.0)
+    for _ in range(2):  # each replay has a trigger of its own
+        assert pylb.replay(two_ranks(9), lpt, trigger=trigger, tell=False).decisions == []
+    assert trigger.state()["iteration"] == -1
 
 
 def test_repr_says_what_it_was():
@@ -901,22 +897,26 @@ def test_bad_arguments():
         ({"lag": 1.5}, "lag is 1.5: expected a number of iterations, 0 ... 1048575"),
         ({"lag": math.inf}, "lag is inf: expected a number of iterations, 0 ... 1048575"),
         ({"seed": "x"}, "seed is 'x': expected an integer"),
-        ({"trigger": "menon", "trigger_params": {"x": 1}}, "menon has no parameter 'x'"),
-        ({"trigger": make(trigger="menon"), "trigger_params": {"x": 1}}, "trigger_params are"),
-        ({"trigger": lambda cycle: True, "trigger_params": {"x": 1}}, "no parameters"),
     ]:
         with pytest.raises(DomainError, match=match):
             pylb.replay(trace, lpt, **more)
     for strategy, match in [
         ("GreedyLB", "GreedyLB has no parameter 'overlod': expected none"),
         ("RefineLB", "RefineLB has no parameter 'overlod': expected overload"),
-        ("auto", "selection has no parameter 'overlod': expected imbalance"),
-        ("unbalanced", "unbalanced has no parameter 'overlod': expected none"),
+        ("auto", "auto has no parameter 'overlod': expected imbalance"),
+        (lpt, "lpt has no parameter 'overlod': expected none"),
     ]:
         with pytest.raises(DomainError, match=match):
-            pylb.replay(trace, strategy, overlod=2.0)
+            pylb.strategy(strategy, overlod=2.0)
+    for trigger, match in [
+        ("menon", "menon has no parameter 'x': expected none"),
+        (pylb.trigger("zhai"), "zhai has no parameter 'x': expected reference"),
+        (lambda cycle: True, "a function has no parameter 'x': expected none"),
+    ]:
         with pytest.raises(DomainError, match=match):
-            pylb.replay(trace, strategy, strategy_params={"overlod": 2.0})
+            pylb.trigger(trigger, x=1)
+    with pytest.raises(UnknownStrategyError, match="no strategy 'unbalanced'"):
+        pylb.strategy("unbalanced", overlod=2.0)
     with pytest.raises(UnknownStrategyError, match="did you mean"):
         pylb.replay(trace, "non", every=1)
     with pytest.raises(UnknownTriggerError, match="did you mean metabalancer"):

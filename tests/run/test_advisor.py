@@ -139,7 +139,7 @@ def test_a_single_rank_gets_no_advice():
         {"strategy": "GreedyLB", "every": 10},
         {"strategy": "rcb", "every": 20},
         {"strategy": "graph", "every": 20},
-        {"strategy": "metis", "every": 20, "strategy_params": {"imbalance": 1.1}},
+        {"strategy": pylb.strategy("metis", imbalance=1.1), "every": 20},
         {"strategy": lambda s: (s.rank + 1) % s.n_ranks, "every": 7},
     ],
 )

@@ -101,10 +101,29 @@ def test_a_wrong_value_is_an_error_with_its_name(make, name, value, error, monke
         make()
 
 
-def test_a_method_of_partition_is_no_strategy_of_a_balancer(monkeypatch):
-    monkeypatch.setenv("PYLB_STRATEGY", "metis")
-    assert pylb.Advisor().report().strategy == "metis (PYLB_STRATEGY)"
-    with pytest.raises(UnknownStrategyError, match="PYLB_STRATEGY is 'metis'"):
+def test_a_method_of_partition_is_a_strategy_everywhere(monkeypatch):
+    monkeypatch.setenv("PYLB_STRATEGY", "pylb")
+    for make in (pylb.Advisor, pylb.Balancer):
+        assert make().report().strategy == "pylb (PYLB_STRATEGY)"
+
+    def program(comm):
+        lb = pylb.Balancer(comm, every=3)
+        for key in range(12) if comm.rank == 0 else ():
+            lb.add(key, None)
+        for _ in lb.iterate(9):
+            here = []
+            for key, _ in lb.local():
+                here.append(key)
+                comm.elapse(1.0)
+                lb.send((key + 1) % 12, key, b"x")
+        return [r.strategy for r in lb.history.lb_steps], len(here)
+
+    done = pylb.VirtualCluster(3).run(program)
+    assert done[0][0]
+    assert set(done[0][0]) == {"pylb"}
+    assert [n for _, n in done] == [4, 4, 4]
+    monkeypatch.setenv("PYLB_STRATEGY", "metiss")
+    with pytest.raises(UnknownStrategyError, match="PYLB_STRATEGY is 'metiss'"):
         pylb.Balancer()
 
 

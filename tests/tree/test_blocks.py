@@ -61,7 +61,7 @@ MINE = """
 import pylb
 
 
-@pylb.strategy
+@pylb.register_strategy
 def my_strategy(snapshot):
     return snapshot.rank
 """

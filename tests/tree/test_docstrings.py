@@ -21,7 +21,7 @@ from pylb.show import plots
 
 ROOT = Path(__file__).parents[2]
 SKIPPED = 4  # number of examples that need mpiexec or root
-MADE_BY = {"pylb.Trigger": "pylb.decide.trigger.make"}  # a class of the C core
+MADE_BY = {"pylb.Trigger": "pylb.trigger"}  # a class of the C core
 
 
 def modules():

@@ -152,7 +152,7 @@ class Twin:
         self.prices = pylb.model.Network(alpha, beta)
         self.selector = None
         if self.given.selects:
-            chosen = self.given.strategy_params
+            chosen = self.given.strategy.values
             self.selector = pylb.decide.Selector(
                 alpha, beta, strategies=self.given.strategies, **chosen
             )
@@ -271,8 +271,8 @@ class Twin:
     def run(self, i, snapshot):
         """Return (placement, slowest rank including its messages / mean load, before and after)."""
         s = self.given.strategies[i]
-        params = self.params.get(s.name, {}) if self.selector else self.given.strategy_params
-        plan = pylb.place(snapshot, s, seed=self.given.seed, **params)
+        params = self.params.get(s.name, {}) if self.selector else {}
+        plan = pylb.place(snapshot, pylb.strategy(s, **params), seed=self.given.seed)
         ratios = plan.before.max_over_mean, plan.after.max_over_mean
         if any(self.prices) and plan.before.mean > 0 and len(snapshot.edges.src):
             both = snapshot, snapshot.with_rank(plan.rank)

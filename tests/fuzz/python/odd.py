@@ -320,7 +320,8 @@ def calls(folder: Path) -> list[Call]:
         Changed("changed recording", change, make=recording,
                 uses=[pylb.whatif, pylb.prediction.critical_path, pylb.prediction.procedures,
                       lambda r: pylb.prediction.suggest(r, placement=[0, 1], tries=2)]),
-        Call("strategy", pylb.strategy, call=lambda s: s.rank, name="own", looks_at=["load"]),
+        Call("register_strategy", pylb.register_strategy, call=lambda s: s.rank, name="own",
+             looks_at=["load"]),
         Call("a strategy's answer", lambda out: pylb.place(snapshot, lambda s: out), out=rank),
     ]  # fmt: skip
 

@@ -1,7 +1,8 @@
-"""Methods of `pylb.partition` as strategies of an LB step."""
+"""Methods of `pylb.partition` as strategies."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,10 @@ from pylb.errors import DomainError
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partitioning.call import partition
 from pylb.partitioning.libraries import METHODS
-from pylb.placing.registry import Strategy, strategies
 
 
-def strategy_or_method(which: Any) -> Any:
-    """Make a strategy if `which` is a method of `pylb.partition`; otherwise return `which`."""
-    if not isinstance(which, str) or which in strategies() or which not in METHODS:
-        return which
+def divider(which: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """Return a method of `pylb.partition` as a function of a snapshot, and what it looks at."""
     takes = METHODS[which].takes
     if takes == "tree" or which == "keep":
         raise DomainError(f"strategy is {which!r}: expected a method that divides from scratch")
@@ -36,9 +34,9 @@ def strategy_or_method(which: Any) -> Any:
         return result.part
 
     divide.__name__ = which
-    help_ = f"pylb.partition(method={which!r}) of the cells on rank 0"
-    looks = ("load", "speed", {"coords": "coords", "": "load"}.get(takes, "communication"))
-    return Strategy(which, "comprehensive", tuple(dict.fromkeys(looks)), help_, "", call=divide)
+    divide.__doc__ = f"pylb.partition(method={which!r}) on one rank"
+    other = {"coords": "coords", "": "load"}.get(takes, "communication")
+    return divide, tuple(dict.fromkeys(("load", "speed", other)))
 
 
 def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
@@ -46,7 +44,7 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if takes == "coords":
         if snapshot.coords is None:
-            raise DomainError("coords are missing: expected coords= in advise()")
+            raise DomainError("coords are missing: expected positions of the objects")
         used = np.flatnonzero(snapshot.coords.any(axis=0))
         out["coords"] = snapshot.coords[:, : max(used.max(initial=0) + 1, 1)]
     elif takes:
@@ -59,9 +57,10 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
 def _graph(snapshot: Snapshot) -> tuple[Any, Any, Any]:
     """Return the symmetric graph (start, to, weight); a weight is the bytes in both directions."""
     n = snapshot.n_objects
-    src, dst = (np.asarray(x, np.int64) for x in (snapshot.edge_src, snapshot.edge_dst))
+    edges = (snapshot.edge_src, snapshot.edge_dst, snapshot.edge_bytes)
+    src, dst, size = (np.asarray([] if x is None else x, np.int64) for x in edges)
     pair = np.concatenate([src * n + dst, dst * n + src])
-    nbytes = np.tile(np.asarray(snapshot.edge_bytes, np.float64), 2)
+    nbytes = np.tile(size, 2)
     keep = pair // n != pair % n
     pair, which = np.unique(pair[keep], return_inverse=True)
     weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
