@@ -1,9 +1,9 @@
 """Build the C core; pyproject.toml has all other data of the project.
 
-pylb._core needs only a C compiler and NumPy.  pylb._mpi and pylb._record are built if there are
-mpi4py and an MPI compiler (MPICC, else mpicc on the PATH).  pylb._metis and pylb._scotch are built
-if their library is found (by pkg-config, else by its name); so are pylb._zoltan and pylb._dgraph,
-which also need MPI.  The build prints what it leaves out.
+pylb._core needs only a C compiler and NumPy.  pylb._mpi, pylb._record and pylb._pmpi are built if
+there are mpi4py and an MPI compiler (MPICC, else mpicc on the PATH).  pylb._metis and pylb._scotch
+are built if their library is found (by pkg-config, else by its name); so are pylb._zoltan and
+pylb._dgraph, which also need MPI.  The build prints what it leaves out.
 
 The C library (csrc/lib) is built into pylb/lib.
 
@@ -125,9 +125,27 @@ def recorder_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._record",
-        [*sources("whatif/recorder"), *(f"csrc/base/{f}.c" for f in ("err", "hash", "mem"))],
+        [
+            *sources("whatif/recorder"),
+            *(f"csrc/base/{f}.c" for f in ("clock", "err", "hash", "mem")),
+        ],
         include=["csrc/whatif/recorder"],
         compile_args=compile_args,
+        link_args=[*link_args, "-pthread"],
+    )
+    out.optional = "MPICC" not in os.environ
+    return out
+
+
+def pmpi_extension(mpicc, words):
+    """Return libpylb_pmpi for `pylb run`, which preloads it; it is not a Python module."""
+    compile_args, link_args = split_words(words)
+    files = ("wrap_c", "wrap_fortran", "mpi_clock")
+    out = extension(
+        "pylb._pmpi",
+        [*(f"csrc/whatif/recorder/{f}.c" for f in files), "csrc/base/clock.c"],
+        include=["csrc/whatif/recorder"],
+        compile_args=[*compile_args, "-DPLB_CLOCK_ONLY", "-ftls-model=initial-exec"],
         link_args=[*link_args, "-pthread"],
     )
     out.optional = "MPICC" not in os.environ
@@ -237,7 +255,8 @@ def extensions():
     ]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
-    with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []
+    made = (mpi_extension, recorder_extension, pmpi_extension)
+    with_mpi = [make(*mpi) for make in made] if mpi else []
     found = partitioner_extensions(mpi)
     return [*out, *with_mpi, *found, *dgraph_extension(mpi, found)]
 

@@ -30,6 +30,7 @@ int pylb_stop(pylb_advisor *lb)
     PLB_FAIL_IF(self->started == 0, err, PLB_ERR_STATE, "pylb_stop without pylb_start");
     const int64_t ns = now_of(self) - self->started;
     self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* negative: the clock was set back */
+    self->told = true;
     self->started = 0;
     return PLB_OK;
 }
@@ -50,6 +51,7 @@ int pylb_work(pylb_advisor *lb, double seconds)
     PLB_PASS(check_seconds(seconds, self->work, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->work += seconds;
+    self->told = true;
     return PLB_OK;
 }
 
@@ -64,6 +66,7 @@ void plb_lib_begin_moving(void *arg)
 static void add_cost(plb_lib_advisor_t *self, int64_t ns)
 {
     self->rebalanced = true;
+    self->worked = now_of(self);
     self->moved_ns += ns > 0 ? ns : 0;
     self->cost += ns > 0 && !plb_lib_measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
     self->moving = 0;
@@ -110,6 +113,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
     PLB_PASS(check_seconds(seconds, self->cost, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->rebalanced = true;
+    self->worked = now_of(self);
     self->cost += seconds;
     return PLB_OK;
 }

@@ -683,7 +683,7 @@ class AdvisorLoop(IterationLoop):
         state.choose(places=measured.form > 0)
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores
-        saved.waits = not self._watch.work.used or self._watch.work.clock == "wall"
+        saved.waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
         saved.keyed = measured.cells.keys is not None
         if self.advice is None:  # otherwise this step learns how the advised LB step went
             self._mode.abandon()  # after an error, a decision may be unfinished
