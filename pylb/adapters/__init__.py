@@ -1,0 +1,1 @@
+"""Codes that know nothing of pylb: a module for each, which its user imports."""
