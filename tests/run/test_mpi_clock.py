@@ -178,6 +178,38 @@ def test_each_thread_has_its_own_waits(prefix, mpiexec, tmp_path):
     assert run([*mpiexec, "-n", "1", tmp_path / "threads"]).strip() in ("1 1", "none")
 
 
+FOREIGN = """
+from mpi4py import MPI
+import numpy as np
+import pylb
+
+class Fortran:  # of another module than mpi4py
+    def py2f(self):
+        return MPI.COMM_WORLD.py2f()
+
+class Handle:
+    handle = MPI._handleof(MPI.COMM_WORLD)
+
+for comm in Fortran(), Handle():
+    lb, ids = pylb.Advisor(comm, every=2), np.arange(4) + 4 * MPI.COMM_WORLD.rank
+    for step in lb.iterate(5):
+        if plan := lb.advise(loads=1.0 + 5.0 * (ids < 4), keys=ids):
+            ids = plan.migrate(ids)
+    assert lb.n_lb_steps and lb.n_ranks == 2 and sorted(ids)[-1] > 3
+try:
+    pylb.Advisor(7)
+except pylb.errors.DomainError as error:
+    assert "a method py2f() or an attribute handle" in str(error)
+"""
+
+
+@needs_library
+def test_communicators_of_other_modules(mpiexec):
+    words = [*mpiexec, "-n", "2", sys.executable, "-W", "error", "-c", FOREIGN]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+
+
 ADVISED = r"""
 #include <mpi.h>
 #include <stdio.h>
