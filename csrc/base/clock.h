@@ -88,7 +88,7 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     }
     if (clock <= PLB_CLOCK_MPI) {
         bool sees;
-        return pylb_pmpi_work_ns == NULL ? plb_undelayed_ns()
+        return pylb_pmpi_work_ns == NULL ? plb_monotonic_ns()
                                          : pylb_pmpi_work_ns(clock == PLB_CLOCK_MPI_WALL, &sees);
     }
     if (clock == PLB_CLOCK_NONE) {

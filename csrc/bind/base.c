@@ -190,6 +190,41 @@ PLB_PY_DEF(fn, core_groups, "all",
     return plb_py_answer(c, Py_BuildValue("NN", plb_py_out(c, group), plb_py_out(c, cores)));
 }
 
+typedef struct watch {
+    PLB_PY_HEAD plb_clock_t clock;
+} watch_t;
+
+static int set_clock(watch_t *self, plb_py_call_t *c)
+{
+    const char *name;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&name)));
+    return plb_py_clock(name, &self->clock);
+}
+
+static int watch_init(watch_t *self, plb_py_call_t *c)
+{
+    return set_clock(self, c);
+}
+
+static void watch_fini(watch_t *self)
+{
+    (void)self;
+}
+
+PLB_PY_DEF(watch, use, "name", "Read this clock from now on.")
+{
+    return set_clock(self, c);
+}
+
+PLB_PY_DEF(watch, seconds, "", "Return the seconds of the clock; the first value has no meaning.")
+{
+    return plb_py_answer(c, PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(self->clock)));
+}
+
+static const plb_py_def_t *const watch_methods[] = {&watch_use, &watch_seconds, NULL};
+
+PLB_PY_TYPE(watch, "pylb._core.Clock", "name", "A clock of load_clock(), which is read faster.", )
+
 static const plb_py_def_t *const methods[] = {
     &fn_last_words,  &fn_simd,          &fn_all_finite,
     &fn_exact_sum,   &fn_trim,          &fn_clock,
@@ -209,4 +244,4 @@ static int constants(PyObject *module)
            PyModule_AddStringConstant(module, "compiler", PLB_COMPILER);
 }
 
-const plb_py_room_t plb_py_base = {methods, {NULL}, constants};
+const plb_py_room_t plb_py_base = {methods, {&watch_spec}, constants};

@@ -272,6 +272,12 @@ static inline bool plb_lib_measures_work(const plb_lib_advisor_t *self)
     return self->clock <= PLB_CLOCK_MPI;
 }
 
+/** The work that pylb measures begins now: after a step, or after a redistribution in it. */
+static inline void plb_lib_begin_work(plb_lib_advisor_t *self)
+{
+    self->worked = plb_lib_measures_work(self) ? plb_clock_real_ns(self->clock) : 0;
+}
+
 /* A plan calls these before and after each migration, to measure the time; arg: the advisor. */
 void plb_lib_begin_moving(void *arg);
 void plb_lib_end_moving(void *arg);

@@ -364,7 +364,8 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     if (failed == PLB_OK) {
         failed = check_step(self, with_cells, err);
     }
-    const int64_t now = plb_clock_real_ns(self->begun ? self->clock : PLB_CLOCK_MPI);
+    const bool measures = self->begun && plb_lib_measures_work(self);
+    const int64_t now = plb_clock_real_ns(measures ? self->clock : PLB_CLOCK_MPI);
     if (!self->begun) {
         const plb_err_t own = *err;
         const int begun = plb_lib_advisor_begin(self, with_cells, err);
@@ -392,7 +393,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
         ret = make_plan(self, self->cells, err);
     }
     forget_step(self);
-    self->worked = plb_clock_real_ns(self->clock);
+    plb_lib_begin_work(self);
     return ret;
 }
 

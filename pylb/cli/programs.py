@@ -32,7 +32,8 @@ from pylb.prediction.suggestion import Suggestion, suggest
 def run(args: argparse.Namespace) -> int:
     _check_program(args.command[0])
     words = launch.preloading(args.command, "_pmpi")
-    with subprocess.Popen(words) as child, launch.signals_end(child):
+    env = {**os.environ}  # without what MPI has set in this process
+    with subprocess.Popen(words, env=env) as child, launch.signals_end(child):
         code = child.wait()
     return code if code >= 0 else 128 - code
 

@@ -77,6 +77,7 @@ class Stopwatch:
 
     def __init__(self, clock: str) -> None:
         self.open = ""  # name of the block that is open, or empty
+        self.clock = _core.Clock(clock)  # shows the seconds for cells, by the clock of `work`
         self.work = Block(self, "timed", clock)  # this rank's work in the step
         self.move = Redistribution(self, "rebalancing", "wall")
         self.resume()
@@ -87,6 +88,11 @@ class Stopwatch:
             raise StateError(
                 f"{what} is called inside a {self.open}() block: expected one at a time"
             )
+
+    def use(self, clock: str) -> None:
+        """Measure the work by this clock from now on."""
+        self.work.clock = clock
+        self.clock.use(clock)
 
     @property
     def measures(self) -> bool:
@@ -100,7 +106,7 @@ class Stopwatch:
 
     def begin_work(self) -> None:
         """Begin to measure the work of a step, if the clock can."""
-        self._worked = _core.load_clock(self.work.clock)
+        self._worked = _core.load_clock(self.work.clock) if self.measures else 0.0
 
     def moved(self, seconds: float) -> None:
         """Note that a redistribution, which took `seconds`, has just ended."""

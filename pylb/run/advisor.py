@@ -272,6 +272,9 @@ class Advisor(RunResults):
 
     _state: AdvisorState
     _loop: AdvisorLoop
+    #: ``seconds()`` returns the seconds of `clock`, which never decrease: the time of a cell is the
+    #: difference of two values.
+    seconds: Callable[[], float]
 
     @suggesting
     def __init__(
@@ -311,6 +314,7 @@ class Advisor(RunResults):
         self._state = AdvisorState(agreement, options)
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
+        self.seconds = self._watch.clock.seconds
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
         self._input = AdvisorInput(self._state, self._watch)
 
@@ -388,7 +392,8 @@ class Advisor(RunResults):
         seconds : float, optional
             Seconds of this rank's work in the step, instead of `timed`.
         loads : (n,) array_like of float, optional
-            Seconds of each cell in the step; their sum is the time of the rank's work.
+            Seconds of each cell in the step, e.g. by `seconds`; their sum is the time of the rank's
+            work.
         weights : (n,) array_like of float, optional
             Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
         features : (n, k) array_like of float, optional

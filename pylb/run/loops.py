@@ -679,7 +679,7 @@ class AdvisorLoop(IterationLoop):
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert measured is not None
-        self._watch.work.clock = state.clock()
+        self._watch.use(state.clock())
         state.choose(places=measured.form > 0)
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores

@@ -1,6 +1,6 @@
 """LAMMPS with pylb's adapter, beside LAMMPS' own ``fix balance`` with ten fixed intervals.
 
-    python benchmarks/lammps.py [--ranks 2 4] [--case slab] [--steps 3000] [--rounds 2]
+    python benchmarks/lammps_runs.py [--ranks 2 4] [--case slab] [--steps 3000] [--rounds 2]
 
 The inputs are those of ``examples/own_loop/lammps_balance.py``.  Each round runs every way once,
 in turn: without LB steps, with each interval (`fix balance`, in one `run`, without pylb), and with
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--case", default="slab")
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--json", default="out/lammps.json")
+    parser.add_argument("--json", default="out/lammps_runs.json")
     args = parser.parse_args()
     if os.environ.keys() & {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}:
         measure(args.case, args.steps, args.rounds)
