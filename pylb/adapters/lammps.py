@@ -54,6 +54,10 @@ def run(
         The clock "mpi" is not loaded, see above.
     DomainError
         `steps` is not 0 or more, or `piece` is not 1 or more.
+
+    Examples
+    --------
+    >>> lb = pylb.adapters.lammps.run(lmp, 3000, "balance 1.0 rcb")  # doctest: +SKIP
     """
     steps, piece = checks.whole("steps", steps, 0), checks.whole("piece", piece, 1)
     lb = lb or Advisor(_comm(lmp), **{"clock": "mpi", **arguments})

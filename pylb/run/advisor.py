@@ -242,15 +242,7 @@ class Advisor(RunResults):
 
     Examples
     --------
-    When only, started by ``pylb run -- mpiexec ...``, so that nothing needs to be timed:
-
-    >>> lb, mesh = pylb.Advisor(comm), np.zeros(100)
-    >>> for step in lb.iterate(20):
-    ...     mesh += 1.0
-    ...     if lb.advise():  # doctest: +SKIP
-    ...         mesh = mesh.copy()  # here the code redistributes its data
-
-    When only:
+    When only (the two lines with ``with`` are not needed if `pylb run` starts the program):
 
     >>> lb, mesh = pylb.Advisor(comm), np.zeros(100)
     >>> for step in lb.iterate(20):

@@ -12,7 +12,7 @@ import pylb
 from pylb import _core
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mpi"))
-from compiled import flags, needs, run
+from compiled import finished, flags, needs, run
 from launch import PYLB, SHARED_CORES
 
 ROOT = Path(__file__).parents[2]
@@ -92,12 +92,12 @@ def test_two_lines_balance_a_program(mpiexec, tmp_path):
 @needs_library
 def test_the_clock_is_refused_where_nothing_is_loaded(mpiexec, tmp_path):
     (tmp_path / "prog.py").write_text(PROGRAM.format(arguments=", clock='mpi'"))
-    words = [*mpiexec, "-n", "2", sys.executable, tmp_path / "prog.py"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=400)
+    words = [*mpiexec, "-n", "2", sys.executable, str(tmp_path / "prog.py")]
+    done = finished(words)
     assert done.returncode != 0
     assert "clock is 'mpi', which needs the library that sees calls of MPI" in done.stderr
     (tmp_path / "prog.py").write_text(PROGRAM.format(arguments=""))
-    done = subprocess.run(words, capture_output=True, text=True, timeout=400)
+    done = finished(words)
     assert "or a program that `pylb run` has started" in done.stderr
 
 
@@ -206,7 +206,7 @@ except pylb.errors.DomainError as error:
 @needs_library
 def test_communicators_of_other_modules(mpiexec):
     words = [*mpiexec, "-n", "2", sys.executable, "-W", "error", "-c", FOREIGN]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=400)
+    done = finished(words)
     assert done.returncode == 0, done.stderr
 
 
