@@ -1,9 +1,9 @@
 """Build the C core; pyproject.toml has all other data of the project.
 
-pylb._core needs only a C compiler and NumPy.  pylb._mpi and pylb._record are built if there are
-mpi4py and an MPI compiler (MPICC, else mpicc on the PATH).  pylb._metis and pylb._scotch are built
-if their library is found (by pkg-config, else by its name); so are pylb._zoltan and pylb._dgraph,
-which also need MPI.  The build prints what it leaves out.
+pylb._core needs only a C compiler and NumPy.  pylb._mpi, pylb._record and pylb._pmpi are built if
+there is an MPI compiler (MPICC, else mpicc on the PATH).  pylb._metis and pylb._scotch
+are built if their library is found (by pkg-config, else by its name); so are pylb._zoltan and
+pylb._dgraph, which also need MPI.  The build prints what it leaves out.
 
 The C library (csrc/lib) is built into pylb/lib.
 
@@ -80,10 +80,8 @@ def mpi_words():
         say("no mpicc found: building without MPI")
         return None
     try:
-        import mpi4py  # noqa: F401
-
         shown = subprocess.run([mpicc, "-show"], capture_output=True, text=True, check=True)
-    except (ImportError, OSError, subprocess.CalledProcessError) as why:
+    except (OSError, subprocess.CalledProcessError) as why:
         say(f"{why}: building without MPI")
         return None
     return mpicc, shlex.split(shown.stdout)[1:]
@@ -101,8 +99,6 @@ def split_words(words):
 
 def mpi_extension(mpicc, words):
     """Return the extension pylb._mpi."""
-    import mpi4py
-
     say(f"building pylb._mpi with {mpicc}")
     compile_args, link_args = split_words(words)
     out = extension(
@@ -111,7 +107,6 @@ def mpi_extension(mpicc, words):
         + [f for f in sources("comm") if "/transport_" not in f]  # these belong to the C library
         + [f"csrc/partition/{f}.c" for f in ("quality", "remap")]
         + [f"csrc/bind/{f}.c" for f in ("mpimodule", *MPI_SHELLS, *BOTH_SHELLS)],
-        include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=link_args,
     )
@@ -125,9 +120,27 @@ def recorder_extension(mpicc, words):
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._record",
-        [*sources("whatif/recorder"), *(f"csrc/base/{f}.c" for f in ("err", "hash", "mem"))],
+        [
+            *sources("whatif/recorder"),
+            *(f"csrc/base/{f}.c" for f in ("clock", "err", "hash", "mem")),
+        ],
         include=["csrc/whatif/recorder"],
         compile_args=compile_args,
+        link_args=[*link_args, "-pthread"],
+    )
+    out.optional = "MPICC" not in os.environ
+    return out
+
+
+def pmpi_extension(mpicc, words):
+    """Return libpylb_pmpi for `pylb run`, which preloads it; it is not a Python module."""
+    compile_args, link_args = split_words(words)
+    files = ("wrap_c", "wrap_fortran", "mpi_clock")
+    out = extension(
+        "pylb._pmpi",
+        [*(f"csrc/whatif/recorder/{f}.c" for f in files), "csrc/base/clock.c"],
+        include=["csrc/whatif/recorder"],
+        compile_args=[*compile_args, "-DPLB_CLOCK_ONLY", "-ftls-model=initial-exec"],
         link_args=[*link_args, "-pthread"],
     )
     out.optional = "MPICC" not in os.environ
@@ -182,18 +195,13 @@ def partitioner_extensions(mpi):
         say(f"building pylb._{name} with {' '.join(words)}")
         compile_args, link_args = split_words(words)
         files = ["base/err", "base/mem", f"partition/libraries/{name}", f"bind/{name}module"]
-        include = []
         if name == "zoltan":  # this module takes NumPy's arrays and mpi4py's communicators
-            import mpi4py
-
             own = ("run", "assign")
             files += [f"partition/libraries/zoltan_{f}" for f in own]
             files += ["bind/views", "bind/errors", "base/interrupt"]
-            include = [mpi4py.get_include()]
         out[name] = extension(
             f"pylb._{name}",
             [f"csrc/{f}.c" for f in files],
-            include=include,
             compile_args=compile_args,
             link_args=[*link_args, "-pthread"],
         )
@@ -212,15 +220,12 @@ def dgraph_extension(mpi, found):
         say("no Zoltan with PT-Scotch found: building without pylb._dgraph")
         return []
     say("building pylb._dgraph")
-    import mpi4py
-
     compile_args, link_args = split_words(words)
     out = extension(
         "pylb._dgraph",
         sources("base", "model", "measure")
         + [f"csrc/partition/libraries/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
         + [f"csrc/bind/{f}.c" for f in ("dgraphmodule", "errors", "views")],
-        include=[mpi4py.get_include()],
         compile_args=compile_args,
         link_args=[*link_args, "-pthread"],
     )
@@ -237,7 +242,8 @@ def extensions():
     ]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
-    with_mpi = [mpi_extension(*mpi), recorder_extension(*mpi)] if mpi else []
+    made = (mpi_extension, recorder_extension, pmpi_extension)
+    with_mpi = [make(*mpi) for make in made] if mpi else []
     found = partitioner_extensions(mpi)
     return [*out, *with_mpi, *found, *dgraph_extension(mpi, found)]
 

@@ -32,7 +32,7 @@ from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, TilePartiti
 from pylb.virtual import VirtualCluster
 
 if TYPE_CHECKING:
-    from pylb import lab, lib, prediction
+    from pylb import adapters, lab, lib, prediction
     from pylb.prediction import Recording, procedure, whatif
     from pylb.show import plots
     from pylb.show.explorer import explore
@@ -55,6 +55,7 @@ __all__ = [
     "Trigger",
     "VirtualCluster",
     "__version__",
+    "adapters",
     "comm",
     "decide",
     "demo",
@@ -87,7 +88,7 @@ __all__ = [
 ]
 
 # Imported on first use, because few programs need them: modules, and names from modules.
-_MODULES = {name: f"pylb.{name}" for name in ("lab", "lib", "prediction")}
+_MODULES = {name: f"pylb.{name}" for name in ("adapters", "lab", "lib", "prediction")}
 _MODULES["plots"] = "pylb.show.plots"
 _NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
 _NAMES |= {"explore": "pylb.show.explorer", "report": "pylb.show.report"}

@@ -7,6 +7,7 @@ from pylb.comm.transport import Memory, Sends
 
 TAGS: Final[tuple[int, int]]
 
+def number_of(comm: Any, /) -> int: ...
 def library_version() -> str: ...
 def settle(
     comm: Any, *, parts: int, part: Any, old: Any, dist: Any, ids: Any, n_weights: int,
@@ -17,7 +18,7 @@ def settle(
 @final
 class Comm:
     def __new__(cls, comm: Any) -> Comm: ...
-    comm: Final[Any]
+    number: Final[int]
     rank: Final[int]
     size: Final[int]
     pending: Final[bool]

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- run delay --------------------------------------------------------------------------------- */
+/* ---- run delay ---------------------------------------------------------------------------------
+ */
 
 typedef struct meter {
     bool open;
@@ -79,20 +80,13 @@ int64_t plb_run_delay_ns(void)
     return read_meter(&meter);
 }
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Read the run delay and the clock; if the thread had to wait in between, read both again. */
 static int64_t read_both(meter_t *self, int64_t now)
 {
     for (int i = 0; i < 3; i++) {
         const int64_t before = now;
         self->delay = read_meter(self);
-        now = monotonic_ns();
+        now = plb_monotonic_ns();
         if (now - before < PLB_RUN_DELAY_GRAIN_NS / 2) {
             break;
         }
@@ -101,19 +95,33 @@ static int64_t read_both(meter_t *self, int64_t now)
     return now;
 }
 
-int64_t plb_undelayed_ns(void)
+plb_moment_t plb_moment_now(int64_t wall, bool reads)
 {
     meter_t *self = &meter;
-    int64_t now = monotonic_ns();
-    if (now - self->read_at >= PLB_RUN_DELAY_GRAIN_NS) {
-        now = read_both(self, now);
+    if (reads || wall - self->read_at >= PLB_RUN_DELAY_GRAIN_NS) {
+        wall = read_both(self, wall);
     }
-    const int64_t t = now - self->delay;
+    const int64_t t = wall - self->delay;
     self->last = t > self->last ? t : self->last;
-    return self->last;
+    return (plb_moment_t){wall, self->last};
 }
 
-/* ---- wait -------------------------------------------------------------------------------------- */
+int64_t plb_undelayed_ns(void)
+{
+    return plb_moment_now(plb_monotonic_ns(), false).undelayed;
+}
+
+plb_mpi_clock_t plb_mpi_clock(void)
+{
+    bool sees = false;
+    if (pylb_pmpi_work_ns != NULL) {
+        (void)pylb_pmpi_work_ns(false, &sees);
+    }
+    return sees ? PLB_PMPI_SEES : pylb_pmpi_work_ns != NULL ? PLB_PMPI_BLIND : PLB_NO_PMPI;
+}
+
+/* ---- wait --------------------------------------------------------------------------------------
+ */
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 {
@@ -153,10 +161,8 @@ static const struct {
     const char *name;
     plb_clock_t clock;
 } clocks[] = {
-    {"auto", PLB_CLOCK_AUTO},
-    {"wall", PLB_CLOCK_WALL},
-    {"cpu", PLB_CLOCK_CPU},
-    {"none", PLB_CLOCK_NONE},
+    {"auto", PLB_CLOCK_AUTO}, {"wall", PLB_CLOCK_WALL},         {"cpu", PLB_CLOCK_CPU},
+    {"mpi", PLB_CLOCK_MPI},   {"mpi_wall", PLB_CLOCK_MPI_WALL}, {"none", PLB_CLOCK_NONE},
 };
 
 enum { N_CLOCKS = sizeof clocks / sizeof *clocks };

@@ -28,11 +28,40 @@ int64_t plb_run_delay_ns(void);
 /** The monotonic clock without the run delay of this thread; never decreases. */
 int64_t plb_undelayed_ns(void);
 
+/* Both clocks at one time, in nanoseconds. */
+typedef struct plb_moment {
+    int64_t wall, undelayed;
+} plb_moment_t;
+
+/** Return both clocks.  wall: plb_monotonic_ns(); reads: read the run delay now, even if the last
+ * reading is less than PLB_RUN_DELAY_GRAIN_NS old. */
+plb_moment_t plb_moment_now(int64_t wall, bool reads);
+
+/** Elapsed time since any fixed time, in nanoseconds; never decreases. */
+static inline int64_t plb_monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/** The time for which this thread has worked: without its calls of MPI, and without waiting for a
+ * core (delayed: with it).  Defined by libpylb_pmpi and by the recorder (whatif/recorder), if the
+ * program has loaded one of them.  *sees: whether any call of MPI was seen in this process. */
+extern int64_t pylb_pmpi_work_ns(bool delayed, bool *sees) __attribute__((weak));
+
+typedef enum plb_mpi_clock { PLB_NO_PMPI, PLB_PMPI_BLIND, PLB_PMPI_SEES } plb_mpi_clock_t;
+
+/** Whether the library that sees calls of MPI is loaded, and has seen one in this process. */
+plb_mpi_clock_t plb_mpi_clock(void);
+
 typedef enum plb_clock {
     PLB_CLOCK_WALL = CLOCK_MONOTONIC,        /* elapsed time, including all waits */
     PLB_CLOCK_CPU = CLOCK_THREAD_CPUTIME_ID, /* processor time of this thread only */
     PLB_CLOCK_NONE = -1,                     /* no clock: only plb_clock_declare adds time */
     PLB_CLOCK_AUTO = -2, /* elapsed time, without the time that the thread waited for a core */
+    PLB_CLOCK_MPI = -3,  /* the same, also without the thread's calls of MPI; see plb_mpi_clock */
+    PLB_CLOCK_MPI_WALL = -4, /* elapsed time without the thread's calls of MPI */
 } plb_clock_t;
 
 typedef struct plb_clock_frame {
@@ -44,7 +73,8 @@ typedef struct plb_clock_frame {
     int64_t declared;   /* ns: declared time in all frames of this thread */
 } plb_clock_frame_t;
 
-/** Find the clock named "auto", "wall", "cpu" or "none"; false: no such clock. */
+/** Find the clock named "auto", "wall", "cpu", "mpi", "mpi_wall" or "none"; false: no such clock.
+ */
 bool plb_clock_named(const char *name, plb_clock_t *out);
 const char *plb_clock_name(plb_clock_t clock);
 
@@ -55,6 +85,11 @@ static inline int64_t plb_clock_real_ns(plb_clock_t clock)
     struct timespec t;
     if (clock == PLB_CLOCK_AUTO) {
         return plb_undelayed_ns();
+    }
+    if (clock <= PLB_CLOCK_MPI) {
+        bool sees;
+        return pylb_pmpi_work_ns == NULL ? plb_monotonic_ns()
+                                         : pylb_pmpi_work_ns(clock == PLB_CLOCK_MPI_WALL, &sees);
     }
     if (clock == PLB_CLOCK_NONE) {
         return 0;

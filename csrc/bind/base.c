@@ -68,20 +68,31 @@ int plb_py_clock(const char *name, plb_clock_t *out)
     if (plb_clock_named(name, out)) {
         return 0;
     }
-    PyErr_Format(PyExc_ValueError, "clock is '%.100s': expected auto, wall, cpu or none", name);
+    PyErr_Format(PyExc_ValueError, "clock is '%.100s': expected auto, wall, cpu, mpi or none",
+                 name);
     return -1;
 }
 
 PLB_PY_DEF(
     fn, load_clock, "name",
-    "Return the seconds of the clock \"wall\", \"cpu\" or \"auto\" (elapsed time without\n"
-    "waits for a core); on a virtual rank, the rank's own time.  \"none\" shows 0 elsewhere.")
+    "Return the seconds of the clock \"wall\", \"cpu\", \"auto\" (elapsed time without waits\n"
+    "for a core), \"mpi\" (also without calls of MPI) or \"mpi_wall\"; on a virtual rank, the\n"
+    "rank's own time.  \"none\" shows 0 elsewhere.")
 {
     const char *name;
     plb_clock_t clock;
     PLB_PASS(PLB_READ(c, PLB_ONE(&name)));
     PLB_PASS(plb_py_clock(name, &clock));
     return plb_py_answer(c, PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(clock)));
+}
+
+PLB_PY_DEF(fn, mpi_clock, "",
+           "Return whether the clock \"mpi\" has seen a call of MPI; None: it is not loaded, or\n"
+           "this is a virtual rank.")
+{
+    const plb_mpi_clock_t clock = plb_clock_frame.on ? PLB_NO_PMPI : plb_mpi_clock();
+    return plb_py_answer(c, clock == PLB_NO_PMPI ? Py_NewRef(Py_None)
+                                                 : PyBool_FromLong(clock == PLB_PMPI_SEES));
 }
 
 PLB_PY_DEF(fn, run_delay, "",
@@ -179,23 +190,48 @@ PLB_PY_DEF(fn, core_groups, "all",
     return plb_py_answer(c, Py_BuildValue("NN", plb_py_out(c, group), plb_py_out(c, cores)));
 }
 
-static const plb_py_def_t *const methods[] = {&fn_last_words,
-                                              &fn_simd,
-                                              &fn_all_finite,
-                                              &fn_exact_sum,
-                                              &fn_trim,
-                                              &fn_clock,
-                                              &fn_load_clock,
-                                              &fn_run_delay,
-                                              &fn_cores,
-                                              &fn_crowd,
-                                              &fn_core_groups,
-                                              &fn_clock_enter,
-                                              &fn_clock_leave,
-                                              &fn_clock_declare,
-                                              &fn_stop_when,
-                                              &fn_check_signals,
-                                              NULL};
+typedef struct watch {
+    PLB_PY_HEAD plb_clock_t clock;
+} watch_t;
+
+static int set_clock(watch_t *self, plb_py_call_t *c)
+{
+    const char *name;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&name)));
+    return plb_py_clock(name, &self->clock);
+}
+
+static int watch_init(watch_t *self, plb_py_call_t *c)
+{
+    return set_clock(self, c);
+}
+
+static void watch_fini(watch_t *self)
+{
+    (void)self;
+}
+
+PLB_PY_DEF(watch, use, "name", "Read this clock from now on.")
+{
+    return set_clock(self, c);
+}
+
+PLB_PY_DEF(watch, seconds, "", "Return the seconds of the clock; the first value has no meaning.")
+{
+    return plb_py_answer(c, PyFloat_FromDouble(1e-9 * (double)plb_clock_ns(self->clock)));
+}
+
+static const plb_py_def_t *const watch_methods[] = {&watch_use, &watch_seconds, NULL};
+
+PLB_PY_TYPE(watch, "pylb._core.Clock", "name", "A clock of load_clock(), which is read faster.", )
+
+static const plb_py_def_t *const methods[] = {
+    &fn_last_words,  &fn_simd,          &fn_all_finite,
+    &fn_exact_sum,   &fn_trim,          &fn_clock,
+    &fn_load_clock,  &fn_mpi_clock,     &fn_run_delay,
+    &fn_cores,       &fn_crowd,         &fn_core_groups,
+    &fn_clock_enter, &fn_clock_leave,   &fn_clock_declare,
+    &fn_stop_when,   &fn_check_signals, NULL};
 
 static int constants(PyObject *module)
 {
@@ -208,4 +244,4 @@ static int constants(PyObject *module)
            PyModule_AddStringConstant(module, "compiler", PLB_COMPILER);
 }
 
-const plb_py_room_t plb_py_base = {methods, {NULL}, constants};
+const plb_py_room_t plb_py_base = {methods, {&watch_spec}, constants};

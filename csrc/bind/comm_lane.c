@@ -1,9 +1,8 @@
 /* Python binding of csrc/comm: exchanges with a known pattern, over MPI; linked into pylb._mpi. */
 #include "bind/convert.h"
+#include "bind/mpi_comm.h"
 #include "bind/order.h"
 #include "bind/rooms.h"
-
-#include <mpi4py/mpi4py.h>
 
 #include "comm/comm.h"
 #include "comm/route.h"
@@ -296,11 +295,10 @@ PLB_PY_DEF(exchanger, fail, "out_rank out_start:+ in_rank in_start:+",
 static int exchanger_init(exchanger_t *self, plb_py_call_t *c)
 {
     PyObject *user;
-    MPI_Comm *handle = NULL;
+    MPI_Comm handle;
     PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
-    PLB_PASS(import_mpi4py());
-    PLB_PASS((handle = PyMPIComm_Get(user)) == NULL);
-    return plb_comm_init(&self->core, *handle, &c->err);
+    PLB_PASS(plb_py_mpi_comm(user, &handle));
+    return plb_comm_init(&self->core, handle, &c->err);
 }
 
 /* Does not free the communicator: that is collective, and Python may call this at any time. */

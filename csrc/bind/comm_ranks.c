@@ -1,10 +1,7 @@
 /* Python binding of csrc/comm: collective steps on a duplicate of an mpi4py communicator. */
 #include "bind/convert.h"
+#include "bind/mpi_comm.h"
 #include "bind/rooms.h"
-
-#include <mpi4py/mpi4py.h>
-
-#include "comm/comm.h"
 
 typedef struct comm {
     PLB_PY_HEAD plb_comm_t core;
@@ -284,12 +281,11 @@ static int allocate(comm_t *self, MPI_Comm user, plb_err_t *err)
 static int comm_init(comm_t *self, plb_py_call_t *c)
 {
     PyObject *user;
-    MPI_Comm *handle = NULL;
+    MPI_Comm handle;
     PLB_PASS(PLB_READ(c, PLB_ONE(&user)));
-    PLB_PASS(import_mpi4py());
-    PLB_PASS((handle = PyMPIComm_Get(user)) == NULL);
-    PLB_PASS(plb_agree(*handle, allocate(self, *handle, &c->err), &c->err));
-    PLB_PASS(plb_comm_init(&self->core, *handle, &c->err));
+    PLB_PASS(plb_py_mpi_comm(user, &handle));
+    PLB_PASS(plb_agree(handle, allocate(self, handle, &c->err), &c->err));
+    PLB_PASS(plb_comm_init(&self->core, handle, &c->err));
     plb_step_init(&self->step, &self->core, take, self);
     plb_reducer_init(&self->reducer, &self->core);
     return PLB_OK;
@@ -323,9 +319,8 @@ static const plb_py_def_t *const comm_methods[] = {
     &comm_allgather, &comm_reduction, &comm_free, NULL};
 
 #define COMM(X)                                                                                   \
-    X(comm, comm, PyMPIComm_New(self->core.comm),                                                 \
-      "The duplicate communicator, as one of "                                                    \
-      "mpi4py; do not free it.")                                                                  \
+    X(comm, number, PyLong_FromLong(MPI_Comm_c2f(self->core.comm)),                               \
+      "The duplicate communicator, as a number of Fortran; do not free it.")                      \
     X(comm, rank, PyLong_FromLong(self->core.rank), "This rank.")                                 \
     X(comm, size, PyLong_FromLong(self->core.size), "Number of ranks.")                           \
     X(comm, pending, PyBool_FromLong(self->step.phase != PLB_STEP_IDLE),                          \
@@ -337,6 +332,13 @@ PLB_PY_TYPE(
     "Collective steps on a duplicate of an mpi4py communicator, which is made collectively.",
     {Py_tp_getset, comm_getset}, )
 
+PLB_PY_DEF(fn, number_of, "!comm", "Return a communicator as a number of Fortran.")
+{
+    MPI_Comm handle;
+    PLB_PASS(plb_py_mpi_comm(c->arg, &handle));
+    return plb_py_answer(c, PyLong_FromLong(MPI_Comm_c2f(handle)));
+}
+
 PLB_PY_DEF(fn, library_version, "", "Return the version of the MPI library of this module.")
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -345,6 +347,6 @@ PLB_PY_DEF(fn, library_version, "", "Return the version of the MPI library of th
     return plb_py_answer(c, PyUnicode_FromStringAndSize(text, n));
 }
 
-static const plb_py_def_t *const methods[] = {&fn_library_version, NULL};
+static const plb_py_def_t *const methods[] = {&fn_number_of, &fn_library_version, NULL};
 
 const plb_py_room_t plb_py_comm_ranks = {methods, {&comm_spec}, NULL};

@@ -11,14 +11,15 @@ typedef struct advisor {
 static int advisor_init(advisor_t *self, plb_py_call_t *c)
 {
     PyObject *decider;
-    bool places;
+    bool places, untold = false;
     double share = 1.0;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&share)));
+    PLB_PASS(PLB_READ(c, PLB_ONE(&decider), PLB_ONE(&places), PLB_ONE(&share), PLB_ONE(&untold)));
     plb_decider_t *core = plb_py_decider(decider);
     PLB_PASS(core == NULL);
     self->decider = Py_NewRef(decider);
     plb_advisor_init(&self->core, core, places);
     self->core.share = share;
+    self->core.untold = untold;
     return 0;
 }
 
@@ -98,10 +99,12 @@ static const plb_py_def_t *const advisor_methods[] = {
       "What to tell the user if the loads contain waiting for other ranks; None: they do not.")
 PLB_PY_PROPERTIES(advisor, ADVISOR)
 
-PLB_PY_TYPE(advisor, "pylb._core.Advisor", "decider places share=1.0",
-            "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
-            "says how.  places: whether the decider plans where data go, or only when they move.",
-            {Py_tp_getset, advisor_getset}, )
+PLB_PY_TYPE(
+    advisor, "pylb._core.Advisor", "decider places share=1.0 untold=False",
+    "Drives a `Decider` for a program that moves its data itself; csrc/decide/advisor.h\n"
+    "says how.  places: whether the decider plans where data go, or only when they move; untold:\n"
+    "whether the program may move them without a report.",
+    {Py_tp_getset, advisor_getset}, )
 
 typedef struct steps {
     PLB_PY_HEAD plb_steps_t core;

@@ -2,7 +2,7 @@
 #define PLB_PY_MAIN
 #include "bind/library.h"
 
-#include <mpi4py/mpi4py.h>
+#include "bind/mpi_comm.h"
 
 #include "partition/libraries/dgraph.h"
 
@@ -11,11 +11,9 @@ static int read_graph(plb_py_call_t *c, MPI_Comm *comm, plb_dgraph_t *graph, int
 {
     PyObject *user;
     int64_t n = -1;
-    MPI_Comm *handle = NULL;
     *m = -1;
     PLB_PASS(PLB_READ(c, PLB_ONE(&user), PLB_MANY(&graph->start, &n), PLB_MANY(&graph->to, m)));
-    PLB_PASS((handle = PyMPIComm_Get(user)) == NULL);
-    *comm = *handle;
+    PLB_PASS(plb_py_mpi_comm(user, comm));
     graph->n = (int32_t)n;
     bool good = graph->start[0] == 0 && graph->start[n] == *m;
     for (int32_t v = 0; good && v < graph->n; v++) {
@@ -68,7 +66,6 @@ static const plb_py_def_t *const methods[] = {&fn_color, &fn_order, NULL};
 static int dgraph_exec(PyObject *module)
 {
     PLB_PASS(PyArray_ImportNumPyAPI() < 0);
-    PLB_PASS(import_mpi4py() < 0);
     return plb_py_add_functions(module, methods);
 }
 

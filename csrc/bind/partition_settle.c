@@ -1,17 +1,7 @@
 /* Python binding of csrc/partition/ranks/settle.h; linked into pylb._mpi. */
+#include "bind/mpi_comm.h"
 #include "bind/rooms.h"
-
-#include <mpi4py/mpi4py.h>
-
 #include "partition/ranks/settle.h"
-
-/* Return the handle of mpi4py's `comm`.  The first call loads mpi4py's table of C functions. */
-static MPI_Comm *ready(PyObject *comm)
-{
-    static bool imported = false;
-    imported = imported || import_mpi4py() == 0;
-    return imported ? PyMPIComm_Get(comm) : NULL;
-}
 
 /* Return an array with n entries -1: an object that arrives has no row on this rank yet. */
 static PyObject *nowhere(npy_intp n)
@@ -55,12 +45,10 @@ PLB_PY_DEF(
     plb_new_names_t *names = &in.names;
     plb_settled_t out = {0};
     PyObject *user;
-    MPI_Comm *comm;
     int rank = 0;
     PLB_PASS(PLB_READ(c, PLB_ONE(&user), PLB_ONE(&p->n_parts), PLB_MANY(&p->part, &p->n),
                       PLB_ONE(&in.n_weights), PLB_ONE(&in.rename)));
-    PLB_PASS((comm = ready(user)) == NULL);
-    in.comm = *comm;
+    PLB_PASS(plb_py_mpi_comm(user, &in.comm));
     MPI_Comm_size(in.comm, &p->n_ranks);
     MPI_Comm_rank(in.comm, &rank);
     p->n = p->n < 0 ? 0 : p->n;

@@ -159,7 +159,7 @@ enum { PLB_PY_IN_PLACE = 128 };
     }
 #define PLB_MANY(pointer, n)                                                                      \
     {                                                                                             \
-        PLB_PY_KINDS(pointer), (void *)(pointer), (n)                                              \
+        PLB_PY_KINDS(pointer), (void *)(pointer), (n)                                             \
     }
 int plb_py_read(plb_py_call_t *c, const plb_py_arg_t *args);
 

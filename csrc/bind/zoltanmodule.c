@@ -2,7 +2,7 @@
 #define PLB_PY_MAIN
 #include "bind/library.h"
 
-#include <mpi4py/mpi4py.h>
+#include "bind/mpi_comm.h"
 
 #include "partition/libraries/zoltan.h"
 
@@ -45,11 +45,9 @@ static int read_comm(PyObject *comm, plb_zoltan_t *q)
     int ranks = 1;
     q->comm = MPI_COMM_SELF;
     if (comm != Py_None) {
-        MPI_Comm *handle = PyMPIComm_Get(comm);
-        if (handle == NULL) {
+        if (plb_py_mpi_comm(comm, &q->comm) != 0) {
             return -1;
         }
-        q->comm = *handle;
         MPI_Comm_size(q->comm, &ranks);
         MPI_Comm_rank(q->comm, &q->rank);
     }
@@ -117,9 +115,9 @@ PLB_PY_DEF(
     "Return, as bits of a number, which Zoltan structures kept with comm are unused on this\n"
     "rank.  `partition` may take those that are unused on all ranks.  Not collective.")
 {
-    const MPI_Comm *handle = PyMPIComm_Get(c->arg);
-    PLB_PASS(handle == NULL);
-    return plb_py_answer(c, PyLong_FromLongLong(plb_zoltan_spare(*handle)));
+    MPI_Comm handle;
+    PLB_PASS(plb_py_mpi_comm(c->arg, &handle));
+    return plb_py_answer(c, PyLong_FromLongLong(plb_zoltan_spare(handle)));
 }
 
 /* ---- cuts that partition(keep=True) returned ------------------------------------------------ */
@@ -201,7 +199,6 @@ static const plb_py_def_t *const methods[] = {&fn_partition, &fn_spare,   &fn_po
 static int zoltan_exec(PyObject *module)
 {
     PLB_PASS(PyArray_ImportNumPyAPI() < 0);
-    PLB_PASS(import_mpi4py() < 0);
     PyObject *mpi = PyImport_ImportModule("mpi4py.MPI");
     const int ret = mpi == NULL || check_mpi(mpi) != 0 ? -1 : 0;
     Py_XDECREF(mpi);

@@ -26,7 +26,8 @@ const plb_strategy_t plb_own_strategy = {
 
 void plb_advisor_init(plb_advisor_t *self, plb_decider_t *decider, bool places)
 {
-    *self = (plb_advisor_t){.decider = decider, .places = places, .at = -1, .share = 1.0};
+    *self = (plb_advisor_t){
+        .decider = decider, .places = places, .at = -1, .share = 1.0, .with_move = NAN};
 }
 
 /* ---- the record of a rank ------------------------------------------------------------------- */
@@ -152,6 +153,10 @@ static int place_own(plb_advisor_t *self, const plb_iteration_t *it, plb_err_t *
 static int settle(plb_advisor_t *self, const plb_iteration_t *it,
                   const plb_advisor_outcome_t *outcome, plb_err_t *err)
 {
+    if (outcome->n_rebalanced == 0 && !isnan(self->with_move)) {
+        PLB_PASS(place_own(self, it, err));
+        return end_step(self, fmax(self->with_move - it->time, 0.0), err);
+    }
     if (outcome->n_rebalanced == 0) {
         plb_advisor_abandon(self);
         self->n_ignored++;
@@ -215,6 +220,7 @@ static int begin_step(plb_advisor_t *self, int64_t now, plb_err_t *err)
     self->placed = false;
     self->at = now;
     self->migrations = self->bytes = 0;
+    self->with_move = NAN;
     self->before = ratio_of(&self->decider->seen);
     self->usual = usual_of(self);
     return PLB_OK;
@@ -228,6 +234,11 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     *ask = PLB_ASK_NOTHING;
     if (it->iteration <= self->at) {
         return PLB_OK; /* it ran before the last advised LB step */
+    }
+    if (self->due && self->untold && !self->places && outcome->n_rebalanced == 0 &&
+        isnan(self->with_move)) {
+        self->with_move = it->time;
+        return PLB_OK;
     }
     if (self->due) {
         PLB_PASS(settle(self, it, outcome, err));

@@ -30,7 +30,12 @@ typedef struct plb_advisor {
     bool places; /* true: the advisor says where data go; false: only when to rebalance */
     bool due;    /* whether an advised LB step is not over; the next record tells its outcome */
     bool placed; /* whether the decider has the placement of the advised LB step */
-    int64_t at;  /* iteration after which the last LB step was advised; -1: none yet */
+    /* Whether the program may redistribute its data without a report (if `places` is false).  Then
+     * the iteration in which no rank has reported it counts as the LB step: it is as much longer
+     * as the redistribution took. */
+    bool untold;
+    double with_move; /* seconds of this iteration; NAN: there was none after the last advice */
+    int64_t at;       /* iteration after which the last LB step was advised; -1: none yet */
     int64_t migrations, bytes; /* number and bytes of objects that the plan moves; 0: no plan */
     double share;  /* cores per rank, at most 1, if loads include waits for a core; else 1 */
     double before; /* max/mean of the last iteration before the advised LB step */

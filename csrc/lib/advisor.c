@@ -17,6 +17,7 @@ int plb_lib_advisor_open(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *
     self->ranks = ranks;
     ranks->patience = (plb_patience_t){plb_lib_say_late, self};
     self->mark = plb_clock_real_ns(PLB_CLOCK_WALL);
+    self->worked = plb_clock_real_ns(PLB_CLOCK_MPI);
     PLB_TRY(plb_settings_init(&self->settings, err));
     PLB_TRY(plb_handle_open(PLB_HANDLE_ADVISOR, self, &handle, err));
     *out = (pylb_advisor *)handle;

@@ -74,6 +74,25 @@ static int make_decider(plb_lib_advisor_t *self, plb_err_t *err)
                                   self->with_cells, self->ranks->size, err));
     self->asks = plb_registered_is_own(self->settings.trigger);
     plb_advisor_init(&self->core, &self->decider, self->with_cells);
+    self->core.untold = plb_lib_measures_work(self);
+    return PLB_OK;
+}
+
+/* "auto" is the clock "mpi" where that works.  On one rank it needs no call of MPI. */
+static int choose_clock(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    const plb_mpi_clock_t mpi = plb_mpi_clock();
+    self->clock = self->settings.clock;
+    PLB_FAIL_IF(self->clock == PLB_CLOCK_MPI && mpi == PLB_NO_PMPI, err, PLB_ERR_MISSING,
+                "clock is \"mpi\", but libpylb_pmpi is not loaded: start the program by `pylb run "
+                "-- mpiexec ...`, or link it with pylb_pmpi");
+    PLB_FAIL_IF(self->clock == PLB_CLOCK_MPI && mpi == PLB_PMPI_BLIND && self->ranks->size > 1,
+                err, PLB_ERR_STATE,
+                "clock is \"mpi\", but libpylb_pmpi sees no call of MPI: expected a program that "
+                "loads MPI as a shared library, after libpylb_pmpi, and no other tool before it");
+    if (self->clock == PLB_CLOCK_AUTO && mpi == PLB_PMPI_SEES) {
+        self->clock = PLB_CLOCK_MPI;
+    }
     return PLB_OK;
 }
 
@@ -83,7 +102,7 @@ int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
         return PLB_OK;
     }
     PLB_PASS(plb_settings_environment(&self->settings, err));
-    self->clock = self->settings.clock;
+    PLB_PASS(choose_clock(self, err));
     self->ready = true;
     return PLB_OK;
 }
@@ -94,7 +113,8 @@ static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
     PLB_PASS(plb_lib_advisor_ready(self, err));
     PLB_PASS(plb_settings_close(&self->settings, err));
     PLB_PASS(make_decider(self, err));
-    self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (self->with_cells ? 1 : 0);
+    self->fingerprint = plb_settings_fingerprint(&self->settings) ^ (self->with_cells ? 1 : 0) ^
+                        (plb_lib_measures_work(self) ? 2 : 0);
     return PLB_OK;
 }
 
@@ -107,8 +127,8 @@ int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *e
     int64_t lag = self->settings.lag;
     bool capped = false;
     PLB_PASS(share_cores(self->ranks, &self->crowd, &capped, &lag, err));
-    if (capped && self->clock == PLB_CLOCK_AUTO) {
-        self->clock = PLB_CLOCK_WALL;
+    if (capped && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI)) {
+        self->clock = self->clock == PLB_CLOCK_AUTO ? PLB_CLOCK_WALL : PLB_CLOCK_MPI_WALL;
     }
     if (plb_lib_loads_wait(self) && self->crowd.n_ranks == self->ranks->size) {
         self->core.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);

@@ -198,7 +198,9 @@ typedef struct plb_lib_advisor {
     const pylb_cells *cells; /* cells of this step, during pylb_advise_cells; else NULL */
 
     /* What this rank has measured in the present step. */
-    double work;      /* seconds of this rank's work */
+    double work;      /* seconds of this rank's work, as told or timed */
+    bool told;        /* whether the program has told or timed any */
+    int64_t worked;   /* ns, by `clock`: when the previous step or redistribution ended */
     int64_t started;  /* ns: time of a pylb_start that no pylb_stop has followed yet; 0: none */
     int64_t mark;     /* ns: when the previous step ended */
     int64_t now;      /* ns: when the present step ended, during the call that ends it */
@@ -261,7 +263,19 @@ static inline bool plb_lib_measures_nothing(const plb_lib_advisor_t *self)
 /** Whether loads include waits for a core. */
 static inline bool plb_lib_loads_wait(const plb_lib_advisor_t *self)
 {
-    return self->with_cells || self->clock == PLB_CLOCK_WALL;
+    return self->with_cells || self->clock == PLB_CLOCK_WALL || self->clock == PLB_CLOCK_MPI_WALL;
+}
+
+/** Whether pylb measures the work of a rank that neither times nor tells it. */
+static inline bool plb_lib_measures_work(const plb_lib_advisor_t *self)
+{
+    return self->clock <= PLB_CLOCK_MPI;
+}
+
+/** The work that pylb measures begins now: after a step, or after a redistribution in it. */
+static inline void plb_lib_begin_work(plb_lib_advisor_t *self)
+{
+    self->worked = plb_lib_measures_work(self) ? plb_clock_real_ns(self->clock) : 0;
 }
 
 /* A plan calls these before and after each migration, to measure the time; arg: the advisor. */

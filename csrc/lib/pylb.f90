@@ -62,6 +62,7 @@ module pylb
       procedure :: start
       procedure :: stop => stop_work
       procedure :: work
+      procedure :: seconds => seconds_of
       procedure, private :: advise_when
       procedure, private :: advise_where
       generic :: advise => advise_when, advise_where
@@ -145,6 +146,12 @@ module pylb
          integer(c_int) :: seconds_function
       end function seconds_function
 
+      function clock_function(lb) bind(c)
+         import :: c_double, c_ptr
+         type(c_ptr), value :: lb
+         real(c_double) :: clock_function
+      end function clock_function
+
       function plan_function(plan) bind(c)
          import :: c_int64_t, c_ptr
          type(c_ptr), value :: plan
@@ -160,6 +167,7 @@ module pylb
    procedure(handle_function), bind(c, name="pylb_rebalance_end") :: c_end
    procedure(seconds_function), bind(c, name="pylb_work") :: c_work
    procedure(seconds_function), bind(c, name="pylb_rebalanced") :: c_rebalanced
+   procedure(clock_function), bind(c, name="pylb_seconds") :: c_seconds
    procedure(plan_function), bind(c, name="pylb_plan_n") :: c_plan_n
    procedure(plan_function), bind(c, name="pylb_plan_migrations") :: c_plan_migrations
 
@@ -400,6 +408,13 @@ contains
       integer, intent(out), optional :: ierr
       call finish(c_work(self%handle, seconds), ierr)
    end subroutine work
+
+   !> The seconds of the clock, to measure cells; NaN if the advisor is not open.
+   function seconds_of(self) result(seconds)
+      class(pylb_advisor), intent(in) :: self
+      real(c_double) :: seconds
+      seconds = c_seconds(self%handle)
+   end function seconds_of
 
    !> End a step, and get whether to rebalance now.
    subroutine advise_when(self, rebalance, ierr)

@@ -210,10 +210,11 @@ static int set_network(plb_settings_t *self, const char *option, const char *val
 static int set_clock(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     (void)option;
-    return plb_clock_named(value, &self->clock)
+    return plb_clock_named(value, &self->clock) && self->clock != PLB_CLOCK_MPI_WALL
                ? PLB_OK
                : PLB_FAIL(err, PLB_ERR_VALUE,
-                          "clock is \"%.100s\": expected \"auto\", \"wall\", \"cpu\" or \"none\"",
+                          "clock is \"%.100s\": expected \"auto\", \"wall\", \"cpu\", \"mpi\" or "
+                          "\"none\"",
                           value);
 }
 

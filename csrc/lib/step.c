@@ -82,7 +82,7 @@ static void forget_step(plb_lib_advisor_t *self)
     self->mark = self->now;
     self->work = self->cost = 0.0;
     self->moved_ns = 0;
-    self->rebalanced = false;
+    self->rebalanced = self->told = false;
 }
 
 /* Make this rank's record of the step, whose load is `work` seconds.  Changes only self->now, and
@@ -364,6 +364,8 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     if (failed == PLB_OK) {
         failed = check_step(self, with_cells, err);
     }
+    const bool measures = self->begun && plb_lib_measures_work(self);
+    const int64_t now = plb_clock_real_ns(measures ? self->clock : PLB_CLOCK_MPI);
     if (!self->begun) {
         const plb_err_t own = *err;
         const int begun = plb_lib_advisor_begin(self, with_cells, err);
@@ -380,6 +382,9 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
             fprintf(stderr, "pylb: %s and wait for one another\n", self->crowd.words);
         }
     }
+    if (!with_cells && !self->told && plb_lib_measures_work(self)) {
+        work = 1e-9 * (double)(now - self->worked);
+    }
     PLB_PASS(exchange(self, work, failed, &have, err));
     forget_exports(self);
     plb_plan_free(&self->plan);
@@ -388,6 +393,7 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
         ret = make_plan(self, self->cells, err);
     }
     forget_step(self);
+    plb_lib_begin_work(self);
     return ret;
 }
 

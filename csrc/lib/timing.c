@@ -1,4 +1,6 @@
 /* Measures a rank's work and its redistributions. */
+#include <math.h>
+
 #include "base/clock.h"
 #include "lib/internal.h"
 
@@ -30,8 +32,19 @@ int pylb_stop(pylb_advisor *lb)
     PLB_FAIL_IF(self->started == 0, err, PLB_ERR_STATE, "pylb_stop without pylb_start");
     const int64_t ns = now_of(self) - self->started;
     self->work += ns > 0 ? 1e-9 * (double)ns : 0.0; /* negative: the clock was set back */
+    self->told = true;
     self->started = 0;
     return PLB_OK;
+}
+
+double pylb_seconds(pylb_advisor *lb)
+{
+    plb_err_t *err = plb_lib_error();
+    plb_lib_advisor_t *self = plb_lib_advisor_of(lb, err);
+    if (self == NULL || (!self->ready && plb_lib_advisor_ready(self, err) != PLB_OK)) {
+        return NAN;
+    }
+    return 1e-9 * (double)plb_clock_real_ns(self->clock);
 }
 
 static int check_seconds(double seconds, double before, plb_err_t *err)
@@ -50,6 +63,7 @@ int pylb_work(pylb_advisor *lb, double seconds)
     PLB_PASS(check_seconds(seconds, self->work, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->work += seconds;
+    self->told = true;
     return PLB_OK;
 }
 
@@ -64,6 +78,7 @@ void plb_lib_begin_moving(void *arg)
 static void add_cost(plb_lib_advisor_t *self, int64_t ns)
 {
     self->rebalanced = true;
+    plb_lib_begin_work(self);
     self->moved_ns += ns > 0 ? ns : 0;
     self->cost += ns > 0 && !plb_lib_measures_nothing(self) ? 1e-9 * (double)ns : 0.0;
     self->moving = 0;
@@ -110,6 +125,7 @@ int pylb_rebalanced(pylb_advisor *lb, double seconds)
     PLB_PASS(check_seconds(seconds, self->cost, err));
     PLB_PASS(plb_lib_advisor_ready(self, err));
     self->rebalanced = true;
+    plb_lib_begin_work(self);
     self->cost += seconds;
     return PLB_OK;
 }

@@ -1,7 +1,7 @@
 """LAMMPS says where atoms go (`balance`); pylb says when.
 
-    mpiexec -n 4 python examples/own_loop/lammps_balance.py            # a slab that expands
-    mpiexec -n 4 python examples/own_loop/lammps_balance.py droplet    # a droplet that moves
+    pylb run -- mpiexec -n 4 python examples/own_loop/lammps_balance.py            # a slab expands
+    pylb run -- mpiexec -n 4 python examples/own_loop/lammps_balance.py droplet    # a droplet moves
     ... --every 200 1000                                               # and two fixed intervals
 
 In an input script, `fix balance Nfreq thresh shift x 10 1.05` asks for an interval and a threshold.
@@ -12,7 +12,6 @@ import argparse
 import sys
 import time
 
-import numpy as np
 from mpi4py import MPI
 
 import pylb
@@ -24,7 +23,6 @@ except ImportError:  # Debian's module is not visible in a virtual environment
     from lammps import lammps
 
 STEPS, LENGTH, SIDE = 3000, 40, 8  # time steps; length and side of the box, in lattice units
-CHUNK = 10  # time steps between two calls of advise()
 
 START = """
 units lj
@@ -85,24 +83,13 @@ def start(case):
     return lmp
 
 
-def run(comm, case, steps, **arguments):
-    """Run a case; return the number of atoms on this rank after each chunk, and the LB steps."""
+def run(case, steps, **arguments):
+    """Run a case; return max/mean of the ranks' work in each piece, and the LB steps."""
     lmp = start(case)
-    lb = pylb.Advisor(comm, **arguments)
-    atoms = []
-    for _ in lb.iterate(steps // CHUNK):
-        began = time.perf_counter()
-        lmp.command(f"run {CHUNK} pre no post no")
-        seconds = time.perf_counter() - began
-        atoms.append(lmp.extract_setting("nlocal"))
-        # All ranks have waited for the rank with the most atoms: leave out that time.
-        seconds *= atoms[-1] / comm.allreduce(atoms[-1], MPI.MAX)
-        if lb.advise(seconds=seconds):
-            with lb.rebalancing():
-                lmp.command(CASES[case]["balance"])
-                lmp.command("run 0 post no")  # new ghost atoms and neighbour lists
+    lb = pylb.adapters.lammps.run(lmp, steps, CASES[case]["balance"], **arguments)
     lmp.close()
-    return atoms, len(lb.history.lb_steps)
+    work = lb.rank_loads()
+    return work.max(axis=1) / work.mean(axis=1), lb.n_lb_steps
 
 
 def main():
@@ -115,18 +102,16 @@ def main():
     args = parser.parse_args()
     comm = MPI.COMM_WORLD
     ways = {"without pylb": {"mode": "off"}, "with pylb": {}}
-    ways |= {f"every {n} steps": {"every": max(n // CHUNK, 1)} for n in args.every}
+    ways |= {f"every {n} steps": {"every": max(n // 10, 1)} for n in args.every}
     if comm.rank == 0:
         print(f"{comm.size:2} ranks          max/mean   seconds  LB steps")
     for name, way in ways.items():
         comm.Barrier()
         began = time.perf_counter()
-        atoms, lb_steps = run(comm, args.case, args.steps, **way)
+        ratios, lb_steps = run(args.case, args.steps, **way)
         seconds = time.perf_counter() - began
-        atoms = np.array(comm.allgather(atoms))  # (ranks, chunks)
-        ratio = (atoms.max(axis=0) / atoms.mean(axis=0)).mean()
         if comm.rank == 0:
-            print(f"{name:17} {ratio:8.3f} {seconds:9.4f} {lb_steps:9}", flush=True)
+            print(f"{name:17} {ratios.mean():8.3f} {seconds:9.4f} {lb_steps:9}", flush=True)
 
 
 if __name__ == "__main__":

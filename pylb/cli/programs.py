@@ -1,4 +1,4 @@
-"""Commands for programs and their data: record, whatif, procedures, partition, lab."""
+"""Commands for programs and their data: run, record, whatif, procedures, partition, lab."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -25,13 +26,26 @@ from pylb.prediction.recorder import launch
 from pylb.prediction.recorder.recording import Recording
 from pylb.prediction.suggestion import Suggestion, suggest
 
-# ---- record -------------------------------------------------------------------------------------
+# ---- run, record --------------------------------------------------------------------------------
+
+
+def run(args: argparse.Namespace) -> int:
+    _check_program(args.command[0])
+    words = launch.preloading(args.command, "_pmpi")
+    env = {**os.environ}  # without what MPI has set in this process
+    with subprocess.Popen(words, env=env) as child, launch.signals_end(child):
+        code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _check_program(name: str) -> None:
+    if shutil.which(name) is None:
+        raise MissingFileError(f"command is {name!r}: there is no such program")
 
 
 def record(args: argparse.Namespace) -> int:
     Recording.check_writable(args.output)
-    if shutil.which(args.command[0]) is None:
-        raise MissingFileError(f"command is {args.command[0]!r}: there is no such program")
+    _check_program(args.command[0])
     speed = {} if args.speed is None else {"speed": args.speed}
     online = [{"placement": place, **speed} for place in args.place]
     how: Any = {"procedures": args.procedures, "host": args.host, "online": online}

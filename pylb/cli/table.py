@@ -215,6 +215,15 @@ schedule in advance; pylb triggers RUN shows how much time each trigger loses.
 """,
         (*RUN, *SCHEDULE, JSON),
     ),
+    "run": Command(
+        programs.run,
+        "run an MPI program with the clock that leaves out waiting within MPI",
+        """\
+  pylb run -- mpiexec -n 4 python prog.py     (for pylb.Advisor: its clock "auto" is then "mpi")
+  pylb run -- mpiexec -n 4 ./a.out            (the same for pylb's C library)
+""",
+        (arg("command", "after --: mpiexec ..., or any MPI program", nargs="+"),),
+    ),
     "record": Command(
         programs.record,
         "run an MPI program and record its operations, for pylb whatif",

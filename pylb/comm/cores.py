@@ -90,7 +90,7 @@ class Cores(NamedTuple):
     def clock(self, name: str) -> str:
         """Return the clock that measures loads if the user has asked for the clock `name`.
 
-        "auto" leaves out waits for a core.  But if a quota limits only this rank, it acts like a
-        slow processor, and "auto" means elapsed time.
+        "auto" and "mpi" leave out waits for a core.  But if a quota limits only this rank, it acts
+        like a slow processor, and these waits count.
         """
-        return "wall" if name == "auto" and self.capped else name
+        return {"auto": "wall", "mpi": "mpi_wall"}.get(name, name) if self.capped else name

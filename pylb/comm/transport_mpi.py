@@ -31,21 +31,24 @@ def agreement_on(comm: Any) -> Agreement:
     """
     global _keyval
     program_end.watch_job()
-    wrong = DomainError(f"comm is {comm!r}: expected a communicator of mpi4py, or None")
-    if not hasattr(comm, "Get_rank"):  # this check needs no mpi4py, so it comes first
-        raise wrong
+    # this check needs no mpi4py, so it comes first
+    if not any(hasattr(comm, name) for name in ("Get_rank", "py2f", "handle")):
+        raise DomainError(
+            f"comm is {comm!r}: expected a communicator of mpi4py, or of another module, with a "
+            "method py2f() or an attribute handle, or None"
+        )
     optional.require("mpi4py")
     from mpi4py import MPI
 
-    if not isinstance(comm, MPI.Comm):
-        raise wrong
-    if comm == MPI.COMM_NULL:
-        raise MPIError("comm is MPI.COMM_NULL: it was freed, or this rank is not part of it")
     checks.mpi_runs()
-    if comm.Is_inter():
-        raise DomainError("comm is an intercommunicator: expected an intracommunicator")
     native = optional.require("MPI")
     _same_mpi(native.library_version(), MPI.Get_library_version())
+    if not isinstance(comm, MPI.Comm):
+        comm = MPI.Comm.f2py(native.number_of(comm))
+    if comm == MPI.COMM_NULL:
+        raise MPIError("comm is MPI.COMM_NULL: it was freed, or this rank is not part of it")
+    if comm.Is_inter():
+        raise DomainError("comm is an intercommunicator: expected an intracommunicator")
     if _keyval is None:
         _keyval = MPI.Comm.Create_keyval(delete_fn=_freed)
     known = comm.Get_attr(_keyval)
@@ -65,7 +68,7 @@ class MPITransport:
 
     def __init__(self, module: Any, comm: Any) -> None:
         native = self._native = module.Comm(comm)
-        self._module, self.comm = module, native.comm
+        self._module, self.comm = module, type(comm).f2py(native.number)
         self.rank, self.size = native.rank, native.size
         self.step, self.begin, self.wait = native.step, native.begin, native.wait
         self.bcast, self.allgather = native.bcast, native.allgather
@@ -79,7 +82,8 @@ class MPITransport:
     def died(self) -> list[int]:
         try:
             failed = self.comm.Get_failed()
-        except (NotImplementedError, RuntimeError):  # no ULFM in this MPI or this run
+        except (AttributeError, NotImplementedError, RuntimeError):
+            # no ULFM in this version of mpi4py, in this MPI or in this run
             return []
         ranks = failed.Translate_ranks(None, self.comm.Get_group())
         return sorted(ranks)

@@ -64,14 +64,23 @@ class Block:
         return self.n > 0
 
 
+class Redistribution(Block):
+    """The block of a redistribution: the work of the step begins after it."""
+
+    def add(self, seconds: float) -> None:
+        super().add(seconds)
+        self._watch.begin_work()
+
+
 class Stopwatch:
     """Times the blocks of an advisor and its whole steps."""
 
     def __init__(self, clock: str) -> None:
         self.open = ""  # name of the block that is open, or empty
+        self.clock = _core.Clock(clock)  # shows the seconds for cells, by the clock of `work`
         self.work = Block(self, "timed", clock)  # this rank's work in the step
-        self.move = Block(self, "rebalancing", "wall")  # the redistribution in an LB step
-        self._resumed = _core.clock()
+        self.move = Redistribution(self, "rebalancing", "wall")
+        self.resume()
 
     def check_closed(self, what: str) -> None:
         """Raise StateError within a block."""
@@ -80,14 +89,33 @@ class Stopwatch:
                 f"{what} is called inside a {self.open}() block: expected one at a time"
             )
 
+    def use(self, clock: str) -> None:
+        """Measure the work by this clock from now on."""
+        self.work.clock = clock
+        self.clock.use(clock)
+
+    @property
+    def measures(self) -> bool:
+        """Whether the clock shows the work of a step without blocks that are timed."""
+        return self.work.clock.startswith("mpi")
+
     def resume(self) -> None:
         """Begin to time a step."""
         self._resumed = _core.clock()
+        self.begin_work()
+
+    def begin_work(self) -> None:
+        """Begin to measure the work of a step, if the clock can."""
+        self._worked = _core.load_clock(self.work.clock) if self.measures else 0.0
 
     def moved(self, seconds: float) -> None:
         """Note that a redistribution, which took `seconds`, has just ended."""
         self.move.add(seconds)
         self._resumed = _core.clock() - self.move.seconds
+
+    def worked(self) -> float:
+        """Return the seconds of work since the step began, or the redistribution in it ended."""
+        return max(_core.load_clock(self.work.clock) - self._worked, 0.0)
 
     def elapsed(self) -> float:
         """Return the seconds since the step began, without the redistribution."""

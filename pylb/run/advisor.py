@@ -64,7 +64,7 @@ class AdvisorInput:
         form, words = _form(is_given, arrays)
         model: LoadModel | None = None
         self._state.check(places=any(is_given))
-        time = watch.elapsed() if watch.work.used else 0.0
+        time = watch.elapsed() if watch.work.used or watch.measures else 0.0
         if not any(is_given):
             extra = [name for name in ARRAYS if arrays[name] is not None]
             if extra:
@@ -111,13 +111,17 @@ class AdvisorInput:
         )
 
     def _seconds(self, seconds: Any) -> float:
-        """Return the seconds of this rank's work: timed or given."""
+        """Return the seconds of this rank's work: given, timed, or all since the last step."""
         if seconds is None:
-            if not self._watch.work.used:
+            watch = self._watch
+            if not watch.work.used and watch.measures:
+                watch.work.add(watch.worked())
+            if not watch.work.used:
                 raise DomainError(
-                    "the step has no seconds: expected `with lb.timed()`, seconds= or loads="
+                    "the step has no seconds: expected `with lb.timed()`, seconds= or loads=, or a "
+                    "program that `pylb run` has started, so that pylb measures them"
                 )
-            return self._watch.work.seconds
+            return watch.work.seconds
         if self._watch.work.used:
             raise DomainError(
                 f"seconds is {seconds!r}, but the step was timed: expected only one of the two"
@@ -192,8 +196,11 @@ class Advisor(RunResults):
     lag : int
         0: at the end of each step all ranks wait for one another.  D > 0: a rank waits only for the
         statistics of D steps ago.
-    clock : {"auto", "wall", "cpu"}
-        The clock of `timed`; see `Balancer`.
+    clock : {"auto", "mpi", "wall", "cpu"}
+        The clock of `timed`.  "mpi": elapsed time without the time within calls of MPI, and without
+        the time that the rank waited for a core.  It also measures the work of steps in which
+        nothing is timed and no seconds are given.  It needs a program that `pylb run` has started;
+        there, "auto" is "mpi".  For the others, see `Balancer`.
     seed : int
         Seed for strategies that draw random numbers.
     pause_if_useless : bool, optional
@@ -231,7 +238,7 @@ class Advisor(RunResults):
 
     Examples
     --------
-    When only:
+    When only (the two lines with ``with`` are not needed if `pylb run` starts the program):
 
     >>> lb, mesh = pylb.Advisor(comm), np.zeros(100)
     >>> for step in lb.iterate(20):
@@ -253,6 +260,9 @@ class Advisor(RunResults):
 
     _state: AdvisorState
     _loop: AdvisorLoop
+    #: ``seconds()`` returns the seconds of `clock`, which never decrease: the time of a cell is the
+    #: difference of two values.
+    seconds: Callable[[], float]
 
     @suggesting
     def __init__(
@@ -276,7 +286,7 @@ class Advisor(RunResults):
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
-        options = options_of(agreement, arguments)
+        options = options_of(agreement, arguments, measures=True)
         if not np.isfinite(options.lag):
             raise DomainError("lag is inf: expected a finite number of steps")
         for s in options.settings.strategies:
@@ -288,6 +298,7 @@ class Advisor(RunResults):
         self._state = AdvisorState(agreement, options)
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
+        self.seconds = self._watch.clock.seconds
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
         self._input = AdvisorInput(self._state, self._watch)
 
@@ -355,16 +366,18 @@ class Advisor(RunResults):
 
         There are four ways to give the time of this rank's work: `timed` or `seconds` alone ("when
         only"); `loads`; `weights` together with `timed` or `seconds`; `features` together with
-        `timed` or `seconds`.  All ranks give the same arguments, each for its own cells; a rank
-        without cells gives empty arrays.  Arrays are only read.  They are sent to rank 0 only when
-        all cells are needed there, e.g. for an LB step or for `save`.
+        `timed` or `seconds`.  With the clock "mpi", neither `timed` nor `seconds` is needed.  All
+        ranks give the same arguments, each for its own cells; a rank without cells gives empty
+        arrays.  Arrays are only read.  They are sent to rank 0 only when all cells are needed
+        there, e.g. for an LB step or for `save`.
 
         Parameters
         ----------
         seconds : float, optional
             Seconds of this rank's work in the step, instead of `timed`.
         loads : (n,) array_like of float, optional
-            Seconds of each cell in the step; their sum is the time of the rank's work.
+            Seconds of each cell in the step, e.g. by `seconds`; their sum is the time of the rank's
+            work.
         weights : (n,) array_like of float, optional
             Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
         features : (n, k) array_like of float, optional
@@ -440,8 +453,10 @@ class Advisor(RunResults):
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.
 
         The time of the block is the cost of the LB step; a block that raises an error does not
-        count: then the advice was not followed.  Raises StateError if `advise` has not
-        just advised to rebalance, or within another block of `timed` or `rebalancing`.
+        count: then the advice was not followed.  With the clock "mpi" and without cells, the block
+        may be left out: then the cost is estimated from the lengths of the next two steps.  Raises
+        StateError if `advise` has not just advised to rebalance, or within another block of `timed`
+        or `rebalancing`.
         """
         self._check_advised("rebalancing()")
         return self._watch.move

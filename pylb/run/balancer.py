@@ -66,11 +66,12 @@ class Balancer(ProgramObjects, RunResults):
         D > 0: a rank waits only for the statistics of D iterations ago, and the program does its
         own communication; sensible values are 2 to 8.  inf: an object may be up to 64 iterations
         ahead of the statistics, in an `AsyncBalancer`.
-    clock : {"auto", "wall", "cpu"}
+    clock : {"auto", "wall", "cpu", "mpi"}
         The clock that times objects.  "auto": elapsed time, without the time that the rank waited
         for a core because other processes had it; like "wall" if the system is not Linux, or if a
         quota of processor time limits only this rank.  "wall": elapsed time.  "cpu": processor
-        time; sleep, input and output do not count.
+        time; sleep, input and output do not count.  "mpi": like "auto", also without the time
+        within calls of MPI; it needs a program that `pylb run` has started.
     load : callable, optional
         ``load(key, block)`` returns the load of an object in the iteration, in any unit; it is used
         instead of the object's time.

@@ -679,11 +679,11 @@ class AdvisorLoop(IterationLoop):
             *(Step.START, self.step, state.options.arguments(f"{loop}, {words}")), error=error
         )
         assert measured is not None
-        self._watch.work.clock = state.clock()
+        self._watch.use(state.clock())
         state.choose(places=measured.form > 0)
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores
-        saved.waits = not self._watch.work.used or self._watch.work.clock == "wall"
+        saved.waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
         saved.keyed = measured.cells.keys is not None
         if self.advice is None:  # otherwise this step learns how the advised LB step went
             self._mode.abandon()  # after an error, a decision may be unfinished

@@ -614,7 +614,8 @@ class AdvisingMode(MeasuringMode):
         if self._core is None:
             state, saved = self._state, self._state.records.saved
             share = saved.cores.share if saved.waits else 1.0
-            self._core = _core.Advisor(state.decider.core, bool(state.places), share)
+            untold = state.clock().startswith("mpi") and not state.places
+            self._core = _core.Advisor(state.decider.core, bool(state.places), share, untold)
 
     @property
     def core(self) -> _core.Advisor:

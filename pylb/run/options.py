@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.parcel import gather_objects
 from pylb.comm.transport import Sends
 from pylb.console import clip
 from pylb.decide.decider import Settings, learns, settings
 from pylb.decide.registry import of_arguments
-from pylb.errors import DomainError, PylbError, StateError
+from pylb.errors import DomainError, MissingPartError, PylbError, StateError
 from pylb.io.hdf5 import SUFFIXES
 from pylb.model import checks
 from pylb.model.machine import Machine
@@ -328,7 +329,7 @@ def _refused(name: str, value: Any) -> DomainError:
     return DomainError(f"{name} is {clip(repr(value), 60)}: expected {EXPECTED[name]}")
 
 
-MODES, CLOCKS = ("on", "shadow", "off"), ("auto", "wall", "cpu")
+MODES, CLOCKS = ("on", "shadow", "off"), ("auto", "wall", "cpu", "mpi")
 
 
 def _one_of(name: str, allowed: tuple[str, ...]) -> Callable[[str], dict[str, Any]]:
@@ -460,10 +461,12 @@ def options_of(
     arguments: dict[str, Any],
     *,
     distributed: bool = False,
+    measures: bool = False,
 ) -> Options:
     """Check the arguments of a `Balancer` or an `Advisor`, which the environment may override.
 
-    distributed: whether "auto" may use a distributed strategy.
+    distributed: whether "auto" may use a distributed strategy; measures: whether the clock "auto"
+    is "mpi" if that works.
     """
     lag = checked_lag(arguments["lag"])
     arguments, overrides = overridden(arguments)
@@ -485,8 +488,29 @@ def options_of(
         facts=RankFacts(agreement, **{name: arguments[name] for name in DTYPES}),
         load=arguments.get("load"),
         replay=arguments.get("replay"),
-        **{name: arguments[name] for name in ("mode", "clock", "record")},
+        clock=_clock(arguments["clock"], agreement, measures),
+        **{name: arguments[name] for name in ("mode", "record")},
     )
+
+
+def _clock(name: Any, agreement: Agreement, measures: bool) -> Any:
+    """Check the clock "mpi", which "auto" is if it works and `measures` is True."""
+    if name not in ("auto", "mpi"):
+        return name
+    sees = _core.mpi_clock()
+    if name == "auto":
+        return "mpi" if sees and measures else "auto"
+    if sees is None:
+        raise MissingPartError(
+            "clock is 'mpi', which needs the library that sees calls of MPI: start the program by "
+            "`pylb run -- mpiexec ...` (not for virtual ranks)"
+        )
+    if not sees and agreement.transport.size > 1:
+        raise StateError(
+            "clock is 'mpi', but its library sees no call of MPI: expected that mpi4py loads MPI "
+            "as a shared library, after this library, and no other tool before it"
+        )
+    return name
 
 
 def checked_lag(lag: Any) -> float:

@@ -46,6 +46,7 @@ BAD = {
     "partition": ["absent.graph"],
     "whatif": ["absent.h5"],
     "procedures": ["absent.h5"],
+    "run": ["--", "no-such-program"],
     "record": ["-o", "nowhere/run", "--place", "x", "--", "true"],
     "lab": ["--share", "7", "--", "true"],
 }
@@ -72,7 +73,7 @@ def names():
 
 
 def test_every_subcommand_is_tried():
-    assert GOOD.keys() | {"lab", "record", "completion"} == names()
+    assert GOOD.keys() | {"lab", "run", "record", "completion"} == names()
     assert BAD.keys() | {"info", "completion"} == names()
 
 

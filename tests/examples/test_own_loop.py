@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 WARNINGS = ["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LAMMPS = Path("/usr/lib/python3/dist-packages/lammps")  # Debian's python3-lammps
+RUN = [sys.executable, "-m", "pylb", "run", "--"]
 pytestmark = pytest.mark.slow
 
 
@@ -66,7 +67,8 @@ def test_lammps(mpiexec, case, ranks):
     if "Open MPI" not in version:
         pytest.skip("Debian's LAMMPS is linked with Open MPI")
     script = EXAMPLES / "own_loop" / "lammps_balance.py"
-    code, out, said = launch(mpiexec, ranks, "-W", "ignore", str(script), case, "--steps", "300")
+    words = ["-W", "ignore", str(script), case, "--steps", "300"]
+    code, out, said = launch([*RUN, *mpiexec], ranks, *words)
     if code != 0 and "liblammps" in said:
         pytest.skip("no liblammps-dev")
     assert code == 0, said

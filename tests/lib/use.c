@@ -161,6 +161,8 @@ static void words(void)
     FAILS(PYLB_ERR_STATE, "begin", pylb_rebalance_end(lb));
     FAILS(PYLB_ERR_VALUE, "seconds", pylb_work(lb, NAN));
     EXPECT(pylb_advisor_set(lb, "trigger.theta", "1.2") == PYLB_OK); /* refused below, by "auto" */
+    const double began = pylb_seconds(lb);
+    EXPECT(pylb_seconds(lb) >= began && isnan(pylb_seconds(NULL)));
     EXPECT(pylb_start(lb) == PYLB_OK);
     FAILS(PYLB_ERR_STATE, "within", pylb_start(lb));
     EXPECT(pylb_stop(lb) == PYLB_OK);

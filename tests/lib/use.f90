@@ -60,6 +60,7 @@ contains
       call refused(ierr, pylb_err_value, "length")
       call lb%close()
       call lb%create()
+      if (.not. lb%seconds() >= 0.0_real64) error stop "seconds"
       call lb%work(1.0_real64)
       call lb%advise(rebalance)
       call check(.not. rebalance, "one rank")

@@ -94,8 +94,23 @@ def test_a_child_process_counts_its_own_waits():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+def test_the_clock_of_an_advisor_measures_cells():
+    lb = pylb.Advisor()
+    began = lb.seconds()
+    compute(5e-3)
+    assert 4.9e-3 < lb.seconds() - began < 1.0
+
+    def main(comm):
+        alone = pylb.Advisor(comm)
+        before = alone.seconds()
+        comm.elapse(2.0)
+        return alone.seconds() - before
+
+    assert pylb.VirtualCluster(1, clock="none").run(main) == [2.0]
+
+
 def test_clocks_are_checked():
-    with pytest.raises(ValueError, match="clock is 'sun': expected auto, wall, cpu or none"):
+    with pytest.raises(ValueError, match="clock is 'sun': expected auto, wall, cpu, mpi or none"):
         _core.Recorder(np.arange(0), [], np.zeros(0), "sun")
     with pytest.raises(ValueError, match="clock is 'sun'"):
         _core.load_clock("sun")

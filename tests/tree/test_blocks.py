@@ -23,12 +23,13 @@ from pylb.errors import NotAllowedError
 pytestmark = pytest.mark.slow
 SHELL = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.S | re.M)
 LAB = ROOT / "docs" / "lab.md"
+RUN = [sys.executable, "-m", "pylb", "run", "--"]
 NOT_RUN = re.compile(r"^```\S+ not-run\n(.*?)^```", re.S | re.M)
 
 
 def test_python_on_the_pages(mpiexec, tmp_path):
     pytest.importorskip("scipy")
-    code, out, said = launch(mpiexec, 2, ROOT / "tests" / "mpi" / "pages.py", tmp_path)
+    code, out, said = launch([*RUN, *mpiexec], 2, ROOT / "tests" / "mpi" / "pages.py", tmp_path)
     assert code == 0, said
     assert out.count("done") == 2
     pages = re.findall(r"^docs/\S+\.md \d+$", out, re.M)

@@ -23,7 +23,7 @@ BESIDE = {
     "_version",
 }  # modules outside of the rooms, which all rooms may import
 ORDER = ["base", "model", "measure", "virtual", "comm", "partition", "place", "decide", "io"]
-ORDER += ["replay", "whatif", "show", "run", "lab", "cli", "lib"]
+ORDER += ["replay", "whatif", "show", "run", "adapters", "lab", "cli", "lib"]
 ABOVE = ["bind"]
 COMPILED = tuple(f"pylb.{p.stem}" for p in (ROOT / "pylb").glob("*.pyi"))
 # Rooms of pylb have another name than in C where pylb has a function of that name.

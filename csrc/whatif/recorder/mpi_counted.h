@@ -2,14 +2,20 @@
  * MPI_Count.
  *
  * This file and mpi_functions.h are tables.  wrap_c.c and wrap_fortran.c include both; wrap_c.c
- * includes this one twice, for int and MPI_Count.  The files wrap_*.c define these macros:
+ * includes this one twice, for int and MPI_Count.  With PLB_CLOCK_ONLY they make libpylb_pmpi,
+ * which logs nothing; it ignores all code below.  The files wrap_*.c define these macros:
  *   CALL(Name, name, parameters, arguments, code that logs the call)   Name, name: the function's
  *                       names in C and Fortran
  *   STATUS_CALL(...)    like CALL, for a function whose last parameter is a status, which the code
  *                       reads as STATUS, in the form of C
  *   CALL_AFTER(code, ...), STATUS_CALL_AFTER(code, ...)   the same, but `code` runs before the
  *                       call
- *   UNSEEN(Name, name, parameters, arguments)   a call in which waiting counts as computing
+ *   POLL_CALL(found, ...), POLL_CALL_AFTER(found, code, ...)   like STATUS_CALL, for a call that a
+ *                       program repeats until it succeeds; found: whether it has
+ *   WAITS(Name, name, parameters, arguments)   a call that is not logged: only the clock "mpi"
+ *                       (mpi_clock.h) sees it, as it sees all the others
+ *   UNSEEN(Name, name, parameters, arguments)   the same, a call in which waiting counts as
+ *                       computing in a recording
  *   In, Out, COUNT, UNIT, Int, ...   parameter types; UNIT: of displacements; ...Out: of results
  *   V(x), HANDLE(Type, x), MADE(Type, x)   values in C: a number, a handle, a new handle
  *   FIRST(Type, x)      the first handle of an array

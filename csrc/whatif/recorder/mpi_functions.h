@@ -9,17 +9,18 @@ CALL(Ibarrier, ibarrier, (Comm comm, RequestOut request), (comm, request),
 
 STATUS_CALL(Probe, probe, (Int source, Int tag, Comm comm), (source, tag, comm),
             plb_note_probe(true, V(source), V(tag), HANDLE(Comm, comm), STATUS))
-STATUS_CALL(Iprobe, iprobe, (Int source, Int tag, Comm comm, IntOut flag),
-            (source, tag, comm, flag),
-            plb_note_probe(*flag, V(source), V(tag), HANDLE(Comm, comm), STATUS))
+POLL_CALL(*flag, Iprobe, iprobe, (Int source, Int tag, Comm comm, IntOut flag),
+          (source, tag, comm, flag),
+          plb_note_probe(*flag, V(source), V(tag), HANDLE(Comm, comm), STATUS))
 STATUS_CALL(Mprobe, mprobe, (Int source, Int tag, Comm comm, MessageOut message),
             (source, tag, comm, message),
             plb_note_mprobe(true, MADE(Message, message), V(source), V(tag), HANDLE(Comm, comm),
                             STATUS))
-STATUS_CALL(Improbe, improbe, (Int source, Int tag, Comm comm, IntOut flag, MessageOut message),
-            (source, tag, comm, flag, message),
-            plb_note_mprobe(*flag, *flag ? MADE(Message, message) : MPI_MESSAGE_NULL, V(source),
-                            V(tag), HANDLE(Comm, comm), STATUS))
+POLL_CALL(*flag, Improbe, improbe,
+          (Int source, Int tag, Comm comm, IntOut flag, MessageOut message),
+          (source, tag, comm, flag, message),
+          plb_note_mprobe(*flag, *flag ? MADE(Message, message) : MPI_MESSAGE_NULL, V(source),
+                          V(tag), HANDLE(Comm, comm), STATUS))
 
 /* --- requests --- */
 
@@ -33,26 +34,27 @@ CALL(Cancel, cancel, (RequestOut request), (request),
 #define WAS_REQUEST const uint64_t was = BITS(Request, request)
 STATUS_CALL_AFTER(WAS_REQUEST, Wait, wait, (RequestOut request), (request),
                   plb_request_tested(true, was, STATUS))
-STATUS_CALL_AFTER(WAS_REQUEST, Test, test, (RequestOut request, IntOut flag), (request, flag),
-                  plb_request_tested(*flag, was, STATUS))
+POLL_CALL_AFTER(*flag, WAS_REQUEST, Test, test, (RequestOut request, IntOut flag), (request, flag),
+                plb_request_tested(*flag, was, STATUS))
 
 /* does not change the request */
-STATUS_CALL(
-    Request_get_status, request_get_status, (Request request, IntOut flag), (request, flag),
+POLL_CALL(
+    *flag, Request_get_status, request_get_status, (Request request, IntOut flag), (request, flag),
     if (!*flag) { plb_polled(); })
 
-/* MANY(Name, name, parameters and arguments between the requests and the statuses, number of
- * statuses, code that logs the call).  was[n]: the handles before the call. */
-MANY(Waitall, waitall, (), (), V(n), plb_requests_all(true, V(n), was, STATUS))
-MANY(Testall, testall, (IntOut flag, ), (flag, ), V(n), plb_requests_all(*flag, V(n), was, STATUS))
-MANY(Waitany, waitany, (IntOut index, ), (index, ), 1,
+/* MANY(polls, found, Name, name, parameters and arguments between the requests and the statuses,
+ * number of statuses, code that logs the call).  was[n]: the handles before the call. */
+MANY(false, true, Waitall, waitall, (), (), V(n), plb_requests_all(true, V(n), was, STATUS))
+MANY(true, *flag, Testall, testall, (IntOut flag, ), (flag, ), V(n),
+     plb_requests_all(*flag, V(n), was, STATUS))
+MANY(false, true, Waitany, waitany, (IntOut index, ), (index, ), 1,
      plb_requests_any(true, *index - BASE, was, STATUS))
-MANY(Testany, testany, (IntOut index, IntOut flag, ), (index, flag, ), 1,
+MANY(true, *flag, Testany, testany, (IntOut index, IntOut flag, ), (index, flag, ), 1,
      plb_requests_any(*flag, *index - BASE, was, STATUS))
-MANY(Waitsome, waitsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
+MANY(false, true, Waitsome, waitsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
      plb_requests_some(*done, indices, BASE, was, STATUS))
-MANY(Testsome, testsome, (IntOut done, IntOut indices, ), (done, indices, ), V(n),
-     plb_requests_some(*done, indices, BASE, was, STATUS))
+MANY(true, *done != 0, Testsome, testsome, (IntOut done, IntOut indices, ), (done, indices, ),
+     V(n), plb_requests_some(*done, indices, BASE, was, STATUS))
 
 /* --- freed objects: the handle is only valid before the call --- */
 
@@ -116,3 +118,19 @@ ONE_SIDED(Fetch_and_op, fetch_and_op,
 ONE_SIDED(Compare_and_swap, compare_and_swap,
           (In origin, In compare, Out result, Type type, Int target, Aint displacement, Win win),
           (origin, compare, result, type, target, displacement, win))
+
+WAITS(Win_fence, win_fence, (Int assertion, Win win), (assertion, win))
+WAITS(Win_start, win_start, (Group group, Int assertion, Win win), (group, assertion, win))
+WAITS(Win_complete, win_complete, (Win win), (win))
+WAITS(Win_post, win_post, (Group group, Int assertion, Win win), (group, assertion, win))
+WAITS(Win_wait, win_wait, (Win win), (win))
+WAITS(Win_lock, win_lock, (Int type, Int rank, Int assertion, Win win),
+      (type, rank, assertion, win))
+WAITS(Win_unlock, win_unlock, (Int rank, Win win), (rank, win))
+WAITS(Win_lock_all, win_lock_all, (Int assertion, Win win), (assertion, win))
+WAITS(Win_unlock_all, win_unlock_all, (Win win), (win))
+WAITS(Win_flush, win_flush, (Int rank, Win win), (rank, win))
+WAITS(Win_flush_all, win_flush_all, (Win win), (win))
+WAITS(Win_flush_local, win_flush_local, (Int rank, Win win), (rank, win))
+WAITS(Win_flush_local_all, win_flush_local_all, (Win win), (win))
+WAITS(Win_free, win_free, (WinOut win), (win))

@@ -1,7 +1,8 @@
-/* Wrappers of MPI's C functions. */
+/* Wrappers of MPI's C functions: those of the recorder; with PLB_CLOCK_ONLY, of libpylb_pmpi. */
 #include <stdlib.h>
 
 #include "whatif/recorder/internal.h"
+#include "whatif/recorder/mpi_clock.h"
 
 typedef const void *In;
 typedef void *Out;
@@ -31,13 +32,36 @@ typedef MPI_Message *MessageOut;
 #define STATUS status
 #define BASE 0
 
-#define CALL(...) CALL_AFTER(, __VA_ARGS__)
-#define CALL_AFTER(before, Name, name, params, args, ...)                                         \
+#define TIMED(polls, found, Name, args)                                                           \
+    const bool timed = plb_mpi_enter(polls);                                                      \
+    const int ret = NAME(PMPI_##Name) args;                                                       \
+    if (timed) {                                                                                  \
+        plb_mpi_leave((polls) && !(found));                                                       \
+    }
+
+#define WAITS(Name, name, params, args)                                                           \
+    PLB_EXPORT int NAME(MPI_##Name) params                                                        \
+    {                                                                                             \
+        TIMED(false, true, Name, args)                                                            \
+        return ret;                                                                               \
+    }
+
+#ifdef PLB_CLOCK_ONLY
+#define WRAP(polls, found, before, Name, params, args, ...)                                       \
+    PLB_EXPORT int NAME(MPI_##Name) params                                                        \
+    {                                                                                             \
+        TIMED(polls, found, Name, args)                                                           \
+        return ret;                                                                               \
+    }
+#define OWN_STATUS
+#define UNSEEN WAITS
+#else
+#define WRAP(polls, found, before, Name, params, args, ...)                                       \
     PLB_EXPORT int NAME(MPI_##Name) params                                                        \
     {                                                                                             \
         before;                                                                                   \
         const bool noted = plb_enter();                                                           \
-        const int ret = NAME(PMPI_##Name) args;                                                   \
+        TIMED(polls, found, Name, args)                                                           \
         if (noted && plb_took_effect(ret)) {                                                      \
             __VA_ARGS__;                                                                          \
         }                                                                                         \
@@ -46,18 +70,28 @@ typedef MPI_Message *MessageOut;
         }                                                                                         \
         return ret;                                                                               \
     }
-#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
-#define STATUS_CALL_AFTER(before, Name, name, params, args, ...)                                  \
-    CALL_AFTER(before; MPI_Status own; status = status == MPI_STATUS_IGNORE ? &own : status,      \
-                                       Name, name, (LIST params, MPI_Status * status),            \
-                                       (LIST args, status), __VA_ARGS__)
-
+#define OWN_STATUS                                                                                \
+    MPI_Status own;                                                                               \
+    status = status == MPI_STATUS_IGNORE ? &own : status
 #define UNSEEN(Name, name, params, args)                                                          \
     PLB_EXPORT int NAME(MPI_##Name) params                                                        \
     {                                                                                             \
         plb_lacks_in_call("waiting in MPI_" #Name ", which counts as computing");                 \
-        return NAME(PMPI_##Name) args;                                                            \
+        TIMED(false, true, Name, args)                                                            \
+        return ret;                                                                               \
     }
+#endif
+
+#define CALL(...) CALL_AFTER(, __VA_ARGS__)
+#define CALL_AFTER(before, Name, name, params, args, ...)                                         \
+    WRAP(false, true, before, Name, params, args, __VA_ARGS__)
+#define WITH_STATUS(polls, found, before, Name, name, params, args, ...)                          \
+    WRAP(polls, found, before;                                                                    \
+         OWN_STATUS, Name, (LIST params, MPI_Status * status), (LIST args, status), __VA_ARGS__)
+#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
+#define STATUS_CALL_AFTER(...) WITH_STATUS(false, true, __VA_ARGS__)
+#define POLL_CALL(found, ...) POLL_CALL_AFTER(found, , __VA_ARGS__)
+#define POLL_CALL_AFTER(found, ...) WITH_STATUS(true, found, __VA_ARGS__)
 
 /* --- functions that count items --- */
 
@@ -83,6 +117,7 @@ typedef MPI_Message *MessageOut;
 
 /* --- all other functions --- */
 
+#ifndef PLB_CLOCK_ONLY
 /* Copies of the handles, because the call may change them; and space for statuses. */
 typedef struct many {
     uint64_t few[64], *was;
@@ -112,17 +147,22 @@ static void let_go(many_t *self)
     }
 }
 
-#define MANY(Name, name, params, args, n_statuses, ...)                                           \
-    CALL_AFTER(__attribute__((cleanup(let_go))) many_t many;                                      \
-               status = remember(&many, n, requests, status);                                     \
-               const uint64_t *const was = many.was, Name, name,                                  \
-               (int n, MPI_Request requests[], LIST params MPI_Status *status),                   \
-               (n, requests, LIST args status), __VA_ARGS__)
+#define REMEMBER                                                                                  \
+    __attribute__((cleanup(let_go))) many_t many;                                                 \
+    status = remember(&many, n, requests, status);                                                \
+    const uint64_t *const was = many.was
+#endif
+
+#define MANY(polls, found, Name, name, params, args, n_statuses, ...)                             \
+    WRAP(polls, found, REMEMBER, Name,                                                            \
+         (int n, MPI_Request requests[], LIST params MPI_Status *status),                         \
+         (n, requests, LIST args status), __VA_ARGS__)
 
 #undef NAME
 #define NAME(name) name
 #include "mpi_functions.h"
 
+#ifndef PLB_CLOCK_ONLY
 /* --- beginning and end --- */
 
 PLB_EXPORT int MPI_Init(int *argc, char ***argv)
@@ -164,3 +204,4 @@ CALL(Comm_accept, , (const char *port, MPI_Info info, int root, MPI_Comm comm, M
      (port, info, root, comm, fresh), plb_lacks("MPI_Comm_accept"))
 CALL(Comm_connect, , (const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *fresh),
      (port, info, root, comm, fresh), plb_lacks("MPI_Comm_connect"))
+#endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "whatif/recorder/internal.h"
+#include "whatif/recorder/mpi_clock.h"
 
 typedef MPI_Fint *F, *Int, *IntOut, *Ints, *Type, *Types, *Op, *Info, *Group, *Comm, *CommOut,
     *Win, *WinOut, *File, *Request, *RequestOut, *MessageOut, *StatusOut;
@@ -33,17 +34,37 @@ typedef MPI_Offset *Offset;
     {                                                                                             \
         __VA_ARGS__;                                                                              \
     }
+#define TIMED(polls, found, symbol, args)                                                         \
+    const bool timed = plb_mpi_enter(polls);                                                      \
+    pmpi_##symbol args;                                                                           \
+    if (timed) {                                                                                  \
+        plb_mpi_leave((polls) && !(found));                                                       \
+    }
+#ifdef PLB_CLOCK_ONLY
+#define NAMED(polls, found, symbol, before, params, args, ...)                                    \
+    PLAIN(symbol, params, TIMED(polls, found, symbol, args))
+#else
 /* In mpi_f08, ierr is optional: then it is NULL. */
-#define NAMED(symbol, before, params, args, ...)                                                  \
+#define NAMED(polls, found, symbol, before, params, args, ...)                                    \
     PLAIN(                                                                                        \
         symbol, params, before; MPI_Fint code = MPI_SUCCESS; ierr = ierr ? ierr : &code;          \
-        const bool noted = plb_enter(); pmpi_##symbol args;                                       \
-        if (noted && plb_took_effect(*ierr)) { __VA_ARGS__; } if (noted) { plb_leave(); })
+        const bool noted = plb_enter();                                                           \
+        TIMED(polls, found, symbol, args) if (noted && plb_took_effect(*ierr)) {                  \
+            __VA_ARGS__;                                                                          \
+        } if (noted) { plb_leave(); })
+#endif
+#define WRAP(polls, found, before, name, params, args, ...)                                       \
+    NAMED(polls, found, name##_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)   \
+    NAMED(polls, found, name##_f08_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)
 #define CALL(...) CALL_AFTER(, __VA_ARGS__)
 #define CALL_AFTER(before, Name, name, params, args, ...)                                         \
-    NAMED(name##_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)                 \
-    NAMED(name##_f08_, before, (LIST params, F ierr), (LIST args, ierr), __VA_ARGS__)
+    WRAP(false, true, before, name, params, args, __VA_ARGS__)
+#define WAITS_AS(symbol, params, args) PLAIN(symbol, params, TIMED(false, true, symbol, args))
+#define WAITS(Name, name, params, args)                                                           \
+    WAITS_AS(name##_, (LIST params, F ierr), (LIST args, ierr))                                   \
+    WAITS_AS(name##_f08_, (LIST params, F ierr), (LIST args, ierr))
 
+#ifndef PLB_CLOCK_ONLY
 enum { STATUS_SIZE = sizeof(MPI_Status) / sizeof(MPI_Fint) };
 
 static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
@@ -55,12 +76,11 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 }
 
 #define STATUS in_c(status, n_valid, c_status)
-#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
-#define STATUS_CALL_AFTER(before, Name, name, params, args, ...)                                  \
-    CALL_AFTER(before; enum {n_valid = 1}; MPI_Fint own[STATUS_SIZE];                             \
-               MPI_Status c_status[1] __attribute__((unused));                                    \
-               status = status == MPI_F_STATUS_IGNORE ? own : status, Name, name,                 \
-               (LIST params, F status), (LIST args, status), __VA_ARGS__)
+#define OWN_STATUS                                                                                \
+    enum { n_valid = 1 };                                                                         \
+    MPI_Fint own[STATUS_SIZE];                                                                    \
+    MPI_Status c_status[1] __attribute__((unused));                                               \
+    status = status == MPI_F_STATUS_IGNORE ? own : status
 
 #define UNSEEN(Name, name, params, args)                                                          \
     UNSEEN_AS(name##_, Name, (LIST params, F ierr), (LIST args, ierr))                            \
@@ -68,10 +88,22 @@ static const MPI_Status *in_c(const MPI_Fint *status, int n, MPI_Status *out)
 #define UNSEEN_AS(symbol, Name, params, args)                                                     \
     PLAIN(symbol, params,                                                                         \
           plb_lacks_in_call("waiting in MPI_" #Name ", which counts as computing");               \
-          pmpi_##symbol args)
+          TIMED(false, true, symbol, args))
+#else
+#define UNSEEN WAITS
+#endif
+
+#define WITH_STATUS(polls, found, before, Name, name, params, args, ...)                          \
+    WRAP(polls, found, before;                                                                    \
+         OWN_STATUS, name, (LIST params, F status), (LIST args, status), __VA_ARGS__)
+#define STATUS_CALL(...) STATUS_CALL_AFTER(, __VA_ARGS__)
+#define STATUS_CALL_AFTER(...) WITH_STATUS(false, true, __VA_ARGS__)
+#define POLL_CALL(found, ...) POLL_CALL_AFTER(found, , __VA_ARGS__)
+#define POLL_CALL_AFTER(found, ...) WITH_STATUS(true, found, __VA_ARGS__)
 
 #include "mpi_counted.h"
 
+#ifndef PLB_CLOCK_ONLY
 /* Copies of the handles before a call with several requests; and space for statuses. */
 typedef struct many {
     uint64_t *was;
@@ -100,15 +132,20 @@ static void let_go(const many_t *self)
     free(self->in_c);
 }
 
-#define MANY(Name, name, params, args, n_statuses, ...)                                           \
-    CALL_AFTER(__attribute__((cleanup(let_go))) const many_t many =                               \
-                   remember(*n, requests, status);                                                \
-               const uint64_t *const was = many.was; const int n_valid = n_statuses;              \
-               MPI_Status *const c_status = many.in_c;                                            \
-               status = many.status, Name, name, (F n, F requests, LIST params F status),         \
-               (n, requests, LIST args status), __VA_ARGS__)
+#define REMEMBER(n_statuses)                                                                      \
+    __attribute__((cleanup(let_go))) const many_t many = remember(*n, requests, status);          \
+    const uint64_t *const was = many.was;                                                         \
+    const int n_valid = n_statuses;                                                               \
+    MPI_Status *const c_status = many.in_c;                                                       \
+    status = many.status
+#endif
+
+#define MANY(polls, found, Name, name, params, args, n_statuses, ...)                             \
+    WRAP(polls, found, REMEMBER(n_statuses), name, (F n, F requests, LIST params F status),       \
+         (n, requests, LIST args status), __VA_ARGS__)
 #include "mpi_functions.h"
 
+#ifndef PLB_CLOCK_ONLY
 #define BEGIN_AND_END(_)                                                                          \
     PLAIN(init##_, (F ierr), pmpi_init##_(ierr); plb_record_start(MPI_THREAD_SINGLE))             \
     PLAIN(init_thread##_, (F required, F provided, F ierr),                                       \
@@ -119,3 +156,4 @@ static void let_go(const many_t *self)
           pmpi_abort##_(comm, code, ierr))
 BEGIN_AND_END(_)
 BEGIN_AND_END(_f08_)
+#endif

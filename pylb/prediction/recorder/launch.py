@@ -101,12 +101,22 @@ class Recorded(NamedTuple):
     recording: Recording
 
 
-def library() -> str:
-    """Return the path of the recorder's library."""
-    spec = importlib.util.find_spec("pylb._record")
+def preloading(command: Sequence[str], name: str, words: Sequence[str] = ()) -> list[str]:
+    """Return `command`, changed so that each of its ranks loads a library of pylb first.
+
+    name: "_record", the recorder, or "_pmpi", the clock "mpi"; words: ``NAME=value``, for the
+    environment of the ranks.
+    """
+    if not command:
+        raise DomainError("command is empty: expected a program and its arguments")
+    spec = importlib.util.find_spec(f"pylb.{name}")
     if spec is None or spec.origin is None:
         raise optional.missing_part("MPI")
-    return spec.origin
+    before = os.environ.get("LD_PRELOAD", "")
+    first = ["env", f"LD_PRELOAD={spec.origin}{' ' + before if before else ''}", *words]
+    if is_mpiexec(command[0]):
+        return insert_before_programs(command, first)
+    return [*first, *command]
 
 
 def loaded(
@@ -117,20 +127,14 @@ def loaded(
     procedures: Sequence[str] = (),
 ) -> list[str]:
     """Return `command`, changed so that each of its ranks loads the recorder."""
-    if not command:
-        raise DomainError("command is empty: expected a program and its arguments")
     before = os.environ.get("LD_PRELOAD", "")
     words = [
-        "env",
-        f"LD_PRELOAD={library()}{' ' + before if before else ''}",
         f"PYLB_RECORDER={address}",
         *([f"PYLB_RECORD_PRELOAD={before}"] if before else []),
         *(["PYLB_RECORD_ONLY=time"] if only_time else []),
         *([f"PYLB_PROCEDURES={','.join(procedures)}"] if procedures else []),
     ]
-    if is_mpiexec(command[0]):
-        return insert_before_programs(command, words)
-    return [*words, *command]
+    return preloading(command, "_record", words)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,21 @@
+/* Communicators of Python: of any version of mpi4py, without its C interface, or of others. */
+#pragma once
+
+#include "bind/views.h"
+#include "comm/comm.h"
+
+/** Get the handle of `object`, from its method py2f(), else from its attribute `handle`. */
+static inline int plb_py_mpi_comm(PyObject *object, MPI_Comm *out)
+{
+    PyObject *number = PyObject_CallMethod(object, "py2f", NULL);
+    const bool fortran = number != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError);
+    if (!fortran) {
+        PyErr_Clear();
+        number = PyObject_GetAttrString(object, "handle");
+    }
+    const long long value = number == NULL ? -1 : PyLong_AsLongLong(number);
+    Py_XDECREF(number);
+    PLB_PASS(PyErr_Occurred() != NULL);
+    *out = fortran ? MPI_Comm_f2c((MPI_Fint)value) : (MPI_Comm)(intptr_t)value;
+    return 0;
+}

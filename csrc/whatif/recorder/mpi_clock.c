@@ -1,0 +1,81 @@
+#include "whatif/recorder/mpi_clock.h"
+
+#include <stdint.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+static __thread struct {
+    plb_moment_t at;       /* when the last call ended */
+    int64_t work, delayed; /* ns of work until then; the same, with waits for a core */
+    int64_t processor;     /* ns of processor time of the process at the last poll, if `naps` */
+    bool inside;           /* within a call of the program */
+    bool asked;            /* whether the last call was a poll that has failed */
+    bool naps;             /* whether the program does something else between polls */
+} me;
+
+static bool seen; /* whether any thread has called MPI */
+
+static int64_t processor_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Return the work between a poll that has failed and the next one.  The first time that it is
+ * long, the processor time is not known: it is read only in programs that do not poll at once. */
+static int64_t between_polls(bool brief, int64_t gap)
+{
+    if (brief) {
+        me.naps = false;
+        return 0;
+    }
+    const int64_t used = me.naps ? processor_ns() - me.processor : gap;
+    me.naps = true;
+    const bool slept = gap - used > PLB_MPI_NAP_NS && used < PLB_MPI_WAKE_NS;
+    return gap < PLB_MPI_POLL_NS || slept ? 0 : used < gap ? used : gap;
+}
+
+bool plb_mpi_enter(bool polls)
+{
+    if (me.inside) {
+        return false;
+    }
+    me.inside = true;
+    if (!seen) {
+        seen = true;
+    }
+    const bool asked = me.asked && polls;
+    const int64_t wall = plb_monotonic_ns();
+    const bool brief = wall - me.at.wall < PLB_MPI_POLL_NS;
+    const plb_moment_t now = plb_moment_now(wall, asked && !brief);
+    int64_t work = now.undelayed - me.at.undelayed;
+    work = asked ? between_polls(brief, work) : work;
+    me.work += work;
+    me.delayed += asked ? work : now.wall - me.at.wall;
+    me.at = now;
+    return true;
+}
+
+void plb_mpi_leave(bool failed)
+{
+    const int64_t wall = plb_monotonic_ns();
+    me.at = plb_moment_now(wall, wall - me.at.wall > PLB_MPI_LONG_NS);
+    me.inside = false;
+    me.asked = failed;
+    if (failed && me.naps) {
+        me.processor = processor_ns();
+    }
+}
+
+__attribute__((visibility("default"))) int64_t pylb_pmpi_work_ns(bool delayed, bool *sees)
+{
+    *sees = seen;
+    if (me.inside) {
+        return delayed ? me.delayed : me.work;
+    }
+    const plb_moment_t now = plb_moment_now(plb_monotonic_ns(), false);
+    return delayed ? me.delayed + now.wall - me.at.wall
+                   : me.work + now.undelayed - me.at.undelayed;
+}

@@ -1,0 +1,81 @@
+"""LAMMPS: where atoms go is LAMMPS' ``balance``; when, pylb decides.
+
+The program needs the clock "mpi", so start it by ``pylb run -- mpiexec -n 4 python program.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pylb import optional
+from pylb.model import checks
+from pylb.run.advisor import Advisor
+
+
+def run(
+    lmp: Any,
+    steps: int,
+    balance: str,
+    *,
+    piece: int = 10,
+    lb: Advisor | None = None,
+    **arguments: Any,
+) -> Advisor:
+    """Run LAMMPS for a number of time steps, and let it rebalance when that pays.  Collective.
+
+    It stands in place of ``lmp.command(f"run {steps}")``.  The time steps run in pieces; after each
+    piece pylb decides.  LAMMPS prints a line of thermo output at the ends of each piece.
+
+    Parameters
+    ----------
+    lmp : lammps.lammps
+        LAMMPS' Python object, on any communicator.
+    steps : int
+        Number of time steps.
+    balance : str
+        Commands of LAMMPS that redistribute the atoms, e.g. ``"balance 1.0 shift x 20 1.02"``; the
+        threshold 1.0 lets LAMMPS carry out each LB step that pylb decides on.
+    piece : int
+        Number of time steps between two decisions, best that between two builds of neighbour lists.
+    lb : Advisor, optional
+        What an earlier call returned: pylb then goes on with what it has learned.
+    **arguments
+        Arguments of `pylb.Advisor`, e.g. ``mode="off"``; default: ``clock="mpi"``.
+
+    Returns
+    -------
+    Advisor
+        For `lb.report`, `lb.n_lb_steps` and `lb.history`.
+
+    Raises
+    ------
+    MissingPartError
+        The clock "mpi" is not loaded, see above.
+    DomainError
+        `steps` is not 0 or more, or `piece` is not 1 or more.
+
+    Examples
+    --------
+    >>> lb = pylb.adapters.lammps.run(lmp, 3000, "balance 1.0 rcb")  # doctest: +SKIP
+    """
+    steps, piece = checks.whole("steps", steps, 0), checks.whole("piece", piece, 1)
+    lb = lb or Advisor(_comm(lmp), **{"clock": "mpi", **arguments})
+    lmp.command("run 0 post no")  # neighbour lists and forces, for the pieces
+    left = steps
+    for _ in lb.iterate(math.ceil(steps / piece)):
+        lmp.command(f"run {min(piece, left)} pre no post no")
+        left -= piece
+        if lb.advise():
+            with lb.rebalancing():
+                lmp.commands_string(balance)
+                lmp.command("run 0 post no")
+    return lb
+
+
+def _comm(lmp: Any) -> Any:
+    """Return the communicator; `lmp.get_mpi_comm` of old versions gives none with mpi4py 4."""
+    optional.require("mpi4py")
+    from mpi4py import MPI
+
+    return MPI.Comm.f2py(lmp.lib.lammps_get_mpi_comm(lmp.lmp))
