@@ -28,7 +28,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOMS = ["base", "model", "measure", "partition", "place", "place/strategies"]
 ROOMS += ["decide", "decide/triggers", "replay", "whatif", "whatif/simulator", "run"]
-MPI_SHELLS = ["comm_lane", "comm_ranks", "partition_settle"]
+MPI_SHELLS = ["comm_lane", "comm_ranks", "comm_share", "partition_settle"]
 BOTH_SHELLS = ["convert", "errors", "measure_stats", "views"]
 CORES = len(os.sched_getaffinity(0))
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
@@ -236,10 +236,8 @@ def dgraph_extension(mpi, found):
 def extensions():
     others = "|".join((r"\w+module", *MPI_SHELLS))
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
-    core += [
-        f"csrc/{f}.c"
-        for f in ("bind/coremodule", "comm/reduction_alone", "comm/route", "comm/table")
-    ]
+    alone = ("reduction_alone", "route", "share_plan", "table")  # need no MPI
+    core += ["csrc/bind/coremodule.c", *(f"csrc/comm/{f}.c" for f in alone)]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]
     made = (mpi_extension, recorder_extension, pmpi_extension)

@@ -28,7 +28,7 @@ from pylb.model import Machine, Snapshot, SpeedModels
 from pylb.partitioning import partition
 from pylb.placing import place, register_strategy, strategies, strategy
 from pylb.replaying import RunRecord, Trace, replay
-from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, TilePartition, demo
+from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, Sharer, TilePartition, demo
 from pylb.virtual import VirtualCluster
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "Recording",
     "RowPartition",
     "RunRecord",
+    "Sharer",
     "Snapshot",
     "SpeedModels",
     "TilePartition",

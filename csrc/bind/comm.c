@@ -1,6 +1,7 @@
 /* Python binding of the part of csrc/comm without MPI. */
 #include "bind/order.h"
 #include "bind/rooms.h"
+#include "comm/share.h"
 
 PLB_PY_DEF(fn, route, "destination n_ranks",
            "Return the route (rank, start, order) of items to the ranks destination[n]: items\n"
@@ -145,8 +146,38 @@ PLB_PY_DEF(
     return plb_py_answer(c, out);
 }
 
-static const plb_py_def_t *const methods[] = {&fn_route,   &fn_rows_to, &fn_gather,
-                                              &fn_scatter, &fn_home,    NULL};
+PLB_PY_DEF(fn, share_plan, "work speed toll",
+           "Decide who lends how much work to whom: (from, to, work, seconds of the slowest).")
+{
+    const double *work, *speed;
+    double toll;
+    int64_t p = -1;
+    int32_t n = 0;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&work, &p), PLB_MANY(&speed, &p), PLB_ONE(&toll)));
+    PLB_PASS(plb_py_refuse(p < 1 || p > INT32_MAX, PyExc_ValueError, "work: expected 1 or more"));
+    plb_share_rank_t *rank = plb_py_memory(c, p, sizeof *rank);
+    plb_share_flow_t *flow = plb_py_memory(c, p, sizeof *flow);
+    PLB_PASS(rank == NULL || flow == NULL);
+    for (int64_t r = 0; r < p; r++) {
+        PLB_PASS(plb_py_refuse(!(work[r] >= 0.0 && speed[r] > 0.0), PyExc_ValueError,
+                               "work, speed: expected positive numbers"));
+        rank[r] = (plb_share_rank_t){work[r], speed[r]};
+    }
+    const double time = plb_share_plan(rank, (int32_t)p, toll, flow, &n);
+    int32_t *from = plb_py_new(c, NPY_INT32, n), *to = plb_py_new(c, NPY_INT32, n);
+    double *amount = plb_py_new(c, NPY_FLOAT64, n);
+    PLB_PASS(from == NULL || to == NULL || amount == NULL);
+    for (int32_t k = 0; k < n; k++) {
+        from[k] = flow[k].from;
+        to[k] = flow[k].to;
+        amount[k] = flow[k].work;
+    }
+    return plb_py_answer(c, Py_BuildValue("NNNd", plb_py_out(c, from), plb_py_out(c, to),
+                                          plb_py_out(c, amount), time));
+}
+
+static const plb_py_def_t *const methods[] = {&fn_route, &fn_rows_to,    &fn_gather, &fn_scatter,
+                                              &fn_home,  &fn_share_plan, NULL};
 
 /* ---- a rank's part of a directory ----------------------------------------------------------- */
 

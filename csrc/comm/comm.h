@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "comm/share.h"
 #include "comm/transport.h"
 #include "measure/measure.h"
 
@@ -239,3 +240,28 @@ void plb_reducer_free(plb_reducer_t *self);
  * patience: what to do if another rank is late in this call. */
 int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t *patience,
                       plb_err_t *err);
+
+/* Work lent within a step (comm/share.h), over MPI. */
+
+typedef struct plb_sharer plb_sharer_t;
+
+typedef struct plb_share_options {
+    bool lend;     /* false: only say what lending would have saved */
+    bool reactive; /* a rank that has no more work asks others for some */
+    int group;     /* ranks lend only within groups of about this many; 0: a default */
+    double beta;   /* seconds for a byte that is sent and received; 0: a default */
+} plb_share_options_t;
+
+/** Make what the ranks of `user` need to lend each other work.  Collective. */
+int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *options,
+                  const plb_patience_t *patience, plb_err_t *err);
+
+/** Compute all rows of all ranks.  Collective.  If a rank fails, all do: the rank with its own
+ * error, the others with one that names it.  If nothing is lent in this call, they notice it in
+ * the next one.  Set `figures`. */
+int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_fn tick,
+                   void *tick_arg, plb_share_figures_t *figures, plb_err_t *err);
+
+/** Free the communicator, collectively; plb_share_free: then free the memory. */
+void plb_share_close(plb_sharer_t *self);
+void plb_share_free(plb_sharer_t *self);

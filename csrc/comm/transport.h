@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "comm/share.h"
 #include "measure/measure.h"
 
 /* Nonblocking reductions over all ranks: the interface through which AtSync (decide/consensus.h)
@@ -68,6 +69,10 @@ struct plb_transport {
      * failed: PLB_OK, or an error of this rank; then all ranks fail, and no item is sent. */
     int (*exchange)(plb_transport_t *self, int failed, const char *from, const int64_t *send,
                     char *to, const int64_t *receive, int64_t bytes, plb_err_t *err);
+
+    /** Compute rows, which ranks lend each other (comm/share.h). */
+    int (*share)(plb_transport_t *self, const plb_shared_rows_t *rows,
+                 plb_share_figures_t *figures, plb_err_t *err);
 
     /** Free all memory, including `self`. */
     void (*free)(plb_transport_t *self);

@@ -14,6 +14,7 @@ typedef struct by_mpi {
     int gone;           /* the lowest rank that has left, while this one has not; -1: none */
     int64_t *farewell;  /* [1 + p] owned: buffers of `leave`, to send and to receive */
     MPI_Request leaving;
+    plb_sharer_t *share; /* NULL: not used yet */
 } by_mpi_t;
 
 static int agree(plb_transport_t *face, int ret, plb_err_t *err)
@@ -184,6 +185,17 @@ out:
     return ret;
 }
 
+static int share(plb_transport_t *face, const plb_shared_rows_t *rows,
+                 plb_share_figures_t *figures, plb_err_t *err)
+{
+    by_mpi_t *self = (by_mpi_t *)face;
+    const plb_share_options_t options = {.lend = true, .reactive = true};
+    if (self->share == NULL) {
+        PLB_PASS(plb_share_new(&self->share, self->comm.comm, &options, &face->patience, err));
+    }
+    return plb_share_call(self->share, rows, NULL, NULL, figures, err);
+}
+
 static void free_arrays(by_mpi_t *self)
 {
     PLB_FREE(self->size, self->count, self->start, self->farewell, self);
@@ -200,6 +212,10 @@ static void free_mpi(plb_transport_t *face)
     if (self->reducer.stats != MPI_COMM_NULL) {
         MPI_Comm_free(&self->reducer.stats);
         MPI_Comm_free(&self->reducer.maxima);
+    }
+    if (self->share != NULL) {
+        plb_share_close(self->share);
+        plb_share_free(self->share);
     }
     plb_comm_free(&self->items);
     plb_comm_free(&self->comm);
@@ -236,6 +252,7 @@ int plb_transport_mpi(plb_transport_t **out, MPI_Comm user, const plb_patience_t
                                    .sizes = self->size,
                                    .bcast = bcast,
                                    .exchange = exchange,
+                                   .share = share,
                                    .free = free_mpi};
     self->leaving = MPI_REQUEST_NULL;
     self->gone = -1;

@@ -63,6 +63,7 @@ module pylb
       procedure :: stop => stop_work
       procedure :: work
       procedure :: seconds => seconds_of
+      procedure :: share
       procedure, private :: advise_when
       procedure, private :: advise_where
       generic :: advise => advise_when, advise_where
@@ -152,6 +153,14 @@ module pylb
          real(c_double) :: clock_function
       end function clock_function
 
+      function share_function(lb, n, bytes_in, in, bytes_out, out, fn, user) bind(c)
+         import :: c_funptr, c_int, c_int64_t, c_ptr
+         type(c_ptr), value :: lb, in, out, user
+         integer(c_int64_t), value :: n, bytes_in, bytes_out
+         type(c_funptr), value :: fn
+         integer(c_int) :: share_function
+      end function share_function
+
       function plan_function(plan) bind(c)
          import :: c_int64_t, c_ptr
          type(c_ptr), value :: plan
@@ -166,6 +175,7 @@ module pylb
    procedure(handle_function), bind(c, name="pylb_rebalance_begin") :: c_begin
    procedure(handle_function), bind(c, name="pylb_rebalance_end") :: c_end
    procedure(seconds_function), bind(c, name="pylb_work") :: c_work
+   procedure(share_function), bind(c, name="pylb_share") :: c_share
    procedure(seconds_function), bind(c, name="pylb_rebalanced") :: c_rebalanced
    procedure(clock_function), bind(c, name="pylb_seconds") :: c_seconds
    procedure(plan_function), bind(c, name="pylb_plan_n") :: c_plan_n
@@ -415,6 +425,21 @@ contains
       real(c_double) :: seconds
       seconds = c_seconds(self%handle)
    end function seconds_of
+
+   !> Compute n rows, some of them on other ranks where that saves time.  fn: c_funloc of a function
+   !> of pylb_rows_fn's form; in, out: c_loc of the rows.
+   subroutine share(self, n, bytes_in, in, bytes_out, out, fn, user, ierr)
+      class(pylb_advisor), intent(inout) :: self
+      integer(c_int64_t), intent(in) :: n, bytes_in, bytes_out
+      type(c_ptr), intent(in) :: in, out
+      type(c_funptr), intent(in) :: fn
+      type(c_ptr), intent(in), optional :: user
+      integer, intent(out), optional :: ierr
+      type(c_ptr) :: extra
+      extra = c_null_ptr
+      if (present(user)) extra = user
+      call finish(c_share(self%handle, n, bytes_in, in, bytes_out, out, fn, extra), ierr)
+   end subroutine share
 
    !> End a step, and get whether to rebalance now.
    subroutine advise_when(self, rebalance, ierr)

@@ -169,6 +169,20 @@ PYLB_CALL int pylb_work(pylb_advisor *lb, double seconds);
  * 0 with the clock "none"; NAN if `lb` is not open.  Local. */
 PYLB_API double pylb_seconds(pylb_advisor *lb);
 
+/** Compute n rows: in[n], of bytes_in bytes each, to out[n], of bytes_out each.  0: success. */
+typedef int (*pylb_rows_fn)(int64_t n, const void *in, void *out, void *user);
+
+/** Compute the rows in[n] of this rank, to out[n].  Where that saves time, another rank computes
+ * some of them: rows go there and come back, in order.  So a row of `out` must depend only on the
+ * same row of `in`, and `fn` must be the same function on all ranks; n may differ, and may be 0.
+ * Collective; the first call learns what rows cost.  The seconds that this rank has computed count
+ * as its work (unless the call is between pylb_start and pylb_stop, which measure it).
+ *
+ * If `fn` returns a code other than 0, all ranks get PYLB_ERR_CALLBACK, and no further call of
+ * pylb_share is possible.  If nothing was lent, the other ranks get the error in their next call. */
+PYLB_CALL int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in,
+                         int64_t bytes_out, void *out, pylb_rows_fn fn, void *user);
+
 /** End a step.  *rebalance is 1 if the program has to redistribute its data now, else 0; the same
  * on all ranks.  Collective: it begins one nonblocking reduction, and waits for the result of the
  * step `lag` steps before, by default of this step.  If the arguments of a rank are

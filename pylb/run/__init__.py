@@ -22,6 +22,7 @@ from pylb.run.balancer import AsyncBalancer, Balancer
 from pylb.run.loops import AtSync
 from pylb.run.report import IterationMetrics, Report
 from pylb.run.rows import Division, RowPartition
+from pylb.run.share import Sharer
 from pylb.run.tiles import TilePartition, rectangles
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "IterationMetrics",
     "Report",
     "RowPartition",
+    "Sharer",
     "TilePartition",
     "rectangles",
 ]

@@ -25,6 +25,7 @@ from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode
 from pylb.run.options import checked_count, loop_is_open, options_of
 from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
+from pylb.run.share import Sharer
 
 log = logging.getLogger("pylb")
 WAYS = ("loads", "weights", "features")  # arguments that give the loads of cells
@@ -263,6 +264,7 @@ class Advisor(RunResults):
     #: ``seconds()`` returns the seconds of `clock`, which never decrease: the time of a cell is the
     #: difference of two values.
     seconds: Callable[[], float]
+    _sharer: Sharer | None
 
     @suggesting
     def __init__(
@@ -299,6 +301,7 @@ class Advisor(RunResults):
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
         self.seconds = self._watch.clock.seconds
+        self._comm, self._sharer = comm, None
         self._loop = AdvisorLoop(self._state, self._mode, self._watch)
         self._input = AdvisorInput(self._state, self._watch)
 
@@ -448,6 +451,19 @@ class Advisor(RunResults):
                 coords=coords,
             )
         return loop.advice if loop.end_step(measured, tried.error, number) else None
+
+    def share(self, fn: Callable[..., Any], *arrays: ArrayLike, **options: Any) -> Any:
+        """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
+
+        See `Sharer.share` for the arguments and errors.  What this rank computes, its own rows and
+        those of others, counts as its work in this step.
+        """
+        self._watch.check_closed("share()")
+        if self._sharer is None:
+            self._sharer = Sharer(self._comm, mode=self._state.options.mode)
+        out = self._sharer.share(fn, *arrays, **options)
+        self._watch.work.add(self._sharer.worked)
+        return out
 
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.

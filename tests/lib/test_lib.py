@@ -41,6 +41,22 @@ def mpi_program(prefix, tmp_path_factory):
     return build
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_work_is_lent(mpi_program, mpiexec, ranks):
+    """Rows come back in order; a negative number of rows is an error of all ranks."""
+    done = finished([*mpiexec, "-n", str(ranks), str(mpi_program("share"))])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("code 0, 0 wrong") == ranks
+    assert len(re.findall(r"code -[29]\b", done.stdout)) == ranks
+    assert "n is -1: expected" in done.stderr
+
+
+def test_a_function_of_rows_that_fails_ends_all(mpi_program, mpiexec):
+    done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), "fail"])
+    assert done.stdout.count("code -9") == 3
+    assert "the function of pylb_share returned 7" in done.stderr
+
+
 # ---- the library and its header ------------------------------------------------------------
 
 

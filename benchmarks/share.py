@@ -1,0 +1,165 @@
+"""Work lent within a step: time over the bound, for fronts, random costs and unlike ranks.
+
+    python benchmarks/share.py [--ranks 2 4 8] [--calls 30] [--quick] [--json out.json]
+
+A row takes its cost in sleeping, which needs no core, so that 8 ranks run on two cores as on eight.
+The bound of a call is all work divided by the sum of the speeds.
+
+front: a tenth of the rows, which moves, is 20 times as heavy; persistent: log-normal costs that
+stay; jumping: log-normal costs that are new in each call; speeds: the ranks are 1, 2, 4 and 8 times
+as fast; even: nothing to gain.  "at home" is the time without lending, by the same costs.
+"overhead" is a call with nothing to lend and no work, divided by an Iallreduce of the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from common.figures import save
+
+import pylb
+from pylb.console import show
+
+LIMITS = {"front": 1.05, "persistent": 1.03, "jumping": 1.10, "speeds": 1.06, "even": 1.01}
+
+
+def costs(case: str, n: int, calls: int, p: int) -> np.ndarray:
+    """Return the cost of each row in each call, (calls, n); the rows of a rank are contiguous."""
+    rng = np.random.default_rng(1)
+    if case == "front":
+        out = np.ones((calls, n))
+        for k in range(calls):
+            at = (np.arange(n // 10) + k * n // 100) % n
+            out[k, at] = 20.0
+        return out
+    if case == "jumping":
+        return rng.lognormal(0.0, 1.0, (calls, n))
+    if case == "persistent":
+        return np.tile(rng.lognormal(np.repeat(rng.normal(0, 0.5, p), n // p), 1.0), (calls, 1))
+    return np.ones((calls, n))
+
+
+def rank_program(case: str, calls: int, seconds: float, rows: int) -> None:
+    """Run the calls under MPI; rank 0 prints the results."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    n, p, r = rows * comm.size, comm.size, comm.rank
+    cost = costs(case, n, calls, p)
+    speed = 2.0 ** (np.arange(p) % 4) if case == "speeds" else np.ones(p)
+    cost *= seconds * p / cost.sum(axis=1, keepdims=True)  # mean time of a rank at speed 1
+    mine = slice(r * rows, (r + 1) * rows)
+
+    def compute(work: np.ndarray, x: np.ndarray) -> np.ndarray:
+        time.sleep(float(work.sum()) / speed[r])
+        return x * 2.0
+
+    sharer = pylb.Sharer(comm)
+    x = np.arange(float(n))[mine]
+    took = np.zeros(calls)
+    for k in range(calls):
+        comm.Barrier()
+        begin = time.perf_counter()
+        y = sharer.share(compute, cost[k, mine], x)
+        comm.Barrier()
+        took[k] = time.perf_counter() - begin
+        assert np.array_equal(y, 2.0 * x)
+    comm.Allreduce(MPI.IN_PLACE, took, MPI.MAX)
+    if r == 0:
+        bound = cost.sum(axis=1) / speed.sum()
+        home = (cost.reshape(calls, p, rows).sum(axis=2) / speed).max(axis=1)
+        half = slice(calls // 3, None)  # the first calls learn
+        print(
+            json.dumps(
+                {
+                    "over": float(took[half].sum() / bound[half].sum()),
+                    "median": float(np.median(took[half] / bound[half])),
+                    "home": float(home[half].sum() / bound[half].sum()),
+                    "rows": float(np.mean(sharer.metrics["rows"][half])),
+                    "each": [round(v, 3) for v in (took / bound).tolist()],
+                }
+            )
+        )
+
+
+def overhead_program() -> None:
+    """Print the time of a call with nothing to lend, divided by that of an Iallreduce."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    sharer, x = pylb.Sharer(comm), np.zeros(4)
+    send, receive = np.zeros(9), np.zeros(9)
+
+    def call() -> None:
+        sharer.share(np.negative, x)
+
+    def bare() -> None:
+        comm.Iallreduce(send, receive).Wait()
+
+    least = [np.inf, np.inf]
+    for _ in range(20):
+        for k, one in enumerate((bare, call)):
+            comm.Barrier()
+            begin = time.perf_counter()
+            for _ in range(200):
+                one()
+            least[k] = min(least[k], (time.perf_counter() - begin) / 200)
+    if comm.rank == 0:
+        print(json.dumps({"bare": least[0], "call": least[1]}))
+
+
+def ask(ranks: int, *words: object) -> Any:
+    done = subprocess.run(
+        ["mpiexec", "-n", str(ranks), sys.executable, __file__, "--program", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4, 8])
+    parser.add_argument("--calls", type=int, default=30)
+    parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=0.1, help="mean time of a rank in a call")
+    parser.add_argument("--cases", nargs="*", default=list(LIMITS))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", default="")
+    parser.add_argument("--program", nargs="*")
+    args = parser.parse_args()
+    if args.program:
+        if args.program[0] == "overhead":
+            return overhead_program()
+        case, calls, seconds, rows = args.program
+        return rank_program(case, int(calls), float(seconds), int(rows))
+    calls = 9 if args.quick else args.calls
+    rows = []
+    for ranks in args.ranks:
+        for case in args.cases:
+            found = ask(ranks, case, calls, args.seconds, args.rows)
+            rows.append([ranks, case, found["home"], found["over"], found["median"], LIMITS[case]])
+            rows[-1].append(found["rows"])
+            print(case, ranks, found["each"], file=sys.stderr)
+    head = ["ranks", "costs", "at home", "/bound", "median", "limit", "rows lent by rank 0"]
+    show(head, rows, title="Time of the call over its bound")
+    found = ask(2, "overhead")
+    ratio = found["call"] / found["bare"]
+    show(
+        ["Iallreduce s", "share s", "ratio", "limit"], [[found["bare"], found["call"], ratio, 1.5]]
+    )
+    if args.json:
+        save(args.json, {"rows": rows, "overhead": found})
+
+
+if __name__ == "__main__":
+    main()

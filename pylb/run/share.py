@@ -1,0 +1,370 @@
+"""Work lent within a step: the state stays where it is, and some of the work travels."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core, optional
+from pylb.comm.agreement import Attempt
+from pylb.comm.connect import agreement_of
+from pylb.errors import DomainError, PylbError, RemoteError, StrategyError
+from pylb.measure.load_model import LoadModel, features_of
+from pylb.model import checks
+
+Arrays = list[NDArray[Any]]
+MODES = ("on", "shadow", "off")
+
+
+class Sharer:
+    """Lets ranks compute rows of arrays for each other, within a step.
+
+    For work whose place changes from step to step, and whose state must stay with its neighbours:
+    stiff chemistry, columns of radiation, micro models.  A row goes to another rank only for as
+    long as it is computed there, and only where that saves time.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm or VirtualComm, optional
+        The ranks; pylb works on its own duplicate.  None or virtual ranks: nothing is lent.
+        Collective.
+    mode : {"on", "shadow", "off"}
+        "shadow" lends nothing, and says in `metrics` what lending would have saved.  "off" only
+        calls the function.
+    reactive : bool
+        A rank that has no more work asks others for some of theirs, so that costs that nobody could
+        predict are shared, too.
+    beta : float, optional
+        Seconds for a byte that goes to another rank and back.  Default: 1e-9.
+
+    Notes
+    -----
+    The first call learns what the rows cost.  A later call predicts the cost of each row: from the
+    time of its chunk in the previous call, or from `cost` or `features`.  How much the ranks rely
+    on these predictions depends on how good they were.  The ranks' speeds are learned from rows
+    that were computed elsewhere.  Rows go to as few ranks as possible, the heaviest rows first.
+
+    Examples
+    --------
+    >>> sharer, x = pylb.Sharer(comm), np.arange(6.0)
+    >>> for step in range(3):
+    ...     x = sharer.share(np.sqrt, x)
+    >>> len(sharer.metrics["seconds"])
+    3
+    """
+
+    def __init__(
+        self,
+        comm: Any = None,
+        *,
+        mode: str = "on",
+        reactive: bool = True,
+        beta: float | None = None,
+    ) -> None:
+        checks.one_of("mode", mode, MODES)
+        reactive = checks.flag("reactive", reactive)
+        agreement = agreement_of(comm)
+        transport = agreement.transport
+        self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
+        self._core: Any = None
+        if hasattr(transport, "comm") and self.n_ranks > 1 and mode != "off":
+            native: Any = optional.require("MPI")
+            seconds = 0.0 if beta is None else checks.seconds("beta", beta)
+            self._core = native.Share(transport.comm, mode == "on", reactive, 0, seconds)
+            self._names = native.SHARE_FIGURES
+        self._calls: list[tuple[float, ...]] = []
+        self._model: LoadModel | None = None
+        self._like: Arrays | None = None  # results of the previous call, without rows
+
+    @property
+    def worked(self) -> float:
+        """Seconds that this rank computed in the most recent call."""
+        last = self._calls[-1]
+        return last[0] if self._core is None else last[1] + last[2]
+
+    @property
+    def metrics(self) -> dict[str, NDArray[np.float64]]:
+        """What the calls did on this rank, an array (number of calls,) for each figure.
+
+        ``seconds``: duration of the call; ``own``, ``borrowed``: seconds of computing own rows, and
+        rows of other ranks; ``lent``: seconds that other ranks spent on rows of this rank;
+        ``longest``: seconds of the slowest rank if nothing had been lent; ``bound``: all work by
+        all speeds; ``saved``: seconds that lending has saved, or would have saved in shadow mode;
+        ``rows``, ``bytes``: what this rank lent; ``speed``: of this rank.
+        """
+        if self._core is None:
+            return {"seconds": np.array([call[0] for call in self._calls])}
+        table = np.array(self._calls).reshape(-1, len(self._names))
+        return dict(zip(self._names, table.T.copy(), strict=True))
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        """Raise the error of this rank's arguments; the other ranks, which wait, fail too."""
+        if self._core is not None:
+            with contextlib.suppress(PylbError):
+                self._core.call(0, 0, None, 0, True, *(None,) * 4)
+        raise error
+
+    def share(
+        self,
+        fn: Callable[..., Any],
+        *arrays: ArrayLike,
+        cost: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        chunk: int | None = None,
+        verify: float = 0.0,
+    ) -> Any:
+        """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
+
+        Parameters
+        ----------
+        fn : callable
+            The same function on all ranks.  It gets the arrays with some of their rows, and returns
+            one array or a tuple of arrays with as many rows.  A row of the result depends only on
+            the same row of the arguments.  The function must not change anything else.
+        *arrays : (n, ...) array_like
+            Rows of any shape, without Python objects.  n may differ between ranks; dtypes and
+            shapes of a row may not.
+        cost : (n,) array_like, optional
+            Estimated work of each row, in any unit.
+        features : (n, k) array_like, optional
+            Features of each row, e.g. its number of particles and the constant 1: the cost is a sum
+            of features times coefficients, which are fitted to the measured seconds.
+        chunk : int, optional
+            Largest number of rows that are computed together.  Default: by their time.
+        verify : float
+            Part of the lent rows, 0 ... 1, that this rank computes again, to compare the results.
+
+        Returns
+        -------
+        array or tuple of arrays
+            As from ``fn(*arrays)``, in the order of the rows.
+
+        Raises
+        ------
+        DomainError
+            Arguments of this rank are invalid or differ from those of other ranks; `fn` returned
+            other numbers of rows; or `verify` has found a difference.
+        RemoteError
+            `fn` failed on another rank; the message has its traceback if the row came from here.
+        """
+        call: SharedCall | None = None
+        with Attempt() as tried:
+            call = SharedCall(fn, arrays, verify, self._like, self.rank)
+            weights = call.cost_of(cost, features, self._model)
+            most = 0 if chunk is None else checks.whole("chunk", chunk, 1)
+        if tried.error is not None:
+            self._fail(tried.error)
+        assert call is not None
+        if self._core is None:
+            began = _core.clock()
+            out = call.alone()
+            self._calls.append((_core.clock() - began,))
+            return out
+        try:
+            figures = self._core.call(
+                *(call.n, call.row_bytes, weights, most, False),
+                *(call.own, call.pack, call.guest, call.take),
+            )
+        except StrategyError as failed:  # of the core: another rank has failed
+            raise RemoteError(f"share(): {failed}") from None
+        self._calls.append(figures)
+        if call.features is not None and figures[1] > 0.0:
+            self._model = call.learned(self._model)
+        self._like = call.empty_results()
+        return call.result()
+
+
+class SharedCall:
+    """One call of `Sharer.share`: computes rows, packs them, and puts results in their places."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        arrays: tuple[ArrayLike, ...],
+        verify: float,
+        like: Arrays | None,
+        rank: int,
+    ) -> None:
+        if not callable(fn):
+            raise DomainError(f"fn is {fn!r}: expected a function of arrays")
+        if not arrays:
+            raise DomainError("share() got no arrays: expected at least one")
+        self.fn, self.like, self.rank = fn, like, rank
+        self.verify = checks.number("verify", verify)
+        if not 0.0 <= self.verify <= 1.0:
+            raise DomainError(f"verify is {verify}: expected 0 ... 1")
+        self.arrays = [np.asarray(a) for a in arrays]
+        for k, a in enumerate(self.arrays):
+            if a.ndim < 1 or a.dtype.hasobject:
+                raise DomainError(
+                    f"array {k} has dtype {a.dtype} and shape {a.shape}: expected rows without "
+                    "Python objects"
+                )
+            if len(a) != len(self.arrays[0]):
+                raise DomainError(
+                    f"array {k} has {len(a)} rows, array 0 has {len(self.arrays[0])}: expected "
+                    "equal numbers"
+                )
+        self.n = len(self.arrays[0])
+        self.sizes = [a.dtype.itemsize * int(np.prod(a.shape[1:])) for a in self.arrays]
+        self.row_bytes = sum(self.sizes)
+        self.out: Arrays | None = None
+        self.single = True  # whether fn returns one array, and no tuple
+        self.features: NDArray[np.float64] | None = None
+        self.chunks: list[tuple[NDArray[np.float64], float]] = []
+
+    def cost_of(
+        self, cost: ArrayLike | None, features: ArrayLike | None, model: LoadModel | None
+    ) -> NDArray[np.float64] | None:
+        """Return what the program says about the cost of the rows; None: nothing."""
+        if cost is not None and features is not None:
+            raise DomainError("cost and features are both given: expected one of them")
+        if features is not None:
+            self.features = features_of(features, "features")
+            if len(self.features) != self.n:
+                raise DomainError(f"features has {len(self.features)} rows: expected {self.n}")
+            if model is None or len(model.sums) != self.features.shape[1]:
+                return self.features.sum(axis=1)
+            return self.features @ LoadModel.coefficients(model.sums)
+        if cost is None:
+            return None
+        given = np.ascontiguousarray(cost, np.float64)
+        if given.shape != (self.n,):
+            raise DomainError(f"cost has shape {given.shape}: expected ({self.n},)")
+        return given
+
+    def learned(self, model: LoadModel | None) -> LoadModel:
+        """Return the model with the chunks of this call."""
+        assert self.features is not None
+        k = self.features.shape[1]
+        if model is None or len(model.sums) != k:
+            model = LoadModel(k)
+        for features, seconds in self.chunks:
+            model = model.observe(features, seconds)
+        return model
+
+    # ---- what the core calls -----------------------------------------------------------------
+
+    def own(self, rows: Any) -> None:
+        began = _core.clock()
+        given = [a[rows] for a in self.arrays]
+        self._keep(rows, self._computed(given, len(given[0])))
+        if self.features is not None:
+            self.chunks.append((self.features[rows], _core.clock() - began))
+
+    def pack(self, rows: NDArray[np.int64], out: memoryview) -> None:
+        at = 0
+        for a, size in zip(self.arrays, self.sizes, strict=True):
+            end = at + size * len(rows)
+            to = np.frombuffer(out[at:end], a.dtype).reshape(len(rows), *a.shape[1:])
+            np.take(a, rows, axis=0, out=to)
+            at = end
+
+    def guest(self, data: memoryview, n: int) -> tuple[bool, bytes]:
+        try:
+            given, at = [], 0
+            for a, size in zip(self.arrays, self.sizes, strict=True):
+                end = at + size * n
+                rows = np.frombuffer(data[at:end], a.dtype).reshape(n, *a.shape[1:])
+                given.append(rows.copy())  # fn may write to it, and it must outlive the message
+                at = end
+            made = self._computed(given, n)
+        except Exception:
+            return True, traceback.format_exc().encode()
+        head = json.dumps(
+            [self.single, [(a.dtype.str, a.shape[1:]) for a in made]], separators=(",", ":")
+        ).encode()
+        parts = (np.ascontiguousarray(a).tobytes() for a in made)
+        return False, b"".join((len(head).to_bytes(8, "little"), head, *parts))
+
+    def take(self, rank: int, failed: bool, rows: NDArray[np.int64], data: memoryview) -> None:
+        if failed:
+            raise RemoteError(
+                f"rank {rank} could not compute rows {_few(rows)} of rank {self.rank}:\n"
+                f"{bytes(data).decode(errors='replace')}"
+            )
+        at = 8 + int.from_bytes(data[:8], "little")
+        self.single, kinds = json.loads(bytes(data[8:at]))
+        made: Arrays = []
+        for name, shape in kinds:
+            dtype = np.dtype(name)
+            end = at + len(rows) * dtype.itemsize * int(np.prod(shape))
+            made.append(np.frombuffer(data[at:end], dtype).reshape(len(rows), *shape))
+            at = end
+        self._keep(rows, made)
+        if self.verify:
+            self._verify(rank, rows, made)
+
+    # ---- rows and results --------------------------------------------------------------------
+
+    def _computed(self, given: Arrays, n: int) -> Arrays:
+        made = self.fn(*given)
+        self.single = not isinstance(made, tuple)
+        arrays = [np.asarray(a) for a in ((made,) if self.single else made)]
+        for k, a in enumerate(arrays):
+            if a.ndim < 1 or len(a) != n or a.dtype.hasobject:
+                rows = f"{len(a)} rows" if a.ndim else "no rows"
+                raise DomainError(
+                    f"fn returned {rows} of dtype {a.dtype} as result {k}: expected {n} rows "
+                    "without Python objects"
+                )
+        return arrays
+
+    def _keep(self, rows: Any, made: Arrays) -> None:
+        if self.out is None:
+            if isinstance(rows, slice) and rows == slice(0, self.n):
+                self.out = made
+                return
+            self.out = [np.empty((self.n, *a.shape[1:]), a.dtype) for a in made]
+        kinds = [(a.dtype, a.shape[1:]) for a in self.out]
+        if kinds != [(a.dtype, a.shape[1:]) for a in made]:
+            raise DomainError(
+                f"fn returned {[(str(a.dtype), a.shape[1:]) for a in made]} for some rows, "
+                f"{[(str(d), s) for d, s in kinds]} for others: expected the same dtypes and "
+                "shapes of a row"
+            )
+        for out, a in zip(self.out, made, strict=True):
+            out[rows] = a
+
+    def _verify(self, rank: int, rows: NDArray[np.int64], made: Arrays) -> None:
+        """Compute some rows of another rank's answer again, at least one, and compare."""
+        step = max(int(round(1.0 / self.verify)), 1)
+        some = np.arange(0, len(rows), step)
+        again = self._computed([a[rows[some]] for a in self.arrays], len(some))
+        for mine, theirs in zip(again, made, strict=True):
+            same = mine == theirs[some]
+            same |= (mine != mine) & (theirs[some] != theirs[some])  # NaN
+            wrong = ~same.reshape(len(some), -1).all(axis=1)
+            if wrong.any():
+                raise DomainError(
+                    f"rank {rank} has other results than rank {self.rank} for rows "
+                    f"{_few(rows[some][wrong])}: expected a function of the rows alone"
+                )
+
+    def alone(self) -> Any:
+        self.out = self._computed(self.arrays, self.n)
+        return self.result()
+
+    def empty_results(self) -> Arrays | None:
+        if self.out is None:
+            return self.like
+        return [np.empty((0, *a.shape[1:]), a.dtype) for a in self.out]
+
+    def result(self) -> Any:
+        if self.out is None:  # no rows: the results' kinds are those of the previous call, or fn's
+            self.out = self.like or self._computed(self.arrays, 0)
+            self.single = len(self.out) == 1 if self.like else self.single
+        return self.out[0] if self.single else tuple(self.out)
+
+
+def _few(rows: NDArray[np.int64]) -> str:
+    text = ", ".join(map(str, rows[:5].tolist()))
+    return f"{text}, ..." if len(rows) > 5 else text
+
+

@@ -1,0 +1,191 @@
+"""Work lent within a step: ``mpiexec -n 3 python tests/mpi/share_cases.py``."""
+
+import time
+
+import numpy as np
+from each_case import main, raised
+
+import pylb
+from pylb import errors
+
+
+def slow(seconds):
+    """Return a function of rows that sleeps for the seconds of each row."""
+
+    def compute(cost, *arrays):
+        time.sleep(float(np.sum(cost)) * seconds)
+        return tuple(2.0 * a for a in arrays) if len(arrays) > 1 else 2.0 * arrays[0]
+
+    return compute
+
+
+def uneven(comm, n=40):
+    """Return costs of which the last rank has most, and an array of rows."""
+    heavy = 30.0 if comm.rank == comm.size - 1 else 1.0
+    return np.full(n, heavy), np.arange(n) + 100.0 * comm.rank
+
+
+def rows_go_where_they_are_computed_sooner(comm):
+    """The last rank lends, the others borrow; results are in order."""
+    sharer = pylb.Sharer(comm)
+    cost, x = uneven(comm)
+    for _ in range(6):
+        assert np.array_equal(sharer.share(slow(1e-4), cost, x), 2.0 * x)
+    if comm.size > 1:
+        table = sharer.metrics
+        assert comm.bcast(table["rows"].sum(), root=comm.size - 1) > 0
+        assert comm.bcast(table["lent"][-1], root=comm.size - 1) > 0
+        assert (table["longest"][1:] > 1.1 * table["bound"][1:]).all()
+
+
+def many_shapes(comm):
+    """Random programs compute what a serial program does."""
+    for seed in range(25):
+        same = np.random.default_rng(seed)
+        own = np.random.default_rng([seed, comm.rank])
+        arrays = []
+        n = int(own.integers(0, 60)) * int(own.random() < 0.85)
+        for _ in range(same.integers(1, 4)):
+            shape = tuple(same.integers(1, 4, same.integers(0, 3)))
+            dtype = same.choice(["f8", "f4", "i4", "u1", "c16", "M8[s]"])
+            arrays.append(own.integers(0, 100, (n, *shape)).astype(dtype))
+        pause = own.random((8, n)) * 10 ** same.uniform(-5, -3.2)
+        several, reactive = same.random() < 0.5, bool(same.random() < 0.7)
+
+        def compute(pause, *rows, several=several):
+            time.sleep(float(pause.sum()))
+            rows[0][...] = rows[0]  # a function may write to what it gets
+            out = (np.flip(rows[0], axis=0)[::-1], *(-r if r.dtype.kind in 'fic' else r for r in rows[1:]))
+            return (*out, pause) if several else out[0].copy()
+
+        options = [{}, {"chunk": 3}, {"verify": 0.1}, {"cost": pause}][same.integers(4)]
+        sharer = pylb.Sharer(comm, reactive=reactive)
+        for k in range(4):
+            if "cost" in options:
+                options = {"cost": 5.0 * pause[k]}
+            got = sharer.share(compute, pause[k], *arrays, **options)
+            expected = compute(pause[k], *arrays)
+            assert isinstance(got, tuple) == several
+            for a, b in zip(*((got, expected) if several else ((got,), (expected,))), strict=True):
+                assert a.dtype == b.dtype
+                assert np.array_equal(a, b)
+
+
+def features_predict(comm):
+    """Costs that follow features are predicted before they are measured."""
+    sharer = pylb.Sharer(comm)
+    rng = np.random.default_rng(comm.rank)
+    for _ in range(6):
+        particles = rng.integers(0, 50, 30) * (1 + 5 * (comm.rank == 0))
+        x = np.arange(30.0)
+        features = np.stack([particles, np.ones(30)], axis=1)
+        assert np.array_equal(sharer.share(slow(1e-5), particles, x, features=features), 2.0 * x)
+
+
+def shadow_lends_nothing(comm):
+    sharer = pylb.Sharer(comm, mode="shadow")
+    cost, x = uneven(comm)
+    for _ in range(4):
+        assert np.array_equal(sharer.share(slow(1e-4), cost, x), 2.0 * x)
+    if comm.size > 1:
+        assert not sharer.metrics["rows"].any()
+        assert sharer.metrics["saved"][-1] > 0
+
+
+def even_rows_stay(comm):
+    sharer = pylb.Sharer(comm)
+    x = np.arange(10.0)
+    for _ in range(5):
+        assert np.array_equal(sharer.share(lambda a: 2.0 * a, x), 2.0 * x)
+    if comm.size > 1:
+        assert not sharer.metrics["rows"][1:].any()
+
+
+def bad_arguments(comm):
+    """An error of the arguments is raised at the door, on the ranks that have it."""
+    x = np.arange(4.0)
+    for text, call in {
+        "array 1 has 3 rows, array 0 has 4": lambda: sharer.share(np.add, x, x[:3]),
+        "got no arrays": lambda: sharer.share(np.add),
+        "fn is 3": lambda: sharer.share(3, x),
+        "without Python objects": lambda: sharer.share(np.copy, [{}, {}]),
+        "verify is 2": lambda: sharer.share(np.copy, x, verify=2),
+        "cost has shape (3,)": lambda: sharer.share(np.copy, x, cost=x[:3]),
+        "cost and features": lambda: sharer.share(np.copy, x, cost=x, features=x[:, None]),
+    }.items():
+        sharer = pylb.Sharer(comm)
+        raised(errors.DomainError, text, call)
+    raised(errors.DomainError, "mode is 'maybe'", lambda: pylb.Sharer(comm, mode="maybe"))
+    if comm.size > 1:
+        other = pylb.Sharer(comm)
+        mine = x.astype("f4") if comm.rank else x
+        raised(errors.DomainError, "same dtypes", lambda: other.share(np.copy, mine))
+        other = pylb.Sharer(comm)
+        raised(
+            errors.DomainError if comm.rank == 1 else errors.RemoteError,
+            "cost[2] is -1" if comm.rank == 1 else "rank 1",
+            lambda: other.share(np.copy, x, cost=np.array([1, 1, 1 - 2 * (comm.rank == 1), 1])),
+        )
+
+
+def a_host_that_fails(comm):
+    """The owner gets the error with rows and traceback; all other ranks end with an error."""
+    if comm.size == 1:
+        return
+    for wrong, says in (("raise", "broken on purpose"), ("rows", "fn returned 1 rows")):
+        sharer, last = pylb.Sharer(comm), comm.size - 1
+        cost, x = uneven(comm)
+
+        def compute(cost, x, comm=comm, wrong=wrong, last=last):
+            time.sleep(float(cost.sum()) * 1e-4)
+            if comm.rank != last and (x >= 100.0 * last).any():
+                if wrong == "raise":
+                    raise ValueError("broken on purpose")
+                return x[:1]
+            return x
+
+        def call(sharer=sharer, compute=compute, cost=cost, x=x):
+            for _ in range(10):
+                sharer.share(compute, cost, x)
+
+        text = ("could not compute rows", says) if comm.rank == last else "has failed"
+        raised(errors.RemoteError, text, call)
+
+
+def a_function_of_the_rank_is_noticed(comm):
+    if comm.size == 1:
+        return
+    sharer = pylb.Sharer(comm)
+    cost, x = uneven(comm)
+
+    def compute(cost, x):
+        time.sleep(float(cost.sum()) * 1e-4)
+        return x + comm.rank
+
+    def call():
+        for _ in range(10):
+            sharer.share(compute, cost, x, verify=1.0)
+
+    try:
+        call()
+    except errors.DomainError as why:
+        assert "has other results" in str(why)  # noqa: PT017
+    except errors.RemoteError as why:
+        assert "has failed" in str(why)  # noqa: PT017
+    else:
+        raise AssertionError("no error")
+
+
+CASES = [
+    rows_go_where_they_are_computed_sooner,
+    many_shapes,
+    features_predict,
+    shadow_lends_nothing,
+    even_rows_stay,
+    bad_arguments,
+    a_host_that_fails,
+    a_function_of_the_rank_is_noticed,
+]
+
+if __name__ == "__main__":
+    main(CASES)
