@@ -102,7 +102,7 @@ def main():
     args = parser.parse_args()
     comm = MPI.COMM_WORLD
     ways = {"without pylb": {"mode": "off"}, "with pylb": {}}
-    ways |= {f"every {n} steps": {"every": max(n // 10, 1)} for n in args.every}
+    ways |= {f"every {n} steps": {"every": max(n // 50, 1)} for n in args.every}
     if comm.rank == 0:
         print(f"{comm.size:2} ranks          max/mean   seconds  LB steps")
     for name, way in ways.items():

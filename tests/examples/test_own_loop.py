@@ -67,7 +67,7 @@ def test_lammps(mpiexec, case, ranks):
     if "Open MPI" not in version:
         pytest.skip("Debian's LAMMPS is linked with Open MPI")
     script = EXAMPLES / "own_loop" / "lammps_balance.py"
-    words = ["-W", "ignore", str(script), case, "--steps", "300"]
+    words = ["-W", "ignore", str(script), case, "--steps", "1000"]
     code, out, said = launch([*RUN, *mpiexec], ranks, *words)
     if code != 0 and "liblammps" in said:
         pytest.skip("no liblammps-dev")
