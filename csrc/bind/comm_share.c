@@ -1,8 +1,7 @@
 /* Python binding of csrc/comm/share.h: work lent within a step; linked into pylb._mpi. */
 #include "bind/convert.h"
+#include "bind/mpi_comm.h"
 #include "bind/rooms.h"
-
-#include <mpi4py/mpi4py.h>
 
 #include "base/mem.h"
 #include "comm/comm.h"
@@ -166,14 +165,13 @@ static void say_late(void *arg)
 static int share_init(share_t *self, plb_py_call_t *c)
 {
     PyObject *user;
-    MPI_Comm *handle = NULL;
+    MPI_Comm handle;
     plb_share_options_t options = {0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&user), PLB_ONE(&options.lend), PLB_ONE(&options.reactive),
                       PLB_ONE(&options.group), PLB_ONE(&options.beta)));
-    PLB_PASS(import_mpi4py());
-    PLB_PASS((handle = PyMPIComm_Get(user)) == NULL);
+    PLB_PASS(plb_py_mpi_comm(user, &handle));
     self->patience = (plb_patience_t){say_late, NULL};
-    return plb_share_new(&self->core, *handle, &options, &self->patience, &c->err);
+    return plb_share_new(&self->core, handle, &options, &self->patience, &c->err);
 }
 
 /* Does not free the communicator: that is collective, and Python may call this at any time. */
