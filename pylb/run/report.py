@@ -14,7 +14,7 @@ import numpy as np
 from pylb import console, files, optional
 from pylb.decide.figures import RUN
 from pylb.decide.receipts import History
-from pylb.decide.sentences import saving
+from pylb.decide.sentences import verdict
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Reductions, reduction
@@ -132,6 +132,8 @@ class Report:
     mode: str = "on"
     #: Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
     span: int = 1
+    #: Sum over the iterations of the time, or of the largest load if that is more, as in a replay.
+    replayed_seconds: float = 0.0
     title: str = "Run"  #: The heading of the printed report.
 
     def reductions(self, other: Report) -> Reductions:
@@ -146,8 +148,15 @@ class Report:
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
         return {k: console.plain(v) for k, v in out.items()}
 
+    @property
+    def verdict(self) -> str:
+        """Whether LB steps helped, by how much, or why not: one sentence."""
+        mode = "shadow" if self.shadow else self.mode
+        return verdict({**self.__dict__, "mode": mode}, self.history)
+
     def __str__(self) -> str:
         out = io.StringIO()
+        out.write(console.fill(f"{self.title}: {self.verdict}.", console.PAPER) + "\n\n")
         rows: list[list[Any]] = []
         for f in RUN:
             value = getattr(self, f.name, None)
@@ -156,10 +165,7 @@ class Report:
                 continue
             would = "would be " if self.shadow and f.when == "step" else ""
             rows.append([would + f.heading, *f.parts(value)])
-        if self.n_lb_steps:
-            said = saving(self.saved, self.seconds, self.others, would=self.shadow)
-            rows.append([f"LB steps {'would have ' if self.shadow else ''}saved", said, ""])
-        console.show(["", "", ""], rows, title=self.title, file=out)
+        console.show(["", "", ""], rows, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
             kept += " (of utilization: the lowest)"

@@ -18,9 +18,11 @@ from pylb.decide.receipts import History
 from pylb.errors import DomainError, OutOfRangeError, StateError
 from pylb.files import named
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import Stretch
+from pylb.io.run_record import FIGURES, RunData, Stretch
 from pylb.model import checks
 from pylb.model.snapshot import F64
+from pylb.replaying.trace import Trace
+from pylb.replaying.trace_conversion import trace_fields
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState
 from pylb.run.records import RecordWriter
@@ -144,6 +146,7 @@ class RunResults:
             mode=state.options.mode + settings.said_by("mode"),
             seconds=state.records.seconds,
             iteration_seconds=sums["time"],
+            replayed_seconds=float((np.maximum(it.time, it.max) * it.span).sum()),
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
             idle_mean=sums["idle_mean"],
             idle_max=sums["idle_max"],
@@ -207,11 +210,28 @@ class RunResults:
             times=times,
             figures=(figures[0], figures[1], figures[2]),
             gained=records.saved.by_iteration(state.done),
+            times_without=self._times_without(stretches, figures[0]),
             history=self.history,
             parameters={**records.all_parameters(), "seconds": records.seconds},
             title=title,
             names=names,
         )
+
+    def _times_without(self, stretches: list[Stretch], time: F64) -> F64 | None:
+        """Return the seconds of each rank without LB steps, (m, p); None: not known."""
+        records = self._state.records
+        stretches = [s for s in stretches if s.iterations]
+        if sum(s.iterations for s in stretches) != len(time) or not records.saved.keyed:
+            return None
+        run = RunData(
+            n_ranks=self._state.agreement.transport.size,
+            stretches=stretches,
+            parameters=records.all_parameters(),
+            history=self.history,
+            answers=records.answers,
+            **dict.fromkeys(FIGURES, np.zeros_like(time)),
+        )
+        return Trace(**trace_fields(run)).replay("unbalanced").rank_times
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.

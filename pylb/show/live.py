@@ -43,7 +43,7 @@ def state(course: Course) -> dict[str, Any]:
         "max": float(last.max()),
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
-        "saving": course.saving,
+        "verdict": course.verdict,
         "decision": None if decision is None else decision.explain(),
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
@@ -87,13 +87,11 @@ COLUMNS = ("rank", "last iteration", "/ mean", "recent iterations")
 
 def head(now: dict[str, Any]) -> str:
     """Describe the run in one line."""
-    saved = f"; saved {now['saving']}" if now["saving"] else ""
     return (
         f"{count(now['iterations'], 'iteration')} of {count(now['n_objects'], 'object')} on "
         f"{count(now['n_ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
-        f"{count(now['n_lb_steps'], 'LB step')} "
-        f"(cost {seconds(now['lb_cost'])}){saved}"
+        f"{count(now['n_lb_steps'], 'LB step')} (cost {seconds(now['lb_cost'])})"
     )
 
 
@@ -118,7 +116,8 @@ class View:
         from rich.text import Text
 
         width, height = options.max_width, console.size.height
-        above = Text(head(self._now)).wrap(console, width)
+        above = Text(f"{self._now['verdict']}.", "bold").wrap(console, width)
+        above += Text(head(self._now)).wrap(console, width)
         below = list(Text(foot(self._now)).wrap(console, width))
         if len(below) > height // 3:
             below = below[: height // 3]

@@ -21,12 +21,13 @@ from pylb.console import clip, script_json, text
 from pylb.decide.figures import RECEIPT, RUN, Figure
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
-from pylb.show import aggregate, efficiency
+from pylb.show import aggregate, efficiency, lanes
 from pylb.show.course import Course, Migrations
 from pylb.show.objects import ObjectPicture
 
 STATIC = Path(__file__).with_name("static")
-SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "parts.js", "objects.js", "view.js")
+SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "timeline.js", "parts.js")
+SHARED += ("objects.js", "view.js")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # largest numbers of rows and columns of the heat map
 MOST_RECEIPTS = 250
 MOST_FLOWS = 40  # largest number of pairs of ranks shown for one LB step
@@ -106,9 +107,11 @@ def data(course: Course) -> dict[str, Any]:
     regions = efficiency.regions(course)
     return {
         "title": clip(course.title),
+        "verdict": clip(course.verdict),
         "pylb": __version__,
         "facts": [[clip(k), clip(v)] for k, v in facts(course)],
         "picture": coded(loads(course)),
+        "timeline": timeline(course),
         "columns": columns(),
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
@@ -144,7 +147,6 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
         course.elapsed,
         rows,
         columns,
-        saved=course.saved,
         recorded=course.recorded,
     )
     width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
@@ -152,9 +154,16 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
     return picture
 
 
+def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
+    """Return when the ranks compute and wait, without LB steps and as it was."""
+    width, runs = lanes.of(course, 0, course.n_iterations, columns)
+    coding = [coded(run.to_dict()) for run in runs]
+    return {"step": width, "labels": lanes.labels(course.n_ranks), "runs": coding}
+
+
 def facts(course: Course) -> list[tuple[str, str]]:
     """Return the rows (heading, text) of the table below the title."""
-    known = {**course.figures(), "saved": course.saving or None}
+    known = course.figures()
     out = [
         (f.heading, _text(f, known[f.name]))
         for f in RUN

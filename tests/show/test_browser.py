@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb import console
 from pylb.io import h5
 from pylb.show import course, page, served
 from pylb.show.settings import ExplorerSettings
@@ -117,7 +118,7 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
 
     # the pointer and the slider move together in all charts
     assert tab.locator(".picture svg > line[visibility=visible]").count() == 1
-    assert tab.locator(".picture svg > g[pointer-events=none] rect").count() == 4
+    assert tab.locator(".picture svg > g[pointer-events=none] rect").count() == 3
 
     # a decision and its receipt
     receipts = list(run.history)
@@ -146,8 +147,31 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     assert "60" not in ticks[-3:] or "30" in ticks
     assert "100" not in ticks
     tab.get_by_role("button", name="All iterations").click()
-    tab.get_by_label("relative to the mean").check()
     assert "time of the rank / mean" in tab.locator(".picture svg").text_content()
+    tab.get_by_label("heat map in seconds").check()
+    assert "seconds of the rank" in tab.locator(".picture svg").text_content()
+    assert tab.said == []
+
+
+def test_the_page_says_first_whether_it_helped(tab, run, tmp_path):
+    opened(tab, run, tmp_path / "run.html")
+    shown = course.of(run)
+    assert tab.locator(".verdict").inner_text() == f"{shown.verdict}."
+    without, using = re.findall(r"saved: (.*) without LB steps, (.*) with;", shown.verdict)[0]
+    label = tab.locator(".timeline svg").get_attribute("aria-label")
+    assert label.endswith(f": without LB steps {without}, with LB steps {using}")
+
+    # a click goes to the iteration at the pointer; the timeline of one iteration begins at 0 s
+    box = tab.locator(".timeline canvas").bounding_box()
+    wide = box["width"] - 58 - 16  # the axis, see timeline.js
+    whole = run.trace.replay("unbalanced")
+    x = (whole.iteration_time[:60].sum() + 0.5 * whole.iteration_time[60]) / whole.time
+    tab.mouse.click(box["x"] + 58 + x * wide, box["y"] + 60)
+    assert tab.locator("output").inner_text() == "60"
+    tab.get_by_label("timeline of this iteration").check()
+    label = tab.locator(".timeline svg").get_attribute("aria-label")
+    assert f": without LB steps {console.seconds(whole.iteration_time[60])}, with" in label
+    assert tab.locator(".timeline rect.chosen").count() == 2
     assert tab.said == []
 
 
@@ -220,7 +244,7 @@ def test_a_page_follows_a_run_that_goes_on(tab, live, run, tmp_path):
     assert tab.locator("output").inner_text() == "119"  # the slider follows the last iteration
     assert tab.evaluate("document.activeElement.id") == "iteration"
     assert tab.locator(".decisions button").count() == len(run.history)
-    assert "saved so far" in tab.locator(".picture svg").text_content()
+    assert "without LB steps, " in tab.locator(".verdict").inner_text()
     assert {url.rsplit("/", 1)[0] + "/" for url in tab.said} == {live.address}
 
 
@@ -597,7 +621,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     execute(tab)
     said = status(tab, 0)
     assert shows(said, time_of())
-    assert "9 LB steps" in said
+    assert "; 9 LB steps cost " in tab.locator(".pylb .verdict").inner_text()
     tab.get_by_text("All figures of the replay").click()
     facts = tab.locator(".pylb .facts").inner_text().split("\n")
     assert facts[facts.index("LB steps") + 1] == "9"

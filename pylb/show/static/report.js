@@ -42,7 +42,7 @@ function flowsOfAll(groups) {
 class Report {
   constructor(host) {
     this.host = host;
-    this.facts = element("div");
+    [this.facts, this.verdict] = [element("div"), element("p", { class: "verdict" })];
     this.tables = element("div");
     this.printed = element("ol", { class: "printed" });
     this.all = element("button", { type: "button" }, "All iterations");
@@ -62,8 +62,8 @@ class Report {
     this.title = element("h1");
     const { view } = this;
     host.replaceChildren(
-      this.title, this.facts,
-      element("h2", {}, "Loads of the ranks"), view.controls(this.all), view.readout, view.host,
+      this.title, this.verdict, view.timeline.host, view.controls(this.all), view.readout,
+      this.facts, element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
       element("h2", {}, "Decisions"), view.list, view.receipt, this.printed, view.side,
@@ -74,6 +74,7 @@ class Report {
     this.run = run;
     document.title = `pylb: ${run.title}`;
     this.title.textContent = run.title;
+    this.verdict.textContent = `${run.verdict}.`;
     this.facts.replaceChildren(factsOf(run.facts));
     this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.said)));
     this.tables.replaceChildren(...efficienciesOf(run), ...heaviestOf(run),
@@ -82,7 +83,7 @@ class Report {
     this.frames = null;
     this.everything();
     const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
-    this.view.show(decoded(run.picture, bytes), run.columns, run.decisions);
+    this.view.show(decoded(run.picture, bytes), run.timeline, run.columns, run.decisions);
     if (run.decisions_in_all > run.decisions.length) {
       this.view.list.append(element("p", { class: "soft" }, `Only ${run.decisions.length} of `
         + `${run.decisions_in_all} decisions are listed: those that cost or saved the most.`));
