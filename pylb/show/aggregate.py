@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pylb.console import digits
-from pylb.model.snapshot import F64, I64
+from pylb.model.snapshot import F64
 
 
 def step(n: int, most: int) -> int:
@@ -97,14 +97,14 @@ def picture(
     }
 
 
-def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, I64]:
-    """Count the objects that moved between groups of neighbouring ranks in all `flows`.
+def between_groups(n_ranks: int, flows: Sequence[Any], most: int, what: str) -> tuple[int, F64]:
+    """Add up the "objects" or the "load" that moved between groups of ranks in all `flows`.
 
     Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
     """
     width = step(n_ranks, most)
     n = -(-n_ranks // width)
-    out = np.zeros((n, n), np.int64)
+    out = np.zeros((n, n))
     for f in flows:
-        np.add.at(out, (f.source // width, f.target // width), f.objects)
+        np.add.at(out, (f.source // width, f.target // width), getattr(f, what))
     return width, out

@@ -34,6 +34,7 @@ class Migrations(NamedTuple):
     target: I32  # (k,) new rank
     objects: I64  # (k,) number of objects
     bytes: I64  # (k,) bytes of these objects; 0 if their sizes are not known
+    load: F64  # (k,) seconds per iteration of these objects, in the iteration after the LB step
 
 
 class Heavy(NamedTuple):
@@ -308,10 +309,13 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
         moved = same & (old.rank[i] != new.rank[j])
         if moved.any():
             i, j = i[moved], j[moved]
-            yield _added_up(new.first - 1, old.rank[i], new.rank[j], new.bytes[j], n_ranks)
+            sums = new.bytes[j], new.load[0, j]
+            yield _added_up(new.first - 1, old.rank[i], new.rank[j], *sums, n_ranks)
 
 
-def _added_up(iteration: int, source: Any, target: Any, nbytes: Any, n_ranks: int) -> Migrations:
+def _added_up(
+    iteration: int, source: Any, target: Any, nbytes: Any, load: Any, n_ranks: int
+) -> Migrations:
     pair, which = np.unique(source.astype(np.int64) * n_ranks + target, return_inverse=True)
     sizes = np.bincount(which, nbytes, len(pair))
     return Migrations(
@@ -320,6 +324,7 @@ def _added_up(iteration: int, source: Any, target: Any, nbytes: Any, n_ranks: in
         (pair % n_ranks).astype(np.int32),
         np.bincount(which, minlength=len(pair)),
         sizes.astype(np.int64),
+        np.bincount(which, load, len(pair)),
     )
 
 
@@ -411,7 +416,8 @@ def _migrations_of(run: Replay, iteration: int, before: I32, tasks: slice) -> Mi
     if not moved.any():
         return None
     nbytes = np.zeros(len(moved)) if t.task_bytes is None else t.task_bytes[tasks]
-    return _added_up(iteration, source[moved], target[moved], nbytes[moved], t.n_ranks)
+    sums = nbytes[moved], t.task_load[tasks][moved]
+    return _added_up(iteration, source[moved], target[moved], *sums, t.n_ranks)
 
 
 def _moves_of_replay(run: Replay) -> Iterator[Migrations]:

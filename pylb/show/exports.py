@@ -38,7 +38,7 @@ def tables(course: Course) -> dict[str, Table]:
     moves = (
         (m.iteration, *row, nbytes or "")
         for m in course.moves
-        for *row, nbytes in zip(*(a.tolist() for a in m[1:]), strict=True)
+        for *row, nbytes in zip(*(a.tolist() for a in m[1:5]), strict=True)
     )
     return {
         "iterations": (
@@ -182,7 +182,7 @@ def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
     for moves in course.moves:
         start = _to_eighths(_end_of(course, begin, moves.iteration))
         end = _to_eighths(float(begin[min(moves.iteration + 1, course.n_iterations)])) - EIGHTH
-        for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:]), strict=True):
+        for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:5]), strict=True):
             flow += 1
             common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}
             common["args"] = {"objects": objects} | ({"bytes": nbytes} if nbytes else {})

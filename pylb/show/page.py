@@ -30,7 +30,7 @@ SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "timeline.js", "part
 SHARED += ("objects.js", "view.js")
 MOST_ROWS, MOST_COLUMNS = 200, 800  # largest numbers of rows and columns of the heat map
 MOST_RECEIPTS = 250
-MOST_FLOWS = 40  # largest number of pairs of ranks shown for one LB step
+MOST_FLOWS = 120  # largest number of pairs of ranks shown for one LB step
 MOST_GROUPS = 24  # largest number of groups of ranks in the picture of all migrations
 MOST_REGIONS = 40
 
@@ -102,7 +102,8 @@ def _hash(text: str) -> str:
 
 def data(course: Course) -> dict[str, Any]:
     shown = _chosen(course)
-    step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
+    groups = course.n_ranks, course.moves, MOST_GROUPS
+    (step, moved), (_, load) = (aggregate.between_groups(*groups, s) for s in ("objects", "load"))
     by_iteration = {m.iteration: m for m in course.moves}
     regions = efficiency.regions(course)
     return {
@@ -115,7 +116,8 @@ def data(course: Course) -> dict[str, Any]:
         "columns": columns(),
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
-        "groups": {"step": step, "n": len(moved), "objects": moved.tolist()},
+        "groups": [[int(i), int(j), moved[i, j], 0, load[i, j]] for i, j in np.argwhere(moved)],
+        "group": step,
         "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
         "regions_in_all": len(regions),
         "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
@@ -215,10 +217,11 @@ def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
         "said": clip(r.explain(), 3000),
         "fit": {name: r.figures.get(name) for name in FIT},
         "flows": [] if moves is None else flows(moves),
+        "pairs": 0 if moves is None else len(moves.source),
     }
 
 
-def flows(moves: Migrations) -> list[list[int]]:
-    """Return (from, to, objects, bytes) for the pairs of ranks with the most migrations."""
-    order = np.argsort(-moves.objects, kind="stable")[:MOST_FLOWS]
-    return [[int(a[i]) for a in moves[1:]] for i in order]
+def flows(moves: Migrations) -> list[list[float]]:
+    """Return (from, to, objects, bytes, load) for the pairs of ranks with the most load."""
+    order = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS]
+    return [[*(int(a[i]) for a in moves[1:5]), float(f"{moves.load[i]:.4g}")] for i in order]

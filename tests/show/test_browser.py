@@ -175,6 +175,30 @@ def test_the_page_says_first_whether_it_helped(tab, run, tmp_path):
     assert tab.said == []
 
 
+@pytest.mark.parametrize("p", [20, 100])
+def test_many_ranks_are_a_matrix_of_net_load_and_quantiles(tab, p, tmp_path):
+    trace = pylb.replaying.hotspot(n_ranks=p, n_objects=12 * p, n_phases=20, turns=1.0, seed=2)
+    run = trace.replay("GreedyLB", every=6, cost=0.001)
+    opened(tab, run, tmp_path / "run.html")
+    tab.locator(".decisions button").nth(1).click()
+    shown = course.of(run)
+    moves = next(m for m in shown.moves if m.iteration == run.lb_steps[1].iteration)
+    sent = np.zeros((p, p))
+    sent[moves.source, moves.target] = moves.load
+    titles = tab.locator(".flows rect title").all_text_contents()
+    assert titles
+    for title in titles[:20] if len(moves.source) <= page.MOST_FLOWS else []:
+        i, j = map(int, re.findall(r"rank (\d+)", title))
+        said = re.findall(r": ([\d.]+ .?s) net", title)[0]
+        assert said == console.seconds(sent[i, j] - sent[j, i])
+    left_out = len(moves.source) > page.MOST_FLOWS
+    assert ("pairs of ranks, those with" in tab.locator(".flows").inner_text()) == left_out
+    assert "after it, " in tab.locator(".bars").inner_text()  # both are drawn side by side
+    labels = tab.locator(".timeline svg text").all_text_contents()
+    assert ("slowest" in labels) == (p > 64)
+    assert tab.said == []
+
+
 def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_path):
     coords = {k: (k % 16, k // 16) for k in range(128)}
     opened(tab, run, tmp_path / "run.html", coords=coords)

@@ -137,7 +137,7 @@ function render({ model, el }) {
     view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
       answer.timeline, answer.columns, answer.decisions);
     facts.replaceChildren(factsOf(answer.figures.facts));
-    drawFlows(view.flows, [], String);
+    view.flows.replaceChildren(element("p", { class: "soft" }, "Choose a decision to see what moved."));
     verdict.textContent = `${answer.figures.verdict}.`;
     const { seconds: all, recorded } = answer.figures;
     status.textContent = `${seconds(all)} in all; as recorded: ${seconds(recorded)}. `

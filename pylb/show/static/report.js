@@ -32,13 +32,6 @@ function heaviestOf(run) {
     scrolling("Heaviest objects", table(columns, rows, (i) => i < (named ? 2 : 1)))];
 }
 
-// Migrations of the whole run between groups of neighbouring ranks: the 120 largest flows.
-function flowsOfAll(groups) {
-  const out = [];
-  groups.objects.forEach((row, i) => row.forEach((n, j) => { if (n) out.push([i, j, n, 0]); }));
-  return out.sort((a, b) => b[2] - a[2]).slice(0, 120);
-}
-
 class Report {
   constructor(host) {
     this.host = host;
@@ -92,11 +85,11 @@ class Report {
 
   // All migrations of the run.
   everything() {
-    const { step } = this.run.groups, p = this.run.picture.n_ranks;
+    const { group: step, groups } = this.run, p = this.run.picture.n_ranks;
     const name = (i) => (step > 1
       ? `${i * step}-${Math.min((i + 1) * step, p) - 1}` : `rank ${i}`);
     this.view.flowsHead.textContent = "Migrations, all";
-    drawFlows(this.view.flows, flowsOfAll(this.run.groups), name);
+    drawFlows(this.view.flows, groups, name, Math.ceil(p / step), groups.length);
   }
 
   // Shows the objects in the most recent stored iteration that is not after `iteration`.

@@ -106,7 +106,8 @@ class RunView {
     this.drawn.scrub(i);
     this.timeline.mark(i);
     this.zoom();
-    drawBars(this.bars, this.picture, i);
+    const { told } = this, pair = told && told.moved && told.iteration === i && told.choice === "balance";
+    drawBars(this.bars, this.picture, i, pair ? i + 1 : null);
     this.objects.go(i);
     this.readout.textContent = said(this.picture, i);
   }
@@ -116,6 +117,8 @@ class RunView {
     this.told = decision;
     this.say(decision.said);
     this.drawn.choose(decision);
-    drawFlows(this.flows, decision.flows, (rank) => `rank ${rank}`);
+    if (decision.iteration >= 0) this.go(Math.min(decision.iteration, this.picture.n_iterations - 1));
+    const { n_ranks: n } = this.picture;
+    drawFlows(this.flows, decision.flows, (rank) => `rank ${rank}`, n, decision.pairs);
   }
 }
