@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 from pylb import console, optional
 from pylb.console import seconds
 from pylb.decide.figures import RECEIPT
-from pylb.decide.sentences import explained
+from pylb.decide.sentences import explained, headline
 from pylb.model.metrics import Reductions, reduction
 
 if TYPE_CHECKING:
@@ -205,6 +205,11 @@ class Receipt:
             f"{after} with {self.strategy}: max/mean {self.before:.4g} -> {self.predicted:.4g}, "
             f"{self.migrations} migrations, cost {seconds(self.cost)}{gain}>"
         )
+
+    @property
+    def headline(self) -> str:
+        """What the decision did, what it cost and what it gained, in one line."""
+        return headline(self)
 
     def explain(self) -> str:
         """Explain the decision in sentences."""

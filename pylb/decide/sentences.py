@@ -15,6 +15,24 @@ MISSED = 1.2  # a max/mean above MISSED times the predicted one was not predicte
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
 
 
+def headline(r: Any) -> str:
+    """Say in one line what a decision did, what it cost and what it gained."""
+    after = f"After iteration {r.iteration}" if r.iteration >= 0 else "Before the first iteration"
+    if not r.balanced:
+        more = f" (and {r.times - 1} more up to iteration {r.until})" if r.times > 1 else ""
+        return f"{after}: no LB step, {r.reason}{more}"
+    would, ratio = "" if r.moved else "would have ", r.realised
+    if math.isnan(ratio):
+        ratio = r.predicted
+    done = "moved nothing" if r.migrations == 0 else f"moved {count(r.migrations, 'object')}"
+    if r.strategy == OWN:
+        done = "redistributed the program's data"
+    unknown = math.isnan(r.before) or math.isnan(ratio)
+    known = "" if unknown else f"max/mean {r.before:.3g} \u2192 {ratio:.3g}, "
+    gain = "" if math.isnan(r.gain) else f", gained {seconds(r.gain)}"
+    return f"{after}: {would}{done}, {known}cost {seconds(r.cost)}{gain}"
+
+
 def explained(r: Any) -> str:
     parts = [_decision(r), _inputs(r), _fits(r), _expected(r)]
     if r.balanced:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console, files, optional
-from pylb.decide.figures import RUN
+from pylb.console import count
+from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import History
 from pylb.decide.sentences import verdict
 from pylb.errors import DomainError
@@ -22,6 +23,9 @@ from pylb.model.snapshot import F64, I64
 from pylb.run.records import IterationLog
 
 SUFFIXES = (".html", ".json", ".txt")
+WIDTH = 80  # characters per line of the printed report
+LARGEST = 10  # number of LB steps in the printed report
+PRINTED = ("iteration", "strategy", "before", "realised", "migrations", "cost", "gain")
 
 
 class IterationMetrics(NamedTuple):
@@ -156,7 +160,7 @@ class Report:
 
     def __str__(self) -> str:
         out = io.StringIO()
-        out.write(console.fill(f"{self.title}: {self.verdict}.", console.PAPER) + "\n\n")
+        out.write(console.fill(f"{self.title}: {self.verdict}.", WIDTH) + "\n\n")
         rows: list[list[Any]] = []
         for f in RUN:
             value = getattr(self, f.name, None)
@@ -169,9 +173,20 @@ class Report:
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
             kept += " (of utilization: the lowest)"
-            out.write(console.fill(f"Metrics of iterations: {kept}.", console.PAPER) + "\n")
+            out.write(console.fill(f"Metrics of iterations: {kept}.", WIDTH) + "\n")
+        steps = self.history.lb_steps
+        most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0))
+        if most:
+            shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
+            figures = [f for f in RECEIPT if f.name in PRINTED]
+            rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
+            title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
+            title += "gained the most"
+            console.show([f.heading for f in figures], rows, title=title, file=out)
         if self.history:
-            out.write(f"\nDecisions\n{self.history}")
+            said = f"{count(len(self.history), 'decision')}: print(report.history) shows all."
+            said += f" {self.history.dropped}" * bool(self.history.dropped.n)
+            out.write(f"\n{console.fill(said, WIDTH)}\n")
         return out.getvalue()
 
     def _unsaid(self) -> set[str]:

@@ -44,7 +44,7 @@ def state(course: Course) -> dict[str, Any]:
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
         "verdict": course.verdict,
-        "decision": None if decision is None else decision.explain(),
+        "decision": None if decision is None else decision.headline,
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
             {
@@ -96,12 +96,12 @@ def head(now: dict[str, Any]) -> str:
 
 
 def foot(now: dict[str, Any]) -> str:
-    """Describe the most recent decision: its expected gain, and its receipt."""
+    """Describe the most recent decision and its expected gain."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
     told = "" if gain is None else f"Expected gain: {seconds(gain)} per iteration. "
-    return f"{told}{now['decision']}"
+    return f"{told}{now['decision']}."
 
 
 class View:
@@ -116,7 +116,7 @@ class View:
         from rich.text import Text
 
         width, height = options.max_width, console.size.height
-        above = Text(f"{self._now['verdict']}.", "bold").wrap(console, width)
+        above = list(Text(f"{self._now['verdict']}.", "bold").wrap(console, width))
         above += Text(head(self._now)).wrap(console, width)
         below = list(Text(foot(self._now)).wrap(console, width))
         if len(below) > height // 3:

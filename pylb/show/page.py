@@ -214,6 +214,7 @@ def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
     return {
         **listed(r),
         "trigger": clip(r.trigger),
+        "headline": clip(r.headline, 500),
         "said": clip(r.explain(), 3000),
         "fit": {name: r.figures.get(name) for name in FIT},
         "flows": [] if moves is None else flows(moves),

@@ -219,3 +219,20 @@ def test_other_programs_are_noticed():
     # three other processes on four cores disturb no rank that is alone
     assert cores.others([*alone[:2], Used(38.0, 9.0, 10.0)]) == 0.0
     assert cores.others([Used(0.0, 0.0, 0.0)] * 3) == 0.0
+
+
+def test_the_printed_report_is_narrow_and_short(tmp_path):
+    report = pylb.demo.run(4, 32, 60, every=2)
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 50
+    steps = report.history.lb_steps
+    assert len(steps) > 10
+    at = lines.index(f"Decisions: the 10 of {len(steps)} LB steps that cost or gained the most")
+    shown = [int(line.split()[0]) for line in lines[at + 3 : at + 13]]
+    most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain)))[:10]
+    assert shown == sorted(r.iteration for r in most)
+    r = most[0]
+    said = f"After iteration {r.iteration}: moved {r.migrations} object"
+    assert r.headline.startswith(said)
+    assert r.headline.endswith(f"cost {seconds(r.cost)}, gained {seconds(r.gain)}")

@@ -125,7 +125,9 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     i = next(i for i, r in enumerate(receipts) if r.migrations)
     tab.locator(".decisions button").nth(i).focus()
     tab.keyboard.press("Enter")
-    assert tab.locator(".receipt").inner_text() == receipts[i].explain()
+    assert tab.locator(".receipt .headline").inner_text() == f"{receipts[i].headline}."
+    tab.locator(".receipt summary").click()
+    assert tab.locator(".receipt details p").inner_text() == receipts[i].explain()
     assert tab.locator("tr[aria-current=true]").count() == 1
     titles = tab.locator(".flows path title").all_text_contents()
     assert sum(int(re.findall(r": (\d+) obj", t)[0]) for t in titles) == receipts[i].migrations
@@ -486,7 +488,9 @@ def test_the_keyboard_reaches_everything(tab, explorer):
     assert {"Number of ranks", "Speed of that rank", "Iteration", "Decisions"} < set(reached)
     tab.keyboard.press("Enter")
     tab.wait_for_function("document.querySelector('.receipt').innerText.startsWith('After')")
-    assert tab.locator(".receipt").inner_text() == explorer.replay.decisions[0].explain()
+    receipt = explorer.replay.decisions[0]
+    assert tab.locator(".receipt .headline").inner_text() == f"{receipt.headline}."
+    assert tab.locator(".receipt details p").text_content() == receipt.explain()
     tab.get_by_label("Number of ranks").focus()
     tab.keyboard.press("ArrowRight")
     tab.wait_for_selector(".pylb[data-number='1']")

@@ -69,7 +69,7 @@ class Report {
     this.title.textContent = run.title;
     this.verdict.textContent = `${run.verdict}.`;
     this.facts.replaceChildren(factsOf(run.facts));
-    this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.said)));
+    this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.headline)));
     this.tables.replaceChildren(...efficienciesOf(run), ...heaviestOf(run),
       element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
     this.view.objects.element.hidden = !run.objects;

@@ -115,7 +115,8 @@ class RunView {
   // Shows a decision with its receipt, fitted lines and migrations.
   tell(decision) {
     this.told = decision;
-    this.say(decision.said);
+    const why = element("details", {}, element("summary", {}, "Why"), element("p", {}, decision.said));
+    this.receipt.replaceChildren(element("p", { class: "headline" }, `${decision.headline}.`), why);
     this.drawn.choose(decision);
     if (decision.iteration >= 0) this.go(Math.min(decision.iteration, this.picture.n_iterations - 1));
     const { n_ranks: n } = this.picture;
