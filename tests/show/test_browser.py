@@ -676,8 +676,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
         "document.querySelector('.pylb .receipt').innerText.startsWith('After iteration')"
     )
     receipt = tab.locator(".pylb .receipt").inner_text()
-    assert receipt.startswith(f"After iteration {expected.iteration} the objects were rebalanced")
-    assert f"moved {expected.migrations} object" in receipt
+    assert receipt.startswith(f"{expected.headline}.")
 
     # moving the slider needs no kernel
     slider = tab.get_by_label("Iteration", exact=True)
