@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from pylb import console, optional
@@ -195,6 +196,13 @@ class Receipt:
     def net(self) -> float:
         """Gain minus cost, in seconds."""
         return self.gain - self.cost
+
+    def _repr_html_(self) -> str:
+        steps = {"before": self.before, "predicted": self.predicted, "realised": self.realised}
+        known = {name: x for name, x in steps.items() if not math.isnan(x)}
+        bars = {f"max/mean {', '.join(known)}": list(known.values())} if known else {}
+        why = f"<details><summary>why</summary>{escape(self.explain())}</details>"
+        return console.card(f"{self.headline}.", bars) + why
 
     def __repr__(self) -> str:
         after = f"<Receipt: after iteration {self.iteration}, {self.choice}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,7 @@ class IterationMetrics(NamedTuple):
         return cls(time, most, mean, ratio, idle, utilization, least, first, span)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The report on a run: ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
 
@@ -157,6 +158,17 @@ class Report:
         """Whether LB steps helped, by how much, or why not: one sentence."""
         mode = "shadow" if self.shadow else self.mode
         return verdict({**self.__dict__, "mode": mode}, self.history)
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        said = f"{self.verdict}. {count(self.iterations, 'iteration')} of "
+        said += f"{count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}."
+        using = self.replayed_seconds + (0.0 if self.shadow else self.lb_seconds)
+        both = [using, using - self.saved] if self.shadow else [using + self.saved, using]
+        known = not math.isnan(self.saved) and self.n_lb_steps
+        return console.card(said, {"seconds without LB steps, and with": both} if known else {})
 
     def __str__(self) -> str:
         out = io.StringIO()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pylb.comm.agreement import Step
+from pylb.console import InNotebook
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, OutOfRangeError, StateError
 from pylb.files import named
@@ -35,7 +36,7 @@ SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
 GATHER = 1 << 27  # rank 0 gathers at most this number of loads for a page (1 GiB)
 
 
-class RunResults:
+class RunResults(InNotebook):
     """The methods of `Balancer` and `Advisor` that return the results of the run so far.
 
     For an `Advisor`, the iterations are its steps, and the objects are its cells.
@@ -44,6 +45,9 @@ class RunResults:
     _state: RunState
     _mode: MeasuringMode
     _loop: IterationLoop
+
+    def _bars(self) -> dict[str, Any]:
+        return {"max/mean of the last iterations": self.metrics.max_over_mean[-64:]}
 
     @property
     def metrics(self) -> IterationMetrics:
@@ -223,14 +227,10 @@ class RunResults:
         stretches = [s for s in stretches if s.iterations]
         if sum(s.iterations for s in stretches) != len(time) or not records.saved.keyed:
             return None
-        run = RunData(
-            n_ranks=self._state.agreement.transport.size,
-            stretches=stretches,
-            parameters=records.all_parameters(),
-            history=self.history,
-            answers=records.answers,
-            **dict.fromkeys(FIGURES, np.zeros_like(time)),
-        )
+        known: dict[str, Any] = dict.fromkeys(FIGURES, np.zeros_like(time))
+        known |= {"parameters": records.all_parameters(), "history": self.history}
+        n_ranks = self._state.agreement.transport.size
+        run = RunData(n_ranks=n_ranks, stretches=stretches, answers=records.answers, **known)
         return Trace(**trace_fields(run)).replay("unbalanced").rank_times
 
     def save(self, path: str | os.PathLike[str]) -> None:

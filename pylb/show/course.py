@@ -324,7 +324,7 @@ def _added_up(
         (pair % n_ranks).astype(np.int32),
         np.bincount(which, minlength=len(pair)),
         sizes.astype(np.int64),
-        np.bincount(which, load, len(pair)),
+        np.bincount(which, load, len(pair)).astype(np.float64),
     )
 
 

@@ -115,10 +115,9 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
             end = begin[i] + 1e6 * float(course.elapsed[i])
             if end > begin[i] + micros:
                 yield _slice("wait", r, begin[i] + micros, end, {"iteration": i})
-    saved = course.saved
-    for i in range(0 if saved is None else course.n_iterations):
+    for i, saved in enumerate([] if course.saved is None else course.saved.tolist()):
         counter = {"name": "saved", "ph": "C", "pid": FIGURES, "ts": _to_eighths(begin[i + 1])}
-        yield {**counter, "args": {"seconds": float(saved[i])}}
+        yield {**counter, "args": {"seconds": saved}}
     yield from _lb_steps(course, begin)
     yield from _migrations(course, begin)
 

@@ -51,16 +51,15 @@ def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[La
     """
     part, width = slice(first, end), aggregate.step(end - first, columns)
 
-    def lanes(name: str, whole: float, times: F64, elapsed: F64, *steps: F64) -> Lanes:
+    def grouped(values: F64) -> F64:
+        return np.asarray(np.add.reduceat(values, np.arange(0, end - first, width), axis=-1))
+
+    def lanes(name: str, whole: float, times: F64, *lines: F64) -> Lanes:
         rows = times[part].T
         if course.n_ranks > MOST_LANES:
             rows = np.quantile(rows, list(QUANTILES.values()), axis=0)
-        lines = (
-            np.add.reduceat(x[part], np.arange(0, end - first, width)) for x in (elapsed, *steps)
-        )
-        return Lanes(
-            name, whole, *lines, np.add.reduceat(rows, np.arange(0, end - first, width), axis=1)
-        )
+        iteration, deciding, moving = (grouped(x[part]) for x in lines)
+        return Lanes(name, whole, iteration, deciding, moving, grouped(rows))
 
     none, moving = np.zeros(course.n_iterations), course.moving
     steps, gained, times = course.step_seconds - moving, course.gained, course.times_without

@@ -26,8 +26,10 @@ from pylb.show.course import Course, Migrations
 from pylb.show.objects import ObjectPicture
 
 STATIC = Path(__file__).with_name("static")
-SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "timeline.js", "parts.js")
-SHARED += ("objects.js", "view.js")
+SHARED = tuple(
+    f"{name}.js"
+    for name in "words heat charts picture timeline parts objects view".split()  # in this order
+)
 MOST_ROWS, MOST_COLUMNS = 200, 800  # largest numbers of rows and columns of the heat map
 MOST_RECEIPTS = 250
 MOST_FLOWS = 120  # largest number of pairs of ranks shown for one LB step

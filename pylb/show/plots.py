@@ -558,7 +558,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
     return ax
 
 
-def matrix(ax: Any, cells: F64, step: int, label: str) -> Axes:
+def matrix(ax: Any, cells: Any, step: int, label: str) -> Axes:
     """Draw what goes from groups of `step` ranks (down) to others (across), on a log scale."""
     from matplotlib.colors import LogNorm, Normalize
 
@@ -648,13 +648,15 @@ def timeline(
     if not isinstance(run, Recording):
         if (prediction, path) != (None, None):
             raise DomainError("prediction or path with a run: expected them with a Recording")
-        return _lanes(axes(ax), course.of(run), iterations)
+        ax = axes(ax)
+        _lanes(ax, course.of(run), iterations)
+        return ax
     if prediction is None or iterations is not None:
         raise DomainError("run is a Recording: expected a prediction, and no iterations")
     return _operations(ax, run, prediction, path)
 
 
-def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None) -> Axes:
+def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None) -> None:
     m = run.n_iterations
     one = (0, m) if iterations is None else iterations
     first, end = (one, one + 1) if isinstance(one, (int, np.integer)) else map(int, one)
@@ -691,7 +693,6 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
     for name, colour in legends.items():
         ax.plot([], [], "s", color=colour, label=name)
     legend(ax)
-    return ax
 
 
 def _operations(

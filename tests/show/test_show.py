@@ -634,6 +634,41 @@ def test_everything_shows_itself_in_a_few_words(record, trace):
 # ---- records ----
 
 
+def test_a_notebook_shows_a_line_and_bars(record, trace):
+    run = trace.replay("GreedyLB", every=7)
+    snapshot = trace[0]
+    plan = pylb.place(snapshot, "GreedyLB")
+    part = pylb.partition(([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2]), 2, method="block")
+    lb = pylb.Balancer()
+    lb.add(0, None)
+    list(lb.iterate(3))
+    shown = {
+        snapshot: (trace.n_ranks, snapshot),
+        plan: (2, plan),
+        part: (2, part),
+        trace: (len(trace), trace),
+        run: (2 + len(trace), run),
+        record: (record.n_iterations, record),
+        lb: (3, lb),
+        pylb.Advisor(): (0, None),
+    }
+    for one, (bars, name) in shown.items():
+        html = one._repr_html_()
+        assert html.count("<rect") == bars
+        assert "<script" not in html
+        assert name is None or repr(one)[1:-1].replace(">", "&gt;") in html
+    report = lb.report()
+    assert report.verdict in report._repr_html_()
+    assert repr(report) == f"<Report: {report.verdict}>"
+    receipt = run.decisions[0]
+    assert receipt.headline in receipt._repr_html_()
+    assert f"<summary>why</summary>{receipt.explain()[:20]}" in receipt._repr_html_()
+    assert snapshot.metrics._repr_html_().count("<rect") == 3
+    many = console.card("<b>", {"x": np.arange(1000.0)})
+    assert "&lt;b&gt;" in many
+    assert many.count("<rect") <= 64
+
+
 def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):
     pytest.importorskip("h5py")
     from pylb.io import h5
