@@ -241,6 +241,45 @@ def html(columns: Sequence[str], rows: Iterable[Sequence[Any]], below: Iterable[
     return f'<div style="overflow-x:auto" tabindex="0">{table}</div>{foot}'
 
 
+MOST_BARS = 64  # if there are more values, a bar shows the largest of some neighbours
+
+
+def card(said: str, bars: Mapping[str, Any] | None = None) -> str:
+    """Return a line of text as HTML, and small bars for each name in `bars`.
+
+    The bars have the colour of the text, so they suit light and dark pages.
+    """
+    parts = [f"<div>{escape(said)}</div>"]
+    for name, given in (bars or {}).items():
+        values = np.asarray(given, np.float64).ravel()
+        values = np.maximum.reduceat(
+            values, np.arange(0, len(values), -(-len(values) // MOST_BARS))
+        )
+        top, wide = float(values.max()) or 1.0, min(max(320 // len(values), 4), 24)
+        rects = "".join(
+            f'<rect x="{i * wide}" y="{40 - h:.1f}" width="{wide - 1}" height="{h:.1f}"/>'
+            for i, h in enumerate((40 * np.clip(values / top, 0.0, 1.0)).tolist())
+        )
+        parts.append(
+            '<div style="display:inline-block;margin:4px 18px 0 0;vertical-align:top">'
+            f'<svg width="{wide * len(values)}" height="40" role="img" aria-label="{escape(name)}" '
+            f'style="display:block" fill="currentColor" fill-opacity="0.55">{rects}</svg>'
+            f"<small>{escape(name)}</small></div>"
+        )
+    return f"<div>{''.join(parts)}</div>"
+
+
+class InNotebook:
+    """A mixin: a notebook shows an object as its `repr` and as the bars that `_bars` returns."""
+
+    def _bars(self) -> dict[str, Any]:
+        return {}
+
+    def _repr_html_(self) -> str:
+        bars = {name: values for name, values in self._bars().items() if np.size(values)}
+        return card(repr(self).removeprefix("<").removesuffix(">"), bars)
+
+
 def _html_cell(tag: str, cell: Any) -> str:
     side = "right" if is_number(cell) else "left"
     style = f"text-align:{side};white-space:nowrap;padding-right:1em"

@@ -48,23 +48,18 @@ def demo(args: argparse.Namespace) -> int:
         trace = RunRecord.load(save).trace
     for path in filter(None, (args.save, args.html)):
         console.note(f"wrote {path}")
-    alone, steps = trace.replay("unbalanced").time, report.history.lb_steps
+    steps = report.history.lb_steps
     if args.json:
-        told = {**report.to_dict(), "unbalanced_seconds": alone}
+        told = {**report.to_dict(), "unbalanced_seconds": trace.replay("unbalanced").time}
         told["max_over_mean"] = told.pop("mean_max_over_mean")
         told["n_lb_steps"] = len(steps)
         print_json(args, told)
         return 0
-    moved = report.iteration_seconds + report.lb_seconds
-    rows = [
-        ("not balanced", alone, 1.0, None, None),
-        ("balanced", moved, alone / moved, len(steps), report.migrations),
-    ]
-    title = (
-        f"{args.objects} objects on {args.ranks} virtual ranks, {args.iterations} iterations; the "
-        "hot spot moves"
+    size = (count(args.objects, "object"), count(args.ranks, "virtual rank"))
+    moved = f"the hot spot moves, and {count(report.migrations, 'object')} moved with it"
+    common.print_text(
+        f"{report.verdict}. {' on '.join(size)}, {count(args.iterations, 'iteration')}: {moved}."
     )
-    console.show(["", "virtual seconds", "speed-up", "LBs", "migrations"], rows, title=title)
     best = max(steps, key=lambda r: 0.0 if math.isnan(r.gain) else r.gain, default=None)
     if best is not None:
         print("\nThe LB step that gained the most time:")
@@ -333,6 +328,8 @@ def compare(args: argparse.Namespace) -> int:
     a, b = "/".join(first[-n:]), "/".join(second[-n:])
     title = f"{b} took {_times(both.speedup)} {a}"
     console.show(["", a, b, "difference"], both.rows(), title=title, drop=["difference"])
+    for name, run in ((a, both.first), (b, both.second)):
+        common.print_text(f"{name}: {run.verdict}.")
     print()
     rows = [[step.iteration, *_cells(step.first), *_cells(step.second)] for step in both.steps()]
     if not rows:
@@ -520,6 +517,7 @@ def _print(args: argparse.Namespace, now: dict[str, Any]) -> None:
     if args.json:
         print(console.json_text(common.answer(args, now)), flush=True)
         return
+    common.print_text(f"{now['verdict']}.")
     console.show(live.COLUMNS, live.rows(now), title=live.head(now))
     common.print_text(f"{live.foot(now)}\n")
     sys.stdout.flush()

@@ -6,12 +6,13 @@ import io
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 from pylb import console, optional
 from pylb.console import seconds
 from pylb.decide.figures import RECEIPT
-from pylb.decide.sentences import explained
+from pylb.decide.sentences import explained, headline
 from pylb.model.metrics import Reductions, reduction
 
 if TYPE_CHECKING:
@@ -196,6 +197,13 @@ class Receipt:
         """Gain minus cost, in seconds."""
         return self.gain - self.cost
 
+    def _repr_html_(self) -> str:
+        steps = {"before": self.before, "predicted": self.predicted, "realised": self.realised}
+        known = {name: x for name, x in steps.items() if not math.isnan(x)}
+        bars = {f"max/mean {', '.join(known)}": list(known.values())} if known else {}
+        why = f"<details><summary>why</summary>{escape(self.explain())}</details>"
+        return console.card(f"{self.headline}.", bars) + why
+
     def __repr__(self) -> str:
         after = f"<Receipt: after iteration {self.iteration}, {self.choice}"
         if not self.balanced:
@@ -205,6 +213,11 @@ class Receipt:
             f"{after} with {self.strategy}: max/mean {self.before:.4g} -> {self.predicted:.4g}, "
             f"{self.migrations} migrations, cost {seconds(self.cost)}{gain}>"
         )
+
+    @property
+    def headline(self) -> str:
+        """What the decision did, what it cost and what it gained, in one line."""
+        return headline(self)
 
     def explain(self) -> str:
         """Explain the decision in sentences."""

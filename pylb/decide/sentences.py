@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pylb.console import count, seconds, size
@@ -10,7 +11,26 @@ from pylb.console import count, seconds, size
 # An object limits the balance if its load is above LIMITS times the mean load of the ranks, and the
 # predicted max/mean is below LIMITS times the ratio of these loads.
 LIMITS = 1.05
+MISSED = 1.2  # a max/mean above MISSED times the predicted one was not predicted
 OWN = "own"  # stands for the program's own redistribution, as in csrc/decide/advisor.c
+
+
+def headline(r: Any) -> str:
+    """Say in one line what a decision did, what it cost and what it gained."""
+    after = f"After iteration {r.iteration}" if r.iteration >= 0 else "Before the first iteration"
+    if not r.balanced:
+        more = f" (and {r.times - 1} more up to iteration {r.until})" if r.times > 1 else ""
+        return f"{after}: no LB step, {r.reason}{more}"
+    would, ratio = "" if r.moved else "would have ", r.realised
+    if math.isnan(ratio):
+        ratio = r.predicted
+    done = "moved nothing" if r.migrations == 0 else f"moved {count(r.migrations, 'object')}"
+    if r.strategy == OWN:
+        done = "redistributed the program's data"
+    unknown = math.isnan(r.before) or math.isnan(ratio)
+    known = "" if unknown else f"max/mean {r.before:.3g} \u2192 {ratio:.3g}, "
+    gain = "" if math.isnan(r.gain) else f", gained {seconds(r.gain)}"
+    return f"{after}: {would}{done}, {known}cost {seconds(r.cost)}{gain}"
 
 
 def explained(r: Any) -> str:
@@ -217,16 +237,84 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}"
 
 
-def saving(saved: float, as_it_was: float, others: float, would: bool = False) -> str:
-    """Say what LB steps have saved (would: would have saved).
+# ---- the whole run ------------------------------------------------------------------------------
 
-    as_it_was: seconds of the run; others: number of cores that other programs used, if they
-    disturbed the run.
+
+def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
+    """Say in one sentence whether LB steps helped, by how much, or why not.
+
+    Parameters
+    ----------
+    run : mapping
+        Figures of the run by name, see `pylb.decide.figures.RUN`; ``mean_max_over_mean`` is that of
+        the run as it was.
+    history : iterable of Receipt
     """
-    if math.isnan(saved):
-        return "not known"
-    if others:
-        said = f"at most {seconds(saved)}" if saved > 0 else "not known"
-        return f"{said}, because other programs used {others:.1f} cores"
+    saved, others = run["saved"], run.get("others") or 0.0
+    would, n = run.get("mode") == "shadow", run["n_lb_steps"]
+    as_it_was = run["replayed_seconds"] + (0.0 if would else run["lb_seconds"])
+    receipts = list(history)
+    if saved is None or math.isnan(saved):
+        return f"Whether LB steps {'would help' if would else 'helped'} is not known"
     without, using = (as_it_was, as_it_was - saved) if would else (as_it_was + saved, as_it_was)
-    return f"{seconds(saved)}: {seconds(without)} without, {seconds(using)} with them"
+    helps = using > 0 and without > SAME * using
+    if others and not helps:
+        return f"Whether LB steps helped is not known, because {_disturbed(others)}"
+    if not n and abs(saved) < (SAME - 1) * as_it_was:
+        ratio = f"{seconds(as_it_was)} in all, max/mean {run['mean_max_over_mean']:.3g}"
+        took = "would take" if would else "took"
+        return f"No LB step {took} place{_because(run, receipts)}: {ratio}"
+    times = f"{'at most ' if others else ''}{seconds(without)} without LB steps"
+    cost = (
+        f"; {count(n, 'LB step')} {'would ' * would}cost {seconds(run['lb_seconds'])}" if n else ""
+    )
+    times += f", {seconds(using)} with{cost}"
+    if not helps:
+        return f"It {'would not' if would else 'did not'} help{_because(run, receipts)}: {times}"
+    most = f" (at most, because {_disturbed(others)})" if others else ""
+    said = f"{_faster(without / using)}, {seconds(saved)} saved{most}: {times}"
+    return f"Would be {said}" if would else said
+
+
+SAME = 1.005  # less than this ratio of two times is no difference
+
+
+def _faster(ratio: float) -> str:
+    return (
+        f"{_times(ratio)} times as fast" if ratio >= 1.095 else f"{100 * (ratio - 1):.0f} % faster"
+    )
+
+
+def _disturbed(others: float) -> str:
+    return f"other programs used {others:.1f} cores"
+
+
+def _because(run: Mapping[str, Any], receipts: list[Any]) -> str:
+    """Say why LB steps did not help, after ", because"; empty: no reason is known."""
+    steps = [r for r in receipts if r.balanced]
+    p, n, mode = run["n_ranks"], run["n_objects"], run.get("mode") or "on"
+    ratio = steps[0].before if steps else run["mean_max_over_mean"]
+    last = steps[-1] if steps else None
+    after = [r for r in steps if r.realised > MISSED * r.predicted]
+    why = ""
+    if p < 2:
+        why = "there is only one rank"
+    elif mode.startswith("off"):
+        why = f"the mode is {mode}"
+    elif ratio < LIMITS:
+        why = f"there is little to gain, with a max/mean of {ratio:.3g} without them"
+    elif n < 2 * p:
+        why = f"there are too few objects, {n} on {count(p, 'rank')}"
+    elif last and last.heaviest > LIMITS and last.predicted < LIMITS * last.heaviest:
+        key = f"{last.heaviest_key:.0f}"
+        why = f"object {key} alone takes {last.heaviest:.3g} times the mean load of a rank"
+    elif run.get("cores"):
+        why = f"{run['cores']}, so that other ranks use the core of a rank that waits"
+    elif 2 * len(after) > len(steps):
+        why = (
+            "the loads changed after LB steps: the last one expected a max/mean of "
+            f"{after[-1].predicted:.3g}, and {after[-1].realised:.3g} was measured"
+        )
+    elif not steps and receipts:
+        why = receipts[-1].reason
+    return f", because {why}" if why else ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.console import card, seconds
 from pylb.errors import DomainError
 from pylb.model import checks
 
@@ -62,6 +63,13 @@ class Metrics(NamedTuple):
         if not times.size:
             raise DomainError("time is empty: expected one entry for each rank")
         return cls(**_core.metrics(times))
+
+    def _repr_html_(self) -> str:
+        name = f"max {seconds(self.max)}, mean {seconds(self.mean)}, min {seconds(self.min)}"
+        said = (
+            f"max/mean {self.max_over_mean:.3g}: a rank waits {seconds(self.idle_mean)} on average"
+        )
+        return card(said, {name: [self.max, self.mean, self.min]})
 
     def reductions(self, other: Metrics) -> Reductions:
         """Return by how many percent these idle times are below those of `other`."""

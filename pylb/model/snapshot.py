@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
-from pylb.console import clip, count
+from pylb.console import InNotebook, clip, count
 from pylb.errors import DomainError, suggesting
 from pylb.model import checks
 from pylb.model.metrics import Metrics
@@ -65,7 +65,7 @@ def _column(owner: str, name: str, doc: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Snapshot:
+class Snapshot(InNotebook):
     """Loads, ranks and communication of all objects, and properties of the ranks.
 
     The time of rank r in one iteration is ``background[r] + sum(load on r) / speed[r]``, so a load
@@ -236,6 +236,9 @@ class Snapshot:
     def with_rank(self, rank: ArrayLike) -> Snapshot:
         """Return a copy with another placement, (n,) array of int."""
         return replace(self, rank=_array("rank", rank, np.int32))
+
+    def _bars(self) -> dict[str, Any]:
+        return {"seconds of each rank": self.rank_times}
 
     def __repr__(self) -> str:
         m = self.metrics

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb import _core
+from pylb.console import InNotebook
 from pylb.errors import DomainError
 from pylb.optional import require
 from pylb.partitioning.arrays import F64, I32, Rows
@@ -221,7 +222,7 @@ NO_MOVES = Moves(_NONE, _NONE, _NOWHERE, _NOWHERE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Partition:
+class Partition(InNotebook):
     """A partition and its metrics.
 
     Examples
@@ -296,6 +297,9 @@ class Partition:
                 "objects"
             )
         return self.cuts
+
+    def _bars(self) -> dict[str, Any]:
+        return {"weight of each part": self.weights}
 
     def __repr__(self) -> str:
         n = int(self.evaluation.objects.sum())

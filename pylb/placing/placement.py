@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pylb import _core
+from pylb.console import InNotebook
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
@@ -21,7 +22,7 @@ CHOOSERS: dict[str, Callable[..., Placement]] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Placement:
+class Placement(InNotebook):
     """The result of a strategy, and its metrics.
 
     Attributes
@@ -60,6 +61,9 @@ class Placement:
     strategy: str
     seed: int
     why: str = ""
+
+    def _bars(self) -> dict[str, Any]:
+        return {"max/mean before and after": [m.max_over_mean for m in (self.before, self.after)]}
 
     def __repr__(self) -> str:
         return (

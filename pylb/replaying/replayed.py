@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core
+from pylb.console import InNotebook
 from pylb.decide.decider import (
     Decider,
     Settings,
@@ -276,7 +277,7 @@ BASELINES = ("none", "unbalanced")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Replay:
+class Replay(InNotebook):
     """A replayed run.
 
     Examples
@@ -368,6 +369,11 @@ class Replay:
         """Return how much slower this run is than the best one found, 0 or more: 0.02 is 2 %."""
         checks.instance("best", best, Optimum)
         return max(regret(self.time, best), 0.0)
+
+    def _bars(self) -> dict[str, Any]:
+        both = [self.unbalanced.time, self.time]
+        ratio = self.metrics["max_over_mean"]
+        return {"seconds without LB steps, and with": both, "max/mean of each phase": ratio}
 
     def __repr__(self) -> str:
         by = f"{self.strategy}, {self.trigger}" if self.trigger else f"placement: {self.strategy}"

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pylb.console import count
+from pylb.console import InNotebook, count
 from pylb.io import records
 from pylb.io.run_record import FIGURES, OF_RANKS, RunData
 from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import stretches_of, trace_fields
 
 
-class RunRecord(RunData):
+class RunRecord(RunData, InNotebook):
     """The record of a run, written by ``lb.save("run.h5")``.
 
     Attributes
@@ -90,6 +90,10 @@ class RunRecord(RunData):
     def trace(self) -> Trace:
         """The run as a trace, e.g. for `replay` and `optimum`."""
         return Trace(**trace_fields(self))
+
+    def _bars(self) -> dict[str, Any]:
+        ratio = np.divide(self.max, self.mean, out=np.ones_like(self.max), where=self.mean > 0)
+        return {"max/mean of each iteration": ratio}
 
     def __repr__(self) -> str:
         return (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import _core, optional
-from pylb.console import count
+from pylb.console import InNotebook, count
 from pylb.errors import DomainError, FormatError, OutOfRangeError
 from pylb.io import records, vt, vt_generated
 from pylb.io.phases import Phases, frozen
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Trace(Phases):
+class Trace(Phases, InNotebook):
     __doc__ = Phases.__doc__
 
     # ---- reading ----------------------------------------------------------------------------
@@ -322,6 +322,13 @@ class Trace(Phases):
             "bytes": self.edge_bytes,
             "messages": self.edge_messages,
         }
+
+    def _bars(self) -> dict[str, Any]:
+        phase, p = np.repeat(np.arange(self.n_phases), np.diff(self.task_ptr)), self.n_ranks
+        cells = np.bincount(phase * p + self.task_rank, self.task_load, self.n_phases * p)
+        loads = cells.reshape(-1, p)
+        mean = np.maximum(loads.mean(axis=1), np.finfo(float).tiny)
+        return {"max/mean of the loads in each phase": loads.max(axis=1) / mean}
 
     def __repr__(self) -> str:
         dangling = f", {self.dangling_edges} dangling" if self.dangling_edges else ""

@@ -619,6 +619,7 @@ class Records:
         self._facts = options.facts
         self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
         self.restored = False  # whether the run goes on from a checkpoint
+        self.would_save = math.nan  # in shadow mode: seconds that LB steps would have saved
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
 
     @property
@@ -665,6 +666,8 @@ class Records:
             out["sharing"] = {"group": cores.group, "cores": cores.cores, "waits": waits}
         if self.saved.others:
             out["others"] = self.saved.others
+        if not math.isnan(self.would_save):
+            out["would_save"] = self.would_save
         return out if self.saved.keyed else {**out, "keyed": False}
 
     def restore(self, rows: F64, span: int, done: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb import console, files, optional
-from pylb.decide.figures import RUN
+from pylb.console import count
+from pylb.decide.figures import RECEIPT, RUN
 from pylb.decide.receipts import History
-from pylb.decide.sentences import saving
+from pylb.decide.sentences import verdict
 from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Reductions, reduction
@@ -22,6 +24,9 @@ from pylb.model.snapshot import F64, I64
 from pylb.run.records import IterationLog
 
 SUFFIXES = (".html", ".json", ".txt")
+WIDTH = 80  # characters per line of the printed report
+LARGEST = 10  # number of LB steps in the printed report
+PRINTED = ("iteration", "strategy", "before", "realised", "migrations", "cost", "gain")
 
 
 class IterationMetrics(NamedTuple):
@@ -84,7 +89,7 @@ class IterationMetrics(NamedTuple):
         return cls(time, most, mean, ratio, idle, utilization, least, first, span)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The report on a run: ``print(report)`` shows it, ``report.to_dict()`` is ready for JSON.
 
@@ -132,6 +137,8 @@ class Report:
     mode: str = "on"
     #: Number of iterations in each value of `Balancer.iterations`: 1, except in a very long run.
     span: int = 1
+    #: Sum over the iterations of the time, or of the largest load if that is more, as in a replay.
+    replayed_seconds: float = 0.0
     title: str = "Run"  #: The heading of the printed report.
 
     def reductions(self, other: Report) -> Reductions:
@@ -146,8 +153,26 @@ class Report:
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
         return {k: console.plain(v) for k, v in out.items()}
 
+    @property
+    def verdict(self) -> str:
+        """Whether LB steps helped, by how much, or why not: one sentence."""
+        mode = "shadow" if self.shadow else self.mode
+        return verdict({**self.__dict__, "mode": mode}, self.history)
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        said = f"{self.verdict}. {count(self.iterations, 'iteration')} of "
+        said += f"{count(self.n_objects, 'object')} on {count(self.n_ranks, 'rank')}."
+        using = self.replayed_seconds + (0.0 if self.shadow else self.lb_seconds)
+        both = [using, using - self.saved] if self.shadow else [using + self.saved, using]
+        known = not math.isnan(self.saved) and self.n_lb_steps
+        return console.card(said, {"seconds without LB steps, and with": both} if known else {})
+
     def __str__(self) -> str:
         out = io.StringIO()
+        out.write(console.fill(f"{self.title}: {self.verdict}.", WIDTH) + "\n\n")
         rows: list[list[Any]] = []
         for f in RUN:
             value = getattr(self, f.name, None)
@@ -156,16 +181,24 @@ class Report:
                 continue
             would = "would be " if self.shadow and f.when == "step" else ""
             rows.append([would + f.heading, *f.parts(value)])
-        if self.n_lb_steps:
-            said = saving(self.saved, self.seconds, self.others, would=self.shadow)
-            rows.append([f"LB steps {'would have ' if self.shadow else ''}saved", said, ""])
-        console.show(["", "", ""], rows, title=self.title, file=out)
+        console.show(["", "", ""], rows, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
             kept += " (of utilization: the lowest)"
-            out.write(console.fill(f"Metrics of iterations: {kept}.", console.PAPER) + "\n")
+            out.write(console.fill(f"Metrics of iterations: {kept}.", WIDTH) + "\n")
+        steps = self.history.lb_steps
+        most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0))
+        if most:
+            shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
+            figures = [f for f in RECEIPT if f.name in PRINTED]
+            rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
+            title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
+            title += "gained the most"
+            console.show([f.heading for f in figures], rows, title=title, file=out)
         if self.history:
-            out.write(f"\nDecisions\n{self.history}")
+            said = f"{count(len(self.history), 'decision')}: print(report.history) shows all."
+            said += f" {self.history.dropped}" * bool(self.history.dropped.n)
+            out.write(f"\n{console.fill(said, WIDTH)}\n")
         return out.getvalue()
 
     def _unsaid(self) -> set[str]:

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 
 from pylb.comm.agreement import Step
+from pylb.console import InNotebook
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, OutOfRangeError, StateError
 from pylb.files import named
 from pylb.io.hdf5 import SUFFIXES
-from pylb.io.run_record import Stretch
+from pylb.io.run_record import FIGURES, RunData, Stretch
 from pylb.model import checks
 from pylb.model.snapshot import F64
+from pylb.replaying.trace import Trace
+from pylb.replaying.trace_conversion import trace_fields
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState
 from pylb.run.records import RecordWriter
@@ -33,7 +36,7 @@ SUMMED = ("time", "max", "mean", "idle_mean", "idle_max")
 GATHER = 1 << 27  # rank 0 gathers at most this number of loads for a page (1 GiB)
 
 
-class RunResults:
+class RunResults(InNotebook):
     """The methods of `Balancer` and `Advisor` that return the results of the run so far.
 
     For an `Advisor`, the iterations are its steps, and the objects are its cells.
@@ -42,6 +45,9 @@ class RunResults:
     _state: RunState
     _mode: MeasuringMode
     _loop: IterationLoop
+
+    def _bars(self) -> dict[str, Any]:
+        return {"max/mean of the last iterations": self.metrics.max_over_mean[-64:]}
 
     @property
     def metrics(self) -> IterationMetrics:
@@ -144,6 +150,7 @@ class RunResults:
             mode=state.options.mode + settings.said_by("mode"),
             seconds=state.records.seconds,
             iteration_seconds=sums["time"],
+            replayed_seconds=float((np.maximum(it.time, it.max) * it.span).sum()),
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
             idle_mean=sums["idle_mean"],
             idle_max=sums["idle_max"],
@@ -207,11 +214,24 @@ class RunResults:
             times=times,
             figures=(figures[0], figures[1], figures[2]),
             gained=records.saved.by_iteration(state.done),
+            times_without=self._times_without(stretches, figures[0]),
             history=self.history,
             parameters={**records.all_parameters(), "seconds": records.seconds},
             title=title,
             names=names,
         )
+
+    def _times_without(self, stretches: list[Stretch], time: F64) -> F64 | None:
+        """Return the seconds of each rank without LB steps, (m, p); None: not known."""
+        records = self._state.records
+        stretches = [s for s in stretches if s.iterations]
+        if sum(s.iterations for s in stretches) != len(time) or not records.saved.keyed:
+            return None
+        known: dict[str, Any] = dict.fromkeys(FIGURES, np.zeros_like(time))
+        known |= {"parameters": records.all_parameters(), "history": self.history}
+        n_ranks = self._state.agreement.transport.size
+        run = RunData(n_ranks=n_ranks, stretches=stretches, answers=records.answers, **known)
+        return Trace(**trace_fields(run)).replay("unbalanced").rank_times
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the run so far: loads, placements, messages, receipts, parameters.  Collective.

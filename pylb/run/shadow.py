@@ -192,6 +192,8 @@ class ShadowMode(MeasuringMode):
             self._figures = IterationLog.restored(np.array(table), span, n)
         self._history = History(map(Receipt.from_dict, receipts))
         self._history.dropped = Dropped(*dropped)
+        steps = dropped[-1] + sum(r.step_seconds for r in self._history.lb_steps)
+        self._state.records.would_save = self.saved - steps
 
     def _new_rows(self) -> list[Row]:
         metrics, seconds = self._replay.metrics(len(self._log))

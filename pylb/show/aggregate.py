@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pylb.console import digits
-from pylb.model.snapshot import F64, I64
+from pylb.model.snapshot import F64
 
 
 def step(n: int, most: int) -> int:
@@ -49,19 +49,12 @@ def quantized(cells: F64, top: float) -> Any:
     return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")
 
 
-def last(values: F64, width: int) -> F64:
-    """Return the last value of each group of `width` neighbours."""
-    n = len(values)
-    return np.asarray(values[np.minimum(np.arange(width - 1, n + width - 1, width), n - 1)])
-
-
 def picture(
     times: F64,
     elapsed: F64,
     rows: int,
     columns: int,
     *,
-    saved: F64 | None,
     recorded: F64 | None = None,
 ) -> dict[str, Any]:
     """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
@@ -72,8 +65,6 @@ def picture(
         Seconds of each rank in each iteration.
     elapsed : (m,) float64
         Seconds of each iteration.
-    saved : (m,) float64
-        Seconds that LB steps have saved so far; None: not known.
     recorded : (m,) float64, optional
         Seconds of the slowest rank in the recorded run.
 
@@ -82,8 +73,8 @@ def picture(
     dict
         ``cells``, the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
         ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest``: seconds of
-        the brightest colour.  ``max``, ``mean``, ``elapsed``, ``saved``, ``recorded``: the values
-        of lines, one for each column.
+        the brightest colour.  ``max``, ``mean``, ``elapsed``, ``recorded``: the values of
+        lines, one for each column.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)
@@ -102,19 +93,18 @@ def picture(
         "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
         "mean": digits(mean(times.mean(axis=1), width)),
         "elapsed": digits(largest(elapsed[None], 1, width)[0]),
-        "saved": None if saved is None else digits(last(saved, width)),
         "recorded": None if recorded is None else digits(largest(recorded[None], 1, width)[0]),
     }
 
 
-def between_groups(n_ranks: int, flows: Sequence[Any], most: int) -> tuple[int, I64]:
-    """Count the objects that moved between groups of neighbouring ranks in all `flows`.
+def between_groups(n_ranks: int, flows: Sequence[Any], most: int, what: str) -> tuple[int, F64]:
+    """Add up the "objects" or the "load" that moved between groups of ranks in all `flows`.
 
     Returns the number of ranks in a group, and a matrix (from, to) of at most `most` groups.
     """
     width = step(n_ranks, most)
     n = -(-n_ranks // width)
-    out = np.zeros((n, n), np.int64)
+    out = np.zeros((n, n))
     for f in flows:
-        np.add.at(out, (f.source // width, f.target // width), f.objects)
+        np.add.at(out, (f.source // width, f.target // width), getattr(f, what))
     return width, out

@@ -87,7 +87,13 @@ class Comparison(NamedTuple):
             }
             for step in self.steps()
         ]
-        return {"speedup": self.speedup, "runs": self.figures, "steps": steps}
+        verdicts = (self.first.verdict, self.second.verdict)
+        return {
+            "speedup": self.speedup,
+            "verdicts": verdicts,
+            "runs": self.figures,
+            "steps": steps,
+        }
 
 
 def _of_step(receipt: Receipt) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pylb.decide.receipts import History, Receipt
-from pylb.decide.sentences import OWN, saving
+from pylb.decide.sentences import OWN, verdict
 from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
@@ -34,6 +34,7 @@ class Migrations(NamedTuple):
     target: I32  # (k,) new rank
     objects: I64  # (k,) number of objects
     bytes: I64  # (k,) bytes of these objects; 0 if their sizes are not known
+    load: F64  # (k,) seconds per iteration of these objects, in the iteration after the LB step
 
 
 class Heavy(NamedTuple):
@@ -63,9 +64,13 @@ class Course:
     recorded: F64 | None = None  # (m,) seconds of the slowest rank as recorded; only in a replay
     objects: Objects | None = None
     coords: Mapping[int, Any] | None = None  # coordinates of the objects, by key
+    # (m,) seconds of the slowest rank in each iteration, as in a replay; None: as `elapsed`
+    iteration_time: F64 | None = None
     in_loops: float | None = None  # seconds from the start of the loops to their end, if known
+    times_without: F64 | None = None  # (m, p) like `times`, without LB steps; None: not known
     gained: F64 | None = None  # (m,), see the function `gained`; None: not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
+    would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
 
     @property
     def n_iterations(self) -> int:
@@ -88,6 +93,11 @@ class Course:
         return [r for r in self.history if r.balanced and r.moved]
 
     @property
+    def replayed(self) -> F64:
+        """Seconds of each iteration in a replay, without the waits between iterations, (m,)."""
+        return self.elapsed if self.iteration_time is None else self.iteration_time
+
+    @property
     def lb_step_iterations(self) -> list[int]:
         """Iterations after which an LB step took place; -1: before the first iteration."""
         return [r.iteration for r in self.lb_steps]
@@ -105,11 +115,16 @@ class Course:
         """`Receipt.step_seconds` of the LB step after each iteration, (m,), like `costs`."""
         return self._after_each("step_seconds")
 
+    @functools.cached_property
+    def moving(self) -> F64:
+        """Seconds in which the LB step after each iteration moved objects, (m,), like `costs`."""
+        return np.minimum(self._after_each("seconds_migration"), self.step_seconds)
+
     def _after_each(self, name: str) -> F64:
         out = np.zeros(self.n_iterations)
         for r in self.lb_steps:
-            if r.iteration < len(out):
-                out[max(r.iteration, 0)] += getattr(r, name)
+            if r.iteration < len(out) and not math.isnan(value := getattr(r, name)):
+                out[max(r.iteration, 0)] += value
         return out
 
     @property
@@ -138,6 +153,7 @@ class Course:
             "strategy": self.strategy,
             "iterations": self.n_iterations,
             "seconds": self.seconds,
+            "replayed_seconds": float(self.replayed.sum()),
             "computing": mean,
             "imbalance": most - mean,
             "messages": self.seconds - steps - most,
@@ -153,12 +169,16 @@ class Course:
     def _moved(self, name: str) -> Iterator[int]:
         return (int(getattr(m, name).sum()) for m in self.moves)
 
-    @property
-    def saving(self) -> str:
-        """What LB steps have saved, in words; empty: there were none, or it is not known."""
-        if self.saved is None or not self.lb_steps:
-            return ""
-        return saving(float(self.saved[-1]), self.seconds, self.others)
+    @functools.cached_property
+    def verdict(self) -> str:
+        """Whether LB steps helped, by how much, or why not: one sentence."""
+        said = {name: self.facts.get(name) for name in ("mode", "cores")}
+        run = {**self.figures(), **said, "others": self.others}
+        if said["mode"] == "shadow":  # what the LB steps of the history would have done
+            steps = self.history.lb_steps
+            cost = math.fsum(r.step_seconds for r in steps)
+            run |= {"saved": self.would_save, "n_lb_steps": len(steps), "lb_seconds": cost}
+        return verdict(run, self.history)
 
 
 def gained(run: Replay) -> F64:
@@ -182,6 +202,8 @@ def of(
         run = read(run, stem)
     known = names or {}
     if isinstance(run, RunRecord):
+        moved = any(r.moved for r in run.history.lb_steps)
+        base = run.trace.replay("none") if moved else None
         out = of_stretches(
             run.stretches,
             run.n_ranks,
@@ -191,9 +213,8 @@ def of(
             parameters=run.parameters,
             title=title or Path(run.path or "run").name,
             names=known,
-            gained=gained(run.trace.replay("none"))
-            if any(r.moved for r in run.history.lb_steps)
-            else np.zeros(run.n_iterations),
+            gained=np.zeros(run.n_iterations) if base is None else gained(base),
+            times_without=None if base is None else base.unbalanced.rank_times,
         )
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
@@ -239,6 +260,7 @@ def of_stretches(
     title: str,
     names: Mapping[int, str] | None = None,
     gained: F64 | None = None,
+    times_without: F64 | None = None,
 ) -> Course:
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
@@ -264,10 +286,13 @@ def of_stretches(
         facts=_facts_of(parameters),
         heaviest=_heaviest_of(stretches, names or {}),
         strategy=str(parameters.get("strategy", "")),
+        iteration_time=np.maximum(time, times.max(axis=1, initial=0.0)),
         in_loops=parameters.get("seconds") or None,
         objects=Objects.of_stretches(stretches, n_ranks),
         gained=None if gained is None else gained[:m],
+        times_without=None if times_without is None else times_without[:m],
         others=float(parameters.get("others", 0.0)),
+        would_save=float(parameters.get("would_save", math.nan)),
     )
 
 
@@ -284,10 +309,13 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
         moved = same & (old.rank[i] != new.rank[j])
         if moved.any():
             i, j = i[moved], j[moved]
-            yield _added_up(new.first - 1, old.rank[i], new.rank[j], new.bytes[j], n_ranks)
+            sums = new.bytes[j], new.load[0, j]
+            yield _added_up(new.first - 1, old.rank[i], new.rank[j], *sums, n_ranks)
 
 
-def _added_up(iteration: int, source: Any, target: Any, nbytes: Any, n_ranks: int) -> Migrations:
+def _added_up(
+    iteration: int, source: Any, target: Any, nbytes: Any, load: Any, n_ranks: int
+) -> Migrations:
     pair, which = np.unique(source.astype(np.int64) * n_ranks + target, return_inverse=True)
     sizes = np.bincount(which, nbytes, len(pair))
     return Migrations(
@@ -296,6 +324,7 @@ def _added_up(iteration: int, source: Any, target: Any, nbytes: Any, n_ranks: in
         (pair % n_ranks).astype(np.int32),
         np.bincount(which, minlength=len(pair)),
         sizes.astype(np.int64),
+        np.bincount(which, load, len(pair)).astype(np.float64),
     )
 
 
@@ -345,7 +374,9 @@ def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
         facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
         strategy=run.strategy,
         recorded=recorded,
+        iteration_time=run.iteration_time,
         gained=gained(run),
+        times_without=run.unbalanced.rank_times,
     )
 
 
@@ -385,7 +416,8 @@ def _migrations_of(run: Replay, iteration: int, before: I32, tasks: slice) -> Mi
     if not moved.any():
         return None
     nbytes = np.zeros(len(moved)) if t.task_bytes is None else t.task_bytes[tasks]
-    return _added_up(iteration, source[moved], target[moved], nbytes[moved], t.n_ranks)
+    sums = nbytes[moved], t.task_load[tasks][moved]
+    return _added_up(iteration, source[moved], target[moved], *sums, t.n_ranks)
 
 
 def _moves_of_replay(run: Replay) -> Iterator[Migrations]:

@@ -38,7 +38,7 @@ def tables(course: Course) -> dict[str, Table]:
     moves = (
         (m.iteration, *row, nbytes or "")
         for m in course.moves
-        for *row, nbytes in zip(*(a.tolist() for a in m[1:]), strict=True)
+        for *row, nbytes in zip(*(a.tolist() for a in m[1:5]), strict=True)
     )
     return {
         "iterations": (
@@ -91,7 +91,7 @@ def write_timeline(course: Course, path: str | os.PathLike[str]) -> Path:
 
 
 def events(course: Course) -> Iterator[dict[str, Any]]:
-    """Yield the events: when each rank computes, LB steps, decisions, migrations and max/mean.
+    """Yield the events: when ranks compute and wait, LB steps, decisions, migrations, figures.
 
     An iteration begins on all ranks at the same time, after the previous one and its LB step.
     Times are in microseconds, as the format requires.  They are rounded to multiples of 1/8,
@@ -112,6 +112,12 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
         for r, micros in enumerate(row):
             if micros > 0:
                 yield _slice("compute", r, begin[i], begin[i] + micros, {"iteration": i})
+            end = begin[i] + 1e6 * float(course.elapsed[i])
+            if end > begin[i] + micros:
+                yield _slice("wait", r, begin[i] + micros, end, {"iteration": i})
+    for i, saved in enumerate([] if course.saved is None else course.saved.tolist()):
+        counter = {"name": "saved", "ph": "C", "pid": FIGURES, "ts": _to_eighths(begin[i + 1])}
+        yield {**counter, "args": {"seconds": saved}}
     yield from _lb_steps(course, begin)
     yield from _migrations(course, begin)
 
@@ -159,7 +165,11 @@ def _lb_steps(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
         if r.balanced and r.moved:
             name = clip(f"balance: {r.strategy}")
             for rank in range(course.n_ranks):
-                yield _slice(name, rank, at, at + 1e6 * r.step_seconds, {} if rank else args)
+                end = at + 1e6 * r.step_seconds
+                moves = end - 1e6 * min(max(0.0, r.seconds_migration), r.step_seconds)
+                yield _slice(name, rank, at, moves, {} if rank else args)
+                if moves < end:
+                    yield _slice("move objects", rank, moves, end, {})
         else:
             where = {"s": "g", "pid": RANKS, "tid": _thread(0), "ts": _to_eighths(at)}
             yield {"name": r.choice, "ph": "i", **where, "args": args}
@@ -171,7 +181,7 @@ def _migrations(course: Course, begin: Any) -> Iterator[dict[str, Any]]:
     for moves in course.moves:
         start = _to_eighths(_end_of(course, begin, moves.iteration))
         end = _to_eighths(float(begin[min(moves.iteration + 1, course.n_iterations)])) - EIGHTH
-        for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:]), strict=True):
+        for source, target, objects, nbytes in zip(*(a.tolist() for a in moves[1:5]), strict=True):
             flow += 1
             common = {"name": "migration", "cat": "migration", "id": flow, "pid": RANKS}
             common["args"] = {"objects": objects} | ({"bytes": nbytes} if nbytes else {})

@@ -43,8 +43,8 @@ def state(course: Course) -> dict[str, Any]:
         "max": float(last.max()),
         "mean": mean,
         "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
-        "saving": course.saving,
-        "decision": None if decision is None else decision.explain(),
+        "verdict": course.verdict,
+        "decision": None if decision is None else decision.headline,
         "expected_gain": None if decision is None else expected(decision),
         "slowest": [
             {
@@ -87,23 +87,21 @@ COLUMNS = ("rank", "last iteration", "/ mean", "recent iterations")
 
 def head(now: dict[str, Any]) -> str:
     """Describe the run in one line."""
-    saved = f"; saved {now['saving']}" if now["saving"] else ""
     return (
         f"{count(now['iterations'], 'iteration')} of {count(now['n_objects'], 'object')} on "
         f"{count(now['n_ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
-        f"{count(now['n_lb_steps'], 'LB step')} "
-        f"(cost {seconds(now['lb_cost'])}){saved}"
+        f"{count(now['n_lb_steps'], 'LB step')} (cost {seconds(now['lb_cost'])})"
     )
 
 
 def foot(now: dict[str, Any]) -> str:
-    """Describe the most recent decision: its expected gain, and its receipt."""
+    """Describe the most recent decision and its expected gain."""
     if now["decision"] is None:
         return "No decision yet."
     gain = now["expected_gain"]
     told = "" if gain is None else f"Expected gain: {seconds(gain)} per iteration. "
-    return f"{told}{now['decision']}"
+    return f"{told}{now['decision']}."
 
 
 class View:
@@ -118,7 +116,8 @@ class View:
         from rich.text import Text
 
         width, height = options.max_width, console.size.height
-        above = Text(head(self._now)).wrap(console, width)
+        above = list(Text(f"{self._now['verdict']}.", "bold").wrap(console, width))
+        above += Text(head(self._now)).wrap(console, width)
         below = list(Text(foot(self._now)).wrap(console, width))
         if len(below) > height // 3:
             below = below[: height // 3]

@@ -21,15 +21,18 @@ from pylb.console import clip, script_json, text
 from pylb.decide.figures import RECEIPT, RUN, Figure
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
-from pylb.show import aggregate, efficiency
+from pylb.show import aggregate, efficiency, lanes
 from pylb.show.course import Course, Migrations
 from pylb.show.objects import ObjectPicture
 
 STATIC = Path(__file__).with_name("static")
-SHARED = ("words.js", "heat.js", "charts.js", "picture.js", "parts.js", "objects.js", "view.js")
+SHARED = tuple(
+    f"{name}.js"
+    for name in "words heat charts picture timeline parts objects view".split()  # in this order
+)
 MOST_ROWS, MOST_COLUMNS = 200, 800  # largest numbers of rows and columns of the heat map
 MOST_RECEIPTS = 250
-MOST_FLOWS = 40  # largest number of pairs of ranks shown for one LB step
+MOST_FLOWS = 120  # largest number of pairs of ranks shown for one LB step
 MOST_GROUPS = 24  # largest number of groups of ranks in the picture of all migrations
 MOST_REGIONS = 40
 
@@ -101,18 +104,22 @@ def _hash(text: str) -> str:
 
 def data(course: Course) -> dict[str, Any]:
     shown = _chosen(course)
-    step, moved = aggregate.between_groups(course.n_ranks, course.moves, MOST_GROUPS)
+    groups = course.n_ranks, course.moves, MOST_GROUPS
+    (step, moved), (_, load) = (aggregate.between_groups(*groups, s) for s in ("objects", "load"))
     by_iteration = {m.iteration: m for m in course.moves}
     regions = efficiency.regions(course)
     return {
         "title": clip(course.title),
+        "verdict": clip(course.verdict),
         "pylb": __version__,
         "facts": [[clip(k), clip(v)] for k, v in facts(course)],
         "picture": coded(loads(course)),
+        "timeline": timeline(course),
         "columns": columns(),
         "decisions": [decision(r, by_iteration.get(r.iteration)) for r in shown],
         "decisions_in_all": len(course.history),
-        "groups": {"step": step, "n": len(moved), "objects": moved.tolist()},
+        "groups": [[int(i), int(j), moved[i, j], 0, load[i, j]] for i, j in np.argwhere(moved)],
+        "group": step,
         "regions": [r._asdict() for r in regions[:MOST_REGIONS]],
         "regions_in_all": len(regions),
         "heaviest": [[str(h.key), clip(h.name), *h[2:]] for h in course.heaviest],
@@ -144,7 +151,6 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
         course.elapsed,
         rows,
         columns,
-        saved=course.saved,
         recorded=course.recorded,
     )
     width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
@@ -152,9 +158,16 @@ def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) ->
     return picture
 
 
+def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
+    """Return when the ranks compute and wait, without LB steps and as it was."""
+    width, runs = lanes.of(course, 0, course.n_iterations, columns)
+    coding = [coded(run.to_dict()) for run in runs]
+    return {"step": width, "labels": lanes.labels(course.n_ranks), "runs": coding}
+
+
 def facts(course: Course) -> list[tuple[str, str]]:
     """Return the rows (heading, text) of the table below the title."""
-    known = {**course.figures(), "saved": course.saving or None}
+    known = course.figures()
     out = [
         (f.heading, _text(f, known[f.name]))
         for f in RUN
@@ -203,13 +216,15 @@ def decision(r: Receipt, moves: Migrations | None = None) -> dict[str, Any]:
     return {
         **listed(r),
         "trigger": clip(r.trigger),
+        "headline": clip(r.headline, 500),
         "said": clip(r.explain(), 3000),
         "fit": {name: r.figures.get(name) for name in FIT},
         "flows": [] if moves is None else flows(moves),
+        "pairs": 0 if moves is None else len(moves.source),
     }
 
 
-def flows(moves: Migrations) -> list[list[int]]:
-    """Return (from, to, objects, bytes) for the pairs of ranks with the most migrations."""
-    order = np.argsort(-moves.objects, kind="stable")[:MOST_FLOWS]
-    return [[int(a[i]) for a in moves[1:]] for i in order]
+def flows(moves: Migrations) -> list[list[float]]:
+    """Return (from, to, objects, bytes, load) for the pairs of ranks with the most load."""
+    order = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS]
+    return [[*(int(a[i]) for a in moves[1:5]), float(f"{moves.load[i]:.4g}")] for i in order]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pylb import optional
-from pylb.console import seconds
+from pylb.console import seconds, size
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
@@ -26,7 +26,7 @@ from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
 from pylb.replaying.optima import Optimum
 from pylb.replaying.replayed import Replay, replay
-from pylb.show import aggregate, course
+from pylb.show import aggregate, course, lanes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -52,11 +52,12 @@ __all__ = [
 
 BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN = "#009E73"
+DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
 
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # largest numbers of rows and columns of a heat map
 MOST_LINES = 12  # if there are more LB steps, they are not marked by vertical lines
 MOST_BARS = 40  # if there are more ranks, they are not drawn as bars
-POWERS = [2.0**k for k in range(-3, 40)]  # ticks of a logarithmic scale
+RATIOS = [0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0]  # ticks of a scale of ratios
 
 
 def axes(ax: Axes | None) -> Any:
@@ -94,17 +95,20 @@ def ratio(times: F64) -> float:
     return float(times.max()) / mean if mean > 0 else 1.0
 
 
-def norm(cells: F64, relative: bool) -> Any:
-    """Return the scale of colours for seconds, or (`relative`) for ratios to the mean.
+def colours(cells: F64, relative: bool) -> dict[str, Any]:
+    """Return the map and the scale of colours for seconds, or (`relative`) for ratios to the mean.
 
-    All seconds above `aggregate.brightest` have one colour; all ratios below 1/8 have one colour.
+    All seconds above `aggregate.brightest` have one colour.  95 % of the ratios are between the
+    ends of their scale, which are at least 0.8 and 1.25 and at most 1/4 and 4.
     """
-    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 
-    high = float(cells.max())
     if not relative:
-        return Normalize(0.0, aggregate.brightest(cells) or 1.0)
-    return LogNorm(min(max(float(cells.min()), 0.125), 0.5), max(high, 2.0), clip=True)
+        return {"cmap": "cividis", "norm": Normalize(0.0, aggregate.brightest(cells) or 1.0)}
+    far = np.exp(np.quantile(np.abs(np.log(np.maximum(cells, 0.25))), 0.95))
+    high = float(np.clip(far, 1.25, 4.0))
+    diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
+    return {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}
 
 
 def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
@@ -120,11 +124,9 @@ def mark(ax: Any, lb_step_iterations: Sequence[int], colour: str) -> None:
     ax.plot(at, y, "v", color="black", markersize=4, label="LB step", **above)
 
 
-def heat(ax: Any, cells: Any, norm: Any, extent: tuple[float, ...], label: str, **how: Any) -> Any:
+def heat(ax: Any, cells: Any, extent: tuple[float, ...], label: str, **how: Any) -> Any:
     """Draw cells as colours, and a colour bar beside them; return the bar."""
-    image = ax.imshow(
-        cells, cmap="cividis", norm=norm, interpolation="nearest", extent=extent, **how
-    )
+    image = ax.imshow(cells, interpolation="nearest", extent=extent, **how)
     return colour_bar(ax, image, label)
 
 
@@ -133,9 +135,12 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
 
     The bar ends in an arrow if some values are above the value of the brightest colour.
     """
-    values = drawn.get_array()
+    values = np.ma.compressed(drawn.get_array())
     above = values.size > 0 and float(values.max()) > drawn.norm.vmax
-    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend="max" if above else "neither")
+    below = values.size > 0 and float(values.min()) < drawn.norm.vmin
+    ends = {(True, True): "both", (True, False): "max", (False, True): "min"}
+    extend = ends.get((above, below), "neither")
+    bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend=extend)
     bar.set_label(label)
     return bar
 
@@ -167,10 +172,10 @@ def rank_loads(
     times: ArrayLike,
     lb_step_iterations: Sequence[int] = (),
     *,
-    relative: bool = False,
+    relative: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the seconds of each rank in each iteration as a heat map, and mark the LB steps.
+    """Draw the time of each rank in each iteration as a heat map, and mark the LB steps.
 
     If there are more ranks or iterations than pixels, neighbours are drawn as one cell with their
     largest value, so that a single slow rank remains visible.  If a few cells are far above the
@@ -183,9 +188,9 @@ def rank_loads(
     lb_step_iterations : sequence of int, optional
         Iterations at whose end an LB step took place: ``run.lb_step_iterations``.
     relative : bool
-        Divide by the mean over the ranks in the same iteration, so that 1 means balance even if the
-        total load changes.  The scale is logarithmic: twice the mean and half the mean are equally
-        far from 1.
+        Divide by the mean over the ranks in the same iteration, so that 1, drawn white, means
+        balance even if the total load changes.  The scale is logarithmic: twice the mean and half
+        the mean are equally far from 1.  False: seconds.
 
     Examples
     --------
@@ -202,13 +207,14 @@ def rank_loads(
     cells = aggregate.largest(data, rows, columns)
     extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
     label = "time of rank / mean" if relative else "seconds of the rank"
-    colours = norm(cells, relative)
-    if (high := float(cells.max())) > colours.vmax:
-        label += f"\n(brightest: up to {seconds(high)})"
-    bar = heat(ax, cells, colours, extent, label, aspect="auto", origin="lower")
+    how = colours(cells, relative)
+    if (high := float(cells.max())) > how["norm"].vmax:
+        label += f"\n(up to {high:.3g})" if relative else f"\n(brightest: up to {seconds(high)})"
+    bar = heat(ax, cells, extent, label, aspect="auto", origin="lower", **how)
     ax.set(xlim=(-0.5, m - 0.5), ylim=(-0.5, p - 0.5))
     if relative:
-        bar.set_ticks([power for power in POWERS if bar.vmin <= power <= bar.vmax])
+        low, high = 0.999 * bar.vmin, 1.001 * bar.vmax
+        bar.set_ticks([tick for tick in RATIOS if low <= tick <= high])
         bar.minorticks_off()
         bar.formatter = "{x:g}"
     x, y = (
@@ -216,7 +222,7 @@ def rank_loads(
         for name, n in (("iteration", columns), ("rank", rows))
     )
     finish(ax, x, y, whole="xy")
-    mark(ax, lb_step_iterations, "white")
+    mark(ax, lb_step_iterations, GREY if relative else "white")
     return ax
 
 
@@ -518,16 +524,13 @@ def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
 # ---- migrations and messages --------------------------------------------------------------------
 
 
-MOST_GROUPS = 24  # largest number of groups of ranks at each side of the bands
 MOST_CELLS = 256  # largest number of rows of a matrix
-GAP = 0.25  # gap between groups, as a fraction of their mean height
 
 
 def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None) -> Axes:
-    """Draw migrations as bands from the old ranks to the new ranks.
+    """Draw the load that moved from rank to rank, as a matrix.
 
-    The width of a band is its number of objects; more than 24 ranks are drawn in groups of
-    neighbours.
+    More than 256 ranks are added up in groups of neighbours.
 
     Parameters
     ----------
@@ -547,60 +550,24 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
             f"iteration is {iteration}: expected one after which objects moved, {known[:20]}"
         )
     ax = axes(ax)
-    step, objects = aggregate.between_groups(shown.n_ranks, moves, MOST_GROUPS)
-    n, count = len(objects), objects.astype(np.float64)
-    _bands(ax, count)
-    label = (lambda i: f"{i * step}-{min((i + 1) * step, shown.n_ranks) - 1}") if step > 1 else str
-    for side, sums in ((0, count.sum(axis=1)), (1, count.sum(axis=0))):
-        at = _ends(sums)
-        for i in np.flatnonzero(sums):
-            colour = ORANGE if side else VERMILLION
-            ax.add_patch(_box(side, at[i], sums[i], colour))
-            ax.text(
-                1.035 if side else -0.035,
-                at[i] + sums[i] / 2,
-                label(int(i)),
-                ha="left" if side else "right",
-                va="center",
-                fontsize=9 if n <= 12 else 6,
-            )
-    high = float(max(_ends(count.sum(axis=a))[-1] + count.sum(axis=a)[-1] for a in (0, 1)))
-    # The y axis points down, so that the first rank is at the top.
-    ax.set(xlim=(-0.2, 1.2), ylim=(high * 1.02 or 1.0, -0.1 * high or 0.0))
-    ax.text(-0.035, -0.05 * high, "from rank", ha="right")
-    ax.text(1.035, -0.05 * high, "to rank", ha="left")
+    step, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS, "load")
+    matrix(ax, load, step, "seconds per iteration of the objects")
     when = "in the whole run" if iteration is None else f"after iteration {iteration}"
-    ax.set_title(f"{count.sum():,.0f} migrations {when}", fontsize="medium")
-    ax.axis("off")
+    number = sum(int(m.objects.sum()) for m in moves)
+    ax.set_title(f"{number:,} migrations {when}", fontsize="medium")
     return ax
 
 
-def _ends(sums: Any) -> Any:
-    """Return the height in the picture at which each group of ranks begins."""
-    gap = GAP * sums.sum() / max(len(sums), 1)
-    return np.concatenate([[0.0], np.cumsum(sums + gap * (sums > 0))[:-1]])
+def matrix(ax: Any, cells: Any, step: int, label: str) -> Axes:
+    """Draw what goes from groups of `step` ranks (down) to others (across), on a log scale."""
+    from matplotlib.colors import LogNorm, Normalize
 
-
-def _box(side: int, y: float, height: float, colour: str) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((1.0 if side else -0.02, y), 0.02, height, color=colour, linewidth=0)
-
-
-def _bands(ax: Any, count: F64) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    left, right = _ends(count.sum(axis=1)).copy(), _ends(count.sum(axis=0)).copy()
-    c, m = Path.CURVE4, Path.LINETO
-    codes = [Path.MOVETO, c, c, c, m, c, c, c, Path.CLOSEPOLY]
-    for i, j in zip(*np.nonzero(count), strict=True):
-        a, b, w = left[i], right[j], count[i, j]
-        left[i] += w
-        right[j] += w
-        points = [(0, a), (0.5, a), (0.5, b), (1, b), (1, b + w), (0.5, b + w), (0.5, a + w)]
-        points += [(0, a + w), (0, a)]
-        ax.add_patch(PathPatch(Path(points, codes), facecolor=BLUE, alpha=0.4, linewidth=0))
+    low, edge = float(cells[cells > 0].min(initial=np.inf)), len(cells) * step - 0.5
+    scale = LogNorm(low, max(float(cells.max()), 2 * low)) if np.isfinite(low) else Normalize(0, 1)
+    how = {"cmap": "cividis", "norm": scale}
+    heat(ax, np.ma.masked_equal(cells, 0.0), (-0.5, edge, edge, -0.5), label, **how)
+    more = f" (groups of {step})" if step > 1 else ""
+    return finish(ax, f"to rank{more}", f"from rank{more}", whole="xy")
 
 
 def communication(
@@ -634,48 +601,103 @@ def communication(
     sent = np.bincount(source // step * n + target // step, edges.nbytes, n * n).reshape(n, n)
     total = float(edges.nbytes.sum())
     leaves = float(edges.nbytes[source != target].sum())
-    from matplotlib.colors import LogNorm, Normalize
-
-    low = float(sent[sent > 0].min(initial=np.inf))
-    scale = LogNorm(low, max(float(sent.max()), 2 * low)) if np.isfinite(low) else Normalize(0, 1)
-    edge = n * step - 0.5
-    cells = np.ma.masked_equal(sent, 0.0)
-    heat(ax, cells, scale, (-0.5, edge, edge, -0.5), "bytes in an iteration")
     part = leaves / total if total > 0 else 0.0
-    ax.set_title(f"{100 * part:.3g} % of {total:.3g} bytes leave their rank", fontsize="medium")
-    more = f" (groups of {step})" if step > 1 else ""
-    return finish(ax, f"to rank{more}", f"from rank{more}", whole="xy")
+    ax.set_title(f"{100 * part:.3g} % of {size(total)} leave their rank", fontsize="medium")
+    return matrix(ax, sent, step, "bytes in an iteration")
 
 
-# ---- recorded operations ------------------------------------------------------------------------
+# ---- timelines ----------------------------------------------------------------------------------
 
 
 MOST_RANKS = 64
 MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
+SAND = "#E6D3B1"
+SPACE = 0.14  # space between the runs of a timeline, as a fraction of the height of a run
 
 
 def timeline(
-    run: Recording,
-    prediction: Prediction,
+    run: Any,
+    prediction: Prediction | None = None,
     path: CriticalPath | None = None,
     *,
+    iterations: int | tuple[int, int] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw when each rank computes and waits in a prediction, and the critical path.
+    """Draw when each rank computes and waits, on an axis of seconds.
+
+    Of a run with LB steps: above, the run without them; below, the run as it was.  More than 64
+    ranks are drawn as the slowest rank of each iteration, the median and other quantiles.  Of a
+    `Recording`: a prediction for it, and its critical path.
 
     Parameters
     ----------
-    run : Recording
-    prediction : Prediction
-        A prediction for that run, made with ``steps=True``.
+    run : RunRecord, Replay, Trace, path or Recording
+    prediction : Prediction, optional
+        A prediction for a `Recording`, made with ``steps=True``.
     path : CriticalPath, optional
-        The critical path, drawn as a line over the ranks, at the times of the prediction.
+        Of a `Recording`: the critical path, drawn as a line over the ranks.
+    iterations : int or (int, int), optional
+        One iteration, or the first iteration and the one after the last.  Default: all.
 
     Examples
     --------
+    >>> axes = pylb.plots.timeline(trace.replay("GreedyLB", every=5), iterations=(0, 10))
     >>> run = pylb.Recording.load("run")
     >>> axes = pylb.plots.timeline(run, pylb.whatif(run, placement=[0, 1, 2, 3], steps=True))
     """
+    if not isinstance(run, Recording):
+        if (prediction, path) != (None, None):
+            raise DomainError("prediction or path with a run: expected them with a Recording")
+        ax = axes(ax)
+        _lanes(ax, course.of(run), iterations)
+        return ax
+    if prediction is None or iterations is not None:
+        raise DomainError("run is a Recording: expected a prediction, and no iterations")
+    return _operations(ax, run, prediction, path)
+
+
+def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None) -> None:
+    m = run.n_iterations
+    one = (0, m) if iterations is None else iterations
+    first, end = (one, one + 1) if isinstance(one, (int, np.integer)) else map(int, one)
+    if not 0 <= first < end <= m:
+        raise DomainError(f"iterations is {iterations}: expected some of 0 ... {m - 1}")
+    names = lanes.labels(run.n_ranks)
+    n, every = len(names), max(1, len(names) // 8)
+    ticks, where, longest, steps = [], [], 0.0, ("LB step", "moves objects")
+    legends = {"computes": BLUE, "waits": SAND, steps[0]: "black", steps[1]: VERMILLION}
+    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_COLUMNS)[1])):
+        low = k * n * (1 + SPACE) - 0.5
+        each = shown.iteration + shown.deciding + shown.moving
+        begin = np.cumsum(each) - each
+        for r in range(n):
+            y, bars = (low + r + 0.08, 0.84), np.stack([begin, shown.computing[r]], axis=1)
+            ax.broken_barh([(0.0, float(each.sum()))], y, color=SAND, linewidth=0)
+            ax.broken_barh(bars, y, color=BLUE, linewidth=0)
+        after = begin + shown.iteration
+        for name, at, long in (
+            (steps[0], after, shown.deciding),
+            (steps[1], after + shown.deciding, shown.moving),
+        ):
+            bars = np.stack([at, long], axis=1)[long > 0]
+            thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
+            ax.broken_barh(bars, (low, n), color=legends[name], **thin)
+        whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
+        ax.text(0.0, low + n + 0.02 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        where += [low + r + 0.5 for r in range(0, n, every)]
+        ticks += names[::every]
+        longest = max(longest, float(each.sum()))
+    top = low + n * (1 + SPACE)
+    ax.set(xlabel="seconds", ylabel="rank", xlim=(0.0, longest or 1.0), ylim=(-0.5, top))
+    ax.set_yticks(where, ticks)
+    for name, colour in legends.items():
+        ax.plot([], [], "s", color=colour, label=name)
+    legend(ax)
+
+
+def _operations(
+    ax: Axes | None, run: Recording, prediction: Prediction, path: CriticalPath | None
+) -> Axes:
     if prediction.steps is None:
         raise DomainError("the prediction has no steps: expected whatif(..., steps=True)")
     if run.n_ranks > MOST_RANKS or max(map(len, run.ops), default=0) > MOST_OPS:

@@ -164,7 +164,8 @@ def figures(run: Course, recorded: Replay) -> dict[str, Any]:
     """Return the figures of a replay, and how much faster it is than as recorded."""
     known = run.figures()
     faster = recorded.time / run.seconds if run.seconds > 0 else 1.0
-    return {**known, "facts": page.facts(run), "recorded": recorded.time, "speedup": faster}
+    said = {"facts": page.facts(run), "verdict": run.verdict}
+    return {**known, **said, "recorded": recorded.time, "speedup": faster}
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:

@@ -86,6 +86,7 @@ class Explorer(anywidget.AnyWidget):
             self.answer = {
                 "number": number,
                 "picture": settings.picture(shown),
+                "timeline": page.timeline(shown, settings.MOST_COLUMNS),
                 "figures": plain(settings.figures(shown, recorded)),
                 "columns": page.columns(),
                 "decisions": plain(settings.decisions(run)),

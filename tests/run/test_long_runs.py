@@ -86,7 +86,7 @@ def test_the_report_says_what_was_thinned(monkeypatch):
     assert np.array_equal(it.span, np.full(625, 8))
     report = lb.report()
     assert (report.iterations, report.span) == (5000, 8)
-    assert "mean of 8 iterations" in str(report)
+    assert "mean of 8 iterations" in " ".join(str(report).split())
     assert report.iteration_seconds == pytest.approx(8 * it.time.sum())
     assert lb.rank_loads().shape == (625, 1)
 
@@ -105,7 +105,7 @@ def test_receipts_of_the_middle_are_dropped(monkeypatch, tmp_path):
     assert lb.n_lb_steps == report.n_lb_steps == 79
     assert report.lb_cost > sum(r.cost for r in history)
     assert report.lb_seconds > sum(r.step_seconds for r in history)
-    assert "after the first 4 are not kept" in str(report)
+    assert "after the first 4 are not kept" in " ".join(str(report).split())
     assert [r.iteration for r in pylb.RunRecord.load(path).history] == list(range(79))
 
 

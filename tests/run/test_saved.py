@@ -1,6 +1,7 @@
 """What LB steps have saved is one number in all places."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,9 +129,23 @@ def test_the_number_is_the_same_everywhere(name, sharing, tmp_path):
     }
     assert numbers == pytest.approx(dict.fromkeys(numbers, saved), rel=1e-9, abs=1e-12)
     said = seconds(saved)
-    assert f"{said}: " in str(report)
-    assert dict(page.facts(recorded))["saved by LB steps"].startswith(f"{said}: ")
-    assert f"; saved {said}: " in live.head(live.state(recorded))
+    assert dict(page.facts(recorded))["saved by LB steps"] == said
+    verdicts = {
+        report.verdict,
+        recorded.verdict,
+        drawn.verdict,
+        page.data(recorded)["verdict"],
+        live.state(recorded)["verdict"],
+        *Comparison(recorded, recorded).to_dict()["verdicts"],
+    }
+    assert len(verdicts) == 1
+    verdict = verdicts.pop()
+    time = report.replayed_seconds + report.lb_seconds
+    without, using = seconds(time + saved), seconds(time)
+    assert f"{without} without LB steps, {using} with; " in verdict
+    assert str(report).replace("\n", " ").startswith(f"Run: {verdict}.")
+    if "times as fast" in verdict:
+        assert f", {said} saved: " in verdict
     assert path.with_suffix(".html").exists()
 
 
@@ -140,6 +155,9 @@ def test_nothing_is_saved_without_lb_steps(p, tmp_path):
     report, _ = pylb.VirtualCluster(p).run(lambda comm: balancer(comm, path, mode="off"))[0]
     assert (report.saved, course.of(path).saved[-1], report.shadow) == (0.0, 0.0, False)
     assert "saved" not in str(report)
+    why = "there is only one rank" if p == 1 else "the mode is off"
+    assert report.verdict.startswith(f"No LB step took place, because {why}: ")
+    assert report.verdict == course.of(path).verdict
 
 
 def test_shadow_mode_says_what_a_replay_says(tmp_path):
@@ -150,7 +168,41 @@ def test_shadow_mode_says_what_a_replay_says(tmp_path):
     none = trace.replay("none")
     assert report.shadow
     assert report.saved == pytest.approx(none.time - run.time, rel=1e-9)
-    assert "LB steps would have saved" in str(report)
+    assert report.verdict.startswith("Would be ")
+    assert f", {seconds(report.saved)} saved: " in report.verdict
+    assert course.of(path).verdict == report.verdict
+
+
+STEP = {"balanced": True, "before": 2.0, "predicted": 1.1, "realised": 1.1, "heaviest": 1.0}
+RUN = {"replayed_seconds": 0.9, "lb_seconds": 0.1, "saved": -0.1, "n_lb_steps": 1, "n_ranks": 4}
+RUN |= {"n_objects": 40, "mean_max_over_mean": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("run", "step", "said"),
+    [
+        ({}, {}, "It did not help: 900 ms without LB steps, 1 s with; 1 LB step cost 100 ms"),
+        ({}, {"before": 1.02}, "because there is little to gain, with a max/mean of 1.02 "),
+        ({"n_objects": 5}, {}, "because there are too few objects, 5 on 4 ranks: "),
+        (
+            {},
+            {"heaviest": 1.8, "heaviest_key": 7.0, "predicted": 1.81},
+            "because object 7 alone takes 1.8 times the mean load of a rank: ",
+        ),
+        ({"cores": "4 ranks share 2 cores"}, {}, "because 4 ranks share 2 cores, so that "),
+        ({}, {"realised": 1.9}, "expected a max/mean of 1.1, and 1.9 was measured: "),
+        ({"saved": 1.9}, {}, "2.9 times as fast, 1.9 s saved: 2.9 s without LB steps, 1 s with; "),
+        ({"saved": 0.07}, {}, "7 % faster, 70 ms saved: "),
+        ({"saved": math.nan}, {}, "Whether LB steps helped is not known"),
+        ({"saved": 0.5, "others": 1.5}, {}, "(at most, because other programs used 1.5 cores)"),
+        ({"others": 1.5}, {}, "is not known, because other programs used 1.5 cores"),
+        ({"saved": 0.5, "mode": "shadow"}, {}, "Would be 2.2 times as fast, 500 ms saved: "),
+        ({"mode": "shadow"}, {}, "It would not help: 900 ms without LB steps, 1 s with; "),
+    ],
+)
+def test_the_verdict_says_why_lb_steps_did_not_help(run, step, said):
+    receipt = SimpleNamespace(**STEP | step)
+    assert said in pylb.decide.sentences.verdict(RUN | run, [receipt])
 
 
 def test_which_ranks_share_cores():
@@ -167,6 +219,20 @@ def test_other_programs_are_noticed():
     # three other processes on four cores disturb no rank that is alone
     assert cores.others([*alone[:2], Used(38.0, 9.0, 10.0)]) == 0.0
     assert cores.others([Used(0.0, 0.0, 0.0)] * 3) == 0.0
-    assert "other programs used 1.5 cores" in pylb.decide.sentences.saving(1.0, 2.0, 1.5)
-    assert pylb.decide.sentences.saving(-1.0, 2.0, 1.5).startswith("not known, because other")
-    assert pylb.decide.sentences.saving(math.nan, 2.0, 0.0) == "not known"
+
+
+def test_the_printed_report_is_narrow_and_short(tmp_path):
+    report = pylb.demo.run(4, 32, 60, every=2)
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 50
+    steps = report.history.lb_steps
+    assert len(steps) > 10
+    at = lines.index(f"Decisions: the 10 of {len(steps)} LB steps that cost or gained the most")
+    shown = [int(line.split()[0]) for line in lines[at + 3 : at + 13]]
+    most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain)))[:10]
+    assert shown == sorted(r.iteration for r in most)
+    r = most[0]
+    said = f"After iteration {r.iteration}: moved {r.migrations} object"
+    assert r.headline.startswith(said)
+    assert r.headline.endswith(f"cost {seconds(r.cost)}, gained {seconds(r.gain)}")

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb import console
 from pylb.io import h5
 from pylb.show import course, page, served
 from pylb.show.settings import ExplorerSettings
@@ -117,14 +118,16 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
 
     # the pointer and the slider move together in all charts
     assert tab.locator(".picture svg > line[visibility=visible]").count() == 1
-    assert tab.locator(".picture svg > g[pointer-events=none] rect").count() == 4
+    assert tab.locator(".picture svg > g[pointer-events=none] rect").count() == 3
 
     # a decision and its receipt
     receipts = list(run.history)
     i = next(i for i, r in enumerate(receipts) if r.migrations)
     tab.locator(".decisions button").nth(i).focus()
     tab.keyboard.press("Enter")
-    assert tab.locator(".receipt").inner_text() == receipts[i].explain()
+    assert tab.locator(".receipt .headline").inner_text() == f"{receipts[i].headline}."
+    tab.locator(".receipt summary").click()
+    assert tab.locator(".receipt details p").inner_text() == receipts[i].explain()
     assert tab.locator("tr[aria-current=true]").count() == 1
     titles = tab.locator(".flows path title").all_text_contents()
     assert sum(int(re.findall(r": (\d+) obj", t)[0]) for t in titles) == receipts[i].migrations
@@ -146,8 +149,55 @@ def test_the_report_says_and_shows_the_right_numbers(tab, run, tmp_path):
     assert "60" not in ticks[-3:] or "30" in ticks
     assert "100" not in ticks
     tab.get_by_role("button", name="All iterations").click()
-    tab.get_by_label("relative to the mean").check()
     assert "time of the rank / mean" in tab.locator(".picture svg").text_content()
+    tab.get_by_label("heat map in seconds").check()
+    assert "seconds of the rank" in tab.locator(".picture svg").text_content()
+    assert tab.said == []
+
+
+def test_the_page_says_first_whether_it_helped(tab, run, tmp_path):
+    opened(tab, run, tmp_path / "run.html")
+    shown = course.of(run)
+    assert tab.locator(".verdict").inner_text() == f"{shown.verdict}."
+    without, using = re.findall(r"saved: (.*) without LB steps, (.*) with;", shown.verdict)[0]
+    label = tab.locator(".timeline svg").get_attribute("aria-label")
+    assert label.endswith(f": without LB steps {without}, with LB steps {using}")
+
+    # a click goes to the iteration at the pointer; the timeline of one iteration begins at 0 s
+    box = tab.locator(".timeline canvas").bounding_box()
+    wide = box["width"] - 58 - 16  # the axis, see timeline.js
+    whole = run.trace.replay("unbalanced")
+    x = (whole.iteration_time[:60].sum() + 0.5 * whole.iteration_time[60]) / whole.time
+    tab.mouse.click(box["x"] + 58 + x * wide, box["y"] + 60)
+    assert tab.locator("output").inner_text() == "60"
+    tab.get_by_label("timeline of this iteration").check()
+    label = tab.locator(".timeline svg").get_attribute("aria-label")
+    assert f": without LB steps {console.seconds(whole.iteration_time[60])}, with" in label
+    assert tab.locator(".timeline rect.chosen").count() == 2
+    assert tab.said == []
+
+
+@pytest.mark.parametrize("p", [20, 100])
+def test_many_ranks_are_a_matrix_of_net_load_and_quantiles(tab, p, tmp_path):
+    trace = pylb.replaying.hotspot(n_ranks=p, n_objects=12 * p, n_phases=20, turns=1.0, seed=2)
+    run = trace.replay("GreedyLB", every=6, cost=0.001)
+    opened(tab, run, tmp_path / "run.html")
+    tab.locator(".decisions button").nth(1).click()
+    shown = course.of(run)
+    moves = next(m for m in shown.moves if m.iteration == run.lb_steps[1].iteration)
+    sent = np.zeros((p, p))
+    sent[moves.source, moves.target] = moves.load
+    titles = tab.locator(".flows rect title").all_text_contents()
+    assert titles
+    for title in titles[:20] if len(moves.source) <= page.MOST_FLOWS else []:
+        i, j = map(int, re.findall(r"rank (\d+)", title))
+        said = re.findall(r": ([\d.]+ .?s) net", title)[0]
+        assert said == console.seconds(sent[i, j] - sent[j, i])
+    left_out = len(moves.source) > page.MOST_FLOWS
+    assert ("pairs of ranks, those with" in tab.locator(".flows").inner_text()) == left_out
+    assert "after it, " in tab.locator(".bars").inner_text()  # both are drawn side by side
+    labels = tab.locator(".timeline svg text").all_text_contents()
+    assert ("slowest" in labels) == (p > 64)
     assert tab.said == []
 
 
@@ -220,7 +270,7 @@ def test_a_page_follows_a_run_that_goes_on(tab, live, run, tmp_path):
     assert tab.locator("output").inner_text() == "119"  # the slider follows the last iteration
     assert tab.evaluate("document.activeElement.id") == "iteration"
     assert tab.locator(".decisions button").count() == len(run.history)
-    assert "saved so far" in tab.locator(".picture svg").text_content()
+    assert "without LB steps, " in tab.locator(".verdict").inner_text()
     assert {url.rsplit("/", 1)[0] + "/" for url in tab.said} == {live.address}
 
 
@@ -438,7 +488,9 @@ def test_the_keyboard_reaches_everything(tab, explorer):
     assert {"Number of ranks", "Speed of that rank", "Iteration", "Decisions"} < set(reached)
     tab.keyboard.press("Enter")
     tab.wait_for_function("document.querySelector('.receipt').innerText.startsWith('After')")
-    assert tab.locator(".receipt").inner_text() == explorer.replay.decisions[0].explain()
+    receipt = explorer.replay.decisions[0]
+    assert tab.locator(".receipt .headline").inner_text() == f"{receipt.headline}."
+    assert tab.locator(".receipt details p").text_content() == receipt.explain()
     tab.get_by_label("Number of ranks").focus()
     tab.keyboard.press("ArrowRight")
     tab.wait_for_selector(".pylb[data-number='1']")
@@ -597,7 +649,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     execute(tab)
     said = status(tab, 0)
     assert shows(said, time_of())
-    assert "9 LB steps" in said
+    assert "; 9 LB steps cost " in tab.locator(".pylb .verdict").inner_text()
     tab.get_by_text("All figures of the replay").click()
     facts = tab.locator(".pylb .facts").inner_text().split("\n")
     assert facts[facts.index("LB steps") + 1] == "9"
@@ -624,8 +676,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
         "document.querySelector('.pylb .receipt').innerText.startsWith('After iteration')"
     )
     receipt = tab.locator(".pylb .receipt").inner_text()
-    assert receipt.startswith(f"After iteration {expected.iteration} the objects were rebalanced")
-    assert f"moved {expected.migrations} object" in receipt
+    assert receipt.startswith(f"{expected.headline}.")
 
     # moving the slider needs no kernel
     slider = tab.get_by_label("Iteration", exact=True)

@@ -138,11 +138,6 @@ def test_colours_end_where_most_cells_are(cells, end):
     assert aggregate.brightest(np.array(cells)) == end
 
 
-def test_the_last_of_neighbours():
-    assert aggregate.last(np.arange(7.0), 3).tolist() == [2.0, 5.0, 6.0]
-    assert aggregate.last(np.arange(6.0), 3).tolist() == [2.0, 5.0]
-
-
 def test_a_file_is_read_as_seldom_as_promised(run, tmp_path, monkeypatch):
     pytest.importorskip("h5py")
     path = tmp_path / "run.h5"

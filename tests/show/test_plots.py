@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb.console import seconds
 from pylb.errors import DomainError, MissingPartError
 from pylb.show import plots
 
@@ -31,7 +32,7 @@ def marks(ax):
 
 def test_heat_map_shows_each_rank_and_iteration():
     times = np.random.default_rng(0).random((7, 10))
-    ax = plots.rank_loads(times, [2, 4])
+    ax = plots.rank_loads(times, [2, 4], relative=False)
     (image,) = ax.images
     np.testing.assert_array_equal(image.get_array(), times.T)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("iteration", "rank")
@@ -51,7 +52,7 @@ def test_heat_map_relative_to_the_mean_of_the_iteration():
 def test_a_spike_leaves_the_other_colours_apart():
     times = 1.0 + np.random.default_rng(0).random((100, 8))
     times[40] = 50.0
-    ax = plots.rank_loads(times)
+    ax = plots.rank_loads(times, relative=False)
     (image,) = ax.images
     assert image.get_array().max() == 50.0
     even = image.norm(np.delete(image.get_array(), 40, axis=1))
@@ -61,16 +62,24 @@ def test_a_spike_leaves_the_other_colours_apart():
 
 
 def test_relative_colours_are_logarithmic_around_the_mean():
-    (image,) = plots.rank_loads([[0.5, 1.5, 1.0]], relative=True).images
-    low, even, high = image.norm([0.5, 1.0, 2.0])
-    assert (low, high) == (0.0, 1.0)
-    assert even == pytest.approx(0.5)
+    times = np.ones((100, 10))
+    times[:, ::2] = 1.1
+    times[7, 3] = 40.0  # an outlier leaves the scale as it is
+    ax = plots.rank_loads(times)
+    (image,) = ax.images
+    low, even, high = image.norm([0.8, 1.0, 1.25])
+    assert (low, even, high) == pytest.approx((0.0, 0.5, 1.0))
+    assert ax.figure.axes[1].get_ylabel().startswith("time of rank / mean\n(up to ")
+    times[:50, 0] = 0.4
+    (image,) = plots.rank_loads(times).images
+    assert image.norm.vmax == pytest.approx(1 / image.norm.vmin)
+    assert 1.25 < image.norm.vmax <= 4.0
 
 
 def test_heat_map_of_many_ranks_keeps_the_slowest():
     times = np.ones((2500, 1003))
     times[1234, 777] = 9.0
-    ax = plots.rank_loads(times, np.arange(0, 2500, 50))
+    ax = plots.rank_loads(times, np.arange(0, 2500, 50), relative=False)
     (image,) = ax.images
     cells = image.get_array()
     rows, columns = -(-1003 // plots.MOST_ROWS), -(-2500 // plots.MOST_COLUMNS)
@@ -126,7 +135,7 @@ def test_axes_given_are_used():
 
 
 def test_plots_of_zero_loads():
-    (image,) = plots.rank_loads(np.zeros((3, 2))).images
+    (image,) = plots.rank_loads(np.zeros((3, 2)), relative=False).images
     np.testing.assert_array_equal(image.get_array(), np.zeros((2, 3)))
     ax = plots.imbalance(np.zeros(3), np.zeros(3))
     assert [line.get_ydata().tolist() for line in ax.lines] == [[0.0] * 3] * 2
@@ -219,26 +228,31 @@ def test_labels_of_decisions_never_overlap():
     assert f"{best.migrations} moved" in ax.texts[0].get_text()
 
 
-def bands(ax):
-    return sum(type(p).__name__ == "PathPatch" for p in ax.patches)
-
-
 def test_migrations_of_one_lb_step_and_of_all(run):
     r = next(r for r in run.lb_steps if r.migrations)
     ax = plots.migrations(run, r.iteration)
     assert ax.get_title() == f"{r.migrations:,} migrations after iteration {r.iteration}"
-    assert 0 < bands(ax) <= r.migrations
+    t, (begin, end) = run.trace, run.trace.task_ptr[r.iteration + 1 : r.iteration + 3]
+    before = run.rank[t.task_ptr[r.iteration] : begin]
+    moved = before != run.rank[begin:end]
+    (image,) = ax.images
+    cells = np.ma.filled(image.get_array(), 0.0)
+    assert cells.sum() == pytest.approx(t.task_load[begin:end][moved].sum())
+    assert np.count_nonzero(cells) == len(
+        set(zip(before[moved], run.rank[begin:end][moved], strict=True))
+    )
     assert plots.migrations(run).get_title() == f"{run.migrations:,} migrations in the whole run"
     with pytest.raises(DomainError, match="expected one after which objects moved"):
         plots.migrations(run, 10**6)
-    assert bands(plots.migrations(run.trace)) == 0
+    (image,) = plots.migrations(run.trace).images
+    assert image.get_array().count() == 0
 
 
 @pytest.mark.parametrize("p", [10, 10_000])
 def test_pictures_of_few_and_of_very_many_ranks(p):
     trace = pylb.replaying.hotspot(n_ranks=p, n_objects=2 * p, n_phases=4)
     run = trace.replay("GreedyLB", every=2)
-    assert bands(plots.migrations(run)) <= 24 * 24
+    assert max(plots.migrations(run).images[0].get_array().shape) <= 256
     (image,) = plots.communication(trace[0]).images
     assert max(image.get_array().shape) <= 256
     sent = np.ma.filled(image.get_array(), 0.0)
@@ -249,7 +263,7 @@ def test_pictures_of_few_and_of_very_many_ranks(p):
     assert [int(text.get_text().partition(":")[0]) for text in ax.texts] == slowest.tolist()
     loads = trace[0].load[np.isin(trace[0].rank, slowest)]
     np.testing.assert_array_equal(np.sort(ax.collections[0].get_array()), np.sort(loads))
-    (image,) = plots.rank_loads(run.rank_times).images
+    (image,) = plots.rank_loads(run.rank_times, relative=False).images
     assert image.get_array().max() == run.rank_times.max()
     assert image.get_array().shape[0] <= plots.MOST_ROWS
 
@@ -272,3 +286,28 @@ def test_objects_have_the_colours_of_their_loads():
         plots.objects(snap, [2])
     (drawn,) = plots.objects(pylb.Snapshot([1.0], [0], n_ranks=3)).collections
     assert drawn.get_array().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("p", [10, 100])
+def test_the_timeline_has_both_runs_on_one_axis_of_seconds(p):
+    trace = pylb.replaying.hotspot(n_ranks=p, n_objects=8 * p, n_phases=12)
+    run = trace.replay("GreedyLB", every=4, cost=0.001)
+    ax = plots.timeline(run)
+    assert run.unbalanced.time > run.time
+    assert ax.get_xlim() == (0.0, pytest.approx(run.unbalanced.time))
+    said = [text.get_text() for text in ax.texts]
+    assert f"without LB steps: {seconds(run.unbalanced.time)}" in said
+    assert f"with LB steps: {seconds(run.time)}" in said
+    shown = [text.get_text() for text in ax.get_yticklabels()]
+    assert ("median" in shown) == (p > 64)
+    widths = [sum(np.ptp(p.vertices[:, 0]) for p in bars.get_paths()) for bars in ax.collections]
+    if p == 10:  # waits and computing of each rank, as it was, and its LB steps
+        np.testing.assert_allclose(widths[1:20:2], run.rank_times.sum(axis=0))
+        np.testing.assert_allclose(widths[0], run.time)
+        assert widths[20] + widths[21] == pytest.approx(run.lb_seconds)
+    one = plots.timeline(run, iterations=2)
+    assert one.get_xlim()[1] == pytest.approx(run.unbalanced.iteration_time[2])
+    (part,) = {plots.timeline(trace, iterations=(2, 5)).get_xlim()[1]}
+    assert part == pytest.approx(trace.replay("none").iteration_time[2:5].sum())
+    with pytest.raises(DomainError, match="iterations is 12: expected some of 0 "):
+        plots.timeline(run, iterations=12)

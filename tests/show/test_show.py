@@ -243,7 +243,8 @@ def test_a_million_events_are_a_page_of_less_than_two_megabytes(tmp_path):
     )
     moves = [
         course.Migrations(
-            i, *rng.integers(0, p, (2, 300)).astype(np.int32), *rng.integers(1, 9, (2, 300))
+            *(i, *rng.integers(0, p, (2, 300)).astype(np.int32), *rng.integers(1, 9, (2, 300))),
+            rng.random(300),
         )
         for i in range(m)
     ]
@@ -280,7 +281,7 @@ def test_lb_report_of_a_run_that_is_recorded_to_a_file(tmp_path):
     assert found["title"] == "<b>"
     assert found["heaviest"][0][:2] == ["7", "<script>"]
     assert (found["objects"]["how"], len(found["objects"]["frames"])) == ("coordinates", 12)
-    assert sum(map(sum, found["groups"]["objects"])) == report.migrations
+    assert sum(flow[2] for flow in found["groups"]) == report.migrations
 
 
 def test_a_report_of_a_file_is_a_page_or_efficiencies(folder, tmp_path):
@@ -302,8 +303,8 @@ def test_every_argument_of_lb_report_is_heeded_or_refused(tmp_path):
     lb = pylb.Balancer()
     lb.add(0, None)
     list(lb.iterate(2))
-    assert str(lb.report()).splitlines()[0] == "Run"
-    assert str(lb.report(title="Monday")).splitlines()[0] == "Monday"
+    assert str(lb.report()).startswith("Run: No LB step took place, because ")
+    assert str(lb.report(title="Monday")).startswith("Monday: No LB step")
     for suffix in ("txt", "json", "html"):
         lb.report(tmp_path / f"run.{suffix}", title="Monday")
         assert "Monday" in (tmp_path / f"run.{suffix}").read_text()
@@ -563,15 +564,15 @@ def test_the_picture_of_a_replay(trace):
 def test_how_a_run_stands(record):
     now = live.state(course.of(record))
     assert (now["iterations"], now["n_ranks"], now["n_lb_steps"]) == (60, 4, 5)
-    assert now["decision"] == record.history[-1].explain()
+    assert now["decision"] == record.history[-1].headline
     assert len(live.rows(now)) == 4
     assert "60 iterations of 32 objects on 4 ranks" in live.head(now)
     alone = live.head({**now, "n_ranks": 1, "n_objects": 1})
     assert alone.startswith("60 iterations of 1 object on 1 rank in ")
-    assert f"; saved {console.seconds(record.trace.replay('none').saved)}: " in live.head(now)
+    assert f", {console.seconds(record.trace.replay('none').saved)} saved: " in now["verdict"]
     now = live.state(dataclasses.replace(course.of(record), gained=None))
     assert now["saved"] is None
-    assert live.head(now).endswith(")")  # nothing is said of what was saved
+    assert now["verdict"] == "Whether LB steps helped is not known"
     assert live.spark([0.0, 0.5, 1.0], 1.0) == "▁▅█"
 
 
@@ -631,6 +632,41 @@ def test_everything_shows_itself_in_a_few_words(record, trace):
 
 
 # ---- records ----
+
+
+def test_a_notebook_shows_a_line_and_bars(record, trace):
+    run = trace.replay("GreedyLB", every=7)
+    snapshot = trace[0]
+    plan = pylb.place(snapshot, "GreedyLB")
+    part = pylb.partition(([0, 1, 3, 5, 6], [1, 0, 2, 1, 3, 2]), 2, method="block")
+    lb = pylb.Balancer()
+    lb.add(0, None)
+    list(lb.iterate(3))
+    shown = {
+        snapshot: (trace.n_ranks, snapshot),
+        plan: (2, plan),
+        part: (2, part),
+        trace: (len(trace), trace),
+        run: (2 + len(trace), run),
+        record: (record.n_iterations, record),
+        lb: (3, lb),
+        pylb.Advisor(): (0, None),
+    }
+    for one, (bars, name) in shown.items():
+        html = one._repr_html_()
+        assert html.count("<rect") == bars
+        assert "<script" not in html
+        assert name is None or repr(one)[1:-1].replace(">", "&gt;") in html
+    report = lb.report()
+    assert report.verdict in report._repr_html_()
+    assert repr(report) == f"<Report: {report.verdict}>"
+    receipt = run.decisions[0]
+    assert receipt.headline in receipt._repr_html_()
+    assert f"<summary>why</summary>{receipt.explain()[:20]}" in receipt._repr_html_()
+    assert snapshot.metrics._repr_html_().count("<rect") == 3
+    many = console.card("<b>", {"x": np.arange(1000.0)})
+    assert "&lt;b&gt;" in many
+    assert many.count("<rect") <= 64
 
 
 def test_a_trace_written_as_a_record_reads_the_same(trace, tmp_path):

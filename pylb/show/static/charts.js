@@ -116,16 +116,3 @@ const ratioChart = {
       ...namesOf(axis, box.top - 8, names)];
   },
 };
-
-const savedChart = {
-  height: 70,
-  draw(axis, box, p) {
-    const values = axis.seen.map(([c]) => p.saved[c]);
-    const low = Math.min(...values, 0), high = Math.max(...values, 0);
-    const top = high > low ? high : 1, y = scaleOf(box, low, top);
-    return [...grid(axis, box, y, low, top, seconds),
-      line(axis.left, y(0), axis.left + axis.width, y(0), GREY),
-      axis.clipped(box, stroke(through(axis, y, p.saved), BLUE)),
-      ...namesOf(axis, box.top - 8, [["saved so far by LB steps, less their time", BLUE]])];
-  },
-};

@@ -10,9 +10,6 @@ const BASELINES = ["none", "unbalanced"]; // strategies without decisions
 // The slider of the cost: exponents of 10 in seconds; the lowest one means: as measured.
 const COST = { low: -6, high: 2, step: 0.25 };
 
-const figuresSaid = (f) => `${seconds(f.seconds)} in all, ${short(f.speedup)} times as fast as `
-  + `recorded (${seconds(f.recorded)}); ${count(f.n_lb_steps, "LB step")} saved ${seconds(f.saved)}.`;
-
 function option(value, text) { return element("option", { value }, text ?? value); }
 
 // The row of controls, and a function that reads the settings from them.
@@ -86,6 +83,7 @@ function controlsOf(choices, settings, changed) {
 
 function render({ model, el }) {
   const status = element("p", { class: "status", ...LIVE });
+  const verdict = element("p", { class: "verdict" });
   const facts = element("div"), figures = element("details", {},
     element("summary", {}, "All figures of the replay"), facts);
   let waiting = null; // the timer of `silent`
@@ -137,10 +135,13 @@ function render({ model, el }) {
     const { cells, n_ranks: ranks } = answer.picture;
     if (view.picture && view.picture.n_ranks !== ranks) view.objects.base = null;
     view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
-      answer.columns, answer.decisions);
+      answer.timeline, answer.columns, answer.decisions);
     facts.replaceChildren(factsOf(answer.figures.facts));
-    drawFlows(view.flows, [], String);
-    status.textContent = `${figuresSaid(answer.figures)} Replayed in ${short(answer.milliseconds)} ms.`;
+    view.flows.replaceChildren(element("p", { class: "soft" }, "Choose a decision to see what moved."));
+    verdict.textContent = `${answer.figures.verdict}.`;
+    const { seconds: all, recorded } = answer.figures;
+    status.textContent = `${seconds(all)} in all; as recorded: ${seconds(recorded)}. `
+      + `Replayed in ${short(answer.milliseconds)} ms.`;
     el.firstChild.dataset.number = answer.number;
   };
   const onAnswer = () => {
@@ -167,7 +168,7 @@ function render({ model, el }) {
 
   el.replaceChildren(element("div", { class: "pylb", role: "group",
     "aria-label": "Explorer of a recorded run" },
-  controls.row, status, figures, view.controls(), view.readout, view.host,
+  controls.row, verdict, status, view.timeline.host, view.controls(), view.readout, figures, view.host,
   element("h2", {}, "Decisions"), view.list, view.receipt, view.side, view.objects.element));
   showAnswer();
   model.on("change:answer", onAnswer);

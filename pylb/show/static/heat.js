@@ -1,33 +1,52 @@
 // The loads of the ranks over the iterations, as colours.
 
-// How seconds become colours: linear from 0 to `brightest`, or the logarithm of seconds / mean.
-function colouring(picture, relative) {
-  if (!relative) {
+const MOST_OUTLIERS = 40; // of so many outliers at most, the largest ones, each gets a mark
+
+// How values become colours: the ratio of a rank's seconds to the mean of its iteration, or (`plain`)
+// seconds from 0 to `brightest`.  The ends of the ratios are symmetric, and 95 % of the cells are
+// between them; the cells far above are outliers, which get marks.
+function colouring(picture, plain) {
+  if (plain) {
     const high = picture.brightest || 1;
-    return { at: (value) => value / high, ticks: ticks(0, high, 4), text: seconds,
-      label: "seconds of the rank", above: picture.top > high * 1.0001 ? seconds(picture.top) : "" };
+    return { at: (value) => value / high, place: (v) => v / high, map: cividis, text: seconds,
+      ticks: ticks(0, high, 4), label: "seconds of the rank", outliers: [],
+      above: picture.top > high * 1.0001 ? seconds(picture.top) : "" };
   }
-  let high = 2;
-  picture.mean.forEach((mean, c) => {
-    if (!(mean > 0)) return;
-    for (let r = 0; r < picture.rows; r += 1) high = Math.max(high, cellAt(picture, r, c) / mean);
-  });
-  const low = 0.25, span = Math.log2(high) - Math.log2(low), marks = [];
-  for (let k = -2; 2 ** k <= high; k += 1) marks.push(2 ** k);
-  return { at: (value, mean) => (mean > 0 && value > 0
-    ? (Math.log2(value / mean) - Math.log2(low)) / span : 0),
-  place: (v) => (Math.log2(v) - Math.log2(low)) / span,
-  ticks: marks, label: "time of the rank / mean", text: short, above: "" };
+  const ratio = (r, c) => (picture.mean[c] > 0 ? cellAt(picture, r, c) / picture.mean[c] : 1);
+  const far = [], skip = Math.ceil((picture.rows * picture.columns) / 20000);
+  for (let k = 0; k < picture.rows * picture.columns; k += skip) {
+    far.push(Math.abs(Math.log2(Math.max(ratio(Math.floor(k / picture.columns), k % picture.columns), 0.25))));
+  }
+  far.sort((a, b) => a - b);
+  const end = Math.min(Math.max(far[Math.floor(0.95 * (far.length - 1))], Math.log2(1.25)), 2);
+  const outliers = [];
+  let top = 0;
+  for (let r = 0; r < picture.rows; r += 1) {
+    for (let c = 0, before = false; c < picture.columns; c += 1) {
+      const out = ratio(r, c) > 1.5 * 2 ** end;
+      top = Math.max(top, ratio(r, c));
+      if (out && !before) outliers.push([r, c, ratio(r, c)]); // the first of neighbouring ones
+      before = out;
+    }
+  }
+  outliers.sort((a, b) => b[2] - a[2]);
+  const place = (v) => Math.log2(v) / (2 * end) + 0.5;
+  const marks = [0.25, 1 / 3, 0.5, 2 / 3, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4];
+  return { at: (value, mean) => (mean > 0 ? place(Math.max(value / mean, 0.01)) : 0.5), place,
+    map: diverging, text: short, ticks: marks.filter((v) => Math.abs(Math.log2(v)) <= end + 1e-9
+      && (end < 0.5 || Math.abs(Math.log2(v)) > 0.2 || v === 1)),
+    label: "time of the rank / mean", outliers: outliers.slice(0, MOST_OUTLIERS),
+    above: top > 1.01 * 2 ** end ? short(top) : "" };
 }
 
 function cellAt(picture, row, column) {
   return picture.cells[row * picture.columns + column] * picture.top / 65535;
 }
 
-function palette(n) {
+function palette(n, map) {
   const out = new Uint32Array(n);
   for (let i = 0; i < n; i += 1) {
-    const [r, g, b] = cividis(i / (n - 1));
+    const [r, g, b] = map(i / (n - 1));
     out[i] = (255 << 24) | (b << 16) | (g << 8) | r;
   }
   return out;
@@ -35,7 +54,7 @@ function palette(n) {
 
 // An image with a pixel for each cell, rank 0 at the bottom.
 function heatImage(picture, colours) {
-  const { rows, columns } = picture, known = palette(256), scale = picture.top / 65535;
+  const { rows, columns } = picture, known = palette(256, colours.map), scale = picture.top / 65535;
   const image = new ImageData(columns, rows), pixels = new Uint32Array(image.data.buffer);
   for (let r = 0; r < rows; r += 1) {
     for (let c = 0; c < columns; c += 1) {
@@ -62,17 +81,17 @@ function sized(canvas, box) {
 
 // A bar that explains the colours, at the place `x`, `top`, with this height.
 function colourBar(x, top, height, colours) {
-  const n = 24, out = [], place = colours.place || colours.at;
+  const n = 24, out = [], { place, map } = colours;
   for (let i = 0; i < n; i += 1) {
     out.push(svg("rect", { x, y: top + (height * (n - 1 - i)) / n, width: 12,
-      height: height / n + 0.5, fill: rgb(cividis((i + 0.5) / n)) }));
+      height: height / n + 0.5, fill: rgb(map((i + 0.5) / n)) }));
   }
   for (const mark of colours.ticks) {
     out.push(text(x + 16, top + height * (1 - place(mark)) + 4, colours.text(mark)));
   }
   if (colours.above) {
-    out.push(svg("path", { d: `M${x},${top - 1}h12l-6,-9z`, fill: rgb(cividis(1)) }),
-      text(x + 16, top - 3, `to ${colours.above}`));
+    out.push(svg("path", { d: `M${x},${top - 1}h12l-6,-9z`, fill: rgb(map(1)) }),
+      text(x + 16, top - 8, `up to ${colours.above}`));
   }
   const middle = top + height / 2;
   out.push(text(x + 70, middle, colours.label, "middle",

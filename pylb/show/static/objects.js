@@ -247,7 +247,7 @@ class ObjectView {
   pixels(ratio) {
     const { x, y, size, shown } = this.spots, { width, height } = this.canvas;
     const image = new ImageData(width, height), out = new Uint32Array(image.data.buffer);
-    const byLoad = this.colour.value === "load", known = palette(256);
+    const byLoad = this.colour.value === "load", known = palette(256, cividis);
     const side = Math.max(1, Math.round(size * ratio)), half = size / 2;
     const colours = Array.from({ length: 3 * RANKS.length }, (_, r) => packed(rankColour(r)));
     for (let i = 0; i < shown.rank.length; i += 1) {

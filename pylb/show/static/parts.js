@@ -5,33 +5,40 @@
 const ALARM = 1.1; // a rank above this multiple of the mean is shown as slow
 
 // Loads of the ranks in one iteration, as bars: one for each rank, or for each group of neighbours.
-function drawBars(host, picture, iteration) {
-  const c = Math.floor(iteration / picture.iteration_step), n = picture.rows;
+// after: an iteration whose bars stand beside the first ones; null: none.
+function drawBars(host, picture, iteration, after = null) {
+  const column = (i) => Math.min(Math.floor(i / picture.iteration_step), picture.columns - 1);
+  const shown = [column(iteration), ...(after === null ? [] : [column(after)])], n = picture.rows;
   const width = Math.max(host.clientWidth, 260), height = 170, left = 58, below = 26, top = 8;
-  const inner = width - left - 10;
+  const inner = width - left - 10, pair = shown.length > 1;
   // All iterations have the same scale, except those with a load above `brightest`.
-  const high = Math.max(picture.brightest, picture.max[c]) * 1.05 || 1;
+  const high = Math.max(picture.brightest, ...shown.map((c) => picture.max[c])) * 1.05 || 1;
   const y = (v) => top + (height - top - below) * (1 - Math.min(v / high, 1));
   const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
-    "aria-label": said(picture, iteration) });
+    "aria-label": said(picture, iteration) + (pair ? ` ${said(picture, after)}` : "") });
   for (const value of ticks(0, high, 4)) {
     out.append(line(left, y(value), left + inner, y(value), GRID),
       text(left - 6, y(value) + 4, seconds(value), "end"));
   }
-  const step = inner / n, mean = picture.mean[c];
-  for (let r = 0; r < n; r += 1) {
-    const v = cellAt(picture, r, c);
-    out.append(svg("rect", { x: left + r * step, y: y(v), width: Math.max(step - (step > 4 ? 1 : 0),
-      0.5), height: Math.max(y(0) - y(v), 0), fill: v > ALARM * mean ? VERMILLION : BLUE }));
-  }
-  out.append(line(left, y(mean), left + inner, y(mean), INK, { "stroke-dasharray": "5 3" }));
+  const step = inner / n, wide = Math.max((step - (step > 4 ? 1 : 0)) / shown.length, 0.5);
+  shown.forEach((c, k) => {
+    const mean = picture.mean[c];
+    for (let r = 0; r < n; r += 1) {
+      const v = cellAt(picture, r, c), fill = pair ? [VERMILLION, BLUE][k] : v > ALARM * mean ? VERMILLION : BLUE;
+      out.append(svg("rect", { x: left + r * step + k * wide, y: y(v), width: wide,
+        height: Math.max(y(0) - y(v), 0), fill }));
+    }
+    if (k === shown.length - 1) out.append(line(left, y(mean), left + inner, y(mean), INK, { "stroke-dasharray": "5 3" }));
+  });
   for (const rank of ticks(0, Math.max(picture.n_ranks - 1, 1), 8, true)) {
     if (rank > picture.n_ranks - 1) continue;
     const x = left + (rank / picture.rank_step + 0.5) * step;
     out.append(text(x, height - 10, short(rank), "middle"));
   }
-  host.replaceChildren(out, element("p", { class: "soft" },
-    "Dashed: the mean. Orange-red: more than 10\u00a0% above it."));
+  const ratio = (c) => short(picture.max[c] / (picture.mean[c] || 1));
+  host.replaceChildren(out, element("p", { class: "soft" }, pair
+    ? `Orange-red: before the LB step, max/mean ${ratio(shown[0])}. Blue: after it, ${ratio(shown[1])}. Dashed: the mean.`
+    : "Dashed: the mean. Orange-red: more than 10\u00a0% above it."));
 }
 
 // The first and the last of the neighbouring ranks or iterations that a cell shows.
@@ -68,12 +75,48 @@ function pointed(picture, at) {
 
 // ---- migrations -----------------------------------------------------------------------------
 
-// Draws migrations (from, to, objects, bytes) as bands from ranks on the left to those on the right.
-function drawFlows(host, flows, name) {
+const MOST_BANDS = 16; // more ranks are drawn as a matrix
+
+// Draws migrations (from, to, objects, bytes, load) as bands from ranks on the left to those on the
+// right, or as a matrix.  n: number of ranks (or groups of ranks); pairs: how many there are in all.
+function drawFlows(host, flows, name, n = 0, pairs = 0) {
   if (!flows.length) {
     host.replaceChildren(element("p", { class: "soft" }, "No object moved between ranks."));
     return;
   }
+  if (n > MOST_BANDS) drawMatrix(host, flows, name, n);
+  else drawBands(host, flows, name);
+  if (pairs > flows.length) {
+    host.append(element("p", { class: "soft" }, `${short(flows.length)} of ${short(pairs)} pairs of ranks, `
+      + "those with the most load."));
+  }
+}
+
+// The net load that moved from one rank to another: a square for each pair, darker for more load.
+function drawMatrix(host, flows, name, n) {
+  const width = Math.min(Math.max(host.clientWidth, 260), 420), left = 58, top = 22;
+  const size = width - left - 10, cell = size / n, height = size + top + 8;
+  const load = new Map(flows.map((f) => [`${f[0]} ${f[1]}`, f[4]]));
+  const net = flows.map((f) => [...f, f[4] - (load.get(`${f[1]} ${f[0]}`) || 0)]).filter((f) => f[5] > 0);
+  const most = Math.max(...net.map((f) => f[5])), wide = Math.max(cell, 3);
+  const out = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
+    "aria-label": `Net load that moved between ranks, up to ${seconds(most)} of a pair` },
+  svg("rect", { x: left, y: top, width: size, height: size, fill: "none", stroke: GREY }),
+  text(left, 10, "net load, from (down) to (across)", null, { class: "title" }));
+  out.style.width = `${width}px`;
+  for (const i of ticks(0, n - 1, 5, true)) {
+    const at = (i + 0.5) * cell;
+    out.append(text(left - 6, top + at + 4, name(i), "end"), text(left + at, top - 2, i ? name(i).replace("rank ", "") : "", "middle"));
+  }
+  for (const [i, j, k, , , x] of net) {
+    out.append(svg("rect", { x: left + j * cell, y: top + i * cell, width: wide, height: wide, fill: BLUE,
+      opacity: 0.15 + 0.85 * (x / most) }, svg("title", {}, `${name(i)} to ${name(j)}: ${seconds(x)} net, `
+      + count(k, "object"))));
+  }
+  host.replaceChildren(out);
+}
+
+function drawBands(host, flows, name) {
   const width = Math.max(host.clientWidth, 260), total = flows.reduce((s, f) => s + f[2], 0);
   const sides = [0, 1].map((side) => [...new Set(flows.map((f) => f[side]))]
     .sort((a, b) => a - b));

@@ -2,12 +2,12 @@
 // Pointing shows the load, a click goes to that iteration, dragging zooms in, a double click zooms
 // out; the slider, the pointer and the zoom act on the heat map and all charts together.
 
-const HEAT = 180, GAP = 34, TOP = 20;
+const HEAT = 180, GAP = 34, TOP = 24;
 
 class RunPicture {
   constructor(host, on, gone) {
     this.on = on;
-    this.relative = false;
+    this.plain = false;
     this.iteration = 0;
     this.chosen = null;
     this.canvas = element("canvas", { "aria-hidden": "true" });
@@ -33,8 +33,7 @@ class RunPicture {
   }
 
   charts() {
-    return this.picture.saved && this.decisions.some((d) => d.gain !== null) ? [secondsChart, ratioChart, savedChart]
-      : [secondsChart, ratioChart];
+    return [secondsChart, ratioChart];
   }
 
   draw(given = 0) {
@@ -42,10 +41,11 @@ class RunPicture {
     const width = given || this.host.clientWidth;
     if (width < 50) return;
     if (!this.image) {
-      this.colours = colouring(this.picture, this.relative);
+      this.colours = colouring(this.picture, this.plain);
       this.image = heatImage(this.picture, this.colours);
     }
     this.axis = this.axisOf(width);
+    this.on.zoom(this.range);
     let below = TOP + HEAT;
     this.boxes = this.charts().map(({ height }) => {
       const box = { top: below + GAP, height };
@@ -136,9 +136,16 @@ class RunPicture {
       const at = x(i + 1), dash = { "stroke-dasharray": "4 2" };
       out.push(triangle(at, TOP - 2, 4, 8));
       if (!few) continue;
-      out.push(line(at, TOP, at, TOP + HEAT, "#fff", { ...dash, opacity: 0.8 }));
+      out.push(line(at, TOP, at, TOP + HEAT, this.plain ? "#fff" : "#333", { ...dash, opacity: 0.7 }));
       const box = this.boxes[0];
       out.push(line(at, box.top, at, box.top + box.height, GREY, { ...dash, opacity: 0.6 }));
+    }
+    for (const [r, c] of this.colours.outliers) {
+      const { iteration_step: s, rank_step: t, n_ranks: n } = this.picture;
+      const at = (c + 0.5) * s;
+      if (at < this.range[0] || at > this.range[1]) continue;
+      const y = TOP + HEAT * (1 - (Math.min((r + 0.5) * t, n)) / n);
+      out.push(svg("circle", { cx: x(at), cy: y, r: 3.5, fill: "none", stroke: "#000" }));
     }
     if (this.chosen) {
       const at = x(this.chosen.iteration + 1);
@@ -170,8 +177,8 @@ class RunPicture {
     this.draw();
   }
 
-  setRelative(relative) {
-    this.relative = relative;
+  setPlain(plain) {
+    this.plain = plain;
     this.image = null;
     this.draw();
   }

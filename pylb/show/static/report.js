@@ -32,17 +32,10 @@ function heaviestOf(run) {
     scrolling("Heaviest objects", table(columns, rows, (i) => i < (named ? 2 : 1)))];
 }
 
-// Migrations of the whole run between groups of neighbouring ranks: the 120 largest flows.
-function flowsOfAll(groups) {
-  const out = [];
-  groups.objects.forEach((row, i) => row.forEach((n, j) => { if (n) out.push([i, j, n, 0]); }));
-  return out.sort((a, b) => b[2] - a[2]).slice(0, 120);
-}
-
 class Report {
   constructor(host) {
     this.host = host;
-    this.facts = element("div");
+    [this.facts, this.verdict] = [element("div"), element("p", { class: "verdict" })];
     this.tables = element("div");
     this.printed = element("ol", { class: "printed" });
     this.all = element("button", { type: "button" }, "All iterations");
@@ -62,8 +55,8 @@ class Report {
     this.title = element("h1");
     const { view } = this;
     host.replaceChildren(
-      this.title, this.facts,
-      element("h2", {}, "Loads of the ranks"), view.controls(this.all), view.readout, view.host,
+      this.title, this.verdict, view.timeline.host, view.controls(this.all), view.readout,
+      this.facts, element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
       element("h2", {}, "Decisions"), view.list, view.receipt, this.printed, view.side,
@@ -74,15 +67,16 @@ class Report {
     this.run = run;
     document.title = `pylb: ${run.title}`;
     this.title.textContent = run.title;
+    this.verdict.textContent = `${run.verdict}.`;
     this.facts.replaceChildren(factsOf(run.facts));
-    this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.said)));
+    this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.headline)));
     this.tables.replaceChildren(...efficienciesOf(run), ...heaviestOf(run),
       element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
     this.view.objects.element.hidden = !run.objects;
     this.frames = null;
     this.everything();
     const bytes = Uint8Array.from(atob(run.picture.cells), (c) => c.charCodeAt(0));
-    this.view.show(decoded(run.picture, bytes), run.columns, run.decisions);
+    this.view.show(decoded(run.picture, bytes), run.timeline, run.columns, run.decisions);
     if (run.decisions_in_all > run.decisions.length) {
       this.view.list.append(element("p", { class: "soft" }, `Only ${run.decisions.length} of `
         + `${run.decisions_in_all} decisions are listed: those that cost or saved the most.`));
@@ -91,11 +85,11 @@ class Report {
 
   // All migrations of the run.
   everything() {
-    const { step } = this.run.groups, p = this.run.picture.n_ranks;
+    const { group: step, groups } = this.run, p = this.run.picture.n_ranks;
     const name = (i) => (step > 1
       ? `${i * step}-${Math.min((i + 1) * step, p) - 1}` : `rank ${i}`);
     this.view.flowsHead.textContent = "Migrations, all";
-    drawFlows(this.view.flows, flowsOfAll(this.run.groups), name);
+    drawFlows(this.view.flows, groups, name, Math.ceil(p / step), groups.length);
   }
 
   // Shows the objects in the most recent stored iteration that is not after `iteration`.

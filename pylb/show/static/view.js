@@ -21,7 +21,7 @@ class RunView {
     this.chosen = chosen;
     this.slider = element("input", { type: "range", min: 0, value: 0, ...slider });
     this.number = element("output", { "aria-live": "off" }, "0");
-    this.relative = element("input", { type: "checkbox" });
+    this.plain = element("input", { type: "checkbox" });
     this.readout = element("p", { class: "readout", ...LIVE });
     this.receipt = element("div", { class: "receipt", ...LIVE });
     this.picture = null;
@@ -34,28 +34,38 @@ class RunView {
       element("section", {}, this.flowsHead, this.flows));
     this.gone = new AbortController();
     this.objects = new ObjectView(wanted, this.gone.signal);
-    this.drawn = new RunPicture(this.host, { go: (i) => this.go(i), point: (at) => {
+    this.timeline = new Timeline(this.gone.signal, (i) => this.go(i));
+    this.alone = element("input", { type: "checkbox" });
+    this.alone.addEventListener("change", () => this.zoom());
+    this.drawn = new RunPicture(this.host, { go: (i) => this.go(i), zoom: () => this.zoom(), point: (at) => {
       if (at && this.picture) this.readout.textContent = pointed(this.picture, at);
     } }, this.gone.signal);
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
-    this.relative.addEventListener("change",
-      () => this.drawn.setRelative(this.relative.checked));
+    this.plain.addEventListener("change", () => this.drawn.setPlain(this.plain.checked));
   }
 
   controls(...more) {
     return element("div", { class: "controls" },
       element("label", {}, "Iteration", this.slider, this.number),
-      element("label", {}, this.relative, "relative to the mean"), ...more);
+      element("label", {}, this.alone, "timeline of this iteration"),
+      element("label", {}, this.plain, "heat map in seconds"), ...more);
+  }
+
+  // The timeline shows the iterations that the other pictures show, or only the chosen one.
+  zoom() {
+    const i = Number(this.slider.value), range = this.alone.checked ? [i, i + 1] : this.drawn.range;
+    if (String(range) !== String(this.timeline.range)) this.timeline.zoom(range);
   }
 
   say(text) { this.receipt.replaceChildren(element("p", {}, text)); }
 
-  show(picture, columns, decisions) {
+  show(picture, timeline, columns, decisions) {
     const last = this.picture && Number(this.slider.value) >= this.picture.n_iterations - 1;
     const kept = this.kept();
     this.picture = picture;
     this.slider.max = picture.n_iterations - 1;
     this.drawn.chosen = null;
+    this.timeline.show(timeline);
     this.drawn.show(picture, decisions);
     this.mark = drawDecisions(this.list, columns, decisions, (i) => {
       this.go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
@@ -94,7 +104,10 @@ class RunView {
     this.number.textContent = i;
     this.slider.setAttribute("aria-valuetext", `iteration ${i}`);
     this.drawn.scrub(i);
-    drawBars(this.bars, this.picture, i);
+    this.timeline.mark(i);
+    this.zoom();
+    const { told } = this, pair = told && told.moved && told.iteration === i && told.choice === "balance";
+    drawBars(this.bars, this.picture, i, pair ? i + 1 : null);
     this.objects.go(i);
     this.readout.textContent = said(this.picture, i);
   }
@@ -102,8 +115,11 @@ class RunView {
   // Shows a decision with its receipt, fitted lines and migrations.
   tell(decision) {
     this.told = decision;
-    this.say(decision.said);
+    const why = element("details", {}, element("summary", {}, "Why"), element("p", {}, decision.said));
+    this.receipt.replaceChildren(element("p", { class: "headline" }, `${decision.headline}.`), why);
     this.drawn.choose(decision);
-    drawFlows(this.flows, decision.flows, (rank) => `rank ${rank}`);
+    if (decision.iteration >= 0) this.go(Math.min(decision.iteration, this.picture.n_iterations - 1));
+    const { n_ranks: n } = this.picture;
+    drawFlows(this.flows, decision.flows, (rank) => `rank ${rank}`, n, decision.pairs);
   }
 }

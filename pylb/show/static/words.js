@@ -1,7 +1,7 @@
 // Words, elements and scales that all pictures share.
 //
-// Text of a run enters the page only as text, never as HTML.  The colours, of Okabe and Ito and of
-// the map cividis, are colour-blind safe; style.css has them for light and dark schemes.
+// Text of a run enters the page only as text, never as HTML.  The colours, of Okabe and Ito, of
+// the map cividis and from blue over white to orange, are colour-blind safe; style.css has them for light and dark schemes.
 
 const SVG = "http://www.w3.org/2000/svg";
 const BLUE = "var(--blue)", ORANGE = "var(--orange)", VERMILLION = "var(--vermillion)";
@@ -9,6 +9,8 @@ const GREY = "var(--soft)", INK = "var(--ink)", GRID = "var(--grid)";
 const NOTHING = 1e-13; // seconds; smaller values are rounding errors of differences
 const CIVIDIS = [[0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
   [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56]];
+
+const DIVERGING = [[0, 68, 122], [86, 160, 206], [243, 243, 240], [230, 140, 60], [150, 55, 0]];
 
 // ---- words ----------------------------------------------------------------------------------
 
@@ -97,10 +99,12 @@ function ticks(a, b, most, whole = false) {
   return out;
 }
 
-function cividis(t) {
-  const x = Math.min(Math.max(t, 0), 1) * (CIVIDIS.length - 1);
-  const i = Math.min(Math.floor(x), CIVIDIS.length - 2), f = x - i;
-  return CIVIDIS[i].map((c, k) => Math.round(c + f * (CIVIDIS[i + 1][k] - c)));
+function between(colours, t) {
+  const x = Math.min(Math.max(t, 0), 1) * (colours.length - 1);
+  const i = Math.min(Math.floor(x), colours.length - 2), f = x - i;
+  return colours[i].map((c, k) => Math.round(c + f * (colours[i + 1][k] - c)));
 }
+
+const cividis = (t) => between(CIVIDIS, t), diverging = (t) => between(DIVERGING, t);
 
 const rgb = (c) => `rgb(${c[0]},${c[1]},${c[2]})`;

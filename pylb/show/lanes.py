@@ -1,0 +1,73 @@
+"""When ranks compute and wait, on one axis of seconds: without LB steps and with them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pylb.console import digits
+from pylb.model.snapshot import F64
+from pylb.show import aggregate
+from pylb.show.course import Course
+
+MOST_LANES = 64  # if there are more ranks, the lanes are these quantiles of the ranks' times
+QUANTILES = {"fastest": 0.0, "10 %": 0.1, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "90 %": 0.9}
+QUANTILES |= {"slowest": 1.0}
+
+
+class Lanes(NamedTuple):
+    """A run as bars: c columns, each an iteration or a group of them, and a lane for each rank."""
+
+    name: str
+    seconds: float  # of the whole run
+    iteration: F64  # (c,) seconds of the iterations
+    deciding: F64  # (c,) seconds of the LB step after each iteration, without `moving`
+    moving: F64  # (c,) seconds in which the LB step moves objects
+    computing: F64  # (lanes, c) seconds for which a rank computes in the iteration
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the data for a page; ``computing``: bytes, 255 times the part of the iteration."""
+        part = np.divide(
+            *(self.computing, self.iteration),
+            out=np.zeros_like(self.computing),
+            where=self.iteration > 0,
+        )
+        cells = np.rint(255 * np.minimum(part, 1.0)).astype(np.uint8).tobytes()
+        lines = {name: digits(getattr(self, name)) for name in ("iteration", "deciding", "moving")}
+        return {"name": self.name, "seconds": self.seconds, **lines, "computing": cells}
+
+
+def labels(n_ranks: int) -> list[str]:
+    """Return the names of the lanes."""
+    return list(map(str, range(n_ranks)) if n_ranks <= MOST_LANES else QUANTILES)
+
+
+def of(course: Course, first: int, end: int, columns: int) -> tuple[int, list[Lanes]]:
+    """Return the iterations in a column, and the lanes of the run without LB steps and as it was.
+
+    Only the run as it was, if it had no LB steps, or the run without them is not known.
+    first, end: the iterations to show.
+    """
+    part, width = slice(first, end), aggregate.step(end - first, columns)
+
+    def grouped(values: F64) -> F64:
+        return np.asarray(np.add.reduceat(values, np.arange(0, end - first, width), axis=-1))
+
+    def lanes(name: str, whole: float, times: F64, *lines: F64) -> Lanes:
+        rows = times[part].T
+        if course.n_ranks > MOST_LANES:
+            rows = np.quantile(rows, list(QUANTILES.values()), axis=0)
+        iteration, deciding, moving = (grouped(x[part]) for x in lines)
+        return Lanes(name, whole, iteration, deciding, moving, grouped(rows))
+
+    none, moving = np.zeros(course.n_iterations), course.moving
+    steps, gained, times = course.step_seconds - moving, course.gained, course.times_without
+    done = bool(course.lb_steps)
+    name = "with LB steps" if done else "as it was"
+    whole = float(course.replayed.sum() + course.step_seconds.sum())
+    out = [lanes(name, whole, course.times, course.replayed, steps, moving)]
+    if done and gained is not None and course.saved is not None and times is not None:
+        whole += float(course.saved[-1])
+        out.insert(0, lanes("without LB steps", whole, times, course.replayed + gained, none, none))
+    return width, out
