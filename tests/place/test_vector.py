@@ -18,7 +18,7 @@ def times(snap, rank):
     load = snap.load.reshape(len(snap.load), snap.n_components)
     out = np.zeros((load.shape[1], snap.n_ranks))
     for i, r in enumerate(rank):
-        out[:, r] += load[i]
+        out[:, r] += load[i] * (r >= 0)
     out /= 1.0 if snap.speed is None else snap.speed
     out[0] += 0.0 if snap.background is None else snap.background
     return out
@@ -34,7 +34,11 @@ def cost(snap, rank, phases):
     average = load.sum(axis=0) / speed.sum()
     if snap.background is not None:
         average[0] += (snap.background * speed).sum() / speed.sum()
-    goal = np.maximum(average, load.max(axis=0, initial=0.0) / speed.max())
+    free = np.ones(len(load), bool) if snap.migratable is None else snap.migratable
+    fixed = times(snap, np.where(free, -1, rank))  # what stays on each rank
+    heaviest = load[free].max(axis=0, initial=0.0)
+    first = (fixed + heaviest[:, None] / speed).min(axis=1)
+    goal = np.maximum(np.maximum(average, first), fixed.max(axis=1))
     return max((m / g for m, g in zip(t.max(axis=1), goal, strict=True) if g > 0), default=0.0)
 
 
