@@ -28,7 +28,7 @@
 !!
 !! Numbers.  Ranks and steps count from 0, decisions from 1.  Units are seconds and bytes.
 module pylb
-   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, &
+   use, intrinsic :: iso_c_binding, only: c_associated, c_bool, c_char, c_double, c_f_pointer, c_funptr, &
       c_int, c_int8_t, c_int32_t, c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
    use, intrinsic :: iso_fortran_env, only: error_unit
    implicit none

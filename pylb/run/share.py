@@ -17,6 +17,7 @@ from pylb.comm.connect import agreement_of
 from pylb.errors import DomainError, PylbError, RemoteError, StrategyError
 from pylb.measure.load_model import LoadModel, features_of
 from pylb.model import checks
+from pylb.virtual.comm import VirtualComm
 
 Arrays = list[NDArray[Any]]
 MODES = ("on", "shadow", "off")
@@ -73,7 +74,7 @@ class Sharer:
         transport = agreement.transport
         self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
         self._core: Any = None
-        if hasattr(transport, "comm") and self.n_ranks > 1 and mode != "off":
+        if self.n_ranks > 1 and mode != "off" and not isinstance(comm, VirtualComm):
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
             self._core = native.Share(transport.comm, mode == "on", reactive, 0, seconds)

@@ -122,6 +122,14 @@ def recorded_runs():
     yield {}
 
 
+def lending():
+    def burn(T, Y):
+        time.sleep(1e-4 * len(T))
+        return T + 1.0, Y * 2.0
+
+    yield {"comm": comm, "n": 4, "burn": burn, "T": np.zeros(8), "Y": np.ones((8, 3))}
+
+
 def rows():
     A, b = mesh(8) + 9 * scipy.sparse.eye(64, format="csr"), np.ones(64)
     names = {"comm": comm, "n": 64, "x": np.zeros(64), "diagonal": 9.0, "np": np}
