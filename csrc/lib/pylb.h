@@ -179,7 +179,8 @@ typedef int (*pylb_rows_fn)(int64_t n, const void *in, void *out, void *user);
  * as its work (unless the call is between pylb_start and pylb_stop, which measure it).
  *
  * If `fn` returns a code other than 0, all ranks get PYLB_ERR_CALLBACK, and no further call of
- * pylb_share is possible.  If nothing was lent, the other ranks get the error in their next call. */
+ * pylb_share is possible.  If nothing was lent, the other ranks get the error in their next call.
+ */
 PYLB_CALL int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in,
                          int64_t bytes_out, void *out, pylb_rows_fn fn, void *user);
 

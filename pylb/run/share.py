@@ -71,7 +71,7 @@ class Sharer:
         checks.one_of("mode", mode, MODES)
         reactive = checks.flag("reactive", reactive)
         agreement = agreement_of(comm)
-        transport = agreement.transport
+        transport: Any = agreement.transport
         self.rank, self.n_ranks = transport.rank, transport.size  #: this rank; number of ranks
         self._core: Any = None
         if self.n_ranks > 1 and mode != "off" and not isinstance(comm, VirtualComm):
@@ -232,7 +232,7 @@ class SharedCall:
                 raise DomainError(f"features has {len(self.features)} rows: expected {self.n}")
             if model is None or len(model.sums) != self.features.shape[1]:
                 return self.features.sum(axis=1)
-            return self.features @ LoadModel.coefficients(model.sums)
+            return np.asarray(self.features @ LoadModel.coefficients(model.sums))
         if cost is None:
             return None
         given = np.ascontiguousarray(cost, np.float64)
@@ -335,7 +335,7 @@ class SharedCall:
 
     def _verify(self, rank: int, rows: NDArray[np.int64], made: Arrays) -> None:
         """Compute some rows of another rank's answer again, at least one, and compare."""
-        step = max(int(round(1.0 / self.verify)), 1)
+        step = max(round(1.0 / self.verify), 1)
         some = np.arange(0, len(rows), step)
         again = self._computed([a[rows[some]] for a in self.arrays], len(some))
         for mine, theirs in zip(again, made, strict=True):
@@ -367,5 +367,3 @@ class SharedCall:
 def _few(rows: NDArray[np.int64]) -> str:
     text = ", ".join(map(str, rows[:5].tolist()))
     return f"{text}, ..." if len(rows) > 5 else text
-
-

@@ -1,5 +1,6 @@
 """Work lent within a step: ``mpiexec -n 3 python tests/mpi/share_cases.py``."""
 
+import functools
 import time
 
 import numpy as np
@@ -55,7 +56,10 @@ def many_shapes(comm):
         def compute(pause, *rows, several=several):
             time.sleep(float(pause.sum()))
             rows[0][...] = rows[0]  # a function may write to what it gets
-            out = (np.flip(rows[0], axis=0)[::-1], *(-r if r.dtype.kind in 'fic' else r for r in rows[1:]))
+            out = (
+                np.flip(rows[0], axis=0)[::-1],
+                *(-r if r.dtype.kind in "fic" else r for r in rows[1:]),
+            )
             return (*out, pause) if several else out[0].copy()
 
         options = [{}, {"chunk": 3}, {"verify": 0.1}, {"cost": pause}][same.integers(4)]
@@ -104,16 +108,16 @@ def even_rows_stay(comm):
 def bad_arguments(comm):
     """An error of the arguments is raised at the door, on the ranks that have it."""
     x = np.arange(4.0)
-    for text, call in {
-        "array 1 has 3 rows, array 0 has 4": lambda: sharer.share(np.add, x, x[:3]),
-        "got no arrays": lambda: sharer.share(np.add),
-        "fn is 3": lambda: sharer.share(3, x),
-        "without Python objects": lambda: sharer.share(np.copy, [{}, {}]),
-        "verify is 2": lambda: sharer.share(np.copy, x, verify=2),
-        "cost has shape (3,)": lambda: sharer.share(np.copy, x, cost=x[:3]),
-        "cost and features": lambda: sharer.share(np.copy, x, cost=x, features=x[:, None]),
-    }.items():
-        sharer = pylb.Sharer(comm)
+    for text, arguments, options in [
+        ("array 1 has 3 rows, array 0 has 4", (np.add, x, x[:3]), {}),
+        ("got no arrays", (np.add,), {}),
+        ("fn is 3", (3, x), {}),
+        ("without Python objects", (np.copy, [{}, {}]), {}),
+        ("verify is 2", (np.copy, x), {"verify": 2}),
+        ("cost has shape (3,)", (np.copy, x), {"cost": x[:3]}),
+        ("cost and features", (np.copy, x), {"cost": x, "features": x[:, None]}),
+    ]:
+        call = functools.partial(pylb.Sharer(comm).share, *arguments, **options)
         raised(errors.DomainError, text, call)
     raised(errors.DomainError, "mode is 'maybe'", lambda: pylb.Sharer(comm, mode="maybe"))
     if comm.size > 1:
