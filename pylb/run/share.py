@@ -231,7 +231,7 @@ class SharedCall:
             if len(self.features) != self.n:
                 raise DomainError(f"features has {len(self.features)} rows: expected {self.n}")
             if model is None or len(model.sums) != self.features.shape[1]:
-                return self.features.sum(axis=1)
+                return np.asarray(self.features.sum(axis=1))
             return np.asarray(self.features @ LoadModel.coefficients(model.sums))
         if cost is None:
             return None
