@@ -220,7 +220,7 @@ def plot(runs: dict[str, Run], path: str) -> None:
     )
     top = max(run.rank_loads.max() for run in runs.values())
     for (left, right), (name, run) in zip(axes, runs.items(), strict=True):
-        plots.rank_loads(run.rank_loads, run.lb_step_iterations, ax=left)
+        plots.rank_loads(run.rank_loads, run.lb_step_iterations, relative=False, ax=left)
         left.images[0].set_clim(0.0, top)
         left.set_title(f"{name}: {run.report.seconds:.1f} s", loc="left")
         plots.imbalance(run.metrics.max, run.metrics.mean, run.lb_step_iterations, ax=right)

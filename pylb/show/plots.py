@@ -105,7 +105,8 @@ def colours(cells: F64, relative: bool) -> dict[str, Any]:
 
     if not relative:
         return {"cmap": "cividis", "norm": Normalize(0.0, aggregate.brightest(cells) or 1.0)}
-    far = np.exp(np.quantile(np.abs(np.log(np.maximum(cells, 0.25))), 0.95))
+    some = np.maximum(cells[np.isfinite(cells)], 0.25)  # not iterations without any load
+    far = np.exp(np.quantile(np.abs(np.log(some)), 0.95)) if some.size else 1.0
     high = float(np.clip(far, 1.25, 4.0))
     diverging = LinearSegmentedColormap.from_list("diverging", DIVERGING)
     return {"cmap": diverging, "norm": LogNorm(1.0 / high, high)}

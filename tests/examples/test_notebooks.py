@@ -105,7 +105,8 @@ def has_mpi():
 def faster(cells):
     """Check that the script ran with and without pylb, if there is MPI (its speed may vary)."""
     found = re.findall(r"([\d.]+) times as fast", printed(cells))
-    assert [float(x) > 0.0 for x in found] == [True] * has_mpi()
+    assert len(found) >= has_mpi()  # the report's verdict may say it, too
+    assert all(float(x) > 0.0 for x in found)
     assert "the objects were rebalanced" in printed(cells)
 
 

@@ -173,8 +173,8 @@ class Diffusion(twin_gossip.Gossip):
             [o[1] for o in a.has] + [0.0] * (len(flows) + 1),
             [0] * n + list(range(len(flows) + 1)),
             n_ranks=len(flows) + 1,
-            background=[limit + (sum(flows.values(), -margin) - a.load)]
-            + [limit + (-flow - margin) for flow in flows.values()],
+            background=[max(limit + (sum(flows.values(), -margin) - a.load), 0.0)]
+            + [max(limit + (-flow - margin), 0.0) for flow in flows.values()],
             migratable=[not o[3] for o in a.has] + [False] * (len(flows) + 1),
             edges=tuple(zip(*edges, strict=True)) if edges else None,
         )
