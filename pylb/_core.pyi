@@ -104,6 +104,9 @@ class Repeats:
 
 # comm
 def route(destination: ArrayLike, n_ranks: int, /) -> tuple[_I32, _I64, _I32 | None]: ...
+def share_plan(
+    work: ArrayLike, speed: ArrayLike, toll: float, /
+) -> tuple[_I32, _I32, _F64, float]: ...
 def gather(
     items: NDArray[Any], index: ArrayLike, out: NDArray[Any], row_bytes: int, offset: _Maybe, /
 ) -> None: ...

@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- run delay ---------------------------------------------------------------------------------
- */
+/* ---- run delay --------------------------------------------------------------------------- */
 
 typedef struct meter {
     bool open;
@@ -120,8 +119,7 @@ plb_mpi_clock_t plb_mpi_clock(void)
     return sees ? PLB_PMPI_SEES : pylb_pmpi_work_ns != NULL ? PLB_PMPI_BLIND : PLB_NO_PMPI;
 }
 
-/* ---- wait --------------------------------------------------------------------------------------
- */
+/* ---- wait -------------------------------------------------------------------------------- */
 
 void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
 {

@@ -147,7 +147,7 @@ PLB_PY_DEF(
 }
 
 PLB_PY_DEF(fn, share_plan, "work speed toll",
-           "Decide who lends how much work to whom: (from, to, work, seconds of the slowest).")
+           "Decide which rank lends work to which rank: (from, to, work, seconds of the slowest).")
 {
     const double *work, *speed;
     double toll;

@@ -168,7 +168,7 @@ static int share_init(share_t *self, plb_py_call_t *c)
     MPI_Comm handle;
     plb_share_options_t options = {0};
     PLB_PASS(PLB_READ(c, PLB_ONE(&user), PLB_ONE(&options.lend), PLB_ONE(&options.reactive),
-                      PLB_ONE(&options.group), PLB_ONE(&options.beta)));
+                      PLB_ONE(&options.beta)));
     PLB_PASS(plb_py_mpi_comm(user, &handle));
     self->patience = (plb_patience_t){say_late, NULL};
     return plb_share_new(&self->core, handle, &options, &self->patience, &c->err);
@@ -182,7 +182,7 @@ static void share_fini(share_t *self)
 
 static const plb_py_def_t *const share_methods[] = {&share_call, &share_free, NULL};
 
-PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive group beta",
+PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )
 
 static int constants(PyObject *module)

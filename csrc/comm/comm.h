@@ -248,7 +248,6 @@ typedef struct plb_sharer plb_sharer_t;
 typedef struct plb_share_options {
     bool lend;     /* false: only say what lending would have saved */
     bool reactive; /* a rank that has no more work asks others for some */
-    int group;     /* ranks lend only within groups of about this many; 0: a default */
     double beta;   /* seconds for a byte that is sent and received; 0: a default */
 } plb_share_options_t;
 

@@ -89,10 +89,10 @@ struct plb_sharer {
     double mine[N_ALL], all[N_ALL];
     /* Where ranks share cores, or others disturb them, lending may cost more than it saves: then
      * it rests for some calls.  Equal on all ranks. */
-    double credit; /* s: what the recent calls that lent have saved */
-    int lent_calls, rest,
-        most_rest;     /* calls that lent; calls still without; next number of these */
-    bool broken, lost; /* lost: MPI may still use the memory of a reduction */
+    double credit;       /* s: what the recent calls that lent have saved */
+    int lent_calls;      /* calls that lent since it last rested */
+    int rest, most_rest; /* calls that lending still rests; for how many it rested last */
+    bool broken, lost;   /* lost: MPI may still use the memory of a reduction */
     uint64_t calls;
 
     /* of the call under way */
@@ -132,14 +132,14 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
 {
     int ret = PLB_OK, rank, size;
     MPI_Comm group = MPI_COMM_NULL;
-    plb_sharer_t *self;
+    plb_sharer_t *self = NULL;
+    *out = NULL;
     PLB_NEW0(self, 1);
     self->comm.comm = MPI_COMM_NULL;
     self->op = MPI_OP_NULL;
     PLB_MPI(MPI_Comm_rank(user, &rank));
     PLB_MPI(MPI_Comm_size(user, &size));
-    const int most = options->group > 0 ? options->group : GROUP;
-    PLB_MPI(MPI_Comm_split(user, rank % ((size + most - 1) / most), rank, &group));
+    PLB_MPI(MPI_Comm_split(user, rank % ((size + GROUP - 1) / GROUP), rank, &group));
     PLB_TRY(plb_comm_init(&self->comm, group, err));
     PLB_MPI(MPI_Op_create(merge, 1, &self->op));
     self->comm.patience = patience;
@@ -152,7 +152,12 @@ out:
     if (group != MPI_COMM_NULL) {
         MPI_Comm_free(&group);
     }
-    *out = self;
+    if (ret == PLB_OK) {
+        *out = self;
+    } else if (self != NULL) {
+        plb_share_close(self);
+        plb_share_free(self);
+    }
     return ret;
 }
 
@@ -189,8 +194,7 @@ void plb_share_free(plb_sharer_t *self)
     PLB_FREE(self->lent.x, self);
 }
 
-/* ---- messages ---------------------------------------------------------------------------------
- */
+/* ---- messages --------------------------------------------------------------------------- */
 
 /* Keep the first error of this rank; the call goes on, so that no other rank waits for this one.
  */
@@ -273,8 +277,7 @@ out:
     return ret;
 }
 
-/* ---- own rows ---------------------------------------------------------------------------------
- */
+/* ---- own rows --------------------------------------------------------------------------- */
 
 static int64_t row_at(const plb_sharer_t *self, int64_t k)
 {
@@ -373,8 +376,7 @@ static int give(plb_sharer_t *self, int to, double speed, plb_err_t *err)
     return lend(self, row, n, sum * scale, to, true, err);
 }
 
-/* ---- rows of other ranks ----------------------------------------------------------------------
- */
+/* ---- rows of other ranks ---------------------------------------------------------------- */
 
 /* How much of a difference between times and predictions is put down to this rank's speed: all in
  * the first call with rows of others, later the mean of about five. */
@@ -477,8 +479,7 @@ static int ask(plb_sharer_t *self, plb_err_t *err)
     return post_head(self, to, TAG_ASK, err);
 }
 
-/* ---- the call ---------------------------------------------------------------------------------
- */
+/* ---- the call --------------------------------------------------------------------------- */
 
 /* Receive all messages that have come.  *any: whether there was one. */
 static int receive(plb_sharer_t *self, bool *any, plb_err_t *err)
@@ -646,7 +647,7 @@ static int work_together(plb_sharer_t *self, plb_tick_fn tick, void *arg, int64_
             const double most = fmax(self->call_work * MOST_CHUNK, LEAST_CHUNK * self->speed);
             compute(self, fmin(fmax(rest(self) / 6.0, LEAST_CHUNK * self->speed), most));
             any = true;
-        } else if (self->options.reactive && !self->asked && !ended && self->comm.size > 1 &&
+        } else if (self->options.reactive && !self->asked && !ended &&
                    self->tries < (self->comm.size > TRIES ? TRIES : self->comm.size - 1)) {
             PLB_TRY(ask(self, err));
             any = true;
@@ -790,8 +791,7 @@ int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_f
         self->broken = false;
     } else if (self->ret != PLB_OK) {
         *err = self->err;
-        if (!(pays &&
-              self->options.lend)) { /* the others learn it when they begin the next call */
+        if (!lends) { /* the others learn it when they begin the next call */
             MPI_Request request;
             self->lost = reduce(self, &request, &self->err) == PLB_OK;
         }

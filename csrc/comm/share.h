@@ -46,10 +46,11 @@ typedef struct plb_share_flow {
     double work;
 } plb_share_flow_t;
 
-/** Decide who lends how much work to whom, so that the slowest rank needs as little time as
- * possible.  toll: seconds of sending and receiving for a unit of work, which both ranks pay.
- * flow[p]: the result, by lender and borrower; *n: their number, at most p - 1.  A flow that would
- * save less than a hundredth of the time is left out.  Returns the time of the slowest rank. */
+/** Decide how much work each rank lends to which rank, so that the slowest rank needs as little
+ * time as possible.  toll: seconds of sending and receiving for a unit of work, which both ranks
+ * pay. flow[p]: the result, by lender and borrower; *n: their number, at most p - 1.  A flow that
+ * would save less than a hundredth of the time is left out.  Returns the time of the slowest rank.
+ */
 double plb_share_plan(const plb_share_rank_t *rank, int32_t p, double toll, plb_share_flow_t *flow,
                       int32_t *n);
 
@@ -81,8 +82,7 @@ void plb_row_costs_learn(plb_row_costs_t *self, int64_t first, const int64_t *ro
 void plb_row_costs_end(plb_row_costs_t *self, double predicted);
 void plb_row_costs_free(plb_row_costs_t *self);
 
-/* ---- the rows of a program -------------------------------------------------------------------
- */
+/* ---- the rows of a program ------------------------------------------------------------- */
 
 /* How a program computes rows.  The functions return PLB_OK, or a negative code after an error. */
 typedef struct plb_shared_rows {

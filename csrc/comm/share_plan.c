@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "comm/share.h"
 
-/* ---- who lends to whom ------------------------------------------------------------------------
- */
+/* ---- which rank lends to which
+ * ------------------------------------------------------------------ */
 
 /* The smallest flow that is worth a message, as a part of the time of the slowest rank. */
 static const double LEAST_FLOW = 0.01;
@@ -60,8 +60,7 @@ double plb_share_plan(const plb_share_rank_t *rank, int32_t p, double toll, plb_
     return high;
 }
 
-/* ---- what the rows cost -----------------------------------------------------------------------
- */
+/* ---- what the rows cost ----------------------------------------------------------------- */
 
 /* A chunk that took this many times what was predicted says no more than "much longer". */
 static const double MOST_CHANGE = 32.0;

@@ -325,8 +325,7 @@ static int from_scratch(const plb_hypergraph_t *self, const plb_limits_t *limits
     return ret == PLB_OK ? plb_hypergraph_refine(self, limits, rng, part, after, err) : ret;
 }
 
-/* ---- builtin -----------------------------------------------------------------------------------
- */
+/* ---- builtin ----------------------------------------------------------------------------- */
 
 /* pylb's own partitioner: unlike METIS and Scotch, it takes hypergraphs and refines partitions. */
 

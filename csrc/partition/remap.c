@@ -9,8 +9,7 @@
 
 enum { NONE = -1 };
 
-/* ---- moves -------------------------------------------------------------------------------------
- */
+/* ---- moves ------------------------------------------------------------------------------- */
 
 static int32_t present(const plb_new_parts_t *in, int64_t v)
 {
@@ -82,8 +81,7 @@ void plb_moves_free(plb_moves_t *self)
     *self = (plb_moves_t){0};
 }
 
-/* ---- new names of parts ----------------------------------------------------------------------
- */
+/* ---- new names of parts ---------------------------------------------------------------- */
 
 typedef struct namer {
     const plb_new_names_t *in;
@@ -261,8 +259,7 @@ out:
     return ret;
 }
 
-/* ---- placements ------------------------------------------------------------------------------
- */
+/* ---- placements ------------------------------------------------------------------------ */
 
 /* Pairs of a rank and a part that have items in common. */
 typedef struct overlap {

@@ -10,8 +10,7 @@
 #include "model/snapshot.h"
 #include "replay/internal.h"
 
-/* ---- trace check -------------------------------------------------------------------------------
- */
+/* ---- trace check ------------------------------------------------------------------------- */
 
 static int check_ptr(const char *name, const int64_t *ptr, int64_t n, plb_err_t *err)
 {
@@ -87,8 +86,7 @@ static int check_edges(const plb_trace_t *t, int64_t i, plb_err_t *err)
     return PLB_OK;
 }
 
-/* ---- trace repeats -----------------------------------------------------------------------------
- */
+/* ---- trace repeats ----------------------------------------------------------------------- */
 
 /* Whether phases i and i - 1, which have equally many elements of x, have the same ones.  Phase i
  * has the elements from[i] ... from[i + 1] - 1, of `size` bytes each. */
@@ -141,8 +139,7 @@ bool plb_trace_same_ranks(const plb_trace_t *t, int64_t i)
     return repeats(t->task_rank, sizeof *t->task_rank, t->task_ptr, i);
 }
 
-/* ---- phase step --------------------------------------------------------------------------------
- */
+/* ---- phase step -------------------------------------------------------------------------- */
 
 /* Get the indices of the ends of edge k among the present objects; false: an end is absent. */
 static bool ends_of(const plb_phases_t *self, int64_t k, int32_t *src, int32_t *dst)

@@ -77,7 +77,7 @@ class Sharer:
         if self.n_ranks > 1 and mode != "off" and not isinstance(comm, VirtualComm):
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
-            self._core = native.Share(transport.comm, mode == "on", reactive, 0, seconds)
+            self._core = native.Share(transport.comm, mode == "on", reactive, seconds)
             self._names = native.SHARE_FIGURES
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None

@@ -156,6 +156,26 @@ def a_host_that_fails(comm):
         raised(errors.RemoteError, text, call)
 
 
+def a_failure_where_nothing_is_lent(comm):
+    """The other ranks end with an error in their next call."""
+    if comm.size == 1:
+        return
+    sharer = pylb.Sharer(comm, mode="shadow")
+
+    def compute(x, comm=comm):
+        if comm.rank == 0 and (x == 3.0).any():
+            raise ValueError("broken at home")
+        return x
+
+    for _ in range(3):
+        sharer.share(compute, np.zeros(2))
+    if comm.rank == 0:
+        raised(ValueError, "broken at home", lambda: sharer.share(compute, np.full(2, 3.0)))
+    else:
+        sharer.share(compute, np.full(2, 3.0))
+        raised(errors.RemoteError, "rank 0 has failed", lambda: sharer.share(compute, np.zeros(2)))
+
+
 def a_function_of_the_rank_is_noticed(comm):
     if comm.size == 1:
         return
@@ -188,6 +208,7 @@ CASES = [
     even_rows_stay,
     bad_arguments,
     a_host_that_fails,
+    a_failure_where_nothing_is_lent,
     a_function_of_the_rank_is_noticed,
 ]
 

@@ -11,8 +11,7 @@
 #include "base/point.h"
 #include "partition/libraries/zoltan.h"
 
-/* ---- zoltan query ------------------------------------------------------------------------------
- */
+/* ---- zoltan query ------------------------------------------------------------------------ */
 
 /* Zoltan's callbacks.  Their argument `data` is the plb_zoltan_t whose arrays they read. */
 
@@ -225,8 +224,7 @@ static void set_queries(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
     Zoltan_Set_Geom_Multi_Fn(zz, in->n_dims > 0 ? list_coords : NULL, data);
 }
 
-/* ---- zoltan kept -------------------------------------------------------------------------------
- */
+/* ---- zoltan kept ------------------------------------------------------------------------- */
 
 #define PLACES 8
 

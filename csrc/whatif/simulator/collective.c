@@ -5,8 +5,7 @@
 #include "base/mem.h"
 #include "whatif/whatif.h"
 
-/* ---- trees -------------------------------------------------------------------------------------
- */
+/* ---- trees ------------------------------------------------------------------------------- */
 
 enum {
     /* from this many bytes on, Alltoall sends to each rank directly, as in Open MPI and MPICH */
