@@ -243,7 +243,7 @@ class LBStep:
             rank=rank,
             n_ranks=len(whole),
             key=objects.key,
-            bytes=nbytes,
+            nbytes=nbytes,
             memory=memory,
             migratable=objects["migratable"],
             edges=edges,
