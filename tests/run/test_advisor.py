@@ -920,7 +920,7 @@ WRONG = {
     "keys": [0.5],
     "nbytes": [1, 2, 3],
     "memory": ["x"],
-    "fixed": [2.5],
+    "migratable": [2.5],
     "coords": [1.0],
     "edges": ([99], [99], [1.0]),
     "step": -1,
