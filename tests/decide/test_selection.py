@@ -102,8 +102,8 @@ class Twin:
         again = tired and last == "refinement" and r > self.p["imbalance"]
         return "comprehensive" if again else "refinement"
 
-    def observe(self, *, max, mean, total, utilization, messages, bytes):
-        seconds = ALPHA * messages + BETA * bytes
+    def observe(self, *, max, mean, total, utilization, messages, nbytes):
+        seconds = ALPHA * messages + BETA * nbytes
         intensive = seconds > 0 and seconds >= self.p["communication"] * total
         imbalanced = max > self.p["imbalance"] * mean
         idle = utilization < self.p["utilization"]
