@@ -111,32 +111,40 @@ PYLB_CALL int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb);
  * of a type(MPI_Comm).  Collective.  Only in libpylb_mpi. */
 PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
+/* clang-format off */
 /** Set an option to the same value on all ranks, before any call that measures or ends a step.
  *
- *      strategy    where cells go: a name that pylb_strategy_name returns, or "auto" (default),
- *                  which chooses one of pylb's own strategies for each LB step; rank 0 computes
- *                  the placement of all cells
- *      trigger     when to rebalance: a name that pylb_trigger_name returns; default "auto"
- *      every       number of steps from one LB step to the next (instead of a trigger)
- *      mode        "on" (default), or "off": measure only
- *      lag         a rank waits only for ranks that are more than this many steps behind;
- *                  default 0
- *      steps       number of steps that the program will make, if it is known
- *      pause_if_useless     "yes" or "no": stop LB steps while they cost more than they save;
- * default yes, unless `every`, the trigger "periodic" or a trigger of your own is used
- *      learn_speeds      "yes" or "no": whether to learn the ranks' speeds from the times of cells
- * on different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0 network
- * seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto"; default "0 0": only
- * loads count clock       what pylb_start and pylb_stop measure: "auto" (default), "mpi" if it is
- * there, else elapsed time without the time that the rank waited for a core because other
- * processes used it (Linux); "mpi", the same, also without the time within calls of MPI: it needs
- * libpylb_pmpi, which `pylb run` loads, or which is linked before MPI (pkg-config: pylb_pmpi);
- * with it, pylb_advise takes the time since the previous step if the program has measured none in
- * this step; "wall", elapsed time; "cpu", processor time; "none", nothing: the program passes all
- * seconds by pylb_work, loads of cells and pylb_rebalanced seed seed of strategies that draw
- * random numbers, 0 ... 2^53 - 1; default 0 record      path of a run record (".json"), written
- * when the advisor is closed strategy.X, trigger.X   a parameter X, checked when the first step
- * ends
+ *      strategy         where cells go: a name that pylb_strategy_name returns, or "auto"
+ *                       (default), which chooses one of pylb's own strategies for each LB step;
+ *                       rank 0 computes the placement of all cells
+ *      trigger          when to rebalance: a name that pylb_trigger_name returns; default "auto"
+ *      every            number of steps from one LB step to the next (instead of a trigger)
+ *      mode             "on" (default), or "off": measure only
+ *      lag              a rank waits only for ranks that are more than this many steps behind;
+ *                       default 0
+ *      steps            number of steps that the program will make, if it is known
+ *      pause_if_useless "yes" or "no": stop LB steps while they cost more than they save;
+ *                       default yes, unless `every`, the trigger "periodic" or a trigger of your
+ *                       own is used
+ *      learn_speeds     "yes" or "no": whether to learn the ranks' speeds from the times of cells
+ *                       on different ranks; default: yes if strategy and trigger are "auto" and
+ *                       `lag` is 0
+ *      network          seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto";
+ *                       default "0 0": only loads count
+ *      clock            what pylb_start and pylb_stop measure:
+ *                       "auto" (default): "mpi" if it is there, else elapsed time without the
+ *                       time that the rank waited for a core because other processes used it
+ *                       (Linux);
+ *                       "mpi": the same, also without the time within calls of MPI. It needs
+ *                       libpylb_pmpi, which `pylb run` loads, or which is linked before MPI
+ *                       (pkg-config: pylb_pmpi); with it, pylb_advise takes the time since the
+ *                       previous step if the program has measured none in this step;
+ *                       "wall": elapsed time; "cpu": processor time;
+ *                       "none": nothing. The program passes all seconds by pylb_work, loads of
+ *                       cells and pylb_rebalanced
+ *      seed             seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
+ *      record           path of a run record (".json"), written when the advisor is closed
+ *      strategy.X, trigger.X   a parameter X, checked when the first step ends
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
  *  what the program sets.  A strategy or trigger from the environment has its default parameters.
@@ -144,6 +152,7 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *  Local.  PYLB_ERR_KEY: unknown option or name; PYLB_ERR_VALUE: a value that the option does not
  *  take; PYLB_ERR_MISSING: the strategy is distributed, or needs a library that is absent;
  *  PYLB_ERR_STATE: the first step has begun. */
+/* clang-format on */
 PYLB_CALL int pylb_advisor_set(pylb_advisor *lb, const char *option, const char *value);
 
 /** Close the advisor, and set *lb to NULL; does nothing if *lb is NULL.  Collective: it completes

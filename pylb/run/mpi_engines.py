@@ -155,7 +155,7 @@ class Cluster:
         return RunRecord.load(record).trace.replay("none")
 
     def _wait(self, answers: list[Any]) -> None:
-        """Wait for all ranks; if one fails, raise its error, and do not wait longer than `GRACE`."""
+        """Wait for all ranks; if one fails, raise its error, after `GRACE` at the latest."""
         until = None
         while not all(answer.ready() for answer in answers):
             time.sleep(0.05)
