@@ -16,8 +16,8 @@ from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
-from pylb.run.checkpoint import checkpoint, restore
 from pylb.run import progress as bar
+from pylb.run.checkpoint import checkpoint, restore
 from pylb.run.local_objects import LocalObjects
 from pylb.run.loops import AtSync, BalancerLoop, LaggedLoop
 from pylb.run.modes import BalancingMode, MeasuringMode, ReplayingMode, RunState

@@ -75,6 +75,13 @@ class Cluster:
         Number of ranks.
     results : list
         What the program of the most recent `run` has returned on each rank.
+
+    Examples
+    --------
+    >>> ranks = pylb.cluster(2)
+    >>> ranks.n
+    2
+    >>> ranks.stop()
     """
 
     def __init__(self, n: int) -> None:

@@ -219,6 +219,8 @@ def show_lb_steps(history: History, file: TextIO) -> None:
         rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
         title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
         title += "gained the most"
+        if len(shown) == len(steps):
+            title = f"\nDecisions: the {count(len(steps), 'LB step')}"
         console.show([f.heading for f in figures], rows, title=title, file=file)
 
 

@@ -149,6 +149,10 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
     extend = ends.get((above, below), "neither")
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend=extend)
     bar.set_label(label)
+    said = size if label.startswith("bytes") else None if "/ mean" in label else seconds
+    if said is not None:
+        bar.ax.yaxis.set_major_formatter(lambda value, _: said(value))
+        bar.ax.yaxis.set_minor_formatter(lambda value, _: said(value))
     return bar
 
 
@@ -219,7 +223,7 @@ def rank_loads(
     rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
     cells = aggregate.largest(data, rows, columns)
     extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
-    label = "time of rank / mean" if relative else "seconds of the rank"
+    label = "time of rank / mean" if relative else "time of the rank"
     how = colours(cells, relative)
     if (high := float(cells.max())) > how["norm"].vmax:
         label += f"\n(up to {high:.3g})" if relative else f"\n(brightest: up to {seconds(high)})"
@@ -410,7 +414,7 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     mark(ax, run.lb_step_iterations, VERMILLION)
     ax.set_ylim(bottom=0.0)
     regret = 100 * run.regret(best)
-    longer = f"iteration   ({regret:.2g} % longer than the best schedule; ^: its LB steps)"
+    longer = f"iteration   ({regret:.3g} % longer than the best schedule; ^: its LB steps)"
     return finish(ax, longer, "seconds")
 
 
@@ -532,7 +536,7 @@ def objects(
     ax.set_ylim(-(-len(chosen) // across) * pitch_y, -0.4 * side - 0.4)
     ax.set_aspect("equal")
     ax.axis("off")
-    colour_bar(ax, drawn, "seconds of the object")
+    colour_bar(ax, drawn, "load of the object")
     return ax
 
 
@@ -580,7 +584,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
         )
     ax = axes(ax)
     step, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS, "load")
-    matrix(ax, load, step, "seconds per iteration of the objects")
+    matrix(ax, load, step, "load of the objects that moved")
     when = "in the whole run" if iteration is None else f"after iteration {iteration}"
     number = sum(int(m.objects.sum()) for m in moves)
     ax.set_title(f"{number:,} migrations {when}", fontsize="medium")
@@ -640,8 +644,9 @@ def communication(
 
 MOST_RANKS = 64
 MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
+MOST_STRIPES = 80  # if there are more iterations, neighbours are drawn as one
 SAND = "#E6D3B1"
-SPACE = 0.14  # space between the runs of a timeline, as a fraction of the height of a run
+SPACE = 0.2  # space between the runs of a timeline, as a fraction of the height of a run
 
 
 def timeline(
@@ -695,7 +700,7 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
     n, every = len(names), max(1, len(names) // 8)
     ticks, where, longest, steps = [], [], 0.0, ("LB step", "moves objects")
     legends = {"computes": BLUE, "waits": SAND, steps[0]: "black", steps[1]: VERMILLION}
-    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_COLUMNS)[1])):
+    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_STRIPES)[1])):
         low = k * n * (1 + SPACE) - 0.5
         each = shown.iteration + shown.deciding + shown.moving
         begin = np.cumsum(each) - each
@@ -712,7 +717,9 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
             ax.broken_barh(bars, (low, n), color=legends[name], **thin)
         whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
-        ax.text(0.0, low + n + 0.02 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        ax.text(0.0, low + 1.06 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        at = after[shown.deciding + shown.moving > 0]
+        ax.plot(at, np.full(len(at), low + 1.02 * n), "v", color="black", markersize=3)
         where += [low + r + 0.5 for r in range(0, n, every)]
         ticks += names[::every]
         longest = max(longest, float(each.sum()))
