@@ -104,9 +104,8 @@ def has_mpi():
 
 def on_real_ranks(cells):
     """Check that the scripts ran, and a program on the four ranks of the notebook."""
-    assert (
-        len(re.findall(r"^Run: ", printed(cells), re.M)) == 3
-    )  # balanced, in shadow mode, on four
+    said = re.findall(r"^Run: ", printed(cells), re.M)
+    assert len(said) == 3  # balanced, in shadow mode, on four ranks
     assert re.search(r"ranks +4\n", printed(cells))
     assert "GreedyLB    every 20" in printed(cells)
 

@@ -1,7 +1,7 @@
 """Every public name has an example in its docstring, and every example gives what it shows.
 
-As docs/api/index.md says, the examples can use `np`, `pylb`, `comm` (one rank), `trace` (run.h5, which
-``pylb demo --save run.h5`` writes) and `run`, a recording.
+As docs/api/index.md says, the examples can use `np`, `pylb`, `comm` (one rank), `trace` (run.h5,
+which ``pylb demo --save run.h5`` writes) and `run`, a recording.
 """
 
 import doctest
