@@ -47,7 +47,7 @@ numpydoc_show_class_members = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings have types, shapes and units
 autodoc_default_options = {"members": True}
-myst_enable_extensions = ["dollarmath", "fieldlist"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 
 

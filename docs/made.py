@@ -176,18 +176,26 @@ def plots(folder):
 
 
 def with_pictures(page, folder):
-    """Add pictures to the rows of a page's tables that name an example, a notebook or a plot."""
+    """Add pictures to a page's tables whose rows name examples, notebooks or plots."""
+    return re.sub(r"(?:^\|.*\n)+", lambda table: _with_column(table[0], folder), page, flags=re.M)
 
-    def row(found):
-        line, stem, plot = found[0], found["stem"], found["plot"]
-        picture = f"plot_{plot}.png" if plot else f"{stem}.png"
-        if not (folder / picture).exists():
-            return f"| {line}"
-        return f"| ![{plot or stem}](_made/{picture}){{width={WIDTH}px}} {line}"
 
-    named = (
-        r"\| (?:`(?:examples/(?:\w+/)*)?|\[.*?\]\(\S*?)(?P<stem>[\w-]+)\.(?:py|c|cpp|f90|ipynb).*$"
-    )
-    rows = re.sub(rf"^(?:{named}|\| `(?P<plot>\w+)\(.*$)", row, page, flags=re.M)
-    heads = re.sub(r"^\| (program|notebook|function) \|", r"| | \1 |", rows, flags=re.M)
-    return re.sub(r"^\|---\|", "|---|---|", heads, flags=re.M)
+NAMED = re.compile(
+    r"\| (?:`(?:examples/(?:\w+/)*)?|\[.*?\]\(\S*?)(?P<stem>[\w-]+)\.(?:py|c|cpp|f90|ipynb)"
+    r"|\| `(?P<plot>\w+)\("
+)
+
+
+def _with_column(table, folder):
+    """Add a column with the pictures of a table; without pictures, the table stays as it is."""
+    head, rule, *rows = table.splitlines()
+    cells = []
+    for row in rows:
+        found = NAMED.match(row)
+        name = found and (found["stem"] or f"plot_{found['plot']}")
+        exists = name and (folder / f"{name}.png").exists()
+        cells.append(f"![{name}](_made/{name}.png){{width={WIDTH}px}}" if exists else "")
+    if not any(cells):
+        return table
+    below = [f"| {cell} {row}" for cell, row in zip(cells, rows, strict=True)]
+    return "\n".join([f"| {head}", f"|---{rule}", *below, ""])
