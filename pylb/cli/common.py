@@ -307,8 +307,8 @@ class Schedule(NamedTuple):
         with progress("searching for the best schedule"):
             best = trace.optimum(entry, cost=cost)
         how = found.parameters if isinstance(found, RunRecord) else {}
-        own = ", ".join(str(how[k]) for k in ("strategy", "trigger") if how.get(k))
-        return cls(trace, entry, cost, best, trace.replay("none").time, own or "unknown")
+        words = ", ".join(str(how[k]) for k in ("strategy", "trigger") if how.get(k))
+        return cls(trace, entry, cost, best, trace.replay("none").time, words or "unknown")
 
     @property
     def name(self) -> str:

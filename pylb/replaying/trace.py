@@ -160,14 +160,16 @@ class Trace(Phases, InNotebook):
             rank = np.tile(where[self.task_entity[: int(self.task_ptr[1])]], len(self))
         else:  # "clip" is the fastest mode of `take`; all indices are valid
             rank = where.take(self.task_entity, mode="clip")
-        nothing = "task_home task_seconds speed background memory_limit measured figures core_group"
-        nothing += " group_cores recorded _run _phases"
+        absent = "task_home task_seconds speed background memory_limit measured figures core_group"
+        nothing: dict[str, Any] = dict.fromkeys(
+            f"{absent} group_cores recorded _run _phases".split()
+        )
         return dataclasses.replace(
             self,
             n_ranks=n_ranks,
             task_rank=frozen(rank),
             entity_home=frozen(where),
-            **dict.fromkeys(nothing.split()),
+            **nothing,
         )
 
     def _first_tasks(self) -> I64:

@@ -195,14 +195,15 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 def _display(record: Path) -> Any:
     """Show the run in the notebook; None: this is no notebook, or anywidget is missing."""
-    from IPython import display, get_ipython
+    from IPython.core.getipython import get_ipython
+    from IPython.display import display
 
     if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
         return None
     from pylb.show.explorer import watch
 
     shown = watch(record)
-    display.display(shown)
+    display(shown)  # type: ignore[no-untyped-call]
     return shown
 
 
