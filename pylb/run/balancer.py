@@ -16,6 +16,7 @@ from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
+from pylb.run import progress as bar
 from pylb.run.checkpoint import checkpoint, restore
 from pylb.run.local_objects import LocalObjects
 from pylb.run.loops import AtSync, BalancerLoop, LaggedLoop
@@ -24,7 +25,6 @@ from pylb.run.options import checked_count, options_of
 from pylb.run.program_objects import ProgramObjects
 from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
-from pylb.show import live
 
 MODES: dict[str, type[MeasuringMode]] = {
     "on": BalancingMode,
@@ -204,7 +204,7 @@ class Balancer(ProgramObjects, RunResults):
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)
         passes = self._loop.iterate(number)
-        return live.progress(self._said, passes, number) if progress and self.rank == 0 else passes
+        return bar.shown(self._said, passes, number) if progress and self.rank == 0 else passes
 
     def _said(self) -> str:
         """Return the text of the progress bar."""
