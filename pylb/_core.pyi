@@ -103,6 +103,8 @@ class Repeats:
     ) -> int: ...
 
 # comm
+SHARE_FIGURES: Final[tuple[str, ...]]
+
 def route(destination: ArrayLike, n_ranks: int, /) -> tuple[_I32, _I64, _I32 | None]: ...
 def share_plan(
     work: ArrayLike, speed: ArrayLike, toll: float, /
