@@ -164,9 +164,10 @@ PLB_PY_DEF(share, seconds, "",
            "Seconds of each row in the most recent call, at the speed of this rank.")
 {
     int64_t n = 0;
+    const double none = 0.0; /* plb_py_copy makes None of NULL */
     PLB_PASS(plb_py_refuse(self->core == NULL, PyExc_RuntimeError, "the ranks were freed"));
     const double *seconds = plb_share_seconds(self->core, &n);
-    return plb_py_answer(c, plb_py_copy(seconds, n, NPY_DOUBLE));
+    return plb_py_answer(c, plb_py_copy(n > 0 ? seconds : &none, n, NPY_DOUBLE));
 }
 
 PLB_PY_DEF(share, free, "", "Free the duplicate communicator.  Collective.")

@@ -189,7 +189,7 @@ class Sharer:
         except StrategyError as failed:  # of the core: another rank has failed
             raise RemoteError(f"share(): {failed}") from None
         self._calls.append(figures)
-        if call.features is not None and call.n and len(seconds := core.seconds()):
+        if call.features is not None and len(seconds := core.seconds()):
             self._model = call.learned(self._model, seconds)
         self._like = call.empty_results()
         return call.result()
