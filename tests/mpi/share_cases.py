@@ -60,6 +60,32 @@ def shadow_lends_nothing(comm):
         assert sharer.metrics["saved"][-1] > 0
 
 
+def a_balancer_sees_what_lending_leaves(comm):
+    """The seconds of a rank, with those of its guests, are the load of its objects."""
+    least = {}
+    for mode in ("off", "on"):
+        lb = pylb.Balancer(comm, mode=mode, every=1000)
+        cost, x = uneven(comm)
+        for key in range(2):
+            lb.add(2 * comm.rank + key, "an object")
+        keys = 2 * comm.rank + (np.arange(len(x)) >= 10)  # 10 and 30 rows
+        for _ in lb.iterate(5):
+            assert np.array_equal(lb.share(slow(1e-4), cost, x, keys=keys), 2.0 * x)
+        loads = lb.rank_loads()[2:]
+        least[mode] = (loads.max(axis=1) / loads.mean(axis=1)).min()
+        assert (loads > 0.0).all()
+    if comm.size > 1:
+        assert least["on"] < 0.9 * least["off"], least
+    lb = pylb.Balancer(comm)
+    lb.add(comm.rank, "an object")
+    wrong = [comm.rank, comm.rank + 1000 * (comm.rank == 0)]
+    raised(
+        errors.RemoteError if comm.rank else errors.UnknownKeyError,
+        "has failed" if comm.rank else "key 1000: no such object on rank 0",
+        lambda: lb.share(np.sqrt, np.ones(2), keys=wrong),
+    )
+
+
 def bad_arguments(comm):
     """An error of the arguments is raised at the door, on the ranks that have it."""
     x = np.arange(4.0)
@@ -164,6 +190,7 @@ CASES = [
     rows_go_where_they_are_computed_sooner,
     features_predict,
     shadow_lends_nothing,
+    a_balancer_sees_what_lending_leaves,
     bad_arguments,
     a_host_that_fails,
     a_failure_where_nothing_is_lent,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -77,3 +78,18 @@ def test_virtual_ranks_compute_their_own_rows():
 
     for rank, found in enumerate(pylb.VirtualCluster(3).run(program)):
         assert np.array_equal(found, np.sqrt(np.arange(3.0) + rank))
+
+
+def test_a_balancer_divides_the_seconds_among_the_objects():
+    def call(x):
+        time.sleep(0.003)
+        return x
+
+    lb = pylb.Balancer()
+    for key in (5, 7):
+        lb.add(key, "an object")
+    for it in lb.iterate(2):
+        lb.share(call, np.arange(4.0), keys=[5, 7, 7, 7] if it else None)
+        loads = lb._objects.store.seconds
+        assert loads[1] == pytest.approx((3.0 if it else 1.0) * loads[0])
+        assert loads.sum() >= 0.003
