@@ -259,6 +259,7 @@ class Balancer(ProgramObjects, RunResults):
         """
         if self._sharer is None:
             self._sharer = Sharer(self._comm, mode=self._state.options.mode)
+            self._state.records.lending = self._sharer.sums
         if not self._objects.in_loop:
             self._objects.arrange()
         store, rows = self._objects.store, checks.integers("keys", [], np.int64)

@@ -103,6 +103,14 @@ class Sharer:
         table = np.array(self._calls).reshape(-1, len(_core.SHARE_FIGURES))
         return dict(zip(_core.SHARE_FIGURES, table.T.copy(), strict=True))
 
+    def sums(self) -> dict[str, float]:
+        """Return the sums over the calls, as in a `Report`."""
+        m = self.metrics
+        waits = m["seconds"] - m["own"] - m["borrowed"]
+        hidden = np.clip(m["lent"] - waits, 0.0, None)
+        out = {"lent": m["lent"], "hidden": hidden, "borrowed": m["borrowed"]}
+        return {name: float(v.sum()) for name, v in {**out, "lending_saved": m["saved"]}.items()}
+
     def seconds_of(self, part: NDArray[np.integer[Any]], n: int) -> NDArray[np.float64]:
         """Return the seconds (n,) of parts of the rows in the most recent call.
 

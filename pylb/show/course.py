@@ -71,6 +71,7 @@ class Course:
     gained: F64 | None = None  # (m,), see the function `gained`; None: not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
+    lending: dict[str, float] = field(default_factory=dict)  # figures of `share` on rank 0, not 0
 
     @property
     def n_iterations(self) -> int:
@@ -164,6 +165,7 @@ class Course:
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
             "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
             "saved": None if self.saved is None else float(self.saved[-1]),
+            **self.lending,
         }
 
     def _moved(self, name: str) -> Iterator[int]:
@@ -243,6 +245,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
+LENDING = ("lent", "hidden", "borrowed", "lending_saved")
 SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters on a page
 
 
@@ -293,6 +296,7 @@ def of_stretches(
         times_without=None if times_without is None else times_without[:m],
         others=float(parameters.get("others", 0.0)),
         would_save=float(parameters.get("would_save", math.nan)),
+        lending={name: parameters[name] for name in LENDING if parameters.get(name)},
     )
 
 

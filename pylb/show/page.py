@@ -167,12 +167,12 @@ def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
 
 def facts(course: Course) -> list[tuple[str, str]]:
     """Return the rows (heading, text) of the table below the title."""
-    known = course.figures()
-    out = [
-        (f.heading, _text(f, known[f.name]))
-        for f in RUN
-        if f.printed and known.get(f.name) is not None
-    ]
+    known, out = course.figures(), []
+    for f in RUN:
+        if f.printed and known.get(f.name) is not None:
+            would = f.when == "lending" and course.facts.get("mode") == "shadow"
+            heading = f.heading.replace("this rank", "rank 0")
+            out.append(("would be " * would + heading, _text(f, known[f.name])))
     return out + [(k, str(v)) for k, v in course.facts.items()]
 
 

@@ -1,7 +1,10 @@
 """Work lent within a step: ``mpiexec -n 3 python tests/mpi/share_cases.py``."""
 
 import functools
+import os
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from each_case import main, raised
@@ -58,6 +61,13 @@ def shadow_lends_nothing(comm):
     if comm.size > 1:
         assert not sharer.metrics["rows"].any()
         assert sharer.metrics["saved"][-1] > 0
+    lb = pylb.Balancer(comm, mode="shadow")
+    lb.add(comm.rank, "an object")
+    for _ in lb.iterate(4):
+        lb.share(slow(1e-4), cost, x)
+    if comm.size > 1:
+        assert lb.report().lending_saved > 0.0
+        assert "would be saved by lending" in str(lb.report())
 
 
 def a_balancer_sees_what_lending_leaves(comm):
@@ -74,6 +84,17 @@ def a_balancer_sees_what_lending_leaves(comm):
         loads = lb.rank_loads()[2:]
         least[mode] = (loads.max(axis=1) / loads.mean(axis=1)).min()
         assert (loads > 0.0).all()
+        report, text = lb.report(), str(lb.report())
+        last = comm.size > 1 and comm.rank == comm.size - 1 and mode == "on"
+        assert report.lent >= report.hidden >= 0.0
+        assert (report.lent > 0.0) >= last
+        assert ("work of this rank that others did" in text) == (report.lent > 0.0)
+        assert ("saved by lending" in text) == (report.lending_saved != 0.0)
+        shown = Path(tempfile.gettempdir(), f"pylb-{os.getpid()}.html")
+        lb.report(shown)
+        if comm.rank == 0:
+            assert ("saved by lending" in shown.read_text()) == (report.lending_saved != 0.0)
+            shown.unlink()
     if comm.size > 1:
         assert least["on"] < 0.9 * least["off"], least
     lb = pylb.Balancer(comm)
