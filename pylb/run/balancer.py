@@ -266,7 +266,7 @@ class Balancer(ProgramObjects, RunResults):
         with Attempt() as tried:
             if keys is not None:
                 rows = checks.integers("keys", keys, np.int64)
-                n = len(arrays[0]) if arrays and np.ndim(arrays[0]) else 0
+                n = np.shape(arrays[0])[0] if arrays and np.ndim(arrays[0]) else 0
                 if rows.shape != (n,):
                     raise DomainError(f"keys has shape {rows.shape}: expected ({n},)")
                 if self._state.options.load is not None:

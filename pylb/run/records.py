@@ -617,7 +617,7 @@ class Records:
         self.saved = Saved(agreement, self.core_waits)
         self._facts = options.facts
         self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
-        self.lending: Callable[[], dict[str, float]] = dict  # figures of `share`
+        self.lending: Callable[[], dict[str, Any]] = dict  # figures of `share`
         self.restored = False  # whether the run goes on from a checkpoint
         self.would_save = math.nan  # in shadow mode: seconds that LB steps would have saved
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet

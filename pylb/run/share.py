@@ -81,6 +81,7 @@ class Sharer:
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
             self._core = native.Share(transport.comm, mode == "on", reactive, seconds)
+            agreement.sharers.add(self)
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
         self._like: Arrays | None = None  # results of the previous call, without rows
@@ -103,7 +104,11 @@ class Sharer:
         table = np.array(self._calls).reshape(-1, len(_core.SHARE_FIGURES))
         return dict(zip(_core.SHARE_FIGURES, table.T.copy(), strict=True))
 
-    def sums(self) -> dict[str, float]:
+    def look(self, ends: bool) -> None:
+        """Let other ranks fail that wait for this one in `share`, as it waits elsewhere or ends."""
+        self._core.look(ends)
+
+    def sums(self) -> dict[str, Any]:
         """Return the sums over the calls, as in a `Report`."""
         m = self.metrics
         waits = m["seconds"] - m["own"] - m["borrowed"]

@@ -9,7 +9,7 @@ import pytest
 from chance import TIMES
 from hypothesis import given
 from hypothesis import strategies as st
-from launch import HERE, PYLB, every_case_is_done, printed
+from launch import HERE, PYLB, every_case_is_done, launch, printed
 
 import pylb
 from pylb import _core
@@ -28,6 +28,16 @@ def test_random_programs(mpiexec, ranks):
     """
     out = printed(mpiexec, ranks, HERE / "share_random.py", 40 * TIMES)
     assert out.count("done") == ranks
+
+
+@pytest.mark.parametrize("what", ["ends", "raises", "dies", "advises"])
+def test_a_rank_that_does_not_call_share(mpiexec, what):
+    """All ranks end: at once, or after ten seconds if that rank waits in another call."""
+    code, out, said = launch(mpiexec, 3, HERE / "share_misses.py", what)
+    assert code != 0
+    assert "went on" not in out
+    if what != "dies":
+        assert "rank 2 has ended its program, or makes another collective call" in said
 
 
 def test_simulated_ranks_come_near_the_bound():
