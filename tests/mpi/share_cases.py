@@ -138,7 +138,11 @@ def a_host_that_fails(comm):
     """The owner gets the error with rows and traceback; all other ranks end with an error."""
     if comm.size == 1:
         return
-    for wrong, says in (("raise", "broken on purpose"), ("rows", "fn returned 0 rows")):
+    for wrong, says in (
+        ("raise", ("could not compute rows", "broken on purpose")),
+        ("rows", ("could not compute rows", "fn returned 0 rows")),
+        ("dtype", ("float32", "expected the same dtypes")),
+    ):
         sharer, last = pylb.Sharer(comm), comm.size - 1
         cost, x = uneven(comm)
 
@@ -147,15 +151,30 @@ def a_host_that_fails(comm):
             if comm.rank != last and (x >= 100.0 * last).any():
                 if wrong == "raise":
                     raise ValueError("broken on purpose")
-                return x[:0]
+                return x[:0] if wrong == "rows" else x.astype("f4")
             return x
 
         def call(sharer=sharer, compute=compute, cost=cost, x=x):
             for _ in range(10):
                 sharer.share(compute, cost, x)
 
-        text = ("could not compute rows", says) if comm.rank == last else "has failed"
-        raised(errors.RemoteError, text, call)
+        kind = errors.DomainError if wrong == "dtype" else errors.RemoteError
+        if comm.rank == last:
+            raised(kind, says, call)
+        else:
+            raised(errors.RemoteError, "has failed", call)
+
+
+def no_rows(comm):
+    """Ranks without rows borrow; calls without any rows return arrays without rows."""
+    sharer, first = pylb.Sharer(comm), comm.rank == 0
+    cost, x = np.full(40 * first, 1.0), np.arange(40.0 * first)
+    for _ in range(4):
+        assert np.array_equal(sharer.share(slow(1e-3), cost, x), 2.0 * x)
+    for _ in range(2):
+        none = sharer.share(slow(1.0), cost[:0], x[:0])
+        assert none.shape == (0,)
+        assert none.dtype == x.dtype
 
 
 def a_failure_where_nothing_is_lent(comm):
@@ -213,6 +232,7 @@ CASES = [
     shadow_lends_nothing,
     a_balancer_sees_what_lending_leaves,
     bad_arguments,
+    no_rows,
     a_host_that_fails,
     a_failure_where_nothing_is_lent,
     a_function_of_the_rank_is_noticed,
