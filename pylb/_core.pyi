@@ -262,6 +262,7 @@ class Decider:
     dropped: Final[dict[str, Any]]
     foresees: Final[bool]
     can_judge: Final[bool]
+    reason: Final[int]
     ledger: Final[tuple[bool, float, float, int]]
     speed: Final[_F64 | None]
     def network(self, alpha: float, beta: float, /) -> None: ...
