@@ -24,7 +24,7 @@ while True:
 """
 
 
-# Moves the slider to 40 iterations; returns the milliseconds of each, until the browser has painted.
+# Moves the slider to 40 iterations; returns the milliseconds until each is drawn.
 FRAMES = """async () => {
   const slider = document.querySelector("#iteration"), out = [];
   for (let k = 0; k < 40; k += 1) {

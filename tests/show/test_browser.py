@@ -26,7 +26,6 @@ from pylb import console
 from pylb.errors import DomainError
 from pylb.io import h5
 from pylb.show import course, page, served
-from pylb.show.settings import ExplorerSettings
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -682,6 +681,8 @@ def execute(tab):
 
 
 def time_of(**asked):
+    from pylb.show.widget import ExplorerSettings
+
     trace = pylb.replaying.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
     given = {"strategy": "GreedyLB", "trigger": "", "every": 10, "cost": 0.01}
     return ExplorerSettings.of({**given, **asked}).replay(trace)
