@@ -461,8 +461,9 @@ class Advisor(RunResults):
         self._watch.check_closed("share()")
         if self._sharer is None:
             self._sharer = Sharer(self._comm, mode=self._state.options.mode)
+        began = self.seconds()
         out = self._sharer.share(fn, *arrays, **options)
-        self._watch.work.add(self._sharer.worked)
+        self._watch.shared(began, self._sharer.worked)
         return out
 
     def rebalancing(self) -> AbstractContextManager[None]:

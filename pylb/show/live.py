@@ -82,7 +82,7 @@ def head(now: dict[str, Any]) -> str:
         f"{count(now['iterations'], 'iteration')} of {count(now['n_objects'], 'object')} on "
         f"{count(now['n_ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
-        f"{count(now['n_lb_steps'], 'LB step')} (cost {seconds(now['lb_cost'])})"
+        f"{count(now['n_lb_steps'], 'LB step')} (cost {seconds(now['lb_seconds'])})"
     )
 
 
