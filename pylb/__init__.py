@@ -32,7 +32,7 @@ from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, Sharer, Til
 from pylb.virtual import VirtualCluster
 
 if TYPE_CHECKING:
-    from pylb import adapters, lab, lib, prediction
+    from pylb import adapters, eplb, lab, lib, prediction
     from pylb.prediction import Recording, procedure, whatif
     from pylb.show import plots
     from pylb.show.explorer import explore
@@ -60,6 +60,7 @@ __all__ = [
     "comm",
     "decide",
     "demo",
+    "eplb",
     "errors",
     "evaluate",
     "explore",
@@ -89,7 +90,7 @@ __all__ = [
 ]
 
 # Imported on first use, because few programs need them: modules, and names from modules.
-_MODULES = {name: f"pylb.{name}" for name in ("adapters", "lab", "lib", "prediction")}
+_MODULES = {name: f"pylb.{name}" for name in ("adapters", "eplb", "lab", "lib", "prediction")}
 _MODULES["plots"] = "pylb.show.plots"
 _NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
 _NAMES |= {"explore": "pylb.show.explorer", "report": "pylb.show.report"}

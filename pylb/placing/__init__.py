@@ -4,11 +4,13 @@ In: a `Snapshot`, a strategy.  Out: a rank for each object (`Placement`).
 Imports `model`, and `partition`.
 """
 
+from pylb.placing.copies import Copies
 from pylb.placing.distributed import Traffic, traffic
 from pylb.placing.placement import Placement, place
 from pylb.placing.registry import Strategy, register_strategy, strategies, strategy
 
 __all__ = [
+    "Copies",
     "Placement",
     "Strategy",
     "Traffic",
