@@ -26,7 +26,7 @@ from pylb.decide import Trigger, trigger, triggers
 from pylb.measure import evaluate
 from pylb.model import Machine, Snapshot, SpeedModels
 from pylb.partitioning import partition
-from pylb.placing import place, register_strategy, strategies, strategy
+from pylb.placing import Packer, pack, place, register_strategy, strategies, strategy
 from pylb.replaying import RunRecord, Trace, replay
 from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, Sharer, TilePartition, demo
 from pylb.virtual import VirtualCluster
@@ -44,6 +44,7 @@ __all__ = [
     "Balancer",
     "Directory",
     "Machine",
+    "Packer",
     "Plan",
     "Recording",
     "RowPartition",
@@ -69,6 +70,7 @@ __all__ = [
     "measure",
     "migrate",
     "model",
+    "pack",
     "partition",
     "partitioning",
     "place",

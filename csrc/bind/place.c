@@ -1,6 +1,7 @@
 /* Python binding of csrc/place: strategies, also Python callables; rows and rectangles. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
+#include "place/bins.h"
 #include "place/copies.h"
 
 static PyObject *copies(const plb_snapshot_t *s)
@@ -240,8 +241,23 @@ PLB_PY_DEF(fn, copies,
                                           plb_py_out(c, times), plb_py_out(c, moved)));
 }
 
+PLB_PY_DEF(fn, pack, "cost bins length:? capacity equal previous:?",
+           "Deal items out to bins, as csrc/place/bins.h says.  The arguments have been checked.\n"
+           "Returns (bin, sum, bound).")
+{
+    plb_bins_t of = {0};
+    double bound = 0.0;
+    of.n = -1;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&of.cost, &of.n), PLB_ONE(&of.m), PLB_MANY(&of.length, &of.n),
+                      PLB_ONE(&of.capacity), PLB_ONE(&of.equal), PLB_MANY(&of.was, &of.n)));
+    int32_t *bin = plb_py_new(c, NPY_INT32, of.n);
+    double *sum = plb_py_new(c, NPY_FLOAT64, of.m);
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_bins_pack(&of, bin, sum, &bound, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NNd", plb_py_out(c, bin), plb_py_out(c, sum), bound));
+}
+
 static const plb_py_def_t *const methods[] = {
-    &fn_strategies,       &fn_place, &fn_copies, &fn_apportion, &fn_rectangles_columns,
+    &fn_strategies,       &fn_place, &fn_copies, &fn_pack, &fn_apportion, &fn_rectangles_columns,
     &fn_rectangles_place, NULL};
 
 /* Add LOOKS_AT: the parts of a snapshot that may influence a placement, with their bits. */
