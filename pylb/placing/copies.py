@@ -131,7 +131,15 @@ def place_copies(
     DomainError
         A load is negative, NaN or infinite, or arrays do not fit each other.
     InfeasibleError
-        There are more objects than slots, or they do not fit into the memory.
+        The objects do not fit into the memory.
+
+    Examples
+    --------
+    >>> loads = np.random.default_rng(0).random((58, 256))
+    >>> plan = pylb.place(loads, "CopiesLB", slots=288, ranks=32)
+    >>> again = pylb.place(1.01 * loads, "CopiesLB", slots=288, ranks=32, previous=plan)
+    >>> bool(plan.max_over_mean.max() < 1.005), int(again.migrations.sum())
+    (True, 0)
     """
     given: dict[str, Any] = {}
     if isinstance(snapshot, Snapshot):
