@@ -197,7 +197,7 @@ def zone_snapshot(problem: multizone.Problem, load: np.ndarray, p: int) -> pylb.
     src, dst, nbytes = np.array(edges).T
     size = [8 * 5 * (nx + 2) * (ny + 2) * (nz + 2) for nx, ny, nz in (b.size for b in boxes)]
     rank = cases.blocks(len(boxes), p)
-    return pylb.Snapshot(load, rank, n_ranks=p, edges=(src, dst, nbytes), bytes=size)
+    return pylb.Snapshot(load, rank, n_ranks=p, edges=(src, dst, nbytes), nbytes=size)
 
 
 def figure_22(quick: bool, verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -291,7 +291,7 @@ def long_run(snapshot: pylb.Snapshot, times: int, iterations: int) -> pylb.Trace
             snapshot.rank,
             n_ranks=snapshot.n_ranks,
             edges=edges,
-            bytes=snapshot.bytes,
+            nbytes=snapshot.nbytes,
         )
         for _ in range(times)
     ]

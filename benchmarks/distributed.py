@@ -85,7 +85,7 @@ def measure(kind, snapshot, greedy):
                 "between_nodes": int(np.count_nonzero(node[seen.rank] != node[snapshot.rank])),
                 "rounds": seen.rounds,
                 "messages": [float(seen.messages.mean()), int(seen.messages.max())],
-                "bytes": [float(seen.bytes.mean()), int(seen.bytes.max())],
+                "bytes": [float(seen.nbytes.mean()), int(seen.nbytes.max())],
                 "objects": int(objects),
                 "held": int(seen.held.max()),
                 "bound": float(bound),

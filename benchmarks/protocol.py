@@ -234,7 +234,7 @@ def hot_spot(p: int, objects: int) -> pylb.Snapshot:
         key * p // n,
         n_ranks=p,
         edges=(np.tile(key, 2), to, np.full(2 * n, 8.0)),
-        bytes=np.full(n, 10_000),
+        nbytes=np.full(n, 10_000),
         node=np.arange(p) // 64,
     )
 
@@ -286,13 +286,13 @@ def lb_step(s: pylb.Snapshot, name: str) -> dict[str, Any]:
         seen = pylb.placing.traffic(s, name)
         rank, computed = seen.rank, (time.process_time() - begin) / p
         rounds = seen.rounds * (L + 2.0 * tree(p, STATS))
-        busiest = float((2.0 * seen.messages * OVERHEAD + 2.0 * seen.bytes * G).max())
-        most = int(seen.bytes.max())
+        busiest = float((2.0 * seen.messages * OVERHEAD + 2.0 * seen.nbytes * G).max())
+        most = int(seen.nbytes.max())
         parts.append(
             Part("strategy", rounds + busiest + computed, most, most, 24 * int(seen.held.max()))
         )
     moved = np.flatnonzero(rank != s.rank)
-    size, target = s.bytes[moved], rank[moved]
+    size, target = s.nbytes[moved], rank[moved]
     kept = int(np.bincount(target, size, minlength=p).max())
     parts.append(exchange("migration", p, s.rank[moved], target, size, kept))
     parts.append(directory(s, rank, moved))

@@ -100,7 +100,7 @@ class Program:
         both = np.concatenate([a, b]), np.concatenate([b, a]), np.tile(self.nbytes, 2)
         rank = np.arange(n) * n_ranks // n
         return pylb.Snapshot(
-            self.load, rank, n_ranks=n_ranks, edges=both, bytes=np.full(n, object_bytes)
+            self.load, rank, n_ranks=n_ranks, edges=both, nbytes=np.full(n, object_bytes)
         )
 
 

@@ -93,7 +93,7 @@ def mesh_file(name: str, p: int) -> Case:
         dst = np.concatenate(rows[:n])
         load = np.random.default_rng(n).uniform(0.5, 1.5, n)
         edges = (src, dst, np.full(len(src), 1024.0))
-        return pylb.Snapshot(load, blocks(n, p), n_ranks=p, edges=edges, bytes=np.full(n, 8192))
+        return pylb.Snapshot(load, blocks(n, p), n_ranks=p, edges=edges, nbytes=np.full(n, 8192))
 
     return Case(f"mesh, {name}", f"{p:,} ranks", make)
 
@@ -127,7 +127,7 @@ def multicasts(away: int, p: int = 64, cells: int = 8) -> Case:
                 np.concatenate([a, b]),
                 np.concatenate([24.0 * count[a], 24.0 * count[b]]) + 8.0,
             ),
-            bytes=np.full(fluid.n_objects, 4096),
+            nbytes=np.full(fluid.n_objects, 4096),
         )
 
     return Case("multicasts", f"leanmd {cells}^3, {away}-away / {p}", make)

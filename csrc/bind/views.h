@@ -238,7 +238,7 @@ void *plb_py_memory(plb_py_call_t *c, int64_t n, size_t size);
     X(load, NPY_FLOAT64, n *d)                                                                    \
     X(rank, NPY_INT32, n)                                                                         \
     X(key, NPY_INT64, n)                                                                          \
-    X(bytes, NPY_INT64, n)                                                                        \
+    X(nbytes, NPY_INT64, n)                                                                       \
     X(memory, NPY_INT64, n)                                                                       \
     X(migratable, NPY_BOOL, n)                                                                    \
     X(coords, NPY_FLOAT64, n * 3)                                                                 \

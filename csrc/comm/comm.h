@@ -19,6 +19,7 @@ enum { PLB_PIECE = 1 << 30 };
 enum plb_tag {
     PLB_TAG_HEAD = 1, /* the head of a parcel (plb_parcel_t) in even steps; 2 in odd steps */
     PLB_TAG_PART = 3, /* a part of a parcel in even steps; 4 in odd steps */
+    PLB_TAG_LATE = 5, /* objects that arrive while the program goes on (transport_mpi.py) */
 };
 
 typedef struct plb_comm {

@@ -90,12 +90,13 @@ int plb_cycle_bytes(const plb_snapshot_t *now, const int32_t *rank, double *byte
     int ret = PLB_OK;
     double *leave = NULL;
     *bytes = 0.0;
-    if (now->bytes == NULL) {
+    if (now->nbytes == NULL) {
         return PLB_OK;
     }
     PLB_NEW0(leave, now->n_ranks);
     for (int64_t i = 0; i < now->n_objects; i++) {
-        leave[now->rank[i]] += rank == NULL || rank[i] != now->rank[i] ? (double)now->bytes[i] : 0;
+        leave[now->rank[i]] +=
+            rank == NULL || rank[i] != now->rank[i] ? (double)now->nbytes[i] : 0;
     }
     for (int32_t r = 0; r < now->n_ranks; r++) {
         *bytes = fmax(*bytes, leave[r]);

@@ -39,7 +39,7 @@ static void count(plb_dropped_t *self, const plb_receipt_t *r)
         self->step_seconds += isnan(r->seconds_warm_up) ? r->cost : r->cost - r->seconds_warm_up;
     }
     self->migrations += r->migrations;
-    self->bytes += r->bytes;
+    self->nbytes += r->nbytes;
 }
 
 int64_t plb_receipts_thin(plb_receipt_t *receipts, int64_t n, int64_t keep, plb_dropped_t *dropped)
@@ -645,7 +645,7 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
     const int32_t chosen = self->chosen;
     const bool other = self->instead >= 0 && !isnan(p->passed_over);
     r->migrations = done->migrations;
-    r->bytes = done->bytes;
+    r->nbytes = done->bytes;
     r->seconds_migration = done->seconds_migration;
     r->seconds = done->cost;
     r->moved = done->moved;

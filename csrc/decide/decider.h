@@ -287,7 +287,7 @@ plb_placing_t plb_placing_unknown(void);
     X(until)                                                                                      \
     X(times)                                                                                      \
     X(migrations)                                                                                 \
-    X(bytes)                                                                                      \
+    X(nbytes)                                                                                     \
     X(iterations)                                                                                 \
     X(off_until)
 
@@ -327,7 +327,7 @@ typedef struct plb_receipt {
     X(n, int64_t)                                                                                 \
     X(n_lb_steps, int64_t)                                                                        \
     X(migrations, int64_t)                                                                        \
-    X(bytes, int64_t)                                                                             \
+    X(nbytes, int64_t)                                                                            \
     X(cost, double)                                                                               \
     X(step_seconds, double)
 

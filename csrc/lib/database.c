@@ -39,10 +39,10 @@ int plb_cells_check(const pylb_cells *cells, plb_err_t *err)
 #define ARRAYS(X)                                                                                 \
     X(load, n)                                                                                    \
     X(key, n)                                                                                     \
-    X(bytes, n)                                                                                   \
+    X(nbytes, n)                                                                                  \
     X(memory, n)                                                                                  \
     X(coords, 3 * n)                                                                              \
-    X(fixed, n)                                                                                   \
+    X(migratable, n)                                                                              \
     X(src, n_edges)                                                                               \
     X(dst, n_edges)                                                                               \
     X(edge_bytes, n_edges)
@@ -114,7 +114,7 @@ typedef struct database {
     int64_t *count; /* [p] number of cells of each rank */
     keyed_t *order; /* [n] all cells, sorted by key */
     double *load, *coords, *edge_bytes;
-    int64_t *key, *bytes, *memory;
+    int64_t *key, *nbytes, *memory;
     uint8_t *migratable;
     int32_t *rank, *src, *dst, *placed;
 } database_t;
@@ -122,7 +122,7 @@ typedef struct database {
 static void free_database(database_t *self)
 {
     PLB_FREE(self->count, self->order, self->load, self->coords, self->edge_bytes, self->key,
-             self->bytes, self->memory, self->migratable, self->rank, self->src, self->dst,
+             self->nbytes, self->memory, self->migratable, self->rank, self->src, self->dst,
              self->placed);
 }
 
@@ -192,13 +192,13 @@ static int allocate(database_t *self, const head_t *all, int p, plb_err_t *err)
     const int64_t n = self->n = all->n;
     PLB_PASS_NEW(self->count, p);
     PLB_PASS_NEW_EACH(n, self->order, self->load, self->key, self->rank, self->placed);
-    if (all->has >> HAS_bytes & 1) {
-        PLB_PASS_NEW(self->bytes, n);
+    if (all->has >> HAS_nbytes & 1) {
+        PLB_PASS_NEW(self->nbytes, n);
     }
     if (all->has >> HAS_memory & 1) {
         PLB_PASS_NEW(self->memory, n);
     }
-    if (all->has >> HAS_fixed & 1) {
+    if (all->has >> HAS_migratable & 1) {
         PLB_PASS_NEW(self->migratable, n);
     }
     if (all->has >> HAS_coords & 1) {
@@ -215,14 +215,14 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
         const int32_t k = where[i];
         self->load[k] = c->load[i];
         self->rank[k] = r;
-        if (self->bytes != NULL) {
-            self->bytes[k] = c->bytes[i];
+        if (self->nbytes != NULL) {
+            self->nbytes[k] = c->nbytes[i];
         }
         if (self->memory != NULL) {
             self->memory[k] = c->memory[i];
         }
         if (self->migratable != NULL) {
-            self->migratable[k] = !c->fixed[i];
+            self->migratable[k] = c->migratable[i] != 0;
         }
         for (int x = 0; self->coords != NULL && x < 3; x++) {
             self->coords[3 * (int64_t)k + x] = c->coords[3 * i + x];
@@ -297,7 +297,7 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
         .load = self->load,
         .rank = self->rank,
         .key = self->key,
-        .bytes = self->bytes,
+        .nbytes = self->nbytes,
         .memory = self->memory,
         .migratable = self->migratable,
         .coords = self->coords,
@@ -336,7 +336,7 @@ static int place(const question_t *self, database_t *db, int p, double *speed, r
     for (int64_t k = 0; k < db->n; k++) {
         if (db->placed[k] != db->rank[k]) {
             reply->migrations++;
-            reply->bytes += db->bytes == NULL ? 0 : db->bytes[k];
+            reply->bytes += db->nbytes == NULL ? 0 : db->nbytes[k];
         }
     }
     return PLB_OK;
@@ -361,8 +361,8 @@ static int rehearse(const question_t *self, database_t *db, int p, double *speed
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
     PLB_NEW0(bytes, p);
-    for (int64_t k = 0; k < db->n && db->bytes != NULL; k++) {
-        bytes[db->rank[k]] += db->bytes[k];
+    for (int64_t k = 0; k < db->n && db->nbytes != NULL; k++) {
+        bytes[db->rank[k]] += db->nbytes[k];
     }
     for (int r = 0; r < p; r++) {
         most = bytes[r] > most ? bytes[r] : most;

@@ -113,7 +113,7 @@ module pylb
    type, bind(c) :: c_cells
       integer(c_size_t) :: size
       integer(c_int64_t) :: n
-      type(c_ptr) :: load, key, bytes, memory, fixed, coords
+      type(c_ptr) :: load, key, nbytes, memory, migratable, coords
       integer(c_int64_t) :: n_edges
       type(c_ptr) :: src, dst, edge_bytes
    end type c_cells
@@ -453,25 +453,25 @@ contains
    end subroutine advise_when
 
    !> End a step, and get whether to rebalance now, and where each cell goes.  `coords` is (3, n).
-   subroutine advise_where(self, load, plan, key, bytes, memory, fixed, coords, src, dst, &
+   subroutine advise_where(self, load, plan, key, nbytes, memory, migratable, coords, src, dst, &
                            edge_bytes, ierr)
       class(pylb_advisor), intent(inout) :: self
       real(c_double), intent(in), contiguous, target :: load(:)
       type(pylb_plan), intent(inout) :: plan
-      integer(c_int64_t), intent(in), contiguous, target, optional :: key(:), bytes(:), memory(:)
-      logical, intent(in), optional :: fixed(:)
+      integer(c_int64_t), intent(in), contiguous, target, optional :: key(:), nbytes(:), memory(:)
+      logical, intent(in), optional :: migratable(:)
       real(c_double), intent(in), contiguous, target, optional :: coords(:, :)
       integer(c_int64_t), intent(in), contiguous, target, optional :: src(:), dst(:)
       real(c_double), intent(in), contiguous, target, optional :: edge_bytes(:)
       integer, intent(out), optional :: ierr
-      integer(c_int8_t), allocatable, target :: stays(:)
+      integer(c_int8_t), allocatable, target :: moves(:)
       type(c_cells) :: cells
       type(c_ptr) :: ranks
       integer(c_int) :: code, this_rank
 
       plan = pylb_plan()
       call c_cells_init(cells)
-      if (.not. fits(size(load), key, bytes, memory, fixed, coords, src, dst, edge_bytes)) then
+      if (.not. fits(size(load), key, nbytes, memory, migratable, coords, src, dst, edge_bytes)) then
          cells%n = -1 ! the collective call refuses this, so that all ranks get an error
          code = c_advise_cells(self%handle, cells, plan%handle)
          call fail("advise: the arrays of cells, or of edges, differ in length or shape", ierr)
@@ -480,12 +480,12 @@ contains
       cells%n = size(load, kind=c_int64_t)
       cells%load = address(load)
       cells%key = address_of_longs(key)
-      cells%bytes = address_of_longs(bytes)
+      cells%nbytes = address_of_longs(nbytes)
       cells%memory = address_of_longs(memory)
-      if (present(fixed)) then
-         allocate (stays(max(size(fixed), 1)))
-         stays(:size(fixed)) = merge(1_c_int8_t, 0_c_int8_t, fixed)
-         cells%fixed = c_loc(stays(1))
+      if (present(migratable)) then
+         allocate (moves(max(size(migratable), 1)))
+         moves(:size(migratable)) = merge(1_c_int8_t, 0_c_int8_t, migratable)
+         cells%migratable = c_loc(moves(1))
       end if
       if (present(coords)) cells%coords = merge_address(size(coords), coords)
       if (present(src)) cells%n_edges = size(src, kind=c_int64_t)
@@ -581,18 +581,18 @@ contains
       if (size(x) > 0) out = c_loc(x(1))
    end function address_of_longs
 
-   logical function fits(n, key, bytes, memory, fixed, coords, src, dst, edge_bytes)
+   logical function fits(n, key, nbytes, memory, migratable, coords, src, dst, edge_bytes)
       integer, intent(in) :: n
-      integer(c_int64_t), intent(in), optional :: key(:), bytes(:), memory(:), src(:), dst(:)
-      logical, intent(in), optional :: fixed(:)
+      integer(c_int64_t), intent(in), optional :: key(:), nbytes(:), memory(:), src(:), dst(:)
+      logical, intent(in), optional :: migratable(:)
       real(c_double), intent(in), optional :: coords(:, :), edge_bytes(:)
       integer :: n_edges
       fits = .true.
       n_edges = 0
       if (present(key)) fits = fits .and. size(key) == n
-      if (present(bytes)) fits = fits .and. size(bytes) == n
+      if (present(nbytes)) fits = fits .and. size(nbytes) == n
       if (present(memory)) fits = fits .and. size(memory) == n
-      if (present(fixed)) fits = fits .and. size(fixed) == n
+      if (present(migratable)) fits = fits .and. size(migratable) == n
       if (present(coords)) fits = fits .and. size(coords, 1) == 3 .and. size(coords, 2) == n
       if (present(src)) n_edges = size(src)
       if (present(dst)) fits = fits .and. size(dst) == n_edges

@@ -113,30 +113,30 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
 
 /** Set an option to the same value on all ranks, before any call that measures or ends a step.
  *
- *      strategy    where cells go: a name that pylb_strategy_name returns, or "auto" (default),
- *                  which chooses one of pylb's own strategies for each LB step; rank 0 computes
- *                  the placement of all cells
- *      trigger     when to rebalance: a name that pylb_trigger_name returns; default "auto"
- *      every       number of steps from one LB step to the next (instead of a trigger)
- *      mode        "on" (default), or "off": measure only
- *      lag         a rank waits only for ranks that are more than this many steps behind;
- *                  default 0
- *      steps       number of steps that the program will make, if it is known
- *      pause_if_useless     "yes" or "no": stop LB steps while they cost more than they save;
- * default yes, unless `every`, the trigger "periodic" or a trigger of your own is used
- *      learn_speeds      "yes" or "no": whether to learn the ranks' speeds from the times of cells
- * on different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0 network
- * seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto"; default "0 0": only
- * loads count clock       what pylb_start and pylb_stop measure: "auto" (default), "mpi" if it is
- * there, else elapsed time without the time that the rank waited for a core because other
- * processes used it (Linux); "mpi", the same, also without the time within calls of MPI: it needs
- * libpylb_pmpi, which `pylb run` loads, or which is linked before MPI (pkg-config: pylb_pmpi);
- * with it, pylb_advise takes the time since the previous step if the program has measured none in
- * this step; "wall", elapsed time; "cpu", processor time; "none", nothing: the program passes all
- * seconds by pylb_work, loads of cells and pylb_rebalanced seed seed of strategies that draw
- * random numbers, 0 ... 2^53 - 1; default 0 record      path of a run record (".json"), written
- * when the advisor is closed strategy.X, trigger.X   a parameter X, checked when the first step
- * ends
+ *  - strategy: where cells go: a name that pylb_strategy_name returns, or "auto" (default), which
+ *    chooses one of pylb's own strategies for each LB step; rank 0 computes the placement of all
+ *    cells
+ *  - trigger: when to rebalance: a name that pylb_trigger_name returns; default "auto"
+ *  - every: number of steps from one LB step to the next (instead of a trigger)
+ *  - mode: "on" (default), or "off": measure only
+ *  - lag: a rank waits only for ranks that are more than this many steps behind; default 0
+ *  - steps: number of steps that the program will make, if it is known
+ *  - pause_if_useless: "yes" or "no": stop LB steps while they cost more than they save; default:
+ *    yes, unless `every`, the trigger "periodic" or a trigger of your own is used
+ *  - learn_speeds: "yes" or "no": whether to learn the ranks' speeds from the times of cells on
+ *    different ranks; default: yes if strategy and trigger are "auto" and `lag` is 0
+ *  - network: seconds per message and per byte, e.g. "2e-6 1e-10", for strategy "auto"; default
+ *    "0 0": only loads count
+ *  - clock: what pylb_start and pylb_stop measure.  "wall": elapsed time; "cpu": processor time;
+ *    "none": nothing, because the program passes all seconds by pylb_work, loads of cells and
+ *    pylb_rebalanced; "mpi": elapsed time without calls of MPI and without the time that the rank
+ *    waited for a core because other processes used it (Linux); "auto" (default): "mpi" if it is
+ *    there, else the same without looking at calls of MPI.  "mpi" needs libpylb_pmpi, which
+ *    `pylb run` loads, or which is linked before MPI (pkg-config: pylb_pmpi); with it, pylb_advise
+ *    takes the time since the previous step if the program has measured none in this step
+ *  - seed: seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
+ *  - record: path of a run record (".json"), written when the advisor is closed
+ *  - strategy.X, trigger.X: a parameter X, checked when the first step ends
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override
  *  what the program sets.  A strategy or trigger from the environment has its default parameters.
@@ -214,11 +214,11 @@ typedef struct pylb_cells {
     /* [n] unique over all ranks; a cell keeps its key when it moves.  NULL: the key is made of
      * rank and index, so a cell has another key after it has moved */
     const int64_t *key;
-    const int64_t *bytes;  /* [n] bytes that a migration sends, or NULL */
-    const int64_t *memory; /* [n] bytes that a cell occupies, or NULL */
-    const uint8_t *fixed;  /* [n] 1: must stay, 0: may move; NULL: all 0 */
-    const double *coords;  /* [3 n] coordinates, or NULL */
-    int64_t n_edges;       /* number of messages (edges) that this rank's cells send in a step */
+    const int64_t *nbytes;     /* [n] bytes that a migration sends, or NULL */
+    const int64_t *memory;     /* [n] bytes that a cell occupies, or NULL */
+    const uint8_t *migratable; /* [n] 1: may move, 0: must stay; NULL: all 1 */
+    const double *coords;      /* [3 n] coordinates, or NULL */
+    int64_t n_edges; /* number of messages (edges) that this rank's cells send in a step */
     const int64_t *src, *dst; /* [n_edges] keys of sender and receiver; they need `key` */
     const double *edge_bytes; /* [n_edges] bytes of each message */
 } pylb_cells;
@@ -292,7 +292,7 @@ typedef struct pylb_snapshot {
     const double *load;        /* [n_objects] seconds on a rank of speed 1; required */
     const int32_t *rank;       /* [n_objects] present rank of each object; required */
     const int64_t *key;        /* [n_objects] a number for each object, or NULL */
-    const int64_t *bytes;      /* [n_objects] bytes that a migration sends, or NULL */
+    const int64_t *nbytes;     /* [n_objects] bytes that a migration sends, or NULL */
     const int64_t *memory;     /* [n_objects] bytes of memory of each object, or NULL */
     const uint8_t *migratable; /* [n_objects] 1: may migrate, 0: must stay; NULL: all 1 */
     const double *coords;      /* [3 n_objects] coordinates, or NULL */

@@ -9,7 +9,7 @@
     X(load)                                                                                       \
     X(rank)                                                                                       \
     X(key)                                                                                        \
-    X(bytes)                                                                                      \
+    X(nbytes)                                                                                     \
     X(memory)                                                                                     \
     X(migratable)                                                                                 \
     X(coords)                                                                                     \

@@ -189,7 +189,7 @@ static void moves(const plb_snapshot_t *in, const int32_t *rank, plb_evaluation_
     for (int64_t i = 0; i < in->n_objects; i++) {
         if (rank[i] != in->rank[i]) {
             out->migrations++;
-            out->migration_bytes += in->bytes == NULL ? 0 : in->bytes[i];
+            out->migration_bytes += in->nbytes == NULL ? 0 : in->nbytes[i];
         }
     }
 }

@@ -64,7 +64,7 @@ int plb_migration_seconds(const plb_lb_cost_t *self, const plb_snapshot_t *in, c
             if (rank[i] == r) {
                 continue;
             }
-            const double bytes = in->bytes == NULL ? 0.0 : (double)in->bytes[i];
+            const double bytes = in->nbytes == NULL ? 0.0 : (double)in->nbytes[i];
             busy[r] +=
                 self->handling + self->beta * bytes + (sender[rank[i]] == r ? 0.0 : self->alpha);
             busy[rank[i]] += self->handling;

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* ---- check arrays ------------------------------------------------------------------------------ */
+/* ---- check arrays ---------------------------------------------------------------------------- */
 
 /* The first loop of each check has no branches, so that compilers vectorize it.  It sets the sign
  * bit of `doubt` if an element may be wrong.  Then a second loop looks for the element. */
@@ -59,7 +59,7 @@ int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, p
     return PLB_OK;
 }
 
-/* ---- metrics ----------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out)
 {
@@ -149,7 +149,7 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
                 "the snapshot has %lld edges: expected zero or more", (long long)s->n_edges);
     PLB_PASS(plb_check_f64("load", s->load, 0, s->n_objects * s->n_components, 0.0, err));
     PLB_PASS(plb_check_index("rank", s->rank, 0, s->n_objects, s->n_ranks, err));
-    PLB_PASS(plb_check_i64("bytes", s->bytes, 0, s->n_objects, err));
+    PLB_PASS(plb_check_i64("nbytes", s->nbytes, 0, s->n_objects, err));
     PLB_PASS(plb_check_i64("memory", s->memory, 0, s->n_objects, err));
     PLB_PASS(plb_check_index("edge_src", s->edge_src, 0, s->n_edges, s->n_objects, err));
     PLB_PASS(plb_check_index("edge_dst", s->edge_dst, 0, s->n_edges, s->n_objects, err));
@@ -158,7 +158,7 @@ int plb_snapshot_check(const plb_snapshot_t *s, plb_err_t *err)
     PLB_PASS(check_multicasts(s, err));
     PLB_PASS(check_blocks(s, err));
     PLB_PASS(plb_check_coords(s->coords, s->n_objects, 3, err));
-    PLB_PASS(check_sum("bytes", s->bytes, NULL, NULL, s->n_objects, err));
+    PLB_PASS(check_sum("nbytes", s->nbytes, NULL, NULL, s->n_objects, err));
     PLB_PASS(check_sum("memory", s->memory, s->block, s->block_bytes, s->n_objects, err));
     PLB_PASS(plb_check_f64("speed", s->speed, 0, s->n_ranks, 1e-30, err));
     PLB_PASS(plb_check_f64("background", s->background, 0, s->n_ranks, 0.0, err));
@@ -251,7 +251,7 @@ int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_chang
         sum += load;
         out->after[rank[i]] += load;
         out->migrations += rank[i] != r0;
-        out->bytes += s->bytes != NULL && rank[i] != r0 ? s->bytes[i] : 0;
+        out->bytes += s->nbytes != NULL && rank[i] != r0 ? s->nbytes[i] : 0;
     }
     out->before[r0] = sum;
     to_seconds(s, out->before);

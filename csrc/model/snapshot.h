@@ -18,7 +18,7 @@ typedef struct plb_snapshot {
     const double *load;    /* [n_objects * n_components] all loads of object 0, then of 1, ... */
     const int32_t *rank;   /* [n_objects] the present rank of each object */
     const int64_t *key;    /* [n_objects] identifies each object for the whole run; or NULL */
-    const int64_t *bytes;  /* [n_objects] or NULL: bytes that a migration sends */
+    const int64_t *nbytes; /* [n_objects] or NULL: bytes that a migration sends */
     const int64_t *memory; /* [n_objects] or NULL: bytes of memory that the object needs */
     const uint8_t *migratable; /* [n_objects] 1: may migrate, 0: must stay; NULL: all are 1 */
     const double *coords;      /* [n_objects * 3] position of each object, or NULL */
@@ -47,8 +47,9 @@ typedef struct plb_snapshot {
     const int32_t *node;         /* [n_ranks] node of each rank, or NULL */
 } plb_snapshot_t;
 
-/** Check that every value is finite and in its range, and that `bytes` and `memory` each add up to
- * less than 2^63.  The error names the array and, for a single value, its index and the value. */
+/** Check that every value is finite and in its range, and that `nbytes` and `memory` each add up
+ * to less than 2^63.  The error names the array and, for a single value, its index and the value.
+ */
 int plb_snapshot_check(const plb_snapshot_t *self, plb_err_t *err);
 
 /** Check that a placement has valid ranks, and moves only objects that may migrate. */
@@ -121,7 +122,7 @@ typedef struct plb_change {
 } plb_change_t;
 
 /** Check a placement; compute the ranks' times before and after it (without messages), the number
- * of objects that move, and their bytes (0 if the snapshot has no `bytes`). */
+ * of objects that move, and their bytes (0 if the snapshot has no `nbytes`). */
 int plb_snapshot_compare(const plb_snapshot_t *self, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err);
 

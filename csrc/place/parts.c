@@ -161,7 +161,7 @@ int plb_parts_keep(plb_parts_t *self, double iterations, plb_err_t *err)
     PLB_NEW_EACH(n, cost, self->old, self->old_cost);
     for (int32_t v = 0; v < n; v++) {
         const int32_t i = v < self->n ? plb_problem_object(&self->problem, v) : -1;
-        const double bytes = i < 0 ? 0.0 : in->bytes == NULL ? unknown : (double)in->bytes[i];
+        const double bytes = i < 0 ? 0.0 : in->nbytes == NULL ? unknown : (double)in->nbytes[i];
         self->old[v] = i < 0 ? v - self->n : in->rank[i];
         cost[v] = bytes / iterations * self->per_byte;
         total += cost[v];
@@ -204,7 +204,7 @@ int plb_parts_relabel(const plb_parts_t *self, int32_t *part, plb_err_t *err)
     for (int32_t v = 0; v < self->n; v++) {
         const int32_t i = plb_problem_object(&self->problem, v);
         now[v] = in->rank[i];
-        bytes[v] = in->bytes == NULL ? 1.0 : 1.0 + (double)in->bytes[i];
+        bytes[v] = in->nbytes == NULL ? 1.0 : 1.0 + (double)in->nbytes[i];
     }
     PLB_TRY(plb_relabel(self->n, now, part, bytes, in->n_ranks, self->share, name, err));
     for (int32_t v = 0; v < self->n; v++) {

@@ -244,7 +244,7 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
                 .load = self->opt.own_loads ? self->phase_load : self->estimate,
                 .rank = self->rank,
                 .key = self->key,
-                .bytes = self->has_bytes ? self->bytes : NULL,
+                .nbytes = self->has_bytes ? self->bytes : NULL,
                 .memory = self->has_memory ? self->memory : NULL,
                 .migratable = self->movable,
                 .coords = self->has_coords ? self->coords : NULL,

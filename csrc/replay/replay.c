@@ -106,7 +106,7 @@ static void count_moves(const plb_snapshot_t *s, const int32_t *rank, plb_step_d
     for (int64_t k = 0; k < s->n_objects; k++) {
         const bool moves = rank[k] != s->rank[k];
         done->migrations += moves;
-        done->bytes += moves && s->bytes != NULL ? s->bytes[k] : 0;
+        done->bytes += moves && s->nbytes != NULL ? s->nbytes[k] : 0;
     }
 }
 

@@ -218,7 +218,7 @@ static void run(const char *name, const char *mode)
         cells.n = n_cells;
         cells.load = load;
         cells.key = cell;
-        cells.bytes = bytes;
+        cells.nbytes = bytes;
         check(pylb_advise_cells(lb, &cells, &plan));
         if (plan != NULL) {
             check(pylb_rebalance_begin(lb));

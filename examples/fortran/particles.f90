@@ -51,7 +51,7 @@ contains
       do step = 1, n_steps
          call compute(step, load)
          work(step) = sum(load)
-         call lb%advise(load, plan, key=cell, bytes=16_int64*n_in)
+         call lb%advise(load, plan, key=cell, nbytes=16_int64*n_in)
          if (plan%rebalance) then
             call lb%rebalance_begin()
             call plan%migrate(x, count=n_in)

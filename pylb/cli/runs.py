@@ -100,7 +100,7 @@ REPLAYED = (
     Column("migrations", "migrations", "how often an object changed its rank", 2),
     Column(
         "bytes",
-        lambda r: None if r["bytes"] is None else console.size(r["bytes"]),
+        lambda r: None if r["nbytes"] is None else console.size(r["nbytes"]),
         "size of what migrated",
         1,
     ),
@@ -155,7 +155,7 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
         "max_over_mean_placed": mean([d.predicted for d in replay.lb_steps]),
         "n_lb_steps": len(replay.lb_steps),
         "migrations": replay.migrations,
-        "bytes": replay.bytes if sizes is not None and sizes.any() else None,
+        "nbytes": replay.nbytes if sizes is not None and sizes.any() else None,
     }
 
 

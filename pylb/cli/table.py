@@ -418,8 +418,8 @@ run record keeps complete receipts.
   pylb partition mesh.graph --parts 8 --method metis -P NITER=20
 
 files: METIS (.graph), hMETIS (.hgr), Matrix Market (.mtx), NumPy points (.npy) or arrays by name
-(.npz: start, to, edge_weight, net_start, pin, net_weight, coords, weight, old, fixed, sizes, tree,
-shares)
+(.npz: start, to, edge_weight, net_start, pin, net_weight, coords, weight, old, fixed_part, nbytes,
+tree, shares)
 """,
         (
             arg("file FILE", "the graph, hypergraph or points"),

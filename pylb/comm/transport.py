@@ -96,17 +96,38 @@ class AnyExchanger(Protocol):
         ...
 
 
+class AnyTransfer(Protocol):
+    """Buffers that are on their way between ranks while the program goes on."""
+
+    def progress(self, times: int = 1) -> bool:
+        """Let data move, as much as needed if this is called `times` times; return if it is all."""
+        ...
+
+    def receive(self, rank: int) -> None:
+        """Wait until all buffers of a rank are here; call it for the ranks in ascending order."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until all has been sent and received."""
+        ...
+
+
 class Transport(Protocol):
     """Collective operations over all ranks; a rank that waits does not occupy its processor."""
 
     rank: int
     size: int
     pace: float  # seconds of the ranks' clock per second of computing
+    overlaps: bool  # whether messages travel while the ranks compute
 
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
         """Merge the contributions of all ranks, and exchange buffers; into: memory for these."""
+        ...
+
+    def transfer(self, sends: Sends, into: Memory, /) -> AnyTransfer:
+        """Begin to exchange buffers; `into` has as many of the same sizes as the ranks send."""
         ...
 
     def bcast(self, array: Any, root: int, /) -> None: ...
@@ -157,12 +178,15 @@ class Remote(Transport, Protocol):
 class Serial:
     """The transport of a single rank, without MPI."""
 
-    rank, size, pace = 0, 1, 1.0
+    rank, size, pace, overlaps = 0, 1, 1.0, False
 
     def step(
         self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
     ) -> tuple[tuple[Any, ...], Sends]:
         return _core.stats([sample]), []
+
+    def transfer(self, sends: Sends, into: Memory, /) -> AnyTransfer:
+        raise AssertionError("a single rank sends nothing")
 
     def bcast(self, array: Any, root: int, /) -> None:
         """Do nothing: there is one rank."""

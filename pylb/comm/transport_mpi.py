@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,12 +16,13 @@ from pylb import _core, optional
 from pylb.comm import program_end
 from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
-from pylb.comm.transport import AnyLane, Sides
+from pylb.comm.transport import AnyLane, Memory, Sends, Sides
 from pylb.errors import DomainError, MPIError
 from pylb.model import checks
 from pylb.model.network import Network, measure_network
 
 TIMES, TRANSFERS = 10, 2  # how often a collective step and a transfer are measured
+PAUSE = 20e-6  # seconds between two looks at messages that are waited for
 MOST = 1 << 22  # bytes: `price` measures a transfer of at most this size
 T = TypeVar("T")
 _keyval: Any = None  # key of the MPI attribute in which a communicator keeps its Agreement
@@ -64,7 +68,7 @@ def agreement_on(comm: Any) -> Agreement:
 class MPITransport:
     """The transport on a duplicate of a communicator.  Do not free the duplicate, `comm`."""
 
-    pace = 1.0
+    pace, overlaps = 1.0, True
 
     def __init__(self, module: Any, comm: Any) -> None:
         native = self._native = module.Comm(comm)
@@ -87,6 +91,9 @@ class MPITransport:
             return []
         ranks = failed.Translate_ranks(None, self.comm.Get_group())
         return sorted(ranks)
+
+    def transfer(self, sends: Sends, into: Memory, /) -> Transfer:
+        return Transfer(self.comm, sends, into)
 
     def exchanger(self) -> MPIExchanger:
         self._exchanger = self._exchanger or MPIExchanger(self._module, self.comm)
@@ -145,6 +152,60 @@ class MPITransport:
         if self._exchanger is not None:
             self._exchanger.native.free()
         self._native.free()
+
+
+LATE = 5  # tag of a `Transfer`, see csrc/comm/comm.h
+PIECE = 1 << 22  # bytes: on one node, the receiver copies a piece when it asks for it
+
+
+class Transfer:
+    """Buffers that travel by nonblocking messages while the program goes on."""
+
+    def __init__(self, comm: Any, sends: Sends, into: Memory) -> None:
+        self._comm = comm
+        # A request keeps its memory, which is free when the piece has left.
+        self._leave = deque(comm.Isend(part, to, LATE) for to, part in _pieces(sends))
+        self._wanted = deque(_pieces(into.items()))  # what this rank has not asked for yet
+        self._come: list[Any] = []
+
+    def progress(self, times: int = 1) -> bool:
+        for _ in range(-(-len(self._wanted) // max(times, 1))):
+            self._ask()
+        left = self._left()
+        return self._arrived() and left and not self._wanted
+
+    def receive(self, rank: int) -> None:
+        while self._wanted and self._wanted[0][0] <= rank:
+            self._ask()
+        while not self._arrived():
+            self._left()
+            time.sleep(PAUSE)
+
+    def finish(self) -> None:
+        while not self.progress():
+            time.sleep(PAUSE)
+
+    def _ask(self) -> None:
+        source, part = self._wanted.popleft()
+        self._come.append(self._comm.Irecv(part, source, LATE))
+
+    def _arrived(self) -> bool:
+        if self._come and type(self._come[0]).Testall(self._come):
+            self._come = []
+        return not self._come
+
+    def _left(self) -> bool:
+        while self._leave and self._leave[0].Test():
+            self._leave.popleft()
+        return not self._leave
+
+
+def _pieces(of_ranks: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[tuple[int, Any]]:
+    for rank, parts in sorted(of_ranks, key=itemgetter(0)):
+        for part in parts:
+            view = memoryview(part).cast("B")
+            for at in range(0, view.nbytes, PIECE):
+                yield rank, view[at : at + PIECE]
 
 
 class MPIExchanger:

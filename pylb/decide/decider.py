@@ -228,7 +228,7 @@ def choose_and_place(
     decider.core.place(snapshot, None, None, figures, speed, rank)
     rank.flags.writeable = False
     moved = rank != snapshot.rank
-    nbytes = 0 if snapshot.bytes is None else int(snapshot.bytes[moved].sum())
+    nbytes = 0 if snapshot.nbytes is None else int(snapshot.nbytes[moved].sum())
     seconds = float(figures[FIGURES.index("seconds_strategy")])
     decider.core.placed(figures, speed)
     decider.core.balanced(int(moved.sum()), nbytes, 0.0, seconds, True)
@@ -238,7 +238,7 @@ def choose_and_place(
         before=snapshot.metrics,
         after=snapshot.with_rank(rank).metrics,
         migrations=receipt.migrations,
-        bytes=nbytes,
+        nbytes=nbytes,
         seconds=seconds,
         strategy=receipt.strategy,
         seed=seed,

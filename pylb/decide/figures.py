@@ -78,7 +78,7 @@ RECEIPT = (
         when="step",
     ),
     Figure("migrations", "migrations", when="step"),
-    Figure("bytes", "bytes", "bytes", when="step"),
+    Figure("nbytes", "bytes", "bytes", when="step"),
     Figure(
         "cost",
         "cost",
@@ -112,6 +112,6 @@ RUN = (
     Figure("lb_seconds", "time of the LB steps", "seconds", when="step"),
     Figure("lb_cost", "... with slow iterations after them", "seconds", when="if", printed=False),
     Figure("migrations", "migrations", when="step"),
-    Figure("bytes", "moved", "bytes", when="step"),
+    Figure("nbytes", "moved", "bytes", when="step"),
     Figure("saved", "saved by LB steps", "seconds"),
 )

@@ -117,7 +117,7 @@ class Receipt:
     speed: tuple[float, ...] = ()
     #: Number of objects that changed their rank, and their size in bytes.
     migrations: int = 0
-    bytes: int = 0
+    nbytes: int = 0
     #: Time to gather the load database, to run the strategy, and to move the objects.
     seconds_statistics: float = NAN
     seconds_strategy: float = NAN
@@ -244,7 +244,7 @@ class Dropped(NamedTuple):
     n: int = 0
     n_lb_steps: int = 0
     migrations: int = 0
-    bytes: int = 0
+    nbytes: int = 0
     cost: float = 0.0
     step_seconds: float = 0.0
 

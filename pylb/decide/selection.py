@@ -27,7 +27,7 @@ class Choice(NamedTuple):
     Examples
     --------
     >>> selector = pylb.decide.Selector(alpha=2e-6, beta=1e-10)
-    >>> choice = selector.observe(1.02, 1.0, total=8.0, utilization=0.9, messages=100, bytes=10**6)
+    >>> choice = selector.observe(1.02, 1.0, total=8.0, utilization=0.9, messages=100, nbytes=10**6)
     >>> choice.needed
     False
     """
@@ -103,7 +103,7 @@ class Selector:
     Examples
     --------
     >>> selector = pylb.decide.Selector(alpha=2e-6, beta=1e-10)
-    >>> choice = selector.observe(1.5, 1.0, total=8.0, utilization=0.6, messages=100, bytes=10**6)
+    >>> choice = selector.observe(1.5, 1.0, total=8.0, utilization=0.6, messages=100, nbytes=10**6)
     >>> choice.strategy, choice.kind
     ('GreedyLB', 'computation')
     """
@@ -138,7 +138,7 @@ class Selector:
         total: float,
         utilization: float,
         messages: int,
-        bytes: int,
+        nbytes: int,
     ) -> Choice:
         """Observe the measurements of an iteration, and return the choice after it.
 
@@ -149,7 +149,7 @@ class Selector:
         utilization : float
             The lowest load / (load + idle) of a rank, 0 ... 1 (Menon 2012, section 3.4.3; eq. 3.2
             there calls the fraction of idle time utilization).
-        messages, bytes : int
+        messages, nbytes : int
             Messages between objects on different ranks, and their bytes.
 
         Raises
@@ -158,8 +158,8 @@ class Selector:
             A value is impossible.  The selector has not changed.
         """
         messages = checks.whole("messages", messages, 0, "a number")
-        bytes = checks.whole("bytes", bytes, 0, "a number")
-        self._core.observe(max, mean, total, utilization, messages, bytes)
+        nbytes = checks.whole("nbytes", nbytes, 0, "a number")
+        self._core.observe(max, mean, total, utilization, messages, nbytes)
         return self.choice
 
     @property

@@ -181,7 +181,7 @@ def _price(r: Any) -> str:
         moved = f"{r.strategy} left every object where it was"
     else:
         moves = "moved" if r.moved else "would have moved"
-        sent = f" ({size(r.bytes)})" if r.bytes else ""
+        sent = f" ({size(r.nbytes)})" if r.nbytes else ""
         aim = f"to reduce max/mean of the estimated loads from {r.before:.3g} to {r.predicted:.3g}"
         moved = f"{r.strategy} {moves} {count(r.migrations, 'object')}{sent}, {aim}"
     steps = [

@@ -30,7 +30,7 @@ from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_
 
 FORMAT = "pylb run"
 VERSION = 6  # no other version is read
-OF_OBJECTS = ("key", "rank", "bytes", "memory", "migratable", "home")
+OF_OBJECTS = ("key", "rank", "nbytes", "memory", "migratable", "home")
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 OPTIONAL = (
     "edge_multicast",
@@ -41,7 +41,7 @@ OPTIONAL = (
 DTYPES = {
     "key": np.int64,
     "rank": np.int32,
-    "bytes": np.int64,
+    "nbytes": np.int64,
     "memory": np.int64,
     "migratable": np.uint8,
     "home": np.int32,
@@ -359,7 +359,7 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
     allowed = {
         "rank": (0, n_ranks - 1),
         "home": (-1, n_ranks - 1),
-        "bytes": (0, most),
+        "nbytes": (0, most),
         "load": (0, 1e30),
         "src": (0, n - 1),
         "dst": (0, n - 1),

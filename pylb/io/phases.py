@@ -180,7 +180,7 @@ class Phases:
             n_ranks=self.n_ranks,
             edges=edges,
             multicasts=multicasts,
-            bytes=None if self.task_bytes is None else self.task_bytes[t],
+            nbytes=None if self.task_bytes is None else self.task_bytes[t],
             memory=None if self.task_memory is None else self.task_memory[t],
             migratable=self.movable(t),
             key=self.entity_key[entity],

@@ -42,7 +42,7 @@ class Stretch(NamedTuple):
     first: int  #: Number of the first iteration.
     key: I64  #: (n,) keys of the objects, ascending.
     rank: I32  #: (n,) rank of each object.
-    bytes: I64  #: (n,) bytes that a migration of the object sends; 0: not known.
+    nbytes: I64  #: (n,) bytes that a migration of the object sends; 0: not known.
     memory: I64  #: (n,) bytes that the object occupies; -1: not known.
     migratable: Any  #: (n,)
     load: F64  #: (k, n) seconds of each object in each of the k iterations.

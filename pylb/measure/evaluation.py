@@ -25,7 +25,7 @@ class Evaluation(NamedTuple):
 
     Examples
     --------
-    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], nbytes=[100] * 4)
     >>> figures = pylb.evaluate(snap, [0, 1, 1, 0])
     >>> figures.components[0].max_over_mean, figures.migration_bytes
     (1.25, 300)

@@ -38,9 +38,9 @@ class Network(NamedTuple):
         alpha, beta = checks.floats("network", given, 2).tolist()
         return cls(checks.seconds("network[0]", alpha), checks.seconds("network[1]", beta))
 
-    def seconds(self, messages: int, bytes: int) -> float:
+    def seconds(self, messages: int, nbytes: int) -> float:
         """Return alpha * messages + beta * bytes, in seconds (Menon 2012, eq. 3.6)."""
-        return self.alpha * messages + self.beta * bytes
+        return self.alpha * messages + self.beta * nbytes
 
     def rank_times(self, snapshot: Snapshot) -> F64:
         """Return the seconds of each rank in one iteration, including its messages, (p,)."""
@@ -48,7 +48,7 @@ class Network(NamedTuple):
         return out
 
     @classmethod
-    def fit(cls, bytes: ArrayLike, seconds: ArrayLike) -> Network:
+    def fit(cls, nbytes: ArrayLike, seconds: ArrayLike) -> Network:
         """Fit alpha and beta, both zero or more, to measured messages.
 
         The sum of the squares of the relative errors is minimized.  With absolute errors, the noise
@@ -56,7 +56,7 @@ class Network(NamedTuple):
 
         Parameters
         ----------
-        bytes, seconds : array_like, (n,)
+        nbytes, seconds : array_like, (n,)
             Size and time of each message; n >= 2, sizes not all the same, seconds > 0.
 
         Raises
@@ -64,18 +64,18 @@ class Network(NamedTuple):
         DomainError
             The arrays do not fulfil these conditions.
         """
-        x, y = np.asarray(bytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
+        x, y = np.asarray(nbytes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
         if x.ndim != 1 or x.shape != y.shape:
             raise DomainError(
-                f"bytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) of both"
+                f"nbytes and seconds have shapes {x.shape} and {y.shape}: expected (n,) of both"
             )
         if not (np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)).all():
             raise DomainError(
-                "bytes or seconds have a value out of range: expected finite bytes, 0 or more, and "
-                "finite seconds above 0"
+                "nbytes or seconds have a value out of range: expected finite nbytes, 0 or more, "
+                "and finite seconds above 0"
             )
         if len(np.unique(x)) < 2:
-            raise DomainError(f"bytes has {len(np.unique(x))} different sizes: expected 2 or more")
+            raise DomainError(f"nbytes has {len(np.unique(x))} different sizes: expected 2 or more")
         design, ones = np.stack([1 / y, x / y], 1), np.ones_like(y)
         alpha, beta = np.linalg.lstsq(design, ones, rcond=None)[0]
         if alpha < 0:

@@ -84,7 +84,7 @@ class Snapshot(InNotebook):
         Communication per iteration between objects (by index).
     multicasts : Multicasts or (src, start, dst, nbytes[, messages]), optional
         Messages to several objects.  Do not repeat them in `edges`.
-    bytes : (n,) array of int, optional
+    nbytes : (n,) array of int, optional
         Bytes that the migration of an object sends.
     memory : (n,) array of int, optional
         Bytes that an object occupies.  `memory_limit` limits their sum on a rank.
@@ -128,7 +128,7 @@ class Snapshot(InNotebook):
     rank: I32
     n_ranks: int = 0
     edges: Any = None
-    bytes: I64 | None = None
+    nbytes: I64 | None = None
     memory: I64 | None = None
     migratable: NDArray[np.bool_] | None = None
     key: I64 | None = None
@@ -252,7 +252,7 @@ class Snapshot(InNotebook):
 def _optional(n: int, p: int, b: int) -> list[tuple[str, Any, tuple[int, ...]]]:
     """Return name, dtype and shape of each field that may be absent."""
     return [
-        ("bytes", np.int64, (n,)),
+        ("nbytes", np.int64, (n,)),
         ("memory", np.int64, (n,)),
         ("migratable", np.bool_, (n,)),
         ("key", np.int64, (n,)),

@@ -91,9 +91,9 @@ def partition(
     approach: str | None = None,
     machine: Any = None,
     old: ArrayLike | None = None,
-    sizes: ArrayLike | None = None,
+    nbytes: ArrayLike | None = None,
     migration_ratio: float = 1.0,
-    fixed: ArrayLike | None = None,
+    fixed_part: ArrayLike | None = None,
     imbalance: float = 1.03,
     seed: int = 0,
     symmetrize: bool = False,
@@ -157,11 +157,11 @@ def partition(
     old : (n,) array of int, optional
         Present part of each object; -1: a new object, which counts as an object of the first part
         of its rank.  Default on several ranks: the first part of the rank that owns the object.
-    sizes : (n,) array of float, optional
+    nbytes : (n,) array of float, optional
         Cost of migrating an object, in units of the edges' or nets' weight.  Default: 1.
     migration_ratio : float
         How often the objects communicate between two repartitions (PHG_REPART_MULTIPLIER).
-    fixed : (n,) array of int, optional
+    fixed_part : (n,) array of int, optional
         Part to which an object must belong; -1: any part.
     imbalance : float
         Largest allowed ratio of a part's weight to its share of the total weight; above 1.
@@ -213,8 +213,14 @@ def partition(
     """
     ranks = Ranks(comm)
     given = {"graph": graph, "nets": nets, "coords": coords, "tree": tree, "ids": ids}
-    given |= {"parts": parts, "weight": weight, "shares": shares, "fixed": fixed, "old": old}
-    given |= {"sizes": sizes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
+    given |= {
+        "parts": parts,
+        "weight": weight,
+        "shares": shares,
+        "fixed_part": fixed_part,
+        "old": old,
+    }
+    given |= {"nbytes": nbytes, "ratio": migration_ratio, "imbalance": imbalance, "seed": seed}
 
     def read() -> tuple[Request, Problem]:
         _check_words(params)
@@ -330,7 +336,7 @@ def _check(problem: Problem, name: str, approach: str) -> None:
     has = getattr(problem, how.takes) if how.takes else problem.n
     if has is None and not (how.takes == "nets" and problem.graph is not None):
         raise DomainError(MISSING[how.takes])
-    if problem.fixed is not None and not how.fixes:
+    if problem.fixed_part is not None and not how.fixes:
         names = [key for key, row in METHODS.items() if row.fixes]
         if problem.ranks.size > 1:  # "scotch" then means a method that takes none
             names = [key for key in names if METHODS[METHODS[key].over or key].fixes]
@@ -399,7 +405,7 @@ def _answer(problem: Problem, name: str, choice: Request) -> tuple[I32, Any]:
     if approach == "repartition" and problem.old is None:
         problem = replace(problem, old=zoltan.present(problem))
     if approach == "refine":
-        part, fixed = zoltan.present(problem), problem.fixed
+        part, fixed = zoltan.present(problem), problem.fixed_part
         # new and fixed objects have parts, too
         problem = replace(problem, old=part if fixed is None else np.where(fixed < 0, part, fixed))
     starts, cycles, _ = choice.work

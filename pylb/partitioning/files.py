@@ -15,7 +15,7 @@ MOST_LONELY = 1 << 20  # a file of b bytes may have b + MOST_LONELY objects: som
 MOST_DEFLATED = 1032  # largest possible ratio of decompressed to compressed bytes (RFC 1951)
 KEYS = (
     *("start", "to", "edge_weight", "net_start", "pin", "net_weight"),
-    *("coords", "weight", "old", "fixed", "sizes", "tree", "shares"),
+    *("coords", "weight", "old", "fixed_part", "nbytes", "tree", "shares"),
 )
 
 
@@ -28,7 +28,7 @@ def read(path: str | Path) -> dict[str, Any]:
       become nets
     - ``.npy``: points; but a vector of integers has the parents of a refinement tree
     - ``.npz``: arrays named start, to, edge_weight; net_start, pin, net_weight; coords, weight,
-      old, fixed, sizes, tree, shares
+      old, fixed_part, nbytes, tree, shares
 
     Raises MissingFileError if there is no such file, and FormatError if the file does not have the
     format of its suffix; the message names the line if possible.
@@ -138,7 +138,7 @@ def _metis(file: Path) -> dict[str, Any]:
         weight = np.array([row[has_size:skip] for row in rows])
         out["weight"] = weight[:, 0] if columns == 1 else weight
     if has_size:
-        out["sizes"] = np.array([row[0] for row in rows])
+        out["nbytes"] = np.array([row[0] for row in rows])
     return out
 
 

@@ -95,7 +95,7 @@ def divide(
         problem,
         imbalance=problem.imbalance ** (1 / max(1, _cuts(levels.branch))),
         shares=None if shares is None else shares[levels.label],
-        fixed=placed(problem.fixed),
+        fixed_part=placed(problem.fixed_part),
         old=placed(problem.old),
     )
     part: I32 = levels.label[_divide(inner, levels.branch, methods, ask)]
@@ -138,7 +138,7 @@ def _among_groups(problem: Problem, first: NDArray[np.int64]) -> Problem:
         problem,
         parts=len(first) - 1,
         shares=None if shares is None else np.add.reduceat(shares, first[:-1]),
-        fixed=grouped(problem.fixed),
+        fixed_part=grouped(problem.fixed_part),
         old=grouped(problem.old),
     )
 
@@ -159,7 +159,7 @@ def _in_group(problem: Problem, first: int, end: int) -> Problem:
         problem,
         parts=end - first,
         shares=shares,
-        fixed=within(problem.fixed),
+        fixed_part=within(problem.fixed_part),
         old=within(problem.old),
     )
 
@@ -180,7 +180,7 @@ def _restricted(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
     def taken(array: Any) -> Any:
         return None if array is None else np.ascontiguousarray(array[keep])
 
-    names = ("weight", "coords", "fixed", "old", "sizes")
+    names = ("weight", "coords", "fixed_part", "old", "nbytes")
     arrays = {name: taken(getattr(problem, name)) for name in names}
     inner = replace(
         problem,

@@ -41,9 +41,9 @@ class Problem:
     graph: Rows | None = None
     nets: Rows | None = None
     tree: RefinementTree | None = None
-    fixed: I32 | None = None
+    fixed_part: I32 | None = None
     old: I32 | None = None
-    sizes: F64 | None = None
+    nbytes: F64 | None = None
     ratio: float = 1.0
     imbalance: float = 1.03
     seed: int = 0
@@ -78,7 +78,7 @@ class Problem:
         if self.n:
             out["weight, columns"] = self.n_weights
             out["coords, columns"] = 0 if self.coords is None else self.coords.shape[1]
-            for name in ("ids", "graph", "nets", "fixed", "old", "sizes"):
+            for name in ("ids", "graph", "nets", "fixed_part", "old", "nbytes"):
                 out[f"{name} given"] = getattr(self, name) is not None
         for name in ("graph", "nets"):
             given = getattr(self, name)
@@ -142,9 +142,9 @@ def local(
     parts: Any,
     weight: Any,
     shares: Any,
-    fixed: Any,
+    fixed_part: Any,
     old: Any,
-    sizes: Any,
+    nbytes: Any,
     ratio: float,
     imbalance: float,
     seed: int,
@@ -183,9 +183,11 @@ def local(
         if not out.shares.sum() > 0:
             raise DomainError("shares are all zero: expected at least one above zero")
         out.shares = out.shares / out.shares.sum()
-    out.fixed = None if fixed is None else arrays.places("fixed", fixed, out.n, k)
+    out.fixed_part = (
+        None if fixed_part is None else arrays.places("fixed_part", fixed_part, out.n, k)
+    )
     out.old = None if old is None else arrays.places("old", old, out.n, k)
-    out.sizes = None if sizes is None else arrays.vector("sizes", sizes, out.n)
+    out.nbytes = None if nbytes is None else arrays.vector("nbytes", nbytes, out.n)
     return out
 
 
@@ -219,10 +221,10 @@ def _adopt(problem: Problem, heard: list[dict[str, Any]]) -> None:
     columns, dims = facts.get("weight, columns", 0), facts.get("coords, columns", 0)
     problem.weight = np.zeros((0, columns)) if columns else None
     problem.coords = np.zeros((0, dims)) if dims else problem.coords
-    for name in ("fixed", "old"):
+    for name in ("fixed_part", "old"):
         setattr(problem, name, np.zeros(0, np.int32) if facts.get(f"{name} given") else None)
     problem.ids = np.zeros(0, np.int64) if facts.get("ids given") else None
-    problem.sizes = np.zeros(0) if facts.get("sizes given") else None
+    problem.nbytes = np.zeros(0) if facts.get("nbytes given") else None
     for name in ("graph", "nets"):
         own = getattr(problem, name)
         if not facts.get(f"{name} given", any(facts[f"_{name}"] for facts in heard)):

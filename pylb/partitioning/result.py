@@ -341,7 +341,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
         return Settled(
             None, part, _on_rank_0(problem.n), NO_MOVES, NO_MOVES, _sums(problem, part), 0, 0.0
         )
-    fixed = _fixed(problem) if rename and problem.fixed is not None else None
+    fixed = _fixed(problem) if rename and problem.fixed_part is not None else None
     overlap = _overlap(problem, part) if rename and old is not None else _NO_OVERLAP
     if alone:
         return _alone(problem, part, rename, fixed, overlap)
@@ -356,7 +356,7 @@ def settle(problem: Problem, part: I32, rename: bool) -> Settled:
         ids=problem.ids,
         n_weights=problem.n_weights,
         weight=problem.weight,
-        size=problem.sizes,
+        size=problem.nbytes,
         rename=rename,
         share=problem.shares,
         fixed=fixed,
@@ -377,7 +377,7 @@ def _alone(problem: Problem, part: I32, rename: bool, fixed: Any, overlap: Overl
     row, ids, new = _core.moves(part, problem.old, k, problem.first, problem.ids)
     exports = Moves(ids, row, _on_rank_0(len(ids)), new)
     imports = exports._replace(row=np.full(len(ids), -1))
-    volume = float(len(ids) if problem.sizes is None else problem.sizes[row].sum())
+    volume = float(len(ids) if problem.nbytes is None else problem.nbytes[row].sum())
     return Settled(
         name, part, _on_rank_0(len(part)), exports, imports, _sums(problem, part), len(ids), volume
     )
@@ -394,8 +394,8 @@ def _sums(problem: Problem, part: I32) -> F64:
 
 def _fixed(problem: Problem) -> NDArray[np.bool_]:
     """Say which parts have fixed objects on any rank; these parts keep their numbers."""
-    assert problem.fixed is not None
-    count = np.bincount(problem.fixed[problem.fixed >= 0], minlength=problem.parts)
+    assert problem.fixed_part is not None
+    count = np.bincount(problem.fixed_part[problem.fixed_part >= 0], minlength=problem.parts)
     held: NDArray[np.bool_] = problem.ranks.sum(count) > 0
     return held
 
@@ -405,7 +405,7 @@ def _overlap(problem: Problem, part: I32) -> Overlap:
 
     The result is three arrays over all ranks (new part, present part, size), sorted by the parts.
     """
-    k, old, sizes = problem.parts, problem.old, problem.sizes
+    k, old, sizes = problem.parts, problem.old, problem.nbytes
     assert old is not None
     known = old >= 0
     pair = part[known].astype(np.int64) * k + old[known]
@@ -465,8 +465,10 @@ def _least(problem: Problem, loads: list[F64]) -> float:
             continue
         weight = np.ones(problem.n) if problem.weight is None else problem.weight[:, c]
         some = weight[weight > 0]
-        here = problem.fixed >= 0 if problem.fixed is not None else np.zeros(problem.n, bool)
-        where = np.zeros(0, np.int64) if problem.fixed is None else problem.fixed[here]
+        here = (
+            problem.fixed_part >= 0 if problem.fixed_part is not None else np.zeros(problem.n, bool)
+        )
+        where = np.zeros(0, np.int64) if problem.fixed_part is None else problem.fixed_part[here]
         fixed = np.bincount(where, weight[here], k)
         ends = ranks.gather((some.max(initial=0.0), some.min(initial=np.inf), len(some)))
         most, fewest, numbers = zip(*ends, strict=True)

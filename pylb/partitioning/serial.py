@@ -25,7 +25,7 @@ from pylb.partitioning.ranks import Ranks
 from pylb.threads import stoppable
 
 # what is joined from all ranks; each is an array, `Rows` or None
-JOINED = ("weight", "fixed", "old", "sizes", "graph", "nets")
+JOINED = ("weight", "fixed_part", "old", "nbytes", "graph", "nets")
 LARGE = 2**24  # objects, neighbours and pins
 
 
@@ -152,8 +152,8 @@ class _Question:
             self.given["n_weights"] = len(columns)
         if problem.shares is not None:
             self.given["share"] = problem.shares
-        if problem.fixed is not None:
-            self.given["fixed"] = problem.fixed
+        if problem.fixed_part is not None:
+            self.given["fixed"] = problem.fixed_part
         if approach != "partition":
             self._add_present_parts()
 
@@ -165,7 +165,7 @@ class _Question:
     def _add_present_parts(self) -> None:
         """Add the present parts, and the cost of leaving them in units of edge weight."""
         problem = self.problem
-        cost = np.ones(problem.n) if problem.sizes is None else problem.sizes
+        cost = np.ones(problem.n) if problem.nbytes is None else problem.nbytes
         cost = np.rint(cost * (self.cost / problem.ratio))
         top = min(1.0, MOST / 2 / max(1.0, cost.sum()))
         self.given["old"] = problem.old

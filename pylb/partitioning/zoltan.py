@@ -97,7 +97,7 @@ def with_an_end(problem: Problem) -> Problem:
         coords=np.concatenate([coords, end[None]]),
         weight=np.concatenate([weight, heavy]),
         old=_longer(problem.old),
-        sizes=_longer(problem.sizes),
+        nbytes=_longer(problem.nbytes),
     )
 
 
@@ -187,8 +187,8 @@ class _Parts:
         if problem.n_all >= k and (shares is None or (shares > 0).all()):
             return
         used = np.zeros(k, np.int64)
-        if problem.fixed is not None:
-            used[problem.fixed[problem.fixed >= 0]] = 1
+        if problem.fixed_part is not None:
+            used[problem.fixed_part[problem.fixed_part >= 0]] = 1
         used = problem.ranks.sum(used)
         kept = np.flatnonzero(used)
         more = np.flatnonzero((used == 0) & (shares > 0 if shares is not None else True))
@@ -225,8 +225,8 @@ def _arrays(problem: Problem, how: Method, parts: _Parts, approach: str) -> dict
         assert nets is not None
         out |= {"net_start": nets.start, "pin": nets.to, "net_weight": nets.weight}
         out["first_net"] = sum(problem.ranks.gather(len(nets))[: problem.ranks.rank])
-    if problem.fixed is not None and how.fixes:
-        out["fixed"] = parts.of(problem.fixed)
+    if problem.fixed_part is not None and how.fixes:
+        out["fixed"] = parts.of(problem.fixed_part)
     if approach != "partition":
         out["size"] = _sizes(problem)[0]
     return out
@@ -264,7 +264,7 @@ def home(problem: Problem) -> int:
 
 def _sizes(problem: Problem) -> tuple[I32 | None, float]:
     """Return the sizes of objects as integers whose sum fits into 32 bits, and their scale."""
-    sizes = problem.sizes
+    sizes = problem.nbytes
     if sizes is None:
         return None, 1.0
     total, odd = problem.ranks.sum(
@@ -305,7 +305,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
 
 def _fixed(problem: Problem, name: str, part: I32) -> I32:
     """Check that fixed objects are in their parts."""
-    fixed = problem.fixed
+    fixed = problem.fixed_part
     if fixed is None:
         return part
 

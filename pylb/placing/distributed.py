@@ -37,7 +37,7 @@ class Traffic(NamedTuple):
     rank: I32
     rounds: int
     messages: I64
-    bytes: I64
+    nbytes: I64
     held: I64
 
 

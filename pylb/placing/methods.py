@@ -50,7 +50,7 @@ def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
     elif takes:
         out["graph"] = _graph(snapshot)
     if snapshot.migratable is not None and not snapshot.migratable.all():
-        out["fixed"] = np.where(snapshot.migratable, -1, snapshot.rank)
+        out["fixed_part"] = np.where(snapshot.migratable, -1, snapshot.rank)
     return out
 
 

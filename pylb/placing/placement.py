@@ -37,7 +37,7 @@ class Placement(InNotebook):
         Metrics of the snapshot's own placement and of the new one.
     migrations : int
         Objects that change their rank.
-    bytes : int
+    nbytes : int
         Bytes that these migrations send; 0 if the snapshot has no sizes.
     seconds : float
         Run time of the strategy in seconds.
@@ -50,9 +50,9 @@ class Placement(InNotebook):
 
     Examples
     --------
-    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], bytes=[100] * 4)
+    >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], nbytes=[100] * 4)
     >>> plan = pylb.place(snap, "RefineLB")
-    >>> plan.rank, plan.migrations, plan.bytes
+    >>> plan.rank, plan.migrations, plan.nbytes
     (array([0, 0, 1, 1], dtype=int32), 1, 100)
     """
 
@@ -60,7 +60,7 @@ class Placement(InNotebook):
     before: Metrics
     after: Metrics
     migrations: int
-    bytes: int
+    nbytes: int
     seconds: float
     strategy: str
     seed: int
@@ -73,7 +73,7 @@ class Placement(InNotebook):
         return (
             f"<Placement by {self.strategy}: max/mean {self.before.max_over_mean:.4g} -> "
             f"{self.after.max_over_mean:.4g}, {self.migrations} migrations "
-            f"({self.bytes} bytes), {self.seconds * 1e3:.3g} ms>"
+            f"({self.nbytes} bytes), {self.seconds * 1e3:.3g} ms>"
         )
 
 
@@ -157,7 +157,7 @@ def place(
         before=Metrics(**before),
         after=Metrics(**after),
         migrations=migrations,
-        bytes=nbytes,
+        nbytes=nbytes,
         seconds=seconds,
         strategy=entry.name,
         seed=seed,

@@ -67,7 +67,7 @@ def _is_changed(trace: Phases, objects: Stretch, i: int) -> bool:
     """Say whether any property of these objects is different in phase i of the trace."""
     tasks = slice(*trace.task_ptr[i : i + 2].tolist())
     pairs: list[tuple[Any, Any]] = [
-        (objects.bytes, trace.task_bytes),
+        (objects.nbytes, trace.task_bytes),
         (np.maximum(objects.memory, 0), trace.task_memory),
         (objects.coords, trace.task_coords),
     ]
@@ -233,7 +233,7 @@ class Prices:
                 r.iteration,
                 names.index(r.strategy),
                 r.migrations,
-                r.bytes,
+                r.nbytes,
                 r.seconds_statistics,
                 r.seconds_strategy,
                 r.seconds_migration,
@@ -342,9 +342,9 @@ class Replay(InNotebook):
         return sum(r.migrations for r in self.lb_steps)
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         """Bytes that the migrations of all LB steps send."""
-        return sum(r.bytes for r in self.lb_steps)
+        return sum(r.nbytes for r in self.lb_steps)
 
     @functools.cached_property
     def unbalanced(self) -> Replay:

@@ -248,7 +248,7 @@ class Trace(Phases, InNotebook):
         """Return the tasks as a pandas DataFrame, one row each.
 
         Columns: the phase's id, `rank`, `key`, `load` (as `task_load`), recorded properties of the
-        entity, `bytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
+        entity, `nbytes` and `memory`, and the numbers of ``user_defined`` (NaN if a task has none).
         Where possible, columns of numbers are views of the trace's arrays.
 
         Parameters
@@ -272,9 +272,8 @@ class Trace(Phases, InNotebook):
             "home": trace.entity_home[entity],
             "collection": trace.entity_collection[entity],
         }
-        for name in ("bytes", "memory"):
-            if getattr(trace, f"task_{name}") is not None:
-                columns[name] = getattr(trace, f"task_{name}")
+        sizes = {"nbytes": trace.task_bytes, "memory": trace.task_memory}
+        columns |= {name: array for name, array in sizes.items() if array is not None}
         if trace._run is not None and trace._phases is not None:
             arrays = trace._run.arrays
             _, tasks = vt.rows(arrays["task_ptr"], trace._phases)
@@ -286,7 +285,7 @@ class Trace(Phases, InNotebook):
 
         Columns: the phase's id, `type`, `rank` (the rank whose file has it), `from` and `to`
         (recorded keys) with `from_type` and `to_type`, `src` and `dst` (entities of the trace; -1:
-        this end is not a task of the phase), `bytes` and `messages`.  A trace that was not read
+        this end is not a task of the phase), `nbytes` and `messages`.  A trace that was not read
         from vt's files lacks `type`, `rank`, `from_type` and `to_type`.  Parameter and errors: see
         `tasks`.
         """
@@ -303,7 +302,7 @@ class Trace(Phases, InNotebook):
             if name.endswith("type"):
                 texts = vt.COMM_TYPES if name == "type" else vt.ENTITY_TYPES
                 columns[name] = pandas.Categorical.from_codes(part[name], list(texts))
-        columns |= {"bytes": part["bytes"], "messages": part["messages"]}
+        columns |= {"nbytes": part["bytes"], "messages": part["messages"]}
         return pandas.DataFrame(columns, copy=False)
 
     def _only_phase(self, phase: int) -> Trace:
@@ -319,7 +318,7 @@ class Trace(Phases, InNotebook):
             "to": self.entity_key[self.edge_dst],
             "src": self.edge_src,
             "dst": self.edge_dst,
-            "bytes": self.edge_bytes,
+            "nbytes": self.edge_bytes,
             "messages": self.edge_messages,
         }
 

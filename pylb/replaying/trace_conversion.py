@@ -67,7 +67,7 @@ def sharing_of(parameters: dict[str, Any]) -> Arrays:
 def on_ranks(s: Stretch, ranks: Arrays) -> Stretch:
     """With memory limits, let objects of unknown memory occupy the bytes that a migration sends."""
     if "memory_limit" in ranks:
-        s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.bytes))
+        s = s._replace(memory=np.where(s.memory >= 0, s.memory, s.nbytes))
     return s
 
 
@@ -94,9 +94,9 @@ def snapshot_fields(snapshots: Sequence[Snapshot]) -> Arrays:
     """Return the fields of a trace whose phases are these snapshots; objects keep their order."""
     _check(snapshots)
     out = trace_arrays([_of_snapshot(i, s) for i, s in enumerate(snapshots)])
-    for name in ("bytes", "memory"):
+    for name, column in (("nbytes", "task_bytes"), ("memory", "task_memory")):
         if all(getattr(s, name) is None for s in snapshots):
-            out[f"task_{name}"] = None
+            out[column] = None
     return {
         **out,
         "n_ranks": snapshots[0].n_ranks,
@@ -144,7 +144,7 @@ def _of_snapshot(i: int, s: Snapshot) -> Stretch:
         i,
         given(s.key, np.arange(n)),
         s.rank,
-        given(s.bytes, np.zeros(n, np.int64)),
+        given(s.nbytes, np.zeros(n, np.int64)),
         given(s.memory, np.zeros(n, np.int64)),
         given(s.migratable, np.ones(n, bool)),
         s.load[None],
@@ -200,7 +200,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
             ("task_rank", np.tile(s.rank, k)),
             ("task_home", np.tile(s.home, k)),
             ("task_load", s.load.ravel()),
-            ("task_bytes", np.tile(s.bytes, k)),
+            ("task_bytes", np.tile(s.nbytes, k)),
             ("task_memory", np.tile(np.maximum(s.memory, 0), k)),
             ("task_work", np.tile(or_zeros(s.work, n), k)),
             ("task_migratable", np.tile(s.migratable, k)),

@@ -403,7 +403,7 @@ class Advisor(RunResults):
         keys: ArrayLike | None = None,
         nbytes: ArrayLike | None = None,
         memory: ArrayLike | None = None,
-        fixed: ArrayLike | None = None,
+        migratable: ArrayLike | None = None,
         edges: tuple[ArrayLike, ...] | None = None,
         coords: ArrayLike | None = None,
         step: int | None = None,
@@ -438,8 +438,8 @@ class Advisor(RunResults):
             Bytes that a migration of the cell sends.
         memory : (n,) array_like of int, optional
             Bytes that the cell occupies.
-        fixed : (n,) array_like of bool, optional
-            True: the cell stays on this rank.
+        migratable : (n,) array_like of bool, optional
+            False: the cell stays on this rank.
         edges : (source keys, target keys, bytes[, messages]), optional
             Arrays (m,): what the cells of this rank send to any cells in a step, by default one
             message for each edge; the numbers of messages are whole.  Needs `keys`.
@@ -490,7 +490,7 @@ class Advisor(RunResults):
                 keys=keys,
                 nbytes=nbytes,
                 memory=memory,
-                fixed=fixed,
+                migratable=migratable,
                 edges=edges,
                 coords=coords,
             )

@@ -103,6 +103,12 @@ class Balancer(ProgramObjects, RunResults):
         Default: True, unless `every` or a function of yours decides when to rebalance.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first loop.
+    overlap : {"auto", True, False}
+        Whether objects migrate while the program goes on: they are in the store of their new rank
+        at once, with their messages, but their data arrive during the next iteration, while the
+        other objects compute.  "auto": if 1 MiB or more goes from a rank to another one, and `lag`
+        is 0.  Until the end of that iteration, the program must not change data of an object that
+        has left this rank.
     record : bool or path
         True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
@@ -158,6 +164,7 @@ class Balancer(ProgramObjects, RunResults):
         background: ArrayLike | Callable[[], float] | None = None,
         memory_limit: ArrayLike | Callable[[], int] | str | None = None,
         network: tuple[float, float] | None = None,
+        overlap: bool | str = "auto",
         record: bool | str | os.PathLike[str] = True,
         replay: str | os.PathLike[str] | None = None,
     ) -> None:

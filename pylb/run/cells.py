@@ -15,7 +15,7 @@ from pylb.model.snapshot import F64, I32, I64, _array
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
 # Optional properties of n cells, and the types of their arrays (n,).
-OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "fixed": np.bool_}
+OPTIONAL = {"nbytes": np.int64, "memory": np.int64, "migratable": np.bool_}
 
 
 class Cells(NamedTuple):
@@ -26,7 +26,7 @@ class Cells(NamedTuple):
     keys: I64 | None = None  # None: the key of a cell is made from its rank and index
     nbytes: I64 | None = None
     memory: I64 | None = None
-    fixed: NDArray[np.bool_] | None = None
+    migratable: NDArray[np.bool_] | None = None
     coords: F64 | None = None  # (n, 1 ... 3)
     edges: Any = None  # as the program gave them; `edges_of` checks them when they are needed
 
@@ -134,15 +134,12 @@ class LocalCells:
     def recorded(self) -> Objects:
         """Return the cells with the properties that are recorded and that strategies see."""
         now = self.now
-        given = {"nbytes": now.nbytes, "memory": now.memory}
         columns: dict[str, NDArray[Any]] = {
-            name: array for name, array in given.items() if array is not None
+            name: array for name in OPTIONAL if (array := getattr(now, name)) is not None
         }
         if self.whole:
             n = len(now.loads)  # 0 before the first step, else 1
             return Objects(np.full(n, self.rank), {**columns, "migratable": np.zeros(n, np.bool_)})
-        if now.fixed is not None:
-            columns["migratable"] = ~now.fixed
         if now.coords is not None:  # missing dimensions are 0
             columns["coords"] = np.pad(now.coords, ((0, 0), (0, 3 - now.coords.shape[1])))
         return Objects(self.keys, columns)

@@ -461,4 +461,4 @@ def _repeat(decider: Decider, r: Receipt, n_objects: int) -> None:
     decider.choose(-1, n_objects)
     figures = np.array([getattr(r, name) for name in _core.FIGURES])
     decider.core.placed(figures, np.array(r.speed) if r.speed else None)
-    decider.core.balanced(r.migrations, r.bytes, r.seconds_migration, r.seconds, r.moved)
+    decider.core.balanced(r.migrations, r.nbytes, r.seconds_migration, r.seconds, r.moved)

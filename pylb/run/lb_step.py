@@ -17,7 +17,7 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.parcel import exchange_objects, gather_objects
-from pylb.comm.transport import Sends
+from pylb.comm.transport import Memory, Sends
 from pylb.decide.decider import FIGURES, Decider
 from pylb.errors import (
     DomainError,
@@ -30,7 +30,14 @@ from pylb.model.objects import NO_KEYS, Database, Objects, database
 from pylb.model.snapshot import F64, I32, I64, Snapshot
 from pylb.placing.registry import Strategy
 from pylb.run.cells import LocalCells
-from pylb.run.local_objects import HERE, Items, LeavingObjects, LocalObjects, converted
+from pylb.run.local_objects import (
+    HERE,
+    Arrival,
+    Items,
+    LeavingObjects,
+    LocalObjects,
+    converted,
+)
 from pylb.run.options import Own, RankFacts, facts_of_all
 
 log = logging.getLogger("pylb")
@@ -109,6 +116,7 @@ class LBStep:
     iteration: int
     facts: RankFacts
     objects: LocalObjects | LocalCells
+    overlaps: bool | None = None  # whether large objects move while the program goes on; see MUCH
 
     def run(self, reason: int = -1) -> Speeds:
         """Rebalance, and return the ranks' speeds; None: all count as equal.  Collective.
@@ -127,7 +135,9 @@ class LBStep:
         moving = _core.clock()
         moves = objects.kept(placed.moves)
         keys, needed = objects.store.keys[moves.places], objects.correspondents(moves)
-        nbytes = migrate(self.agreement, self.iteration, objects, moves, placed.speed)
+        nbytes = migrate(
+            self.agreement, self.iteration, objects, moves, placed.speed, self.overlaps
+        )
         moved = objects.addresses.move(self.iteration, keys, moves.to, *needed)
         end = _core.clock()
         of_all = self.agreement.reduce(
@@ -243,7 +253,7 @@ class LBStep:
             rank=rank,
             n_ranks=len(whole),
             key=objects.key,
-            bytes=nbytes,
+            nbytes=nbytes,
             memory=memory,
             migratable=objects["migratable"],
             edges=edges,
@@ -470,6 +480,8 @@ def _check_cells(db: Database, edges: Sequence[I64]) -> None:
         raise UnknownKeyError(f"edges: no rank has a cell {unknown}")
 
 
+MUCH = 1 << 20  # bytes between two ranks from which on objects arrive late
+
 # ---- migration -----------------------------------------------------------------------------------
 
 # All ranks agree that packing, allocating and restoring have succeeded.  Until the last agreement,
@@ -482,66 +494,100 @@ def migrate(
     objects: LocalObjects,
     moves: LeavingObjects,
     speed: Speeds,
+    overlaps: bool | None = False,
 ) -> int:
     """Send each leaving object directly to its new rank; return the bytes sent.  Collective.
 
     If one rank fails, all ranks raise its error, and nothing has moved.
+
+    overlaps: whether objects may arrive after this call, while the program goes on; None: if there
+    are `MUCH` bytes of them between two ranks.
     """
     sends: Sends = []
+    late: Sends = []
     objects.store.objects.columns.pop("was", None)
     with Attempt() as packed:
-        sends = _packed(objects, moves, speed)
-    nbytes = sum(parcel.size_of(parts) for _, parts in sends)
-    received = _exchange(agreement, iteration, sends, packed.error)
+        for rank, parts, values in _packed(objects, moves, speed):
+            if overlaps or (overlaps is None and parcel.size_of(values) >= MUCH):
+                late.append((rank, values))
+                sends.append((rank, parts))
+            else:
+                sends.append((rank, [*parts, *values]))
+    nbytes = sum(parcel.size_of(parts) for _, parts in [*sends, *late])
+    received, memory = _exchange(agreement, iteration, sends, late, packed.error)
+    arrivals: list[Arrival] = []
     with Attempt() as restored:
-        came = [_unpack(source, parts, objects) for source, parts in received]
+        came = []
+        for source, parts in sorted(received, key=itemgetter(0)):
+            items, n = _unpack(source, parts, objects)
+            arrival = Arrival(source, items.objects.key, memory.get(source) or parts[n:])
+            arrivals += [arrival] if source in memory else []
+            came.append(
+                items
+                if source in memory
+                else items._replace(values=arrival.values("; nothing has moved"))
+            )
         following = objects.store.changed(moves.places, came)
         if len(objects.kept(moves).places) < len(moves.places):
             raise StateError("an object was removed while it was packed; nothing has moved")
     agreement.step(Step.PACK, iteration, error=restored.error)
     objects.store.set(*following)
     objects.mailbox.rebind(objects.store.places, objects.store.keys[:0])
+    if overlaps or late or memory:
+        objects.store.expect(lambda: agreement.transport.transfer(late, memory), arrivals)
     return nbytes
 
 
-def _exchange(agreement: Agreement, iteration: int, sends: Sends, error: Exception | None) -> Sends:
-    """Announce the sizes of the data, allocate memory, send and receive the data."""
-    sizes: Sends = [
-        (rank, [np.array([memoryview(part).nbytes for part in parts], np.int64)])
-        for rank, parts in sends
-    ]
+def _exchange(
+    agreement: Agreement, iteration: int, sends: Sends, late: Sends, error: Exception | None
+) -> tuple[Sends, Memory]:
+    """Announce the sizes of the data, allocate memory, send and receive what is not `late`.
+
+    Also returns memory for what comes late.
+    """
+    values = dict(late)
+    sizes: Sends = [(rank, [_sizes(parts), _sizes(values.get(rank, []))]) for rank, parts in sends]
     _, announced = agreement.step(Step.PACK, iteration, sends=sizes, error=error)
-    memory: dict[int, list[NDArray[np.uint8]]] = {}
+    memory: tuple[Memory, Memory] = {}, {}
     try:
-        for rank, (size,) in announced:
-            memory[rank] = [np.empty(n, np.uint8) for n in np.frombuffer(size, np.int64).tolist()]
+        for rank, every in announced:
+            for some, size in zip(memory, every, strict=True):
+                if len(size):
+                    each = np.frombuffer(size, np.int64).tolist()
+                    some[rank] = [np.empty(n, np.uint8) for n in each]
     except MemoryError:
-        total = sum(int(np.frombuffer(size, np.int64).sum()) for _, (size,) in announced)
+        total = sum(int(np.frombuffer(x, np.int64).sum()) for _, every in announced for x in every)
         error = MemoryError(
             f"no memory for {total:,} bytes of arriving objects; no object has moved"
         )
     agreement.step(Step.ALLOCATE, iteration, error=error)
-    return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory)[1]
+    return agreement.step(Step.MIGRATE, iteration, sends=sends, into=memory[0])[1], memory[1]
 
 
-def _packed(objects: LocalObjects, moves: LeavingObjects, speed: Speeds) -> Sends:
-    """Pack the leaving objects for each new rank, with their messages."""
+def _sizes(parts: parcel.Parts) -> I64:
+    return np.array([memoryview(part).nbytes for part in parts], np.int64)
+
+
+def _packed(
+    objects: LocalObjects, moves: LeavingObjects, speed: Speeds
+) -> list[tuple[int, parcel.Parts, parcel.Parts]]:
+    """Pack the leaving objects for each new rank: what belongs to them, and their values."""
     me, store, mail = objects.rank, objects.store, objects.mailbox.mail
     mail.open()
     to = np.full(len(store), -1, np.int32)
     to[moves.places] = moves.to
     letters = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
-    out: Sends = []
+    out = []
     for rank, rows in _core.rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = store.take(rows[:, 0])
         factor = 1.0 if speed is None else float(speed[rank] / speed[me])
         items = items._replace(estimates=converted(items.estimates, factor))
-        out.append((rank, _pack(items, *letters.get(rank, (b"", [])))))
+        out.append((rank, *_pack(items, *letters.get(rank, (b"", [])))))
     return out
 
 
-def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
-    """Return buffers: (n, m), then n buffers of properties, m of values, and others of messages."""
+def _pack(items: Items, wire: bytes, others: list[Any]) -> tuple[parcel.Parts, parcel.Parts]:
+    """Return buffers: (n, m), n of properties and m of messages; then buffers of the values."""
 
     def refused(i: int, why: Exception) -> Exception:
         return SerializationError(
@@ -552,24 +598,19 @@ def _pack(items: Items, wire: bytes, others: list[Any]) -> parcel.Parts:
     known = parcel.pack((items.objects.key, items.objects.columns, items.estimates))
     values = parcel.pack_each(items.values, refused)
     letters = [wire, *parcel.pack_messages(others)] if wire else []
-    return [np.array([len(known), len(values)], np.int64), *known, *values, *letters]
+    return [np.array([len(known), len(letters)], np.int64), *known, *letters], values
 
 
-def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> Items:
-    """Restore the objects that come from a rank, and pass their messages to the mailbox."""
-    n_known, n_values = np.frombuffer(parts[0], np.int64).tolist()
-    known, rest = parts[1 : 1 + n_known], parts[1 + n_known :]
-    values, letters = rest[:n_values], rest[n_values:]
+def _unpack(source: int, parts: parcel.Parts, objects: LocalObjects) -> tuple[Items, int]:
+    """Restore what belongs to the objects that come from a rank; their values are not here yet.
+
+    Passes their messages to the mailbox.  Also returns the number of buffers.
+    """
+    n_known, n_letters = np.frombuffer(parts[0], np.int64).tolist()
+    end = 1 + n_known + n_letters
+    known, letters = parts[1 : 1 + n_known], parts[1 + n_known : end]
     keys, columns, estimates = parcel.unpack(known)
-
-    def refused(i: int, why: Exception) -> Exception:
-        return SerializationError(
-            f"object {keys[i]} cannot be restored on its new rank: {type(why).__name__}: {why}; "
-            "nothing has moved"
-        )
-
-    restored = parcel.unpack_each(values, len(keys), refused)
     if letters:
         objects.mailbox.mail.take(letters[0], parcel.unpack(letters[1:]) if letters[1:] else [])
     columns["was"] = np.full(len(keys), source, np.int32)
-    return Items(Objects(keys, columns), restored, estimates)
+    return Items(Objects(keys, columns), [None] * len(keys), estimates), end

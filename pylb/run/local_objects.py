@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
-from pylb.comm.transport import Sends
+from pylb.comm.transport import AnyTransfer, Sends
 from pylb.console import clip
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, SerializationError, UnknownKeyError
@@ -95,6 +95,25 @@ class NewObjects:
         return Items(out, list(self._values.values()), np.zeros((rows, len(self))))
 
 
+class Arrival(NamedTuple):
+    """Objects that come from a rank while the program goes on."""
+
+    source: int
+    keys: I64
+    parts: parcel.Parts  # their values, packed; the memory is filled in the meantime
+
+    def values(self, after: str = "") -> list[Any]:
+        """Restore the objects, after all has arrived; after: words for the end of an error."""
+
+        def refused(i: int, why: Exception) -> Exception:
+            return SerializationError(
+                f"object {self.keys[i]} cannot be restored on its new rank: "
+                f"{type(why).__name__}: {why}{after}"
+            )
+
+        return parcel.unpack_each(self.parts, len(self.keys), refused)
+
+
 class Store:
     """The objects of this rank, sorted by key, and their measured loads.
 
@@ -105,6 +124,7 @@ class Store:
     places : _core.Keys
         Finds the index of a key.
     values : list of n
+        Reading it waits for objects that are on their way to this rank.
     recorder : _core.Recorder
         Yields (key, object) and adds the time of each loop body to `seconds`.
     seconds : (n,) float64
@@ -125,14 +145,22 @@ class Store:
     def __init__(self, clock: str, learns: bool) -> None:
         self.clock, self.passes, self.other = clock, 0, 0.0
         self.rows = _core.ESTIMATE_ROWS if learns else HERE
+        self._begin: Callable[[], AnyTransfer] | None = None
+        self._transfer: AnyTransfer | None = None  # of objects that come and go since an LB step
+        self._arrivals: list[Arrival] = []
         self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros(0))
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._values)
 
     @property
     def keys(self) -> I64:
         return self.objects.key
+
+    @property
+    def values(self) -> list[Any]:
+        self.settle()
+        return self._values
 
     def place(self, key: int) -> int:
         """Return the index of an object; -1: it is not here."""
@@ -198,7 +226,7 @@ class Store:
         key = items.objects.key
         places, seconds = _core.Keys(key), np.zeros(len(key))
         recorder = _core.Recorder(key, items.values, seconds, self.clock)
-        self.objects, self.values, self.estimates = items
+        self.objects, self._values, self.estimates = items
         self.window, self.places, self.seconds = window, places, seconds
         self.recorder = recorder
 
@@ -206,6 +234,73 @@ class Store:
         """Time the objects with this clock from now on."""
         self.clock = clock
         self.recorder = _core.Recorder(self.keys, self.values, self.seconds, clock)
+
+    # ---- objects that are on their way -----------------------------------------------------------
+
+    def expect(self, begin: Callable[[], AnyTransfer], arrivals: list[Arrival]) -> None:
+        """Let objects arrive, and leave, while the program goes on; they are in the store already.
+
+        Until `settle`, the value of an object that has not arrived is not here.  begin: begins to
+        move data.  Messages of the LB step itself would wait for them if they moved before.
+        """
+        self.settle(whole=True)
+        self._begin, self._arrivals = begin, arrivals
+
+    def settle(self, whole: bool = False) -> None:
+        """Wait until all objects have arrived; whole: also until those that left are there.
+
+        Without `whole`, other ranks may still be taking what has left; they do so before they end
+        their iteration.
+        """
+        self._start()
+        while self._arrivals:
+            self._receive()
+        if whole and self._transfer is not None:
+            self._transfer.finish()
+        if self._transfer is not None and self._transfer.progress():
+            self._transfer = None
+
+    def _start(self) -> None:
+        begin, self._begin = self._begin, None
+        if begin is not None:
+            self._transfer = begin()
+
+    def _receive(self) -> list[int]:
+        """Wait for the objects of the next rank, and return their places."""
+        assert self._transfer is not None
+        arrival = self._arrivals[0]
+        self._transfer.receive(arrival.source)
+        self._arrivals = self._arrivals[1:]
+        places: list[int] = self.places.places(arrival.keys).tolist()
+        for place, value in zip(places, arrival.values(), strict=True):
+            self._values[place] = value
+        return places
+
+    def local(self) -> Iterator[tuple[int, Any]]:
+        """Yield (key, object), and time each loop body."""
+        self._start()
+        if self._transfer is None or (not self._arrivals and self._transfer.progress()):
+            return iter(self.recorder)
+        return self._local_meanwhile()
+
+    def _local_meanwhile(self) -> Iterator[tuple[int, Any]]:
+        """Yield the objects that are here, then those that arrive; let MPI move data in between."""
+        keys, values, seconds, clock = self.keys.tolist(), self._values, self.seconds, self.clock
+        absent = np.ones(len(keys), np.bool_)
+        for arrival in self._arrivals:
+            absent[self.places.places(arrival.keys)] = False
+        places: list[int] = np.flatnonzero(absent).tolist()
+        while places or self._arrivals:
+            places = places or self._receive()
+            for n, i in enumerate(places):
+                if self._transfer is not None:
+                    self._transfer.progress(len(places) - n)
+                begin = _core.load_clock(clock)
+                try:
+                    yield keys[i], values[i]
+                finally:
+                    seconds[i] += max(_core.load_clock(clock) - begin, 0.0)
+            places = []
 
     def end_pass(self, background: float) -> None:
         """Enter the loads of the iteration into the estimates and the window."""

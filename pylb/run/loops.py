@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pylb import _core
-from pylb.comm.agreement import NO_LOADS, Agreement, Contribution, OpenLoop, Stats, Step
+from pylb.comm.agreement import NO_LOADS, Agreement, Attempt, Contribution, OpenLoop, Stats, Step
 from pylb.comm.parcel import size_of
 from pylb.comm.program_end import abort_after
 from pylb.comm.transport import Sends
@@ -179,7 +179,10 @@ class BalancerLoop(IterationLoop):
                 self._in_body = True
                 yield it
                 self._in_body = False
-                stats = self._deliver(Step.SYNC, _core.clock() - self._resumed)
+                with Attempt() as settled:
+                    state.objects.store.settle()
+                passed = _core.clock() - self._resumed
+                stats = self._deliver(Step.SYNC, passed, settled.error)
                 self._end_iteration(stats, is_last=it == first + n - 1)
                 self._resumed = _core.clock()
             state.records.cut()  # add() and remove() take effect immediately between loops
@@ -193,6 +196,7 @@ class BalancerLoop(IterationLoop):
             raise
         finally:
             state.objects.in_loop = self._in_body = False
+            state.objects.store.settle(whole=True)
             state.records.cut()  # also after break
             state.records.seconds += _core.clock() - begin
 
@@ -251,15 +255,16 @@ class BalancerLoop(IterationLoop):
         finally:
             self._in_body = True
 
-    def _deliver(self, kind: Step, passed: float = 0.0) -> Stats:
+    def _deliver(self, kind: Step, passed: float = 0.0, error: Exception | None = None) -> Stats:
         """Deliver the messages of all ranks; at the end of an iteration also merge statistics."""
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
-        error: Exception | None = None
         sends: Sends = []
         loads, n_open = objects.store.seconds, 0
         background = state.options.facts.background
         messages, nbytes = self._sent
         try:
+            if error is not None:
+                raise error
             if is_sync:
                 objects.ask_loads()
             sends, more, n_open = objects.mailbox.pack(objects.store.places)

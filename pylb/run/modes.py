@@ -104,7 +104,10 @@ class RunState:
 
     def step(self) -> LBStep:
         """Return the LB step that follows the most recent iteration."""
-        return LBStep(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects)
+        return LBStep(
+            *(self.agreement, self.decider, self.done - 1, self.options.facts, self.objects),
+            overlaps=self.options.overlaps(self.agreement),
+        )
 
     def network(self) -> Network:
         """Return the cost of messages, given or measured.  Collective the first time."""

@@ -410,9 +410,14 @@ class Options:
     record: bool | str | os.PathLike[str]
     replay: str | os.PathLike[str] | None
     facts: RankFacts
+    overlap: bool | str = "auto"
 
     def __post_init__(self) -> None:
         checks.one_of("mode", self.mode, MODES)
+        if not isinstance(self.overlap, bool) and self.overlap != "auto":
+            raise DomainError(f"overlap is {self.overlap!r}: expected True, False or 'auto'")
+        if self.lag and self.overlap is True:
+            raise DomainError(f"overlap is True with lag={self.lag}: expected lag=0")
         checks.one_of("clock", self.clock, CLOCKS)
         if self.lag and (self.replay is not None or not isinstance(self.record, bool)):
             source = self.settings.said_by("record")
@@ -425,6 +430,12 @@ class Options:
             raise DomainError(
                 f"mode is {self.mode!r}{source}: expected 'on', because replay=path is given"
             )
+
+    def overlaps(self, agreement: Agreement) -> bool | None:
+        """Whether objects migrate while the program goes on; None: if they are large."""
+        if self.overlap != "auto":
+            return bool(self.overlap)
+        return None if agreement.transport.overlaps and not self.lag else False
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -442,6 +453,7 @@ class Options:
             "pause_if_useless": settings.gives_up,
             "learn_speeds": settings.learns,
             "lag": self.lag,
+            "overlap": self.overlap,
             "record": self.record is not False,
             "replay": self.replay is not None,
             **self.facts.words,
@@ -488,6 +500,7 @@ def options_of(
         facts=RankFacts(agreement, **{name: arguments[name] for name in DTYPES}),
         load=arguments.get("load"),
         replay=arguments.get("replay"),
+        overlap=arguments.get("overlap", "auto"),
         clock=_clock(arguments["clock"], agreement, measures),
         **{name: arguments[name] for name in ("mode", "record")},
     )

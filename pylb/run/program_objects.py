@@ -133,14 +133,16 @@ class ProgramObjects:
     def local(self) -> Iterator[tuple[int, Any]]:
         """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
 
-        The times of several loops in one iteration are added up.
+        The times of several loops in one iteration are added up.  In the first loop after an LB
+        step, large objects that have come to this rank are last: they arrive while the others
+        compute.
         """
         objects = self._objects
         if not objects.in_loop:
             objects.arrange()
         elif objects.stale and objects.join is not None:
             objects.join()
-        return iter(objects.store.recorder)
+        return objects.store.local()
 
     def rank_of(self, key: int) -> int:
         """Return the rank where an object lives, if this rank knows it.

@@ -39,7 +39,7 @@ class Row(NamedTuple):
     utilization: float
     min: float
     messages: float = 0.0
-    bytes: float = 0.0
+    nbytes: float = 0.0
 
 
 # Column of the lowest utilization: a row of several iterations has their minimum, not their mean.
@@ -490,7 +490,6 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
     for name in used("optional"):  # None: not all objects have it
         array = objects.columns.get(name, NO_KEYS)
         columns[name] = array if len(array) and np.isfinite(array).all() else None
-    columns["bytes"] = columns.pop("nbytes")
     return Stretch(
         first=parts[0].first,
         key=objects.key,

@@ -117,7 +117,7 @@ class Report:
     #: part of `iteration_seconds`.
     lb_seconds: float
     migrations: int
-    bytes: int
+    nbytes: int
     history: History  #: A receipt for each decision.
     waited: float = 0.0  #: Seconds that this rank waited for a core because other processes had it.
     #: Fraction of the core time of this rank's host that other virtual machines used.

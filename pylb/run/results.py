@@ -158,7 +158,7 @@ class RunResults(InNotebook):
             lb_cost=cost,
             n_lb_steps=dropped.n_lb_steps + len(done),
             migrations=dropped.migrations + sum(r.migrations for r in done),
-            bytes=dropped.bytes + sum(r.bytes for r in done),
+            nbytes=dropped.nbytes + sum(r.nbytes for r in done),
             history=history,
             **state.records.core_waits.figures(),
             saved=mode.saved - steps,

@@ -33,7 +33,7 @@ class Migrations(NamedTuple):
     source: I32  # (k,) old rank
     target: I32  # (k,) new rank
     objects: I64  # (k,) number of objects
-    bytes: I64  # (k,) bytes of these objects; 0 if their sizes are not known
+    nbytes: I64  # (k,) bytes of these objects; 0 if their sizes are not known
     load: F64  # (k,) seconds per iteration of these objects, in the iteration after the LB step
 
 
@@ -145,7 +145,7 @@ class Course:
         # Prefer the receipts: their bytes include messages that migrated with their objects, and
         # they count objects that moved before their first iteration, or after the last one.
         migrations = sum(r.migrations for r in done)
-        nbytes = sum(r.bytes for r in done)
+        nbytes = sum(r.nbytes for r in done)
         unknown = any(r.strategy == OWN for r in done)  # the program moved its data itself
         return {
             "n_ranks": self.n_ranks,
@@ -162,7 +162,7 @@ class Course:
             "lb_seconds": steps,
             "lb_cost": math.fsum(r.cost for r in done),
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
-            "bytes": None if unknown else nbytes or sum(self._moved("bytes")) or None,
+            "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
             "saved": None if self.saved is None else float(self.saved[-1]),
         }
 
@@ -309,7 +309,7 @@ def _moves_of(stretches: list[Stretch], n_ranks: int) -> Iterator[Migrations]:
         moved = same & (old.rank[i] != new.rank[j])
         if moved.any():
             i, j = i[moved], j[moved]
-            sums = new.bytes[j], new.load[0, j]
+            sums = new.nbytes[j], new.load[0, j]
             yield _added_up(new.first - 1, old.rank[i], new.rank[j], *sums, n_ranks)
 
 

@@ -1,4 +1,4 @@
-"""A program on p virtual ranks in one process."""
+"""A program on virtual ranks in one process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_RANKS = 10_000
 
 
 class VirtualCluster:
-    """A parallel machine of `p` virtual ranks in this process.
+    """A parallel machine of `n_ranks` virtual ranks in this process.
 
     ``cluster.run(main)`` calls ``main(comm)`` on every rank, as ``mpiexec -n p`` would, and
     ``pylb.Balancer(comm)`` works there unchanged.  One rank runs at a time, in an order that is
@@ -30,9 +30,9 @@ class VirtualCluster:
 
     Parameters
     ----------
-    p : int
+    n_ranks : int
         Number of ranks, up to 10,000; each is a greenlet.
-    speed : array_like, (p,), optional
+    speed : array_like, (n_ranks,), optional
         Speed of each rank; at speed 2 the same work takes half the time.  Default: all 1.
     network : (alpha, beta)
         Seconds per message and per byte.  A message occupies its sender for
@@ -47,7 +47,7 @@ class VirtualCluster:
 
     Attributes
     ----------
-    seconds : (p,) float64
+    seconds : (n_ranks,) float64
         Virtual time at which each rank ended in the most recent run.
 
     Notes
@@ -75,19 +75,23 @@ class VirtualCluster:
 
     def __init__(
         self,
-        p: int,
+        n_ranks: int,
         *,
         speed: ArrayLike | None = None,
         network: tuple[float, float] = CLUSTER,
         clock: str = "cpu",
     ) -> None:
         try:
-            self.p = operator.index(p)
+            self.n_ranks = operator.index(n_ranks)
         except TypeError:
-            self.p = 0
-        if not 1 <= self.p <= MOST_RANKS:
-            raise DomainError(f"p is {p!r}: expected a number of ranks, 1 ... {MOST_RANKS}")
-        self.speed: F64 = checks.floats("speed", [1.0] * self.p if speed is None else speed, self.p)
+            self.n_ranks = 0
+        if not 1 <= self.n_ranks <= MOST_RANKS:
+            raise DomainError(
+                f"n_ranks is {n_ranks!r}: expected a number of ranks, 1 ... {MOST_RANKS}"
+            )
+        self.speed: F64 = checks.floats(
+            "speed", [1.0] * self.n_ranks if speed is None else speed, self.n_ranks
+        )
         if not (np.isfinite(self.speed) & (self.speed > 0)).all():
             raise DomainError(
                 "speed has a value that is not positive or not finite: expected finite numbers "
@@ -101,7 +105,7 @@ class VirtualCluster:
         if clock not in CLOCKS:
             raise DomainError(f"clock is {clock!r}: expected {', '.join(map(repr, CLOCKS))}")
         self.clock = clock
-        self.seconds: F64 = np.zeros(self.p)
+        self.seconds: F64 = np.zeros(self.n_ranks)
 
     def run(self, main: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
         """Run ``main(comm, *args, **kwargs)`` on every rank; return the results by rank.
@@ -123,4 +127,4 @@ class VirtualCluster:
             self.seconds = np.array([rank.now for rank in scheduler.ranks])
 
     def __repr__(self) -> str:
-        return f"<VirtualCluster: {self.p} ranks, clock {self.clock!r}, {self.network}>"
+        return f"<VirtualCluster: {self.n_ranks} ranks, clock {self.clock!r}, {self.network}>"

@@ -217,7 +217,7 @@ static void a_second_plan_for_an_lb_step_is_refused(void **state)
     assert_int_equal(plb_advisor_placed(&m.advisor, &placing, NULL, 1, 1, &err), PLB_ERR_STATE);
     assert_int_equal(step(&m, 1, 1, 2, 2, 4.0, 2), PLB_ASK_BALANCE);
     const plb_receipt_t *r = &m.decider.receipts[m.decider.last];
-    assert_true(r->cost == 4.75 && r->migrations == 2 && r->bytes == 64);
+    assert_true(r->cost == 4.75 && r->migrations == 2 && r->nbytes == 64);
     /* no cell moves, so the LB step is over */
     OK(plb_advisor_placed(&m.advisor, &placing, NULL, 0, 0, &err));
     assert_false(m.advisor.due);

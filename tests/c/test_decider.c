@@ -605,7 +605,7 @@ static void draw(random_t *x, uint64_t seed)
         .n_components = 1,
         .load = reals(x, n, &rng),
         .rank = ints(x, n, p, &rng),
-        .bytes = seed % 3 ? bytes : NULL,
+        .nbytes = seed % 3 ? bytes : NULL,
         .n_edges = m,
         .edge_src = ints(x, m, n, &rng),
         .edge_dst = ints(x, m, n, &rng),
@@ -717,7 +717,7 @@ static void test_migrations_take_what_the_busiest_rank_needs(void **state)
                     continue;
                 }
                 busy += to[i] == r || x.s.rank[i] == r ? 2.0 : 0.0;
-                busy += x.s.rank[i] != r || x.s.bytes == NULL ? 0.0 : 0.25 * (double)x.s.bytes[i];
+                busy += x.s.rank[i] != r || x.s.nbytes == NULL ? 0.0 : 0.25 * (double)x.s.nbytes[i];
                 bool told = x.s.rank[i] != r; /* one message to each rank, not to each object */
                 for (int64_t j = 0; j < i && !told; j++) {
                     told = x.s.rank[j] == r && to[j] == to[i];

@@ -130,7 +130,7 @@ static void a_placement_is_compared_with_the_present_one(void **state)
                          .n_components = 1,
                          .load = load,
                          .rank = rank,
-                         .bytes = bytes,
+                         .nbytes = bytes,
                          .speed = speed,
                          .background = background};
     plb_change_t change = {.before = before, .after = after};
@@ -139,7 +139,7 @@ static void a_placement_is_compared_with_the_present_one(void **state)
     assert_int_equal(change.bytes, 1010);
     assert_true(before[0] == 3.5 && before[1] == 2.0);
     assert_true(after[0] == 6.5 && after[1] == 0.5);
-    in.bytes = NULL;
+    in.nbytes = NULL;
     assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_OK);
     assert_int_equal(change.bytes, 0);
     assert_int_equal(plb_snapshot_compare(&in, wrong, &change, &err), PLB_ERR_RANGE);

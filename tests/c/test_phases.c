@@ -240,7 +240,7 @@ static void look_at_database(plb_phases_t *ph, seen_t *out)
         assert_in_range(s->rank[k], 0, RANKS - 1);
         out->load[k] = ph->opt.estimates ? s->load[k] : 0.0;
         out->here[k] = db.here == NULL || !ph->opt.estimates ? 0.0 : db.here[k];
-        out->bytes[k] = s->bytes == NULL ? 0 : s->bytes[k];
+        out->bytes[k] = s->nbytes == NULL ? 0 : s->nbytes[k];
     }
     out->n_edges = s->n_edges;
     for (int64_t e = 0; e < s->n_edges; e++) {

@@ -157,7 +157,7 @@ CALLS = {
     "graph.indices[1] is 7": lambda: pylb.partition(graph=([0, 1, 2], [1, 7]), parts=2),
     "run is int": lambda: pylb.report(5, "page.html"),
     "page.pdf": lambda: pylb.report("run.h5", "page.pdf"),
-    "p is 0": lambda: pylb.VirtualCluster(0),
+    "n_ranks is 0": lambda: pylb.VirtualCluster(0),
     "family is 'x'": lambda: pylb.register_strategy(lambda snapshot: 1, family="x"),
     "graph is 5: expected a scipy.sparse matrix": lambda: pylb.partitioning.color(5),
     # Strange types: strings, None, arrays without an axis, dicts, generators, complex numbers.

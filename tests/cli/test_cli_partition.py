@@ -41,7 +41,7 @@ def test_metis_weights_and_sizes(tmp_path):
         [7, 7, 8, 8],
     )
     assert given["weight"].tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert given["sizes"].tolist() == [5, 6, 7]
+    assert given["nbytes"].tolist() == [5, 6, 7]
 
 
 def test_hmetis(tmp_path):

@@ -68,7 +68,7 @@ def test_figures_agree_with_the_library(folder, capsys):
             "max_over_mean_placed": pytest.approx(np.mean([d.predicted for d in run.decisions])),
             "n_lb_steps": 1,
             "migrations": run.decisions[0].migrations,
-            "bytes": None,  # these files of vt contain no sizes of objects
+            "nbytes": None,  # these files of vt contain no sizes of objects
         }
     ]
     assert found["options"] == {**options, "foresight": False, "seed": 0}

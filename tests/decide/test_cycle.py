@@ -103,7 +103,7 @@ def place(
         most = times.mean() + wait
         core.observe(i, most, most, times.mean(), times.min(), times.sum(), 0.5, 0, 0)
     core.choose()
-    s = pylb.Snapshot(load, home, n_ranks=P, key=np.arange(N), bytes=nbytes, **more)
+    s = pylb.Snapshot(load, home, n_ranks=P, key=np.arange(N), nbytes=nbytes, **more)
     figures, speed, rank = np.zeros(_core.PLACING), np.zeros(P), np.zeros(N, np.int32)
     core.place(s, None, None, figures, speed, rank, drift)
     core.placed(figures, speed)
@@ -133,7 +133,7 @@ def test_losses_agree_with_the_twin(seed, believed):
         loss(load, drift, believed, home, scattered(load, P), per_byte, nbytes, 198), rel=1e-9
     )
     for t in tried:
-        then = pylb.Snapshot(loads_at(load, drift, believed, t), home, n_ranks=P, bytes=nbytes)
+        then = pylb.Snapshot(loads_at(load, drift, believed, t), home, n_ranks=P, nbytes=nbytes)
         names = ("GreedyLB", "BestFitLB")
         found = [
             loss(load, drift, believed, home, pylb.place(then, name).rank, per_byte, nbytes, 198)

@@ -71,7 +71,7 @@ def test_an_lb_step_leaves_a_receipt_with_its_figures():
     assert (r.max, r.mean, r.max_over_mean, r.left) == (3.0, 2.0, 1.5, 8)
     assert [(a.strategy, a.gain) for a in r.alternatives] == [("", 0.0), ("GreedyLB", 1.0)]
     assert math.isnan(r.alternatives[1].cost)
-    assert (r.migrations, r.bytes, r.cost) == (3, 1500, 0.7)
+    assert (r.migrations, r.nbytes, r.cost) == (3, 1500, 0.7)
     assert (r.seconds_statistics, r.seconds_strategy, r.seconds_migration) == (0.1, 0.2, 0.3)
     assert (r.seconds, r.moved, r.until, r.times) == (0.7, True, 1, 1)
     observe(d, 2, 2.0, 2.0)
@@ -372,7 +372,7 @@ def test_sentences_about_an_lb_step():
         predicted=1.05,
         realised=1.08,
         migrations=37,
-        bytes=1_200_000,
+        nbytes=1_200_000,
         seconds_strategy=5e-3,
         seconds_migration=39e-3,
         cost=0.044,

@@ -30,9 +30,9 @@ FULL = [
     named("Scotch", "comprehensive", "communication"),
     named("ScotchRefine", "refinement", "load", "communication"),
 ]
-BALANCED = {"max": 1.05, "mean": 1.0, "total": 8.0, "utilization": 0.9, "messages": 0, "bytes": 0}
+BALANCED = {"max": 1.05, "mean": 1.0, "total": 8.0, "utilization": 0.9, "messages": 0, "nbytes": 0}
 IMBALANCED = {**BALANCED, "max": 1.5, "utilization": 0.6}
-CHATTY = {"messages": 500, "bytes": 400_000}  # messages cost 0.9 s of the 8 s of load
+CHATTY = {"messages": 500, "nbytes": 400_000}  # messages cost 0.9 s of the 8 s of load
 
 
 def selector(strategies=FULL, **params):
@@ -102,8 +102,8 @@ class Twin:
         again = tired and last == "refinement" and r > self.p["imbalance"]
         return "comprehensive" if again else "refinement"
 
-    def observe(self, *, max, mean, total, utilization, messages, bytes):
-        seconds = ALPHA * messages + BETA * bytes
+    def observe(self, *, max, mean, total, utilization, messages, nbytes):
+        seconds = ALPHA * messages + BETA * nbytes
         intensive = seconds > 0 and seconds >= self.p["communication"] * total
         imbalanced = max > self.p["imbalance"] * mean
         idle = utilization < self.p["utilization"]
@@ -142,11 +142,11 @@ def test_each_path_of_figure_3_8(load, need, needed, strategy):
 
 def test_figures_3_6_and_3_7():
     """Menon 2012: GreedyLB for leanmd (few messages); MetisLB for kNeighbor (large messages)."""
-    leanmd = selector().observe(1.8, 1.0, total=64.0, utilization=0.5, messages=2000, bytes=10**6)
+    leanmd = selector().observe(1.8, 1.0, total=64.0, utilization=0.5, messages=2000, nbytes=10**6)
     assert (leanmd.strategy, leanmd.kind) == ("Greedy", "computation")
     assert leanmd.communication == pytest.approx(3 / 64)
     assert leanmd.max_over_mean == 1.8
-    kneighbor = selector().observe(1.0, 1.0, total=4.0, utilization=0.4, messages=64, bytes=2**22)
+    kneighbor = selector().observe(1.0, 1.0, total=4.0, utilization=0.4, messages=64, nbytes=2**22)
     assert (kneighbor.strategy, kneighbor.kind) == ("Metis", "communication")
     assert kneighbor.communication_s == pytest.approx(64 * ALPHA + 2**22 * BETA)
 
@@ -306,7 +306,7 @@ WORKLOAD = st.fixed_dictionaries(
         "total": st.sampled_from([0.0, 1.0, 10.0]),
         "utilization": st.sampled_from([0.0, 0.69, 0.7, 1.0]),
         "messages": st.sampled_from([0, 1, 1000, 2**40]),
-        "bytes": st.sampled_from([0, 10**5, 10**6]),
+        "nbytes": st.sampled_from([0, 10**5, 10**6]),
     }
 )
 OUTCOME = st.tuples(
@@ -392,9 +392,9 @@ def test_bad_events_change_nothing():
         ({"utilization": 1.5}, r"utilization is 1\.5: expected 0 \.\.\. 1"),
         ({"utilization": math.nan}, "utilization is nan"),
         ({"messages": -1}, "messages is -1"),
-        ({"bytes": -1}, "bytes is -1"),
+        ({"nbytes": -1}, "nbytes is -1"),
         ({"messages": 1.5}, r"messages is 1\.5: expected a number, 0 or more"),
-        ({"bytes": 2**70}, "bytes is 1180591620717411303424"),
+        ({"nbytes": 2**70}, "nbytes is 1180591620717411303424"),
     ]:
         with pytest.raises(DomainError, match=match):
             s.observe(**{**IMBALANCED, **wrong})

@@ -96,7 +96,7 @@ def test_the_trace_has_every_iteration(tmp_path):
                 (snap.key, s.key),
                 (snap.rank, s.rank),
                 (snap.load, s.load[i]),
-                (snap.bytes, s.bytes),
+                (snap.nbytes, s.nbytes),
                 (snap.memory, np.maximum(s.memory, 0)),
             ):
                 assert np.array_equal(got[order], given)

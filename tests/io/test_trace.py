@@ -560,7 +560,7 @@ def made():
                 n_ranks=3,
                 key=draw.permutation(20)[:n],
                 edges=None if i == 1 else edges,
-                bytes=None if i == 2 else draw.integers(0, 99, n),
+                nbytes=None if i == 2 else draw.integers(0, 99, n),
                 memory=draw.integers(0, 99, n),
                 speed=[1.0, 2.0, 3.0],
             )
@@ -575,7 +575,7 @@ def test_snapshots_come_back_out_of_a_trace():
     for a, b in zip(snaps, trace, strict=True):
         for name in ("load", "rank", "key", "memory", "speed"):
             assert getattr(a, name).tolist() == getattr(b, name).tolist()
-        assert b.bytes.tolist() == ([0] * b.n_objects if a.bytes is None else a.bytes.tolist())
+        assert b.nbytes.tolist() == ([0] * b.n_objects if a.nbytes is None else a.nbytes.tolist())
         if a.edges is not None:
             assert [c.tolist() for c in a.edges] == [c.tolist() for c in b.edges]
     assert trace.tasks()["memory"].tolist() == trace.task_memory.tolist()
@@ -597,7 +597,7 @@ def test_made_traces_are_written_and_read(tmp_path, compress):
 
 
 def rows_of(snap):
-    columns = snap.key, snap.load, snap.rank, snap.bytes, snap.memory, snap.migratable
+    columns = snap.key, snap.load, snap.rank, snap.nbytes, snap.memory, snap.migratable
     objects = sorted(zip(*(c.tolist() for c in columns), strict=True))
     src, dst, nbytes, messages = snap.edges
     written = np.maximum(np.rint(messages), messages > 0)  # vt's are integers

@@ -37,7 +37,7 @@ static int steps(pylb_advisor *lb)
     cells.n = CELLS;
     cells.load = load;
     cells.key = key;
-    cells.bytes = bytes;
+    cells.nbytes = bytes;
     cells.coords = coords;
     for (int i = 0; i < CELLS; i++) {
         key[i] = CELLS * rank + i;

@@ -305,12 +305,12 @@ static void limits(void)
     pylb_cells_init(&cells);
     cells.n = 2;
     cells.load = load;
-    cells.bytes = bytes;
+    cells.nbytes = bytes;
     FAILS(PYLB_ERR_VALUE, "2^63 or more", pylb_advise_cells(lb, &cells, &plan));
     cells.n_edges = INT64_MAX;
     FAILS(PYLB_ERR_VALUE, "2^31 - 1", pylb_advise_cells(lb, &cells, &plan));
     cells.n_edges = 0;
-    cells.bytes = NULL;
+    cells.nbytes = NULL;
     for (int i = 0; i < 5; i++) {
         EXPECT(pylb_advise_cells(lb, &cells, &plan) == PYLB_OK);
     }

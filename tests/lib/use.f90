@@ -126,7 +126,7 @@ contains
       integer(int64), allocatable :: cell(:), pair(:, :), send(:), receive(:)
       integer(int32), allocatable :: count(:), number(:), numbers(:, :)
       real(real64), allocatable :: load(:), x(:), y(:, :), other(:)
-      logical, allocatable :: fixed(:)
+      logical, allocatable :: migratable(:)
       integer :: first, step, i, moved, ierr
       first = n_cells*rank/n_ranks
       cell = [(int(i, int64), i=first, n_cells*(rank + 1)/n_ranks - 1)]
@@ -142,9 +142,9 @@ contains
       moved = 0
       do step = 1, 12
          load = 1.0_real64 + mod(cell + step, int(n_cells, int64))
-         fixed = cell == 0
-         call lb%advise(load, plan, key=cell, bytes=8*(cell + 1), memory=cell, fixed=fixed, &
-                        coords=spread(x, 1, 3), src=cell, dst=mod(cell + 1, int(n_cells, int64)), &
+         migratable = cell /= 0
+         call lb%advise(load, plan, key=cell, nbytes=8*(cell + 1), memory=cell, &
+                        migratable=migratable, coords=spread(x, 1, 3), src=cell, dst=mod(cell + 1, int(n_cells, int64)), &
                         edge_bytes=load)
          if (.not. plan%rebalance) cycle
          moved = moved + int(plan%migrations)

@@ -59,7 +59,7 @@ def twin(snap, rank):
     out["memory_max"] = memory.max()
     moved = np.asarray(rank, int).reshape(-1) != snap.rank
     out["migrations"] = moved.sum()
-    out["migration_bytes"] = 0 if snap.bytes is None else snap.bytes[moved].sum()
+    out["migration_bytes"] = 0 if snap.nbytes is None else snap.nbytes[moved].sum()
     return out
 
 
@@ -85,7 +85,7 @@ def snapshots(draw):
     if draw(st.booleans()):
         fields["node"] = rng.integers(3, size=p)
     if draw(st.booleans()):
-        fields["bytes"] = rng.integers(100, size=n)
+        fields["nbytes"] = rng.integers(100, size=n)
     if draw(st.booleans()):
         fields["memory"] = rng.integers(100, size=n)
     if draw(st.booleans()):

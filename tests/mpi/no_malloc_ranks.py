@@ -142,7 +142,7 @@ def calls_of_partitions(world):
         ("rib", {"coords": coords, "shares": [1, 2, 0, 3], "old": old}),
         ("hsfc", {"coords": coords}),
         ("graph", {"graph": (start, names[to]), "ids": ids}),
-        ("zoltan", {"graph": graph, "fixed": np.where(old == 1, 3, -1)}),
+        ("zoltan", {"graph": graph, "fixed_part": np.where(old == 1, 3, -1)}),
         ("zoltan", {"nets": graph, "ids": n * world.rank + np.arange(n)}),
         ("graph", {"graph": graph, "old": old}),
         ("metis", {"graph": graph, "weight": np.ones((n, 2))}),

@@ -183,9 +183,9 @@ def repartition(comm):
             comm,
             errors.DomainError,
             "method 'ptscotch' takes no fixed objects: graph, zoltan, ",
-            lambda: pylb.partition(method="scotch", fixed=fixed, **given),
+            lambda: pylb.partition(method="scotch", fixed_part=fixed, **given),
         )
-    out = pylb.partition(method="graph", fixed=fixed, **given)
+    out = pylb.partition(method="graph", fixed_part=fixed, **given)
     assert np.array_equal(out.part[fixed >= 0], fixed[fixed >= 0])
 
 
@@ -197,11 +197,11 @@ def names(comm):
         given |= {"graph": rows(ids)}
         plain = pylb.partition(**given)
         turned = np.array([2, 0, 1, 4, 3])[plain.part]
-        out = pylb.partition(old=turned, approach="partition", sizes=WEIGHT[ids], **given)
+        out = pylb.partition(old=turned, approach="partition", nbytes=WEIGHT[ids], **given)
         worth(comm, ids, out, 5, np.ones(N))
         assert out.migrations == out.migration_volume == 0
         old = (ids * 7 + ids // 9) % 5  # old parts that do not follow the coordinates
-        out = pylb.partition(old=old, approach="partition", sizes=WEIGHT[ids], **given)
+        out = pylb.partition(old=old, approach="partition", nbytes=WEIGHT[ids], **given)
         before, after = whole(comm, ids, old), whole(comm, ids, out.part)
         kept = np.zeros((5, 5))
         np.add.at(kept, (after, before), WEIGHT)
@@ -481,7 +481,7 @@ def again(comm):
         assert odd.weights[0] > 0.4 * N
         fixed = np.where(ids < 5, ids, -1)
         if method == "graph":
-            assert (pylb.partition(**given, fixed=fixed).part[ids < 5] == ids[ids < 5]).all()
+            assert (pylb.partition(**given, fixed_part=fixed).part[ids < 5] == ids[ids < 5]).all()
         assert np.array_equal(pylb.partition(**given).part, even.part)
 
     other = comm.Dup()

@@ -93,7 +93,7 @@ def test_fixed_vertices_shares_and_weights(method):
     fixed[[0, 255]] = [1, 0]
     weight = 1.0 + np.arange(256) % 3 / 7
     out = pylb.partition(
-        A, 3, method=method, fixed=fixed, shares=[1.0, 2.0, 0.0], weight=weight, starts=2
+        A, 3, method=method, fixed_part=fixed, shares=[1.0, 2.0, 0.0], weight=weight, starts=2
     )
     assert out.part[0] == 1
     assert out.part[255] == 0
@@ -232,7 +232,9 @@ def test_a_refinement_takes_new_and_fixed_objects(method):
     fixed[[0, 20, 63]] = 3, 0, 1
     old[[5, 40]] = -1
     for more in ({}, {"machine": pylb.model.Tree((2, 2))}):
-        out = pylb.partition(A, 4, method=method, approach="refine", old=old, fixed=fixed, **more)
+        out = pylb.partition(
+            A, 4, method=method, approach="refine", old=old, fixed_part=fixed, **more
+        )
         assert out.part[[0, 20, 63]].tolist() == [3, 0, 1]
         assert np.bincount(out.part, minlength=4).min() > 10
 
@@ -255,7 +257,7 @@ def test_a_level_divides_objects_without_weight(method):
 def test_only_fixed_objects_are_in_parts_without_a_share():
     to = [[1], [0, 2], [1, 3], [2, 4], [3, 5], [4, 6], [5]]
     line = (np.cumsum([0, *map(len, to)]), np.concatenate(to))
-    given = {"fixed": [2, -1, -1, -1, -1, -1, -1], "shares": [1, 1, 0]}
+    given = {"fixed_part": [2, -1, -1, -1, -1, -1, -1], "shares": [1, 1, 0]}
     for method, approach in itertools.product(("graph", "zoltan"), ("refine", "repartition")):
         for old in ([2, 1, 2, 2, 2, 0, 1], [2, 2, 0, 0, 2, 1, 0]):
             given |= {"method": method, "approach": approach, "old": old}
@@ -307,8 +309,8 @@ def test_the_region_of_the_only_part_is_the_whole_space():
         ({"weight": [1.0, np.nan, 1.0]}, DomainError, r"weight\[1\] is nan"),
         ({"weight": [1.0, -1.0, 1.0]}, DomainError, r"weight\[1\] is -1"),
         ({"weight": [1.0]}, DomainError, r"weight has shape \(1,\): expected \(3,\)"),
-        ({"fixed": [0, 5, 0]}, DomainError, r"fixed\[1\] is 5"),
-        ({"fixed": [0.5, 1.0, 0.0]}, DomainError, "fixed has dtype float64"),
+        ({"fixed_part": [0, 5, 0]}, DomainError, r"fixed_part\[1\] is 5"),
+        ({"fixed_part": [0.5, 1.0, 0.0]}, DomainError, "fixed_part has dtype float64"),
         ({"old": [0, 0, 0], "migration_ratio": 0.0}, DomainError, "migration_ratio is 0"),
         ({"old": [0, 0, 0], "method": "metis"}, DomainError, "expected approach='partition'"),
         ({"starts": 0}, DomainError, "starts is 0"),
@@ -446,7 +448,7 @@ def test_present_parts_and_moves():
     same = pylb.partition(A, 4, method="graph", approach="refine", old=old, imbalance=1.5)
     assert same.migrations == len(same.exports.id) == np.count_nonzero(same.part != old)
     sizes = np.full(256, 10.0)
-    out = pylb.partition(A, 4, method="graph", old=old, sizes=sizes, migration_ratio=500.0)
+    out = pylb.partition(A, 4, method="graph", old=old, nbytes=sizes, migration_ratio=500.0)
     assert out.approach == "repartition"
     assert out.migration_volume == 10 * out.migrations
     assert np.array_equal(out.exports.row, np.flatnonzero(out.part != old))
@@ -511,7 +513,7 @@ def test_by_a_machine_of_different_nodes():
     assert abs(of_node.sum() - 240) < 24
     fixed = np.full(400, -1)
     fixed[[0, 399]] = 4, 1
-    out = pylb.partition(A, machine=machine, method="pylb", fixed=fixed, imbalance=1.1)
+    out = pylb.partition(A, machine=machine, method="pylb", fixed_part=fixed, imbalance=1.1)
     assert (out.part[0], out.part[399]) == (4, 1)
     again = pylb.partition(A, machine=machine, method="pylb", old=out.part, imbalance=1.1)
     assert again.migrations < 40
@@ -607,7 +609,7 @@ def test_the_evaluation_says_whether_the_tolerance_was_possible():
     assert out.missed == pytest.approx(400 / 139 / 1.03 - 1)
     assert "no partition keeps it" in str(out)
     fixed = np.where(np.arange(40) < 30, 0, -1)
-    out = pylb.partition(A, 4, method="pylb", fixed=fixed).evaluation
+    out = pylb.partition(A, 4, method="pylb", fixed_part=fixed).evaluation
     assert out.possible is False
     assert out.missed == pytest.approx(3 / 1.03 - 1)
     uneven = np.r_[np.ones(39), 2.0]

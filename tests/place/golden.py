@@ -46,7 +46,7 @@ def snapshots():
             blocks // 2,
             n_ranks=p,
             edges=grid(8, 6),
-            bytes=1000 * (1 + remainders(n, 13, 19)),
+            nbytes=1000 * (1 + remainders(n, 13, 19)),
             memory=memory,
             memory_limit=np.full(p, 260),
             migratable=remainders(n, 5, 12) > 0,

@@ -43,7 +43,7 @@ def common():
         n_ranks=p,
         edges=edges(rng, n, 900),
         multicasts=multicasts(rng, n, 40),
-        bytes=rng.integers(1, 10**6, size=n),
+        nbytes=rng.integers(1, 10**6, size=n),
         migratable=rng.random(n) < 0.9,
         key=rng.permutation(10 * n)[:n],
         coords=rng.random((n, 3)),
@@ -103,7 +103,7 @@ def extreme_numbers():
         np.arange(200) // 25,
         n_ranks=8,
         edges=edges(rng, 200, 600, nbytes),
-        bytes=rng.integers(0, 2**45, size=200),
+        nbytes=rng.integers(0, 2**45, size=200),
     )
 
 
@@ -157,7 +157,7 @@ def test_the_table_says_whether_bytes_change_the_placement(name):
     found = set()
     for _ in range(4):
         sizes = rng.integers(1, 10**6, size=800)
-        snapshot = dataclasses.replace(few_ranks(), bytes=sizes)
+        snapshot = dataclasses.replace(few_ranks(), nbytes=sizes)
         found.add(tuple(place(snapshot, name, seed=5).rank.tolist()))
     assert (len(found) > 1) == ("bytes" in pylb.strategies()[name].looks_at)
 
@@ -256,7 +256,7 @@ def anything(draw, components=False, most=50):
         some["edges"] = edges(rng, n, draw(st.integers(0, 90)))
         some["multicasts"] = multicasts(rng, n, draw(st.integers(0, 9)))
     make = {
-        "bytes": lambda: rng.integers(0, 10**6, size=n),
+        "nbytes": lambda: rng.integers(0, 10**6, size=n),
         "migratable": lambda: rng.random(n) < 0.8,
         "speed": lambda: rng.choice([0.5, 1.0, 4.0], size=p),
         "background": lambda: rng.exponential(load.sum() / p, p),

@@ -88,7 +88,7 @@ def snapshots(draw):
         some["memory"] = draw(arrays(int, n, elements=st.integers(0, 9)))
         some["memory_limit"] = draw(arrays(int, p, elements=st.integers(20, 90)))
     if draw(st.booleans()):
-        some["bytes"] = draw(arrays(int, n, elements=st.integers(0, 10**12)))
+        some["nbytes"] = draw(arrays(int, n, elements=st.integers(0, 10**12)))
     load = draw(arrays(float, n, elements=st.sampled_from([0.0, 1.0, 1e-9, 2.5, 80.0])))
     return pylb.Snapshot(load, draw(arrays(int, n, elements=st.integers(0, p - 1))), p, **some)
 
@@ -174,10 +174,10 @@ def test_labels_are_named_so_that_few_objects_move(name):
 def test_repartitioning_moves_little_where_it_costs_much():
     moved = {}
     for name in [n for n in ("ScotchRefineLB", "ZoltanLB", "HypergraphLB") if here(n)]:
-        s = torus(32, 8, bytes=np.full(1024, 1000))
+        s = torus(32, 8, nbytes=np.full(1024, 1000))
         s = s.with_rank(pylb.place(s, "HypergraphLB").rank)
         heavy = pylb.Snapshot(
-            np.where(s.rank == 0, 1.5, 1.0) * s.load, s.rank, 8, edges=s.edges, bytes=s.bytes
+            np.where(s.rank == 0, 1.5, 1.0) * s.load, s.rank, 8, edges=s.edges, nbytes=s.nbytes
         )
         moved[name] = [
             pylb.place(heavy, pylb.strategy(name, iterations=i)).migrations
@@ -203,7 +203,7 @@ def test_scotch_refine_migrates_less_than_strategies_that_start_from_scratch(p):
         np.arange(ids.size) * p // ids.size,
         n_ranks=p,
         edges=(src, dst, np.full(len(src), 4e4)),
-        bytes=(2e5 * load).astype(int),
+        nbytes=(2e5 * load).astype(int),
     )
     plan = pylb.place(s, "ScotchRefineLB")
     others = [pylb.place(s, name) for name in ("GreedyLB", "ScotchLB")]
@@ -270,7 +270,7 @@ def test_sums_of_bytes_beyond_32_bits(name):
         s.rank,
         4,
         edges=(s.edge_src, s.edge_dst, s.edge_bytes * 1e15),
-        bytes=np.full(256, 2**50),
+        nbytes=np.full(256, 2**50),
     )
     plan = pylb.place(heavy, name)
     assert plan.after.max_over_mean <= 1.031

@@ -493,12 +493,15 @@ def test_the_tolerance_of_bestfit_saves_migrations():
 def test_the_same_call_gives_the_same_placement(name):
     rng = np.random.default_rng(1)
     s = pylb.Snapshot(
-        rng.random(5_000), rng.integers(0, 50, 5_000), n_ranks=50, bytes=rng.integers(0, 100, 5_000)
+        rng.random(5_000),
+        rng.integers(0, 50, 5_000),
+        n_ranks=50,
+        nbytes=rng.integers(0, 100, 5_000),
     )
     first, second = pylb.place(s, name), pylb.place(s, name)
     assert np.array_equal(first.rank, second.rank)
     assert not first.rank.flags.writeable
-    assert first.bytes == int(s.bytes[first.rank != s.rank].sum())
+    assert first.nbytes == int(s.nbytes[first.rank != s.rank].sum())
     assert first.seconds >= 0
     assert first.strategy == name
 
@@ -637,7 +640,7 @@ def test_a_callable_cannot_be_changed_by_what_it_gets():
         ({"speed": [1.0]}, DomainError, r"speed has shape \(1,\): expected \(2,\)"),
         ({"background": [0.0, np.nan]}, DomainError, r"background\[1\] is nan"),
         ({"memory": [1, -1]}, DomainError, r"memory\[1\] is -1"),
-        ({"bytes": [-3, 1]}, DomainError, r"bytes\[0\] is -3"),
+        ({"nbytes": [-3, 1]}, DomainError, r"nbytes\[0\] is -3"),
         ({"memory_limit": [1, -1]}, DomainError, r"memory_limit\[1\] is -1"),
         ({"edges": ([0], [2], [1.0])}, OutOfRangeError, r"edge_dst\[0\] is 2"),
         ({"edges": ([0], [1], [-1.0])}, DomainError, r"edge_bytes\[0\] is -1"),
@@ -680,7 +683,7 @@ def test_a_callable_sees_every_array():
         "n_ranks": 2,
         "edges": ([0], [1], [8.0], [2.0]),
         "multicasts": ([1, 0], [0, 2, 2], [0, 1], [16.0, 0.0], [3.0, 1.0]),
-        "bytes": [1, 2],
+        "nbytes": [1, 2],
         "memory": [3, 4],
         "migratable": [True, False],
         "key": [5, 6],
@@ -759,7 +762,7 @@ def test_with_loads_near_the_smallest_number_strategies_end(name, least):
         assert pylb.place(snapshot, name).after.max <= load.sum() * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("name", ["memory", "bytes", "block_bytes"])
+@pytest.mark.parametrize("name", ["memory", "nbytes", "block_bytes"])
 def test_sums_of_bytes_that_overflow_are_refused(name):
     """If the sum overflowed, it would be negative, and seem to be within the limit."""
     most = [2**62, 2**62, 0]

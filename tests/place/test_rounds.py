@@ -306,7 +306,7 @@ def test_traffic_is_that_of_the_placement(name):
     seen = pylb.placing.traffic(s, name, seed=2)
     assert np.array_equal(seen.rank, pylb.place(s, name, seed=2).rank)
     assert np.all(seen.held >= n // p)
-    assert np.all(seen.bytes >= 40 * seen.messages)
+    assert np.all(seen.nbytes >= 40 * seen.messages)
     assert seen.messages.max() <= 64 * seen.rounds
     assert np.array_equal(seen.rank, pylb.placing.traffic(s, name, seed=2).rank)
     with pytest.raises(DomainError, match="strategy is 'GreedyLB': expected a distributed one"):
@@ -484,4 +484,4 @@ def test_few_overloaded_ranks_send_few_bytes():
     load[:4] = 1.25
     s = pylb.Snapshot(load, in_blocks(4000, 1000), n_ranks=1000)
     seen = pylb.placing.traffic(s, pylb.strategy("GossipLB", iterations=20))
-    assert seen.bytes.sum() / seen.rounds / 1000 < 100
+    assert seen.nbytes.sum() / seen.rounds / 1000 < 100

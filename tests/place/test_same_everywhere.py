@@ -77,7 +77,7 @@ def test_copies_of_arrays_in_other_forms(name):
             continue
         spread = np.repeat(s.load, 2, axis=0)[::2]
         edges = None if s.edges is None else tuple(x.astype(float)[::-1][::-1] for x in s.edges[:3])
-        kept = ("bytes", "migratable", "speed", "background", "node", "memory", "memory_limit")
+        kept = ("nbytes", "migratable", "speed", "background", "node", "memory", "memory_limit")
         kept += ("coords",)
         some = {key: getattr(s, key) for key in kept}
         rank = s.rank.astype(np.int64)

@@ -91,7 +91,7 @@ class Object:
     def __init__(self):
         self.past = [0.0] * 9  # rows of csrc/measure/measure.h
         self.window = 0.0
-        self.bytes = self.memory = 0
+        self.nbytes = self.memory = 0
 
 
 def drift_of(error, spread):
@@ -168,7 +168,7 @@ class Twin:
 
     def take_sizes(self, o, k):
         t = self.trace
-        o.bytes = 0 if t.task_bytes is None else int(t.task_bytes[k])
+        o.nbytes = 0 if t.task_bytes is None else int(t.task_bytes[k])
         o.memory = 0 if t.task_memory is None else int(t.task_memory[k])
         o.work = 0.0 if t.task_work is None else float(t.task_work[k])
         movable = t.entity_migratable[t.task_entity[k]]
@@ -243,7 +243,7 @@ class Twin:
                 t.edge_bytes[edges],
                 t.edge_messages[edges],
             ),
-            bytes=None if t.task_bytes is None else [o.bytes for o in objects],
+            nbytes=None if t.task_bytes is None else [o.nbytes for o in objects],
             memory=None if t.task_memory is None else [o.memory for o in objects],
             migratable=[o.movable for o in objects],
             key=t.entity_key[entity],
@@ -306,7 +306,7 @@ class Twin:
         moved = [
             (o, r) for o, r in zip(self.here.values(), rank.tolist(), strict=True) if r != o.rank
         ]
-        nbytes = sum(o.bytes for o, _ in moved)
+        nbytes = sum(o.nbytes for o, _ in moved)
         self.core.balanced(len(moved), nbytes, math.nan, self.cost, True, True)
         timed = self.pace is None  # else loads are work
         self.move(moved, [x if x > 0 and timed else 1.0 for x in speed.tolist()])
@@ -731,7 +731,7 @@ def test_measured_cost_counts_strategy_migrations_and_bytes():
     assert decision.seconds_strategy > 0
     assert decision.seconds_migration == pytest.approx(27.0)  # moving 100 bytes adds little time
     assert decision.cost == decision.seconds_strategy + decision.seconds_migration
-    assert run.bytes == 100
+    assert run.nbytes == 100
 
 
 def test_only_messages_to_other_ranks_cost_time():
@@ -1012,12 +1012,12 @@ def test_arrays_of_wrong_length():
         pylb.replay(trace, "none")
 
 
-@pytest.mark.parametrize("name", ["bytes", "memory"])
-def test_sums_of_bytes_that_overflow(name):
+@pytest.mark.parametrize(("name", "column"), [("nbytes", "task_bytes"), ("memory", "task_memory")])
+def test_sums_of_bytes_that_overflow(name, column):
     load, rank = np.array([9.0, 9.0, 9.0, 1.0]), np.zeros(4, int)
     phase = pylb.Snapshot(load, rank, n_ranks=3, **{name: np.full(4, 2**60)})
-    run = replace(pylb.Trace.from_snapshots([phase] * 3), **{f"task_{name}": np.full(12, 2**62)})
-    with pytest.raises(DomainError, match=f"task_{name}: the sum of all objects is 2\\^63"):
+    run = replace(pylb.Trace.from_snapshots([phase] * 3), **{column: np.full(12, 2**62)})
+    with pytest.raises(DomainError, match=f"{column}: the sum of all objects is 2\\^63"):
         run.replay("GreedyLB", every=1)
 
 

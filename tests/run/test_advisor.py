@@ -219,8 +219,8 @@ def test_fixed_cells_stay_and_keys_may_be_left_out():
     def program(comm):
         lb = pylb.Advisor(comm, strategy="GreedyLB", every=1)
         n = 10 if comm.rank == 0 else 0
-        fixed = np.arange(n) < 6
-        plan = lb.advise(loads=np.ones(n), fixed=fixed)
+        migratable = np.arange(n) >= 6
+        plan = lb.advise(loads=np.ones(n), migratable=migratable)
         assert plan
         came = plan.migrate(np.arange(n))
         return plan.rank[:6].tolist(), came.tolist(), plan.imports, repr(plan)
@@ -954,7 +954,7 @@ WRONG = {
     "keys": [0.5],
     "nbytes": [1, 2, 3],
     "memory": ["x"],
-    "fixed": [2.5],
+    "migratable": [2.5],
     "coords": [1.0],
     "edges": ([99], [99], [1.0]),
     "step": -1,

@@ -102,8 +102,8 @@ def test_the_course_of_a_replay_has_its_moves(trace):
     assert {m.iteration: int(m.objects.sum()) for m in c.moves} == {
         r.iteration: r.migrations for r in run.lb_steps
     }
-    assert {m.iteration: int(m.bytes.sum()) for m in c.moves} == {
-        r.iteration: r.bytes for r in run.lb_steps
+    assert {m.iteration: int(m.nbytes.sum()) for m in c.moves} == {
+        r.iteration: r.nbytes for r in run.lb_steps
     }
     for m in c.moves:
         assert np.all(m.source != m.target)

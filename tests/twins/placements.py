@@ -26,7 +26,7 @@ def clustered(side, p):
         n_ranks=p,
         edges=(src, dst, rng.integers(1, 1000, size=2 * n)),
         multicasts=(rng.integers(n, size=30), start, rng.integers(n, size=150), np.full(30, 64.0)),
-        bytes=rng.integers(1, 10**6, size=n),
+        nbytes=rng.integers(1, 10**6, size=n),
         migratable=rng.random(n) < 0.95,
         speed=rng.choice([1.0, 2.0], size=p),
         background=rng.uniform(0.0, 0.1, p),

@@ -238,7 +238,7 @@ class Twin:
                 total=total,
                 utilization=utilization,
                 messages=messages,
-                bytes=nbytes,
+                nbytes=nbytes,
             )
             self.chosen, self.instead = self.names.index(choice.strategy), self.stand_in(choice)
             why = choice.reason
@@ -337,7 +337,7 @@ class Twin:
             r["strategy"] = self.instead
             r["why"] += f", but {name} balances about as well as {chosen} "
             r["why"] += "and moves fewer objects"
-        r |= {"migrations": migrations, "bytes": nbytes, "moved": moved, "seconds": cost}
+        r |= {"migrations": migrations, "nbytes": nbytes, "moved": moved, "seconds": cost}
         r["seconds_migration"] = seconds_migration
         parts = r["seconds_statistics"], r["seconds_strategy"], seconds_migration
         self.ledger.balanced(r["iteration"], r["strategy"], *parts, cost)
@@ -409,7 +409,7 @@ class Twin:
             alternatives.append((gain, self.ledger.theta(i)))
         unknown = ("realised", "realised_idle_mean", "realised_idle_max", "seconds_migration")
         unknown += ("seconds_warm_up", "seconds", "gain", "paid", "saved", "found", *FIGURES)
-        counts = dict.fromkeys(("migrations", "bytes", "iterations", "off_until"), 0)
+        counts = dict.fromkeys(("migrations", "nbytes", "iterations", "off_until"), 0)
         return (
             dict.fromkeys(unknown, NAN)
             | counts

@@ -297,12 +297,12 @@ def test_programs_that_go_wrong(main, error, says):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"p": 0}, "p is 0"),
-        ({"p": "x"}, "p is 'x'"),
-        ({"p": 2, "speed": [1.0]}, r"speed has shape \(1,\)"),
-        ({"p": 2, "speed": [1.0, 0.0]}, "not positive"),
-        ({"p": 2, "network": (-1.0, 0.0)}, r"network\[0\] is"),
-        ({"p": 2, "clock": "sun"}, "clock is 'sun'"),
+        ({"n_ranks": 0}, "n_ranks is 0"),
+        ({"n_ranks": "x"}, "n_ranks is 'x'"),
+        ({"n_ranks": 2, "speed": [1.0]}, r"speed has shape \(1,\)"),
+        ({"n_ranks": 2, "speed": [1.0, 0.0]}, "not positive"),
+        ({"n_ranks": 2, "network": (-1.0, 0.0)}, r"network\[0\] is"),
+        ({"n_ranks": 2, "clock": "sun"}, "clock is 'sun'"),
     ],
 )
 def test_bad_arguments(options, says):

@@ -95,7 +95,7 @@ void anything_init(anything_t *self, feed_t *feed, uint32_t n, uint32_t p, uint3
     if (parts & 1 && n > 0) {
         add_communication(self, feed, m);
     }
-    s->bytes = parts & 2 ? own(self, feed_bytes(feed, n)) : NULL;
+    s->nbytes = parts & 2 ? own(self, feed_bytes(feed, n)) : NULL;
     s->migratable = parts & 4 ? own(self, flags(feed, n)) : NULL;
     s->speed = parts & 8 ? own(self, feed_amounts(feed, p)) : NULL;
     for (uint32_t r = 0; s->speed != NULL && r < p; r++) {

@@ -144,7 +144,7 @@ static plb_database_t database(machine_t *m, feed_t *feed)
                                          .load = m->load,
                                          .rank = m->rank,
                                          .key = m->key,
-                                         .bytes = m->has & HAS_BYTES ? m->bytes : NULL,
+                                         .nbytes = m->has & HAS_BYTES ? m->bytes : NULL,
                                          .memory = limited ? m->memory : NULL,
                                          .memory_limit = limited ? m->limit : NULL,
                                          .n_edges = talks ? MOST_EDGES : 0,

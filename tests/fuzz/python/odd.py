@@ -210,7 +210,7 @@ def calls(folder: Path) -> list[Call]:
         pylb.decide.Selector(**{"alpha": 1e-6, "beta": 1e-9, **words})
 
     snap: dict[str, Any] = {"load": load, "rank": rank, "n_ranks": 2, "coords": coords}
-    snap |= {"bytes": np.array([1, 2, 3, 4]), "memory": np.array([1, 1, 1, 1])}
+    snap |= {"nbytes": np.array([1, 2, 3, 4]), "memory": np.array([1, 1, 1, 1])}
     snap |= {"migratable": np.array([True] * 4), "memory_limit": np.array([9, 9])}
     snap |= {"speed": np.array([1.0, 2.0]), "background": np.array([0.0, 0.0])}
     snap |= {"node": np.array([0, 1]), "key": np.arange(4)}
@@ -296,7 +296,7 @@ def calls(folder: Path) -> list[Call]:
         Call("Balancer.restore", lambda p: pylb.Balancer.restore(None, p), p=str(folder / "check")),
         Call("Advisor", advise, every=2, strategy="GreedyLB", seed=1, lag=0, loads=1.0),
         Call("Advisor.advise", cells, loads=load, keys=np.arange(4), nbytes=np.array([1, 2, 3, 4]),
-             coords=coords, fixed=np.array([False] * 4), memory=np.array([1, 2, 3, 4])),
+             coords=coords, migratable=np.array([True] * 4), memory=np.array([1, 2, 3, 4])),
         Call("RowPartition", lambda **w: pylb.RowPartition(None, **w), n=10, model="fpm", tol=0.05),
         Call("TilePartition", lambda **w: pylb.TilePartition(None, **w), shape=(4, 4), tol=0.05),
         Call("Directory.update", lambda i, data: pylb.Directory(None, "f8").update(i, data=data),

@@ -1,0 +1,108 @@
+"""Objects that migrate while the program goes on: ``mpiexec -n 3 python overlap_cases.py``."""
+
+import contextlib
+import itertools
+
+import numpy as np
+from each_case import main, raised
+
+import pylb
+from pylb import errors
+
+PROGRAMS = 30
+
+
+def scattered(seed):
+    """Return a strategy that puts movable objects on ranks drawn at random."""
+    draw = itertools.count()
+
+    def strategy(snapshot):
+        rng = np.random.default_rng([seed, next(draw)])
+        new = rng.integers(0, snapshot.n_ranks, snapshot.n_objects).astype(np.int32)
+        stays = (rng.random(snapshot.n_objects) < 0.5) | ~snapshot.migratable
+        return np.where(stays, snapshot.rank, new)
+
+    return strategy
+
+
+def program(comm, seed, overlap):
+    """Run a random program; return its objects by key, which do not depend on the placement."""
+    same = np.random.default_rng(seed)
+    every, passes = int(same.integers(1, 4)), int(same.integers(0, 4))
+    sizes = same.choice([0, 1, 300, 5_000, 200_000], 12)
+    lb = pylb.Balancer(
+        comm, strategy=scattered(seed), every=every, overlap=overlap, pause_if_useless=False
+    )
+    for key in range(lb.rank, len(sizes), lb.n_ranks):
+        lb.add(key, [np.full(sizes[key], float(key)), 0])
+    loops = [(int(same.integers(0, 9)), int(same.integers(0, 3))) for _ in range(3)]
+    fresh = itertools.count(100)
+    for n, left in loops:
+        for it in lb.iterate(n):
+            for k in range(passes):
+                for key, block in lb.local():
+                    block[0] += 0.5 * (it + k)
+                    if k == 0:
+                        block[1] += sum(x for _, x in lb.inbox(key))
+                        lb.send((key * 7 + it) % len(sizes), key, key * 1000 + it)
+            new = next(fresh)
+            if it % 3 == 1 and new % lb.n_ranks == lb.rank:
+                lb.add(new, [np.full(40_000, float(new)), 0])
+            gone = 100 + it // 2
+            if it % 4 == 2:
+                with contextlib.suppress(errors.UnknownKeyError):  # another rank has it
+                    lb.remove(gone)
+            if left and it % 5 == 4:
+                break
+        lb.finish()
+    return {key: (block[0].copy(), block[1]) for key, block in lb.local()}
+
+
+def random_programs_compute_what_one_rank_computes(comm):
+    for seed in range(PROGRAMS):
+        alone = program(None, seed, "auto")
+        for overlap in (False, True, "auto"):
+            every = comm.gather(program(comm, seed, overlap))
+            if comm.rank == 0:
+                whole = dict(itertools.chain(*(part.items() for part in every)))
+                assert whole.keys() == alone.keys(), (seed, whole.keys(), alone.keys())
+                for key, (array, total) in alone.items():
+                    assert whole[key][1] == total, (seed, overlap, key)
+                    assert np.array_equal(whole[key][0], array), (seed, overlap, key)
+
+
+class Fragile:
+    """An object that cannot be restored."""
+
+    def __init__(self):
+        self.data = np.zeros(100_000)
+
+    def __setstate__(self, state):
+        raise ValueError("it is glass")
+
+
+def an_object_that_cannot_be_restored(comm):
+    """All ranks raise an error at the end of the iteration in which it should arrive."""
+    if comm.size == 1:
+        return
+    lb = pylb.Balancer(
+        comm, strategy=lambda s: (s.rank + 1) % s.n_ranks, every=1, overlap=True, record=False
+    )
+    lb.add(comm.rank, Fragile())
+    raised(errors.SerializationError, "it is glass", lambda: list(lb.iterate(3)))
+
+
+def overlap_is_checked(comm):
+    raised(errors.DomainError, "overlap is 'yes'", lambda: pylb.Balancer(comm, overlap="yes"))
+    text = "overlap is True with lag=2"
+    raised(errors.DomainError, text, lambda: pylb.Balancer(comm, overlap=True, lag=2))
+
+
+CASES = [
+    random_programs_compute_what_one_rank_computes,
+    an_object_that_cannot_be_restored,
+    overlap_is_checked,
+]
+
+if __name__ == "__main__":
+    main(CASES)
