@@ -34,7 +34,7 @@ class Copies(InNotebook):
         The object in each slot, -1: the slot is empty; and the rank of the slot.
     share : ([layers,] slots) float
         The part of its object's load that each copy gets, in units of the load.
-    migrations, bytes : ([layers]) int
+    migrations, nbytes : ([layers]) int
         Copies on ranks that did not hold the object in `previous`, and the bytes that they send; 0
         if nothing was placed before.
     max_over_mean : ([layers]) float
@@ -56,7 +56,7 @@ class Copies(InNotebook):
     copies: NDArray[Any]
     share: F64
     migrations: Any
-    bytes: Any
+    nbytes: Any
     max_over_mean: Any
     bound: Any
     seconds: float
@@ -70,7 +70,7 @@ class Copies(InNotebook):
             f"<Copies: {len(object_)} layers, {object_.shape[1]} slots, max/mean "
             f"{np.max(self.max_over_mean, initial=1.0):.4g} (bound "
             f"{np.max(self.bound, initial=1.0):.4g}), {np.sum(self.migrations)} migrations "
-            f"({np.sum(self.bytes)} bytes), {self.seconds * 1e3:.3g} ms>"
+            f"({np.sum(self.nbytes)} bytes), {self.seconds * 1e3:.3g} ms>"
         )
 
 
@@ -95,7 +95,7 @@ def place_copies(
     ----------
     snapshot : Snapshot or ([layers,] objects) array_like of float
         Loads; each layer is placed on its own.  A snapshot gives ranks, `previous` (its `rank`),
-        `node`, `memory`, `memory_limit` and `nbytes` (its `bytes`), unless they are given.
+        `node`, `memory`, `memory_limit` and `nbytes`, unless they are given.
     slots : int or (ranks,) array_like of int
         Slots of all ranks, dealt out as evenly as possible, the first ranks first; or slots of each
         rank.  A slot holds a copy.
@@ -215,7 +215,7 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
                 f"{name} is given: expected none with {NAME}, whose ranks are alike and whose "
                 "objects may all migrate"
             )
-    names = {"node": "node", "memory": "memory", "memory_limit": "memory_limit", "nbytes": "bytes"}
+    names = {"node": "node", "memory": "memory", "memory_limit": "memory_limit", "nbytes": "nbytes"}
     given = {name: getattr(snapshot, at) for name, at in names.items()}
     given = {name: value for name, value in given.items() if value is not None}
     return given | {

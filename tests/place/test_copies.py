@@ -57,7 +57,7 @@ def test_every_placement_keeps_the_rules(question, even):
     rng, loads, slots = question
     first = pylb.place(loads, "CopiesLB", slots=slots, even=even)
     check(loads / loads.max(initial=1e-300), scaled(first, loads), len(slots), even)
-    assert first.migrations == first.bytes == 0
+    assert first.migrations == first.nbytes == 0
     later = loads * rng.choice([0.5, 1.0, 1.05, 3.0], len(loads))
     again = pylb.place(later, "CopiesLB", slots=slots, even=even, previous=first)
     check(later / later.max(initial=1e-300), scaled(again, later), len(slots), even)
@@ -69,7 +69,7 @@ def scaled(plan, loads):
         plan.copies,
         plan.share / loads.max(initial=1e-300),
         plan.migrations,
-        plan.bytes,
+        plan.nbytes,
         plan.max_over_mean,
         plan.bound,
         plan.seconds,
@@ -120,9 +120,9 @@ def test_a_price_of_migrations_is_heeded():
 
     free, cheap, dear = plan(0.0), plan(1e-3), plan(1e6)
     assert free.migrations.sum() > cheap.migrations.sum() > dear.migrations.sum() == 0
-    assert (cheap.bytes == 10 * cheap.migrations).all()
+    assert (cheap.nbytes == 10 * cheap.migrations).all()
     saved = (dear.max_over_mean - cheap.max_over_mean) * later.sum(axis=1) / 32
-    assert (saved >= 1e-3 * cheap.bytes - 1e-9).all()
+    assert (saved >= 1e-3 * cheap.nbytes - 1e-9).all()
 
 
 def test_groups_stay_on_a_node_and_memory_is_heeded():
@@ -149,10 +149,10 @@ def test_groups_stay_on_a_node_and_memory_is_heeded():
 
 
 def test_a_snapshot_gives_ranks_and_the_present_placement():
-    snap = pylb.Snapshot([6.0, 1.0, 1.0, 2.0], rank=[0, 0, 1, 1], bytes=[5] * 4)
+    snap = pylb.Snapshot([6.0, 1.0, 1.0, 2.0], rank=[0, 0, 1, 1], nbytes=[5] * 4)
     plan = pylb.place(snap, "CopiesLB", slots=6)
     assert plan.max_over_mean == 1.0
-    assert plan.bytes == 5 * plan.migrations
+    assert plan.nbytes == 5 * plan.migrations
     assert plan.migrations <= 2
     strategy = pylb.strategy("CopiesLB", slots=6)
     np.testing.assert_array_equal(pylb.place(snap, strategy).copies, plan.copies)
