@@ -212,6 +212,9 @@ class Advisor(RunResults):
         Without MPI: this process alone, e.g. the scheduler of a server, calls `advise`, and tells
         the seconds of so many ranks.  It gets the same advice as those ranks would get under MPI.
         Only "when only", without `comm`.
+    cost : float, optional
+        With `ranks`: seconds that the first rearrangement is expected to take; afterwards, the
+        measured ones count.  Without it, only a trial can tell, and it may cost more than it saves.
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
@@ -281,7 +284,7 @@ class Advisor(RunResults):
 
     For other processes, in a server that knows what they took:
 
-    >>> lb = pylb.Advisor(ranks=4)
+    >>> lb = pylb.Advisor(ranks=4, cost=0.2)
     >>> for step in range(20):
     ...     if lb.advise(seconds=[1.0, 1.0, 1.0, 1.5]):
     ...         lb.rebalanced(0.2)  # what the rearrangement took
@@ -311,6 +314,7 @@ class Advisor(RunResults):
         comm: Any = None,
         *,
         ranks: int | None = None,
+        cost: float | None = None,
         strategy: StrategyLike = "auto",
         every: int | None = None,
         trigger: TriggerLike = None,
@@ -328,9 +332,12 @@ class Advisor(RunResults):
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
-        if arguments.pop("ranks") is not None:
+        del arguments["ranks"], arguments["cost"]
+        if ranks is not None:
             agreement = _together(comm, ranks, lag)
             arguments["record"] = False
+        elif cost is not None:
+            raise DomainError(f"cost is {cost!r}: expected it only with ranks=")
         options = options_of(agreement, arguments, measures=True)
         if not np.isfinite(options.lag):
             raise DomainError("lag is inf: expected a finite number of steps")
@@ -341,6 +348,8 @@ class Advisor(RunResults):
                     "strategy that sees all cells"
                 )
         self._state = AdvisorState(agreement, options)
+        if cost is not None:
+            self._state.cost = checks.seconds("cost", cost)
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
         self.seconds = self._watch.clock.seconds

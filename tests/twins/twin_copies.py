@@ -75,23 +75,28 @@ def least_copy(weight, n_slots, n_ranks):
 
 
 def karmarkar_karp(lengths, n_bins, equal=False):
-    """Return the sums of the bins by the largest differencing method.
+    """Return the items of each bin by the largest differencing method.
 
     equal: all bins get the same number of items, which begin in groups of one for each bin.
     """
 
-    def state(sums):
-        sums = sorted(sums, reverse=True)
-        return (sums[-1] - sums[0], next(tie), sums)
+    def state(bins):  # of (sum, items)
+        bins.sort(key=lambda b: -b[0])
+        return (bins[-1][0] - bins[0][0], next(tie), bins)
 
     tie = iter(range(1 << 60))
     if equal:
-        ordered = sorted(lengths)
-        heap = [state(ordered[i : i + n_bins]) for i in range(0, len(lengths), n_bins)]
+        order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+        starts = [order[i : i + n_bins] for i in range(0, len(order), n_bins)]
     else:
-        heap = [state([x] + [0] * (n_bins - 1)) for x in lengths]
+        starts = [[i] for i in range(len(lengths))]
+    heap = [
+        state([(lengths[i], [i]) for i in start] + [(0, [])] * (n_bins - len(start)))
+        for start in starts
+    ]
     heapq.heapify(heap)
     while len(heap) > 1:
         one, two = heapq.heappop(heap)[2], heapq.heappop(heap)[2]
-        heapq.heappush(heap, state([a + b for a, b in zip(one, reversed(two), strict=True)]))
-    return heap[0][2]
+        both = zip(one, reversed(two), strict=True)
+        heapq.heappush(heap, state([(a[0] + b[0], a[1] + b[1]) for a, b in both]))
+    return [items for _, items in heap[0][2]]
