@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from common.figures import least_seconds, save
+from replay import Estimates
 
 import pylb
 from pylb.console import show
@@ -203,14 +204,16 @@ KINDS = ("steady", "drifting", "jumping", "periodic", "growing", "noise")
 class Replay:
     """Times of a history: of step t on each rank if the placement was made at the end of step s.
 
-    Each placement is made from the loads of the last 8 steps, by CopiesLB; row -1: from no loads.
+    Each placement is made by CopiesLB, from estimates of all steps so far, which follow pylb's own
+    rule (replay.Estimates); row -1: from equal loads.
     """
 
     def __init__(self, loads: np.ndarray, p: int, slots: int) -> None:
         steps, n = loads.shape
-        sums = np.vstack([np.zeros(n), loads.cumsum(axis=0)])
-        first = np.maximum(np.arange(1, steps + 1) - 8, 0)
-        seen = np.vstack([sums[1:] - sums[first], np.ones(n)])
+        seen, estimates = np.ones((steps + 1, n)), Estimates(n)
+        for t in range(steps):
+            estimates.follow(loads[t])
+            seen[t] = np.maximum(estimates.mean, 0.0)
         plan = pylb.place(seen, "CopiesLB", slots=slots, ranks=p)
         object_, rank = plan.copies["object"], plan.copies["rank"]
         self.loads, self.part = loads, np.zeros((steps + 1, p, n))

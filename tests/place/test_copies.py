@@ -1,5 +1,8 @@
 """CopiesLB and pylb.eplb: rules that every placement keeps, bounds, EPLB's twin, few migrations."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from chance import examples
@@ -157,6 +160,29 @@ def test_a_snapshot_gives_ranks_and_the_present_placement():
     strategy = pylb.strategy("CopiesLB", slots=6)
     np.testing.assert_array_equal(pylb.place(snap, strategy).copies, plan.copies)
     assert "max/mean" in repr(plan)
+
+
+def test_the_page_can_be_followed():
+    """Run docs/experts.md; its classes get the shapes that vLLM and SGLang document."""
+    page = (Path(__file__).parents[2] / "docs" / "experts.md").read_text()
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.S | re.M):
+        exec(compile(block, "docs/experts.md", "exec"), names)  # noqa: S102
+    tokens, later = drifting("zipf", 3)
+    first = names["PylbPolicy"].rebalance_experts(tokens, 288, 0, 1, 32)
+    again = names["PylbPolicy"].rebalance_experts(later, 288, 0, 1, 32, first[0])
+    assert [x.shape for x in again[::2]] == [(3, 288), (3, 256)]
+    policy = names["SGLangPolicy"]()
+    for steps in (tokens, later):
+        out = policy(np.stack([steps, steps]), 288, 9, None, 1)
+    np.testing.assert_array_equal(out[0], again[0])
+    assert (again[0] == first[0]).mean() > 0.8
+    seconds = np.where(np.arange(32) == 5, 3.0, 1.0) * np.ones((58, 1))
+    plan = names["plan"]
+    for _ in range(9):
+        after = names["after_step"](seconds, names["tokens"], plan)
+    assert names["lb"].n_lb_steps == 1
+    assert after is plan or after.migrations.any()
 
 
 ONE = np.ones(4)
