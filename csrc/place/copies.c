@@ -37,12 +37,15 @@ typedef struct layer {
 } layer_t;
 
 /* A change of slots.  Swap (n 2) or cycle (n 3): the object of slot[0] goes to the last slot, each
- * other one to the slot before it.  Or (n 1) slot[0] gets another object. */
+ * other one to the slot before it.  Two swaps of the same ranks (n 4): slots 0 and 1, 2 and 3.  Or
+ * (n 1) slot[0] gets another object. */
 typedef struct step {
     double worst; /* time of the slowest of the ranks that change */
     int n;        /* number of slots; 0: no step */
-    int32_t rank[3], slot[3], object;
+    int32_t rank[4], slot[4], object;
 } step_t;
+
+enum { MOST_SLOTS = 16, MOST_PAIRS = MOST_SLOTS * (MOST_SLOTS - 1) / 2 };
 
 static bool has(const layer_t *l, int32_t o, int32_t r)
 {
@@ -350,6 +353,58 @@ static void find_swap(const layer_t *l, int32_t a, int32_t b, step_t *best)
     }
 }
 
+/* List the pairs of copies of rank r that rank `other` does not hold, by load. */
+static int list_pairs(const layer_t *l, int32_t r, int32_t other, plb_item_t *pair)
+{
+    int n = 0;
+    for (int32_t i = l->first[r]; i < l->first[r + 1]; i++) {
+        for (int32_t j = i + 1; j < l->first[r + 1]; j++) {
+            if (l->slot[i] < 0 || l->slot[j] < 0 || has(l, l->slot[i], other) ||
+                has(l, l->slot[j], other)) {
+                continue;
+            }
+            const plb_item_t item = {l->share[i] + l->share[j],
+                                     (i - l->first[r]) * MOST_SLOTS + (j - l->first[r])};
+            int at = n++;
+            for (; at > 0 && item.key < pair[at - 1].key; at--) {
+                pair[at] = pair[at - 1];
+            }
+            pair[at] = item;
+        }
+    }
+    return n;
+}
+
+/* Exchange two copies of rank a for two of rank b.  Both lists are sorted: the best partner of a
+ * larger pair is not smaller. */
+static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
+{
+    plb_item_t of_a[MOST_PAIRS], of_b[MOST_PAIRS];
+    if (l->memory != NULL || l->first[a + 1] - l->first[a] > MOST_SLOTS ||
+        l->first[b + 1] - l->first[b] > MOST_SLOTS) {
+        return;
+    }
+    const double ta = l->time[a], tb = l->time[b], half = 0.5 * (ta - tb);
+    const int n_a = list_pairs(l, a, b, of_a), n_b = list_pairs(l, b, a, of_b);
+    for (int i = 0, j = 0; i < n_a; i++) {
+        while (j < n_b && of_b[j].key < of_a[i].key - half) {
+            j++;
+        }
+        for (int h = j > 0 ? j - 1 : 0; h <= j && h < n_b; h++) {
+            const double d = of_a[i].key - of_b[h].key, worst = plb_greater(ta - d, tb + d);
+            if (worst < best->worst) {
+                const int32_t x = of_a[i].id, y = of_b[h].id, at = l->first[a], to = l->first[b];
+                *best = (step_t){worst,
+                                 4,
+                                 {a, b, a, b},
+                                 {at + x / MOST_SLOTS, to + y / MOST_SLOTS, at + x % MOST_SLOTS,
+                                  to + y % MOST_SLOTS},
+                                 -1};
+            }
+        }
+    }
+}
+
 /* Return the time of the slowest rank that changes if slot `to` of rank b gets object x instead of
  * its own; or something above `limit`. */
 static double try_object(const layer_t *l, int32_t b, int32_t to, int32_t x, double limit)
@@ -454,6 +509,12 @@ static void make(layer_t *l, const step_t *step)
         reckon(l);
         return;
     }
+    if (step->n == 4) {
+        const int32_t *r = step->rank, *j = step->slot;
+        make(l, &(step_t){step->worst, 2, {r[0], r[1]}, {j[0], j[1]}, -1});
+        make(l, &(step_t){step->worst, 2, {r[2], r[3]}, {j[2], j[3]}, -1});
+        return;
+    }
     const int32_t x = l->slot[step->slot[0]];
     const double share = l->share[step->slot[0]];
     fill(l, step->rank[0], step->slot[0], -1);
@@ -471,7 +532,8 @@ static void make(layer_t *l, const step_t *step)
     }
 }
 
-/* Find a step for the slowest rank: a swap, with the least loaded rank first; or a new object.
+/* Find a step for the slowest rank: a swap, with the least loaded rank first; two swaps at once;
+ * or a new object.
  * thrifty: a cycle, if there is one, because it migrates less. */
 static bool find_step(const layer_t *l, double target, bool thrifty, bool objects, step_t *best)
 {
@@ -486,6 +548,12 @@ static bool find_step(const layer_t *l, double target, bool thrifty, bool object
     for (int32_t b = 0; best->worst > target && b < l->p; b++) {
         if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
             find_swap(l, a, b, best);
+        }
+    }
+    const bool single = best->n > 0 || l->time[a] > 1.02 * target; /* rarely enough, and slow */
+    for (int32_t b = 0; !single && best->worst > target && b < l->p; b++) {
+        if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
+            find_pairs(l, a, b, best);
         }
     }
     if (objects && best->n == 0) {
@@ -765,7 +833,10 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
         const double reached = l->time[slowest(l)];
         memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
         PLB_PASS(place_anew(l, aim, of->tolerance, err));
-        if (present && reached <= l->time[slowest(l)]) {
+        const double anew = l->time[slowest(l)];
+        /* It moves most copies: worth it only if near enough, or if the excess is halved. */
+        if (present &&
+            (anew >= reached || (anew > enough && 2.0 * (anew - aim) > reached - aim))) {
             restore(l, l->keep);
         } else if (l->was != NULL) {
             relabel(l);
