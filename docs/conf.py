@@ -14,6 +14,9 @@ from sphinx.pycode import ModuleAnalyzer
 
 from pylb import __version__
 
+sys.path.insert(0, str(Path(__file__).parent))
+import made
+
 project = "pylb"
 author = "the pylb authors"
 copyright = "the pylb authors"
@@ -21,7 +24,7 @@ release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 autosummary_generate = False
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "_made", "jupyter_execute"]
 
 # Sphinx reads only files below its own folder, so the notebooks are copied.  The pages show their
 # stored outputs, which tools/notebooks.py makes.
@@ -30,6 +33,7 @@ shutil.rmtree(here / "_notebooks", ignore_errors=True)
 shutil.copytree(here.parent / "notebooks", here / "_notebooks")
 for copy in (here / "_notebooks").glob("*.ipynb"):  # there, the pages are one folder above
     copy.write_text(copy.read_text("utf-8").replace("(../docs/", "(../"), "utf-8")
+made.everything(here / "_made")
 nb_execution_mode = "off"
 nb_merge_streams = True
 # Show widgets as their last picture, because their scripts would be loaded from the network.
@@ -43,7 +47,7 @@ numpydoc_show_class_members = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings have types, shapes and units
 autodoc_default_options = {"members": True}
-myst_enable_extensions = ["dollarmath", "fieldlist"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 
 
@@ -86,8 +90,8 @@ def accessible(app, pagename, templatename, context, doctree):
         context[name] = html
 
 
-def summaries(app, docname, source):
-    """Put a table of names above each section of docs/api.md."""
+def additions(app, docname, source):
+    """Add what is made: tables of names in docs/api, pictures in the gallery and of the plots."""
 
     def with_table(block):
         found = re.findall(r"^\.\. auto(?:class|function):: (\S+)", block[2], re.M)
@@ -95,12 +99,15 @@ def summaries(app, docname, source):
         table = f".. autosummary::\n   :nosignatures:\n\n{rows}\n" if len(found) > 1 else ""
         return f"{block[1]}{table}{block[2]}"
 
-    if docname == "api":
+    if docname.startswith("api/"):
         source[0] = re.sub(r"(```{eval-rst}\n)(.*?```)", with_table, source[0], flags=re.S)
+    source[0] = source[0].replace("](../notebooks/", "](_notebooks/")
+    if docname in ("gallery", "plots"):
+        source[0] = made.with_pictures(source[0], here / "_made")
 
 
 def setup(app):
     app.add_html_math_renderer("mathml", (mathematics, None), (mathematics, None))
     app.connect("autodoc-skip-member", skip_undescribed)
-    app.connect("source-read", summaries)
+    app.connect("source-read", additions)
     app.connect("html-page-context", accessible, priority=900)  # after the theme

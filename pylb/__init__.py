@@ -34,8 +34,9 @@ from pylb.virtual import VirtualCluster
 if TYPE_CHECKING:
     from pylb import adapters, eplb, lab, lib, prediction
     from pylb.prediction import Recording, procedure, whatif
+    from pylb.run.mpi_engines import cluster
     from pylb.show import plots
-    from pylb.show.explorer import explore
+    from pylb.show.explorer import explore, watch
     from pylb.show.report import report
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "VirtualCluster",
     "__version__",
     "adapters",
+    "cluster",
     "comm",
     "decide",
     "demo",
@@ -88,6 +90,7 @@ __all__ = [
     "trigger",
     "triggers",
     "virtual",
+    "watch",
     "whatif",
 ]
 
@@ -95,7 +98,8 @@ __all__ = [
 _MODULES = {name: f"pylb.{name}" for name in ("adapters", "eplb", "lab", "lib", "prediction")}
 _MODULES["plots"] = "pylb.show.plots"
 _NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
-_NAMES |= {"explore": "pylb.show.explorer", "report": "pylb.show.report"}
+_NAMES |= dict.fromkeys(("explore", "watch"), "pylb.show.explorer")
+_NAMES |= {"report": "pylb.show.report", "cluster": "pylb.run.mpi_engines"}
 
 if not TYPE_CHECKING:
 

@@ -103,6 +103,8 @@ class Repeats:
     ) -> int: ...
 
 # comm
+SHARE_FIGURES: Final[tuple[str, ...]]
+
 def route(destination: ArrayLike, n_ranks: int, /) -> tuple[_I32, _I64, _I32 | None]: ...
 def share_plan(
     work: ArrayLike, speed: ArrayLike, toll: float, /
@@ -268,6 +270,7 @@ class Decider:
     dropped: Final[dict[str, Any]]
     foresees: Final[bool]
     can_judge: Final[bool]
+    reason: Final[int]
     ledger: Final[tuple[bool, float, float, int]]
     speed: Final[_F64 | None]
     def network(self, alpha: float, beta: float, /) -> None: ...

@@ -2,11 +2,13 @@
 
 from typing import Any, Final, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pylb.comm.agreement import Contribution
 from pylb.comm.transport import Memory, Sends
 
 TAGS: Final[tuple[int, int]]
-SHARE_FIGURES: Final[tuple[str, ...]]
 
 def number_of(comm: Any, /) -> int: ...
 def library_version() -> str: ...
@@ -54,4 +56,7 @@ class Share:
         self, n: int, row_bytes: int, cost: Any, chunk: int, failed: bool, own: Any, pack: Any,
         guest: Any, take: Any, /,
     ) -> tuple[float, ...]: ...  # fmt: skip
+    def holds(self) -> bool: ...
+    def leave(self) -> None: ...
+    def seconds(self) -> NDArray[np.float64]: ...
     def free(self) -> None: ...

@@ -147,7 +147,7 @@ def show(
     drop_empty : bool
         Leave out the columns in which every cell is None.
     drop : sequence of str
-        Columns that a narrow terminal leaves out, the least important first.
+        Columns that a narrow terminal, or `$COLUMNS`, leaves out, the least important first.
     notes : mapping, optional
         Explanations of headings, by heading; printed below the table.
     """
@@ -160,9 +160,9 @@ def show(
         for i in range(len(columns))
         if not (cells and drop_empty) or any(row[i] is not None for row in cells)
     ]
-    room, on_terminal = width_of(out), out.isatty()
+    room, is_narrow = width_of(out), out.isatty() or "COLUMNS" in os.environ
     left_out = []
-    for name in drop if on_terminal else ():
+    for name in drop if is_narrow else ():
         if sum(_widths([columns[i] for i in used], _texts(cells, used))) - 2 > room:
             left_out.append(name)
             used = [i for i in used if columns[i] != name]

@@ -220,6 +220,8 @@ PARTS: dict[str, OptionalPart] = {
         _python("jupyterlab", "notebook", "notebooks"),
         _python("ipywidgets", "notebook", "the notebook's widget"),
         _python("anywidget", "notebook", "the notebook's widget"),
+        _python("ipyparallel", "notebook", "MPI ranks for a notebook"),
+        _python("cloudpickle", "notebook", "MPI ranks for a notebook"),
     )
 }
 

@@ -33,7 +33,7 @@ for program in driver own; do
 done
 "${clean[@]}" python replay.py
 "${clean[@]}" pylb record -o ops -- mpiexec -n 2 python own.py </dev/null
-cp "$top/notebooks/first_steps.ipynb" .
-"${clean[@]}" jupyter execute first_steps.ipynb
+cp "$top/notebooks/tutorial.ipynb" .
+"${clean[@]}" jupyter execute tutorial.ipynb
 test -s run.html -a -s run.h5 -a -s ops
 echo "the wheel works with $mpi"

@@ -1,4 +1,5 @@
 /* Python binding of the part of csrc/comm without MPI. */
+#include "bind/convert.h"
 #include "bind/order.h"
 #include "bind/rooms.h"
 #include "comm/share.h"
@@ -428,4 +429,13 @@ static const plb_py_def_t *const owners_methods[] = {&owners_put, &owners_find, 
 PLB_PY_TYPE(owners, "pylb._core.Owners", "", "The ranks of objects, by key.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
-const plb_py_room_t plb_py_comm = {methods, {&table_spec, &owners_spec}, NULL};
+static int constants(PyObject *module)
+{
+#define X(name, unit, help) #name,
+    static const char *const names[] = {PLB_SHARE_FIGURES(X)};
+#undef X
+    return plb_py_add_value(module, "SHARE_FIGURES",
+                            plb_py_names(names, sizeof names / sizeof *names));
+}
+
+const plb_py_room_t plb_py_comm = {methods, {&table_spec, &owners_spec}, constants};

@@ -144,6 +144,32 @@ PLB_PY_DEF(
     return plb_py_answer(c, plb_py_tuple(fields, &figures));
 }
 
+PLB_PY_DEF(share, holds, "",
+           "Whether this call needs no `call`: each rank just computes its rows.")
+{
+    PLB_PASS(plb_py_refuse(self->core == NULL, PyExc_RuntimeError, "the ranks were freed"));
+    return plb_py_answer(c, PyBool_FromLong(plb_share_holds(self->core)));
+}
+
+PLB_PY_DEF(share, leave, "",
+           "Say that this rank has failed; the others learn it when they next decide.")
+{
+    if (self->core != NULL) {
+        plb_share_leave(self->core);
+    }
+    return PLB_OK;
+}
+
+PLB_PY_DEF(share, seconds, "",
+           "Seconds of each row in the most recent call, at the speed of this rank.")
+{
+    int64_t n = 0;
+    const double none = 0.0; /* plb_py_copy makes None of NULL */
+    PLB_PASS(plb_py_refuse(self->core == NULL, PyExc_RuntimeError, "the ranks were freed"));
+    const double *seconds = plb_share_seconds(self->core, &n);
+    return plb_py_answer(c, plb_py_copy(n > 0 ? seconds : &none, n, NPY_DOUBLE));
+}
+
 PLB_PY_DEF(share, free, "", "Free the duplicate communicator.  Collective.")
 {
     if (self->core != NULL) {
@@ -180,18 +206,10 @@ static void share_fini(share_t *self)
     plb_share_free(self->core);
 }
 
-static const plb_py_def_t *const share_methods[] = {&share_call, &share_free, NULL};
+static const plb_py_def_t *const share_methods[] = {&share_call,    &share_holds, &share_leave,
+                                                    &share_seconds, &share_free,  NULL};
 
 PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )
 
-static int constants(PyObject *module)
-{
-#define X(name, unit, help) #name,
-    static const char *const names[] = {PLB_SHARE_FIGURES(X)};
-#undef X
-    return plb_py_add_value(module, "SHARE_FIGURES",
-                            plb_py_names(names, sizeof names / sizeof *names));
-}
-
-const plb_py_room_t plb_py_comm_share = {NULL, {&share_spec}, constants};
+const plb_py_room_t plb_py_comm_share = {NULL, {&share_spec}, NULL};

@@ -364,6 +364,8 @@ static const plb_py_field_t dropped_fields[] = {PLB_DROPPED(X){0}};
       "Number of LB steps so far.")                                                               \
     X(decider, foresees, PyBool_FromLong(plb_decider_foresees(&self->core)),                      \
       "Whether an estimate of the cost of the first LB step would be used.")                      \
+    X(decider, reason, PyLong_FromLong(self->core.trigger->verdict.reason),                       \
+      "Number of the reason of the last verdict, for `choose`.")                                  \
     X(decider, can_judge, PyBool_FromLong(plb_decider_can_judge(&self->core)),                    \
       "Whether iterations have ended since the last LB step and the last call of `judge`.")       \
     X(decider, ledger,                                                                            \

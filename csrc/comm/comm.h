@@ -257,10 +257,23 @@ int plb_share_new(plb_sharer_t **out, MPI_Comm user, const plb_share_options_t *
                   const plb_patience_t *patience, plb_err_t *err);
 
 /** Compute all rows of all ranks.  Collective.  If a rank fails, all do: the rank with its own
- * error, the others with one that names it.  If nothing is lent in this call, they notice it in
- * the next one.  Set `figures`. */
+ * error, the others with one that names it.  If nothing is lent in this call, they notice it when
+ * they next decide.  Set `figures`. */
 int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_fn tick,
                    void *tick_arg, plb_share_figures_t *figures, plb_err_t *err);
+
+/** Whether the decision that nothing pays still holds, so that the rank just computes its rows:
+ * several short calls are decided together.  plb_share_call begins with it; a program that does it
+ * itself must not call plb_share_call if the answer is yes.  All ranks get the same answer. */
+bool plb_share_holds(plb_sharer_t *self);
+
+/** Say that this rank has failed and makes no more calls: the other ranks learn it when they next
+ * decide.  Local. */
+void plb_share_leave(plb_sharer_t *self);
+
+/** Seconds of each of the n rows in the most recent call, at the speed of this rank; n = 0: they
+ * were not measured, because a decision still held. */
+const double *plb_share_seconds(const plb_sharer_t *self, int64_t *n);
 
 /** Free the communicator, collectively; plb_share_free: then free the memory. */
 void plb_share_close(plb_sharer_t *self);

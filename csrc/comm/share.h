@@ -1,12 +1,13 @@
 /* Work lent within a step: an array's rows stay on their rank, and where that saves time another
  * rank computes some of them.
  *
- * In a call, each rank has n rows and a function that computes any of them.  The ranks first
- * reduce what they predict for their rows (PLB_SHARE_SUMS, PLB_SHARE_MAXIMA).  If lending does not
- * pay, each rank computes its own rows.  Otherwise they gather (work, speed) of each rank, and all
- * compute the same flow of work between ranks (plb_share_flow).  A rank sends the rows that it
- * lends, computes the rows that it borrows as soon as they arrive, and its own rows meanwhile.  A
- * rank that has nothing left asks others for more.  A last reduction ends the call.
+ * In a call, each rank has n rows and a function that computes any of them.  The ranks reduce what
+ * they predict for their rows, and begin to compute them meanwhile.  If lending does not pay, they
+ * go on, and the call costs nothing but the reduction.  Otherwise they gather what each rank has
+ * left, and all compute the same flow of work between ranks (plb_share_plan).  A rank sends the
+ * rows that it lends, computes the rows that it borrows as soon as they arrive, and its own rows
+ * meanwhile.  A rank that will soon have nothing left asks others for more.  A last reduction ends
+ * the call.
  *
  * Times are in seconds; work is seconds times the speed of the rank that needs them. */
 #pragma once
@@ -54,17 +55,55 @@ typedef struct plb_share_flow {
 double plb_share_plan(const plb_share_rank_t *rank, int32_t p, double toll, plb_share_flow_t *flow,
                       int32_t *n);
 
-/* What is believed about the rows of this rank.  `last` is the work of each row in the previous
- * call.  Programs whose costs jump between calls make it worthless: `trust` is the slope of the
- * regression of what chunks took on what `last` predicted, 0 ... 1, and a prediction is
- * mean + trust * (last - mean). */
+/* Chunks of rows that a rank has computed: what they took against what was predicted. */
+typedef struct plb_chunks {
+    double n, predicted, seconds, squares; /* squares: sum of seconds^2 / predicted */
+} plb_chunks_t;
+
+void plb_chunks_add(plb_chunks_t *self, double predicted, double seconds);
+
+/* What a lender knows of the speed of a borrower: rows that it lent against rows that were
+ * predicted alike and that it kept. */
+typedef struct plb_speed_sight {
+    double rank;            /* the borrower; -1: nothing is known */
+    double ratio, variance; /* log(speed of the borrower / speed of the lender); of this */
+} plb_speed_sight_t;
+
+plb_speed_sight_t plb_speed_compare(int rank, const plb_chunks_t *lent, const plb_chunks_t *kept);
+
+/* The speeds of p ranks, equal on all of them: each rank updates them with the same sights.  Each
+ * is a Kalman filter of one number (Kalman 1960). */
+typedef struct plb_learned_speeds {
+    double *log_speed, *variance, *speed; /* [p] owned; the mean of log_speed is 0 */
+    int32_t p;
+} plb_learned_speeds_t;
+
+int plb_learned_speeds_init(plb_learned_speeds_t *self, int32_t p, plb_err_t *err);
+void plb_learned_speeds_free(plb_learned_speeds_t *self);
+
+/** The best estimate of log(speed of sight->rank / speed of `lender`), with and without `sight`.
+ */
+double plb_learned_speeds_ratio(const plb_learned_speeds_t *self, int lender,
+                                const plb_speed_sight_t *sight);
+
+/** Learn from sight[n] of each of the p ranks, in order of the ranks. */
+void plb_learned_speeds_update(plb_learned_speeds_t *self, const plb_speed_sight_t *sight,
+                               int32_t n);
+
+/* What is believed about the rows of this rank, in seconds of this rank.  `last` is the time of
+ * each row in the previous call.  Programs whose costs jump between calls make it worthless:
+ * `trust` is the slope of the regression of what chunks took on what `last` predicted, 0 ... 1,
+ * and a prediction is mean + trust * (last - mean). */
 typedef struct plb_row_costs {
-    double *last, *now; /* [room] work of each row: in the previous call; predicted for this one */
+    double *last, *now; /* [room] time of each row: in the previous call; predicted for this one */
+    double *worst;      /* [room] time of a row if it turns out like its neighbours in the array */
     int64_t n, room;
-    double mean;           /* work of a row, or of a unit of the program's costs */
-    double trust;          /* from 1 on */
-    double error;          /* |work / prediction - 1| of this rank's sum, recent mean */
-    double sum[5];         /* regression in this call: rows, predictions, work; products */
+    double mean;      /* time of a row, or of a unit of the program's costs */
+    double trust;     /* from 1 on */
+    double error;     /* |time / prediction - 1| of this rank's sum, recent mean */
+    double surprises; /* part of the time spent in chunks above twice their prediction, recent mean
+                       */
+    double sum[6];    /* in this call: rows, predictions, times; products; surprises */
     bool known, from_cost; /* known: there was a call with rows */
 } plb_row_costs_t;
 
@@ -73,9 +112,13 @@ typedef struct plb_row_costs {
 int plb_row_costs_begin(plb_row_costs_t *self, int64_t n, const double *cost, double *sum,
                         plb_err_t *err);
 
-/** Learn that n rows took `work` in total; row NULL: first ... first + n - 1. */
+/** Set `worst`.  Where heavy rows move, a row beside them can turn heavy from one call to the
+ * next; elsewhere, and if there were no surprises, worst is `now`. */
+void plb_row_costs_look_around(plb_row_costs_t *self);
+
+/** Learn that n rows took `seconds` in total; row NULL: first ... first + n - 1. */
 void plb_row_costs_learn(plb_row_costs_t *self, int64_t first, const int64_t *row, int64_t n,
-                         double work);
+                         double seconds);
 
 /** End the call: renew trust, error and mean; `predicted`: what plb_row_costs_begin has returned.
  */

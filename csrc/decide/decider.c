@@ -593,8 +593,10 @@ static void say_ahead(plb_decider_t *self)
                  100.0 * p->tolerance);
     } else if (p->loss_scattered < least) {
         least = p->loss_scattered;
-        snprintf(how, sizeof how,
-                 "neighbours are placed on different ranks, because heavy regions move");
+        snprintf(
+            how, sizeof how,
+            "heavy objects that are neighbours went to different ranks: when the heavy region "
+            "moves on, it then reaches all ranks alike");
     } else if (p->ahead > 0.0) {
         snprintf(how, sizeof how, "placed for the loads expected %.0f iteration%s ahead", p->ahead,
                  p->ahead == 1.0 ? "" : "s");

@@ -1,6 +1,7 @@
 /* Work lent within a step, for programs in C and Fortran. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "lib/internal.h"
 
@@ -113,9 +114,15 @@ int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in, in
     plb_shared_rows_t rows = {.row_bytes = bytes_in, .arg = &shared, own, pack, guest, take};
     rows.failed = check(&shared, n, err);
     rows.n = rows.failed == PLB_OK ? n : 0;
+    const int64_t begin = plb_clock_real_ns(self->clock);
     PLB_PASS(self->ranks->share(self->ranks, &rows, &figures, err));
-    if (self->started == 0) { /* otherwise pylb_stop counts these seconds */
-        self->work += figures.own + figures.borrowed;
+    const double work = figures.own + figures.borrowed;
+    const int64_t waited = plb_clock_real_ns(self->clock) - begin - (int64_t)(1e9 * work);
+    self->worked += waited; /* waiting is not work, by whatever clock that measures the step */
+    if (self->started != 0) {
+        self->started += waited;
+    } else {
+        self->work += work;
     }
     return PLB_OK;
 }

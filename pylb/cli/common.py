@@ -291,6 +291,7 @@ class Schedule(NamedTuple):
     cost: float
     best: Optimum
     recorded: float  # seconds of the recorded run
+    own: str  # strategy and trigger of the recorded run, in words
 
     @classmethod
     def of(cls, args: argparse.Namespace, functions: Functions) -> Schedule:
@@ -305,7 +306,9 @@ class Schedule(NamedTuple):
         trace = trace_of(found)
         with progress("searching for the best schedule"):
             best = trace.optimum(entry, cost=cost)
-        return cls(trace, entry, cost, best, trace.replay("none").time)
+        how = found.parameters if isinstance(found, RunRecord) else {}
+        words = ", ".join(str(how[k]) for k in ("strategy", "trigger") if how.get(k))
+        return cls(trace, entry, cost, best, trace.replay("none").time, words or "unknown")
 
     @property
     def name(self) -> str:

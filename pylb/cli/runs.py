@@ -24,11 +24,13 @@ from pylb.errors import DomainError, FormatError
 from pylb.io import h5, hdf5
 from pylb.io.records import is_record
 from pylb.model import checks
+from pylb.partitioning import libraries
 from pylb.placing import registry
 from pylb.replaying.replayed import BASELINES, Replay
 from pylb.replaying.run_record import RunRecord
 from pylb.replaying.trace import Trace
 from pylb.run import demo as program
+from pylb.run.report import show_lb_steps
 from pylb.show import course, efficiency, exports, live, page, served
 from pylb.show.comparison import Comparison
 from pylb.virtual.cluster import MOST_RANKS
@@ -155,7 +157,7 @@ def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
         "max_over_mean_placed": mean([d.predicted for d in replay.lb_steps]),
         "n_lb_steps": len(replay.lb_steps),
         "migrations": replay.migrations,
-        "nbytes": replay.nbytes if sizes is not None and sizes.any() else None,
+        "nbytes": replay.nbytes or None if sizes is not None and sizes.any() else None,
     }
 
 
@@ -171,7 +173,7 @@ def _when_args(args: argparse.Namespace, name: str) -> list[dict[str, Any]]:
 
 LISTED = (
     Column("strategy", "name"),
-    Column("what it does", "help"),
+    Column("what it does", lambda s: s["help"] + " (not installed)" * (not s["installed"])),
     Column(
         "family",
         "family",
@@ -204,11 +206,13 @@ def _described(one: Any, *names: str) -> dict[str, Any]:
 
 def strategies(args: argparse.Namespace) -> int:
     chosen = [registry.find(name, auto=True) for name in args.name] or [
-        one for one in registry.strategies().values() if one.name != "none"
+        registry.AUTO,
+        *(one for one in registry.strategies().values() if one.name != "none"),
     ]
     rows = [_described(s, "family", "looks_at", "distributed", "library") for s in chosen]
     for row, one in zip(rows, chosen, strict=True):
         row["looks_at"] = row["looks_at"] if one.call is None else ["everything"]
+        row["installed"] = one.library is None or libraries.available(one.library)
     if print_json(args, {"strategies": rows}):
         return 0
     show(LISTED, rows)
@@ -270,10 +274,11 @@ def triggers(args: argparse.Namespace) -> int:
     told = {**found.to_dict(args.run), "optimum_seconds": best.time, "rows": rows}
     if not print_json(args, told):
         title = (
-            f"{args.run}: {found.name}, {found.cost:.4g} s per LB step; best schedule "
+            f"{args.run}, every trigger with {found.name} and {found.cost:.4g} s per LB step (the "
+            f"run itself: {found.own}); best schedule "
             f"{'' if best.exact else 'found '}{best.time:.4g} s with "
             f"{count(len(best.iterations), 'LB step')}, bound {best.bound:.4g} s, "
-            f"recorded {found.recorded:.4g} s"
+            f"as recorded {found.recorded:.4g} s"
         )
         show(COMPARED, rows, title=title)
     return 0
@@ -357,6 +362,7 @@ def _cells(step: Receipt | None) -> list[Any]:
 
 # ---- report, convert ----------------------------------------------------------------------------
 
+MOST_REGIONS = 4  # lines of the table on the terminal
 EFFICIENCIES = (
     Column("region", "name", "Global is the whole run, including the time between iterations"),
     Column("seconds", "elapsed"),
@@ -397,8 +403,15 @@ def report(args: argparse.Namespace) -> int:
         console.note(f"wrote {path}")
     if args.json:
         print(console.json_text(efficiency.talp(shown), indent=2))  # the keys are TALP's
-    else:
-        show(EFFICIENCIES, [region._asdict() for region in efficiency.regions(shown)])
+        return 0
+    common.print_text(f"{shown.verdict}.")
+    show_lb_steps(shown.history, sys.stdout)
+    print()
+    regions = [region._asdict() for region in efficiency.regions(shown)]
+    show(EFFICIENCIES, regions[:MOST_REGIONS])
+    if len(regions) > MOST_REGIONS:
+        more = count(len(regions) - MOST_REGIONS, "further region")
+        common.print_text(f"{more}: on the page, or by --json")
     return 0
 
 

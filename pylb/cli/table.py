@@ -340,7 +340,7 @@ A truncated run record is shown up to its last complete iteration.
 """,
         (
             *RUN,
-            arg("--html FILE", "write the page (if nothing else is written: RUN.html)"),
+            arg("--html FILE", "write the page (if nothing else is written: RUN.html)", short="-o"),
             arg("--csv FOLDER", "write tables of comma-separated values"),
             arg("--chrome FILE", "write a Chrome trace, for Perfetto"),
             flag("--json", "print the efficiencies in the JSON format of TALP"),

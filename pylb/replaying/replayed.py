@@ -392,13 +392,13 @@ def _rank_times(t: Phases, rank: I32) -> F64:
     core.loop(0, t.n_phases, math.nan)
     for begin, end in parts(t, 0, t.n_phases):
         part = t if end - begin == len(t) else t[begin:end]
-        core.feed(_placed(part, rank[slice(*t.task_ptr[[begin, end]].tolist())]))
+        core.feed(placed(part, rank[slice(*t.task_ptr[[begin, end]].tolist())]))
     times = core.take()[1]
     assert times is not None
     return times
 
 
-def _placed(trace: Phases, rank: I32) -> Phases:
+def placed(trace: Phases, rank: I32) -> Phases:
     """Return the trace with its tasks on these ranks, and with the seconds that they take there."""
     load, seconds = trace.task_load, trace.task_seconds
     if trace.measured is not None:

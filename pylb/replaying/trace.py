@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,53 @@ class Trace(Phases, InNotebook):
     def compared(self) -> Trace:
         """Return a copy that stores what phases repeat of the previous one, for faster replays."""
         return dataclasses.replace(self, _repeats=frozen(_core.repeats(self)))
+
+    def on_ranks(self, n_ranks: int) -> Trace:
+        """Return the same objects on another number of ranks, to replay them there.
+
+        The objects are sorted by the recorded rank of their first task, and cut into equal parts,
+        one for each new rank; so neighbours stay neighbours.  In the result, no object migrates.
+        The new ranks have equal speeds, no background load and no memory limits.
+
+        Examples
+        --------
+        >>> twice = trace.on_ranks(2 * trace.n_ranks)
+        >>> twice.replay("GreedyLB", every=5).time < trace.replay("GreedyLB", every=5).time
+        True
+        """
+        n_ranks = checks.whole("n_ranks", n_ranks, 1, "a number of ranks", below=2**20 + 1)
+        first, n = self._first_tasks(), self.n_entities
+        order = np.lexsort((first, self.task_rank[first]))
+        where = np.empty(n, np.int32)
+        where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
+        if self._repeats is not None and self._repeats[1:].all():
+            rank = np.tile(where[self.task_entity[: int(self.task_ptr[1])]], len(self))
+        else:  # "clip" is the fastest mode of `take`; all indices are valid
+            rank = where.take(self.task_entity, mode="clip")
+        absent = "task_home task_seconds speed background memory_limit measured figures core_group"
+        nothing: dict[str, Any] = dict.fromkeys(
+            f"{absent} group_cores recorded _run _phases".split()
+        )
+        return dataclasses.replace(
+            self,
+            n_ranks=n_ranks,
+            task_rank=frozen(rank),
+            entity_home=frozen(where),
+            **nothing,
+        )
+
+    def _first_tasks(self) -> I64:
+        """Return the first task of each entity; most of these tasks are in the first phase."""
+        out = np.full(self.n_entities, -1)
+        left = len(out)
+        for begin, end in pairwise(self.task_ptr.tolist()):
+            entity = self.task_entity[begin:end]
+            new = np.flatnonzero(out[entity] < 0)
+            out[entity[new]] = begin + new
+            left -= len(new)
+            if not left:
+                break
+        return out
 
     def replay(self, strategy: Any = "auto", **options: Any) -> Replay:
         """Replay the phases with other decisions; see `pylb.replay`.

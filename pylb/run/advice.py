@@ -117,6 +117,14 @@ class Stopwatch:
         """Return the seconds of work since the step began, or the redistribution in it ended."""
         return max(_core.load_clock(self.work.clock) - self._worked, 0.0)
 
+    def shared(self, began: float, seconds: float) -> None:
+        """Note that a call of `share`, which began at `began`, has computed for `seconds`."""
+        if self.measures:  # the clock counts the rest of the step
+            self.work.seconds += seconds
+            self._worked += self.clock.seconds() - began
+        else:
+            self.work.add(seconds)
+
     def elapsed(self) -> float:
         """Return the seconds since the step began, without the redistribution."""
         return max(_core.clock() - self._resumed - self.move.seconds, 0.0)

@@ -515,8 +515,9 @@ class Advisor(RunResults):
         self._check_alone("share()")
         if self._sharer is None:
             self._sharer = Sharer(self._comm, mode=self._state.options.mode)
+        began = self.seconds()
         out = self._sharer.share(fn, *arrays, **options)
-        self._watch.work.add(self._sharer.worked)
+        self._watch.shared(began, self._sharer.worked)
         return out
 
     def rank_loads(self) -> F64:

@@ -16,6 +16,7 @@ from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
+from pylb.run import progress as bar
 from pylb.run.checkpoint import checkpoint, restore
 from pylb.run.local_objects import LocalObjects
 from pylb.run.loops import AtSync, BalancerLoop, LaggedLoop
@@ -24,7 +25,6 @@ from pylb.run.options import checked_count, options_of
 from pylb.run.program_objects import ProgramObjects
 from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
-from pylb.show import live
 
 MODES: dict[str, type[MeasuringMode]] = {
     "on": BalancingMode,
@@ -108,7 +108,8 @@ class Balancer(ProgramObjects, RunResults):
         at once, with their messages, but their data arrive during the next iteration, while the
         other objects compute.  "auto": if 1 MiB or more goes from a rank to another one, and `lag`
         is 0.  Until the end of that iteration, the program must not change data of an object that
-        has left this rank.
+        has left this rank.  A slow strategy written in Python then also runs in a thread, and the
+        LB step comes one iteration later.
     record : bool or path
         True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.
@@ -204,7 +205,7 @@ class Balancer(ProgramObjects, RunResults):
         number = checked_count(n, self._lag)
         checks.flag("progress", progress)
         passes = self._loop.iterate(number)
-        return live.progress(self._said, passes, number) if progress and self.rank == 0 else passes
+        return bar.shown(self._said, passes, number) if progress and self.rank == 0 else passes
 
     def _said(self) -> str:
         """Return the text of the progress bar."""

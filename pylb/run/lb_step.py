@@ -172,6 +172,14 @@ class LBStep:
 
         return self._filled(fill)
 
+    def begin(self, ahead: Any) -> None:
+        """Let rank 0 call the strategy in a thread, for a later LB step.  Collective."""
+        whole = self._gather_parts()
+        with Attempt() as tried:
+            if whole:
+                ahead.begin(self._snapshot(self._database(whole), whole))
+        self.agreement.step(Step.PLACE, self.iteration, error=tried.error)
+
     def rehearse(self) -> float:
         """Measure the seconds of an LB step without a strategy and without moves.  Collective."""
         start = _core.clock()

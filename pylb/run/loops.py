@@ -179,7 +179,7 @@ class BalancerLoop(IterationLoop):
                 self._in_body = True
                 yield it
                 self._in_body = False
-                with Attempt() as settled:
+                with Attempt() as settled:  # most often there is nothing to do
                     state.objects.store.settle()
                 passed = _core.clock() - self._resumed
                 stats = self._deliver(Step.SYNC, passed, settled.error)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 import math
 import os
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -44,6 +46,7 @@ from pylb.run.records import IterationLog, Records
 
 log = logging.getLogger("pylb")
 MANY = 10_000  # if more objects than this come or go, unused memory goes back to the system
+SLOW, SLOW_PART = 0.05, 0.05  # seconds, and part of an iteration, of a strategy worth a thread
 KEPT_RECEIPTS = 4096  # largest number of receipts that are kept
 
 
@@ -53,8 +56,12 @@ class RunState:
     def __init__(self, agreement: Agreement, options: Options, objects: LocalObjects) -> None:
         self.agreement, self.options, self.objects = agreement, options, objects
         n_ranks = agreement.transport.size
+        settings, self.ahead = options.settings, None
+        own = isinstance(objects, LocalObjects) and options.replay is None
+        if own and options.overlaps(agreement) is not False:
+            settings, self.ahead = with_thread(settings)
         self.decider = (
-            options.settings.decider(n_ranks, keep=KEPT_RECEIPTS)
+            settings.decider(n_ranks, keep=KEPT_RECEIPTS)
             if options.replay is None
             else ReplayedDecider(options.replay, n_ranks)
         )
@@ -112,6 +119,50 @@ class RunState:
     def network(self) -> Network:
         """Return the cost of messages, given or measured.  Collective the first time."""
         return self.options.network or self.agreement.network()
+
+
+class Ahead:
+    """A strategy written in Python, which may run in a thread while the next iteration computes.
+
+    Then the LB step comes one iteration later, and uses the placement if the objects are the same.
+    """
+
+    def __init__(self, call: Callable[[Snapshot], Any]) -> None:
+        self._call = call
+        self._begun: tuple[Snapshot, Future[Any]] | None = None
+
+    def begin(self, snapshot: Snapshot) -> None:
+        future: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(self._call(snapshot))
+            except BaseException as why:
+                future.set_exception(why)
+
+        self._begun = snapshot, future
+        threading.Thread(target=run, name="pylb strategy", daemon=True).start()
+
+    def __call__(self, snapshot: Snapshot) -> Any:
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return self._call(snapshot)
+        then, future = begun
+        placed = future.result()
+        same = len(then.rank) == len(snapshot.rank) and bool(
+            np.all(then.key == snapshot.key) and np.all(then.rank == snapshot.rank)
+        )
+        return placed if same else self._call(snapshot)
+
+
+def with_thread(given: Settings) -> tuple[Settings, Ahead | None]:
+    """Return settings whose strategy may run in a thread; None: only strategies of the C core."""
+    strategy = given.strategy
+    if strategy.call is None or given.selects:
+        return given, None
+    ahead = Ahead(strategy.bound())
+    other = replace(strategy, call=ahead, values={})
+    return replace(given, strategy=other, strategies=(other,)), ahead
 
 
 ANSWERS = ("no LB step", "an LB step")
@@ -367,6 +418,9 @@ class BalancingMode(MeasuringMode):
 
     balances = decides = True
     _speed: Speeds = None  # speeds that the most recent LB step used
+    _ahead = False  # whether the strategy of the next LB step runs in a thread
+    _reason = -1  # number of the trigger's reason for that LB step
+    _least = math.inf  # least seconds of a call of the strategy outside of a thread
 
     def _started(self, n: int) -> None:
         if self.due and n:  # a loop without iterations does nothing
@@ -390,11 +444,21 @@ class BalancingMode(MeasuringMode):
                 stats.message_bytes,
             ),
         )
-        self.due = self._answer(bool(asked), may_preview=not is_last)
+        ahead = self._ahead
+        self.due = self._answer(bool(asked) or ahead, may_preview=not is_last and not ahead)
+        if self.due and not is_last and not ahead and self._is_slow(stats.time_max):
+            self._ahead, self.due, self._reason = True, False, state.decider.core.reason
+            state.decider.core.abandon()
+            state.step().begin(state.ahead)
         if state.records.saved.is_due(state.done) and not is_last:
             self.update_saved()
         if self.due and not is_last:
-            self.rebalance()
+            self.rebalance(self._reason if ahead else -1)
+
+    def _is_slow(self, seconds: float) -> bool:
+        """Whether the strategy takes so long that the next iteration should hide it."""
+        least = max(SLOW, SLOW_PART * seconds)
+        return self._state.ahead is not None and least < self._least < math.inf
 
     def stand(self, reason: int) -> None:
         if self._answer(asked=True, may_preview=False):
@@ -445,6 +509,7 @@ class BalancingMode(MeasuringMode):
 
     def rebalance(self, reason: int = -1) -> None:
         """Rebalance after the iteration that has just ended.  Collective."""
+        ahead, self._ahead = self._ahead, False
         self.due = False
         self.judge()
         self._state.records.cut()
@@ -452,6 +517,8 @@ class BalancingMode(MeasuringMode):
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)
+            if not ahead:
+                self._least = min(self._least, self.history[-1].seconds_strategy)
         except BaseException:
             # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words

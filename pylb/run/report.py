@@ -8,7 +8,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -186,15 +186,7 @@ class Report:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
             kept += " (of utilization: the lowest)"
             out.write(console.fill(f"Metrics of iterations: {kept}.", WIDTH) + "\n")
-        steps = self.history.lb_steps
-        most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0))
-        if most:
-            shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
-            figures = [f for f in RECEIPT if f.name in PRINTED]
-            rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
-            title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
-            title += "gained the most"
-            console.show([f.heading for f in figures], rows, title=title, file=out)
+        show_lb_steps(self.history, out)
         if self.history:
             said = f"{count(len(self.history), 'decision')}: print(report.history) shows all."
             said += f" {self.history.dropped}" * bool(self.history.dropped.n)
@@ -215,6 +207,21 @@ class Report:
             )
         text = json.dumps(self.to_dict(), indent=1) + "\n" if suffix == ".json" else str(self)
         files.write_text(path, text)
+
+
+def show_lb_steps(history: History, file: TextIO) -> None:
+    """Print the LB steps that cost or gained the most, as a table."""
+    steps = history.lb_steps
+    most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0))
+    if most:
+        shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
+        figures = [f for f in RECEIPT if f.name in PRINTED]
+        rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
+        title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
+        title += "gained the most"
+        if len(shown) == len(steps):
+            title = f"\nDecisions: the {count(len(steps), 'LB step')}"
+        console.show([f.heading for f in figures], rows, title=title, file=file)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -21,6 +22,8 @@ from pylb.virtual.comm import VirtualComm
 
 Arrays = list[NDArray[Any]]
 MODES = ("on", "shadow", "off")
+ZEROS = (0.0,) * (len(_core.SHARE_FIGURES) - 3)  # figures of a call without lending
+PARTS = 24  # parts of the rows, of which the model of features learns the seconds
 
 
 class Sharer:
@@ -78,7 +81,6 @@ class Sharer:
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
             self._core = native.Share(transport.comm, mode == "on", reactive, seconds)
-            self._names = native.SHARE_FIGURES
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
         self._like: Arrays | None = None  # results of the previous call, without rows
@@ -86,8 +88,7 @@ class Sharer:
     @property
     def worked(self) -> float:
         """Seconds that this rank computed in the most recent call."""
-        last = self._calls[-1]
-        return last[0] if self._core is None else last[1] + last[2]
+        return self._calls[-1][1] + self._calls[-1][2]
 
     @property
     def metrics(self) -> dict[str, NDArray[np.float64]]:
@@ -99,10 +100,8 @@ class Sharer:
         all speeds; ``saved``: seconds that lending has saved, or would have saved in shadow mode;
         ``rows``, ``bytes``: what this rank lent; ``speed``: of this rank.
         """
-        if self._core is None:
-            return {"seconds": np.array([call[0] for call in self._calls])}
-        table = np.array(self._calls).reshape(-1, len(self._names))
-        return dict(zip(self._names, table.T.copy(), strict=True))
+        table = np.array(self._calls).reshape(-1, len(_core.SHARE_FIGURES))
+        return dict(zip(_core.SHARE_FIGURES, table.T.copy(), strict=True))
 
     def _fail(self, error: BaseException) -> NoReturn:
         """Raise the error of this rank's arguments; the other ranks, which wait, fail too."""
@@ -110,6 +109,20 @@ class Sharer:
             with contextlib.suppress(PylbError):
                 self._core.call(0, 0, None, 0, True, *(None,) * 4)
         raise error
+
+    def _alone(self, fn: Callable[..., Any], arrays: tuple[ArrayLike, ...]) -> Any:
+        """Compute the rows of this rank here."""
+        began = _core.clock()
+        try:
+            call = SharedCall(fn, arrays, 0.0, None, self.rank)
+            call.out = call.computed(call.arrays, call.n)
+        except BaseException:
+            if self._core is not None:
+                self._core.leave()
+            raise
+        seconds = _core.clock() - began
+        self._calls.append((seconds, seconds, *ZEROS, self._calls[-1][-1] if self._calls else 1.0))
+        return call.result()
 
     def share(
         self,
@@ -154,6 +167,10 @@ class Sharer:
         RemoteError
             `fn` failed on another rank; the message has its traceback if the row came from here.
         """
+        core = self._core
+        plain = cost is None and features is None and chunk is None and not verify
+        if plain and (core is None or core.holds()):
+            return self._alone(fn, arrays)
         call: SharedCall | None = None
         with Attempt() as tried:
             call = SharedCall(fn, arrays, verify, self._like, self.rank)
@@ -162,21 +179,18 @@ class Sharer:
         if tried.error is not None:
             self._fail(tried.error)
         assert call is not None
-        if self._core is None:
-            began = _core.clock()
-            out = call.alone()
-            self._calls.append((_core.clock() - began,))
-            return out
+        if core is None:
+            return self._alone(fn, arrays)
         try:
-            figures = self._core.call(
+            figures = core.call(
                 *(call.n, call.row_bytes, weights, most, False),
                 *(call.own, call.pack, call.guest, call.take),
             )
         except StrategyError as failed:  # of the core: another rank has failed
             raise RemoteError(f"share(): {failed}") from None
         self._calls.append(figures)
-        if call.features is not None and figures[1] > 0.0:
-            self._model = call.learned(self._model)
+        if call.features is not None and len(seconds := core.seconds()):
+            self._model = call.learned(self._model, seconds)
         self._like = call.empty_results()
         return call.result()
 
@@ -197,28 +211,26 @@ class SharedCall:
         if not arrays:
             raise DomainError("share() got no arrays: expected at least one")
         self.fn, self.like, self.rank = fn, like, rank
-        self.verify = checks.number("verify", verify)
+        self.verify = checks.number("verify", verify) if verify else 0.0
         if not 0.0 <= self.verify <= 1.0:
             raise DomainError(f"verify is {verify}: expected 0 ... 1")
         self.arrays = [np.asarray(a) for a in arrays]
+        self.n = len(self.arrays[0]) if self.arrays[0].ndim else 0
         for k, a in enumerate(self.arrays):
             if a.ndim < 1 or a.dtype.hasobject:
                 raise DomainError(
                     f"array {k} has dtype {a.dtype} and shape {a.shape}: expected rows without "
                     "Python objects"
                 )
-            if len(a) != len(self.arrays[0]):
+            if len(a) != self.n:
                 raise DomainError(
-                    f"array {k} has {len(a)} rows, array 0 has {len(self.arrays[0])}: expected "
-                    "equal numbers"
+                    f"array {k} has {len(a)} rows, array 0 has {self.n}: expected equal numbers"
                 )
-        self.n = len(self.arrays[0])
-        self.sizes = [a.dtype.itemsize * int(np.prod(a.shape[1:])) for a in self.arrays]
+        self.sizes = [a.dtype.itemsize * math.prod(a.shape[1:]) for a in self.arrays]
         self.row_bytes = sum(self.sizes)
         self.out: Arrays | None = None
         self.single = True  # whether fn returns one array, and no tuple
         self.features: NDArray[np.float64] | None = None
-        self.chunks: list[tuple[NDArray[np.float64], float]] = []
 
     def cost_of(
         self, cost: ArrayLike | None, features: ArrayLike | None, model: LoadModel | None
@@ -240,24 +252,21 @@ class SharedCall:
             raise DomainError(f"cost has shape {given.shape}: expected ({self.n},)")
         return given
 
-    def learned(self, model: LoadModel | None) -> LoadModel:
-        """Return the model with the chunks of this call."""
+    def learned(self, model: LoadModel | None, seconds: NDArray[np.float64]) -> LoadModel:
+        """Return the model with the seconds of the rows in this call."""
         assert self.features is not None
         k = self.features.shape[1]
         if model is None or len(model.sums) != k:
             model = LoadModel(k)
-        for features, seconds in self.chunks:
-            model = model.observe(features, seconds)
+        for part in np.array_split(np.arange(self.n), min(self.n, PARTS)):
+            model = model.observe(self.features[part], float(seconds[part].sum()))
         return model
 
     # ---- what the core calls -----------------------------------------------------------------
 
     def own(self, rows: Any) -> None:
-        began = _core.clock()
         given = [a[rows] for a in self.arrays]
-        self._keep(rows, self._computed(given, len(given[0])))
-        if self.features is not None:
-            self.chunks.append((self.features[rows], _core.clock() - began))
+        self._keep(rows, self.computed(given, len(given[0])))
 
     def pack(self, rows: NDArray[np.int64], out: memoryview) -> None:
         at = 0
@@ -275,7 +284,7 @@ class SharedCall:
                 rows = np.frombuffer(data[at:end], a.dtype).reshape(n, *a.shape[1:])
                 given.append(rows.copy())  # fn may write to it, and it must outlive the message
                 at = end
-            made = self._computed(given, n)
+            made = self.computed(given, n)
         except Exception:
             return True, traceback.format_exc().encode()
         head = json.dumps(
@@ -295,7 +304,7 @@ class SharedCall:
         made: Arrays = []
         for name, shape in kinds:
             dtype = np.dtype(name)
-            end = at + len(rows) * dtype.itemsize * int(np.prod(shape))
+            end = at + len(rows) * dtype.itemsize * math.prod(shape)
             made.append(np.frombuffer(data[at:end], dtype).reshape(len(rows), *shape))
             at = end
         self._keep(rows, made)
@@ -304,7 +313,7 @@ class SharedCall:
 
     # ---- rows and results --------------------------------------------------------------------
 
-    def _computed(self, given: Arrays, n: int) -> Arrays:
+    def computed(self, given: Arrays, n: int) -> Arrays:
         made = self.fn(*given)
         self.single = not isinstance(made, tuple)
         arrays = [np.asarray(a) for a in ((made,) if self.single else made)]
@@ -337,7 +346,7 @@ class SharedCall:
         """Compute some rows of another rank's answer again, at least one, and compare."""
         step = max(round(1.0 / self.verify), 1)
         some = np.arange(0, len(rows), step)
-        again = self._computed([a[rows[some]] for a in self.arrays], len(some))
+        again = self.computed([a[rows[some]] for a in self.arrays], len(some))
         for mine, theirs in zip(again, made, strict=True):
             same = mine == theirs[some]
             same |= (mine != mine) & (theirs[some] != theirs[some])  # NaN
@@ -348,10 +357,6 @@ class SharedCall:
                     f"{_few(rows[some][wrong])}: expected a function of the rows alone"
                 )
 
-    def alone(self) -> Any:
-        self.out = self._computed(self.arrays, self.n)
-        return self.result()
-
     def empty_results(self) -> Arrays | None:
         if self.out is None:
             return self.like
@@ -359,7 +364,7 @@ class SharedCall:
 
     def result(self) -> Any:
         if self.out is None:  # no rows: the results' kinds are those of the previous call, or fn's
-            self.out = self.like or self._computed(self.arrays, 0)
+            self.out = self.like or self.computed(self.arrays, 0)
             self.single = len(self.out) == 1 if self.like else self.single
         return self.out[0] if self.single else tuple(self.out)
 

@@ -19,10 +19,10 @@ from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
-from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.replayed import Replay, placed, replay
 from pylb.replaying.run_record import RunRecord
 from pylb.replaying.trace import Trace
-from pylb.replaying.trace_conversion import or_zeros
+from pylb.replaying.trace_conversion import or_zeros, stretch_of
 from pylb.show.objects import Objects
 
 
@@ -332,27 +332,15 @@ MOST_HEAVY = 30
 
 
 def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Heavy]:
+    """Return the heaviest objects, each with its last rank."""
     if not stretches:
         return []
-    keys = np.concatenate([s.key for s in stretches])
-    seconds = np.concatenate([s.load.sum(axis=0) for s in stretches])
-    counts = np.concatenate([np.full(len(s.key), s.iterations) for s in stretches])
-    ranks = np.concatenate([s.rank for s in stretches])
-    return _heaviest(keys, seconds, counts, ranks, names)
-
-
-def _heaviest(
-    keys: Any, seconds: Any, counts: Any, ranks: Any, names: Mapping[int, str]
-) -> list[Heavy]:
-    """Return the heaviest objects, each with the rank of its last entry.
-
-    The arrays have an entry for each object in each stretch (in a replay: in each phase).
-    """
-    known, which = np.unique(keys, return_inverse=True)
-    total = np.bincount(which, seconds)
-    number = np.bincount(which, counts)
+    known, which = np.unique(np.concatenate([s.key for s in stretches]), return_inverse=True)
+    total = np.bincount(which, np.concatenate([s.load.sum(axis=0) for s in stretches]))
+    counts = [np.full(len(s.key), s.iterations) for s in stretches]
+    number = np.bincount(which, np.concatenate(counts))
     last = np.empty(len(known), np.int32)
-    last[which] = ranks
+    last[which] = np.concatenate([s.rank for s in stretches])
     order = np.argsort(-total, kind="stable")[:MOST_HEAVY]
     mean = total / np.maximum(number, 1)
     columns = (array[order].tolist() for array in (known, mean, number, last))
@@ -381,15 +369,19 @@ def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
 
 
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
-    t = run.trace
-    keys = t.entity_key[t.task_entity]
-    ones = np.ones(len(keys), np.int64)
+    phases = stretches(run)
     return replace(
         of_replay(run, None if run.strategy == "none" else as_recorded(run).metrics["max"], title),
-        moves=list(_moves_of_replay(run)),
-        heaviest=_heaviest(keys, t.task_load, ones, run.rank, names),
-        objects=Objects.of_replay(run),
+        moves=list(_moves_of(phases, run.trace.n_ranks)),
+        heaviest=_heaviest_of(phases, names),
+        objects=Objects.of_stretches(phases, run.trace.n_ranks),
     )
+
+
+def stretches(run: Replay, first: int = 0, end: int | None = None) -> list[Stretch]:
+    """Return some phases of a replay, each as a stretch with the objects on their new ranks."""
+    moved = placed(run.trace, run.rank)
+    return [stretch_of(moved, i) for i in range(*slice(first, end).indices(len(moved)))]
 
 
 def as_recorded(run: Replay) -> Replay:
@@ -399,33 +391,5 @@ def as_recorded(run: Replay) -> Replay:
 
 def moves_after(run: Replay, iteration: int) -> Migrations | None:
     """Return the migrations at the end of one iteration; None if there were none."""
-    t = run.trace
-    if not 0 <= iteration < t.n_phases - 1:
-        return None
-    old, new = (slice(*t.task_ptr[i : i + 2].tolist()) for i in (iteration, iteration + 1))
-    before = np.full(t.n_entities, -1, np.int32)
-    before[t.task_entity[old]] = run.rank[old]
-    return _migrations_of(run, iteration, before, new)
-
-
-def _migrations_of(run: Replay, iteration: int, before: I32, tasks: slice) -> Migrations | None:
-    """Return the migrations of entities (objects) from their ranks `before` to those in `tasks`."""
-    t = run.trace
-    source, target = before[t.task_entity[tasks]], run.rank[tasks]
-    moved = (source >= 0) & (source != target)
-    if not moved.any():
-        return None
-    nbytes = np.zeros(len(moved)) if t.task_bytes is None else t.task_bytes[tasks]
-    sums = nbytes[moved], t.task_load[tasks][moved]
-    return _added_up(iteration, source[moved], target[moved], *sums, t.n_ranks)
-
-
-def _moves_of_replay(run: Replay) -> Iterator[Migrations]:
-    t = run.trace
-    held = np.full(t.n_entities, -1, np.int32)
-    for i, ends in enumerate(pairwise(t.task_ptr.tolist())):
-        tasks = slice(*ends)
-        moves = _migrations_of(run, i - 1, held, tasks)
-        held[t.task_entity[tasks]] = run.rank[tasks]
-        if moves is not None:
-            yield moves
+    around = stretches(run, iteration, iteration + 2) if iteration >= 0 else []
+    return next(_moves_of(around, run.trace.n_ranks), None)

@@ -12,7 +12,6 @@ import numpy as np
 from pylb.errors import DomainError
 from pylb.io.run_record import Stretch
 from pylb.model.snapshot import F64, I32, I64
-from pylb.replaying.replayed import Replay
 from pylb.show import aggregate
 
 # ---- positions: coordinates, or a layout of the communication graph -----------------------------
@@ -155,22 +154,8 @@ class Objects:
     edges: Callable[[int], tuple[Any, Any]]  # returns senders and receivers: indices in `key`
 
     @classmethod
-    def of_replay(cls, run: Replay) -> Objects:
-        t = run.trace
-
-        def at(i: int) -> Present:
-            tasks = slice(*t.task_ptr[i : i + 2].tolist())
-            return Present(t.task_entity[tasks], run.rank[tasks], t.task_load[tasks])
-
-        def edges(i: int) -> tuple[Any, Any]:
-            e = slice(*t.edge_ptr[i : i + 2].tolist())
-            return t.edge_src[e], t.edge_dst[e]
-
-        return cls(t.entity_key, t.n_ranks, t.n_phases, at, edges)
-
-    @classmethod
     def of_stretches(cls, stretches: Sequence[Stretch], n_ranks: int) -> Objects | None:
-        """Return the objects of a record; None if there is no iteration."""
+        """Return the objects of a run; None if there is no iteration."""
         if not stretches:
             return None
         key = np.unique(np.concatenate([s.key for s in stretches]))

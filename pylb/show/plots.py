@@ -20,6 +20,7 @@ from pylb.console import seconds, size
 from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
+from pylb.model.metrics import Metrics
 from pylb.model.snapshot import F64, Snapshot
 from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
@@ -53,6 +54,11 @@ __all__ = [
 BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#666666"
 GREEN = "#009E73"
 DIVERGING = ["#00447A", "#56A0CE", "#F3F3F0", "#E68C3C", "#963700"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 MOST_ROWS, MOST_COLUMNS = 250, 1000  # largest numbers of rows and columns of a heat map
 MOST_LINES = 12  # if there are more LB steps, they are not marked by vertical lines
@@ -143,14 +149,24 @@ def colour_bar(ax: Any, drawn: Any, label: str) -> Any:
     extend = ends.get((above, below), "neither")
     bar = ax.figure.colorbar(drawn, ax=ax, pad=0.02, extend=extend)
     bar.set_label(label)
+    said = size if label.startswith("bytes") else None if "/ mean" in label else seconds
+    if said is not None:
+        bar.ax.yaxis.set_major_formatter(lambda value, _: said(value))
+        bar.ax.yaxis.set_minor_formatter(lambda value, _: said(value))
     return bar
 
 
 def finish(ax: Axes, x: str, y: str, *, whole: str = "x") -> Axes:
-    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers."""
+    """Name the axes and add the legend; the axes named in `whole` have ticks only at integers.
+
+    An axis of "seconds" has ticks with a unit: 1 ms, not 0.001.
+    """
     from matplotlib.ticker import MaxNLocator
 
-    ax.set(xlabel=x, ylabel=y)
+    for axis, name in ((ax.xaxis, x), (ax.yaxis, y)):
+        axis.set_label_text("time" if name == "seconds" else name)
+        if name == "seconds":
+            axis.set_major_formatter(lambda value, _: seconds(value))
     for name in whole:
         axis = ax.xaxis if name == "x" else ax.yaxis
         axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
@@ -207,7 +223,7 @@ def rank_loads(
     rows, columns = -(-p // MOST_ROWS), -(-m // MOST_COLUMNS)
     cells = aggregate.largest(data, rows, columns)
     extent = (-0.5, cells.shape[1] * columns - 0.5, -0.5, cells.shape[0] * rows - 0.5)
-    label = "time of rank / mean" if relative else "seconds of the rank"
+    label = "time of rank / mean" if relative else "time of the rank"
     how = colours(cells, relative)
     if (high := float(cells.max())) > how["norm"].vmax:
         label += f"\n(up to {high:.3g})" if relative else f"\n(brightest: up to {seconds(high)})"
@@ -262,7 +278,9 @@ def imbalance(
     return finish(ax, "iteration", "seconds")
 
 
-def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None) -> Axes:
+def before_after(
+    before: ArrayLike | Metrics, after: ArrayLike | Metrics, *, ax: Axes | None = None
+) -> Axes:
     """Draw the seconds of each rank before and after an LB step.
 
     Up to 40 ranks are drawn as bars, in the order of the ranks.  More than 40 ranks are drawn as
@@ -271,17 +289,26 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
 
     Parameters
     ----------
-    before, after : (p,) array of float
-        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.
+    before, after : (p,) array of float, or Metrics
+        Seconds of each rank, for instance `Snapshot.rank_times` of two placements.  Of metrics,
+        e.g. ``plan.before`` and ``plan.after``: the slowest rank, the mean and the fastest rank.
 
     Examples
     --------
     >>> axes = pylb.plots.before_after([3.0, 1.0, 1.0, 1.0], [1.5, 1.5, 1.5, 1.5])
+    >>> plan = pylb.place(trace[0], "GreedyLB")
+    >>> axes = pylb.plots.before_after(plan.before, plan.after)
     """
     ax = axes(ax)
-    old, new = pair(before=before, after=after)
+    both = {"before": before, "after": after}
+    three = {k: (m.max, m.mean, m.min) for k, m in both.items() if isinstance(m, Metrics)}
+    old, new = pair(**{**both, **three})
     x = np.arange(len(old))
-    labels = [f"{name}, max/mean {ratio(t):.3g}" for name, t in [("before", old), ("after", new)]]
+    means = [m.mean if isinstance(m, Metrics) else None for m in both.values()]
+    labels = [
+        f"{name}, max/mean {ratio(t) if mean is None else t[0] / mean if mean else 1.0:.3g}"
+        for name, t, mean in zip(both, (old, new), means, strict=True)
+    ]
     if len(x) <= MOST_BARS:
         ax.bar(x - 0.2, old, 0.4, color=VERMILLION, label=labels[0])
         ax.bar(x + 0.2, new, 0.4, color=BLUE, label=labels[1])
@@ -290,9 +317,14 @@ def before_after(before: ArrayLike, after: ArrayLike, *, ax: Axes | None = None)
         ax.plot(x, np.sort(old)[::-1], color=VERMILLION, label=labels[0])
         ax.plot(x, np.sort(new)[::-1], color=BLUE, linestyle="--", label=labels[1])
         what = "ranks, the slowest first"
-    ax.axhline(float(new.mean()), color="black", linewidth=0.8, linestyle=":", label="mean after")
+    mean = float(new.mean()) if means[1] is None else means[1]
+    ax.axhline(mean, color="black", linewidth=0.8, linestyle=":", label="mean after")
     ax.set_ylim(bottom=0.0)
-    return finish(ax, what, "seconds")
+    finish(ax, what, "seconds")
+    if three:
+        ax.set_xticks(x, ["slowest rank", "mean", "fastest rank"])
+        ax.set_xlabel("")
+    return ax
 
 
 # ---- decisions ----------------------------------------------------------------------------------
@@ -382,7 +414,7 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
     mark(ax, run.lb_step_iterations, VERMILLION)
     ax.set_ylim(bottom=0.0)
     regret = 100 * run.regret(best)
-    longer = f"iteration   ({regret:.2g} % longer than the best schedule; ^: its LB steps)"
+    longer = f"iteration   ({regret:.3g} % longer than the best schedule; ^: its LB steps)"
     return finish(ax, longer, "seconds")
 
 
@@ -504,7 +536,7 @@ def objects(
     ax.set_ylim(-(-len(chosen) // across) * pitch_y, -0.4 * side - 0.4)
     ax.set_aspect("equal")
     ax.axis("off")
-    colour_bar(ax, drawn, "seconds of the object")
+    colour_bar(ax, drawn, "load of the object")
     return ax
 
 
@@ -552,7 +584,7 @@ def migrations(run: Any, iteration: int | None = None, *, ax: Axes | None = None
         )
     ax = axes(ax)
     step, load = aggregate.between_groups(shown.n_ranks, moves, MOST_CELLS, "load")
-    matrix(ax, load, step, "seconds per iteration of the objects")
+    matrix(ax, load, step, "load of the objects that moved")
     when = "in the whole run" if iteration is None else f"after iteration {iteration}"
     number = sum(int(m.objects.sum()) for m in moves)
     ax.set_title(f"{number:,} migrations {when}", fontsize="medium")
@@ -612,8 +644,9 @@ def communication(
 
 MOST_RANKS = 64
 MOST_OPS = 20_000  # largest number of operations of a rank that a picture can show
+MOST_STRIPES = 80  # if there are more iterations, neighbours are drawn as one
 SAND = "#E6D3B1"
-SPACE = 0.14  # space between the runs of a timeline, as a fraction of the height of a run
+SPACE = 0.2  # space between the runs of a timeline, as a fraction of the height of a run
 
 
 def timeline(
@@ -667,7 +700,7 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
     n, every = len(names), max(1, len(names) // 8)
     ticks, where, longest, steps = [], [], 0.0, ("LB step", "moves objects")
     legends = {"computes": BLUE, "waits": SAND, steps[0]: "black", steps[1]: VERMILLION}
-    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_COLUMNS)[1])):
+    for k, shown in enumerate(reversed(lanes.of(run, first, end, MOST_STRIPES)[1])):
         low = k * n * (1 + SPACE) - 0.5
         each = shown.iteration + shown.deciding + shown.moving
         begin = np.cumsum(each) - each
@@ -684,16 +717,18 @@ def _lanes(ax: Any, run: course.Course, iterations: int | tuple[int, int] | None
             thin = {"linewidth": 0.5 if len(bars) <= MOST_LINES else 0.0}
             ax.broken_barh(bars, (low, n), color=legends[name], **thin)
         whole = shown.seconds if (first, end) == (0, m) else float(each.sum())
-        ax.text(0.0, low + n + 0.02 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        ax.text(0.0, low + 1.06 * n, f"{shown.name}: {seconds(whole)}", fontsize="small")
+        at = after[shown.deciding + shown.moving > 0]
+        ax.plot(at, np.full(len(at), low + 1.02 * n), "v", color="black", markersize=3)
         where += [low + r + 0.5 for r in range(0, n, every)]
         ticks += names[::every]
         longest = max(longest, float(each.sum()))
     top = low + n * (1 + SPACE)
-    ax.set(xlabel="seconds", ylabel="rank", xlim=(0.0, longest or 1.0), ylim=(-0.5, top))
-    ax.set_yticks(where, ticks)
     for name, colour in legends.items():
         ax.plot([], [], "s", color=colour, label=name)
-    legend(ax)
+    finish(ax, "seconds", "rank", whole="")
+    ax.set(xlim=(0.0, longest or 1.0), ylim=(-0.5, top))
+    ax.set_yticks(where, ticks)
 
 
 def _operations(
@@ -722,11 +757,9 @@ def _operations(
     if path is not None:
         at, who = _line(run, path, prediction)
         ax.plot(at, who, color="black", linewidth=1.4, label="critical path")
-    ax.set(
-        xlabel="seconds", ylabel="rank", xlim=(0.0, prediction.time), ylim=(-0.6, run.n_ranks - 0.4)
-    )
+    finish(ax, "seconds", "rank", whole="")
+    ax.set(xlim=(0.0, prediction.time), ylim=(-0.6, run.n_ranks - 0.4))
     ax.set_yticks(range(0, run.n_ranks, max(1, run.n_ranks // 8)))
-    legend(ax)
     return ax
 
 

@@ -44,7 +44,7 @@ class RunFile:
     def __init__(self, path: str | os.PathLike[str], interval: float, share: float) -> None:
         self._path, self._interval, self._share = Path(path), interval, share
         self._lock = threading.Lock()
-        self._due = 0.0  # earliest time of the next reading
+        self.due = 0.0  #: Earliest time of the next reading.
         self._tried = ""  # the state of the file when it was most recently read
         self._now: dict[str, Any] = {"said": f"{self._path.name}: nothing yet", "seen": ""}
 
@@ -54,7 +54,7 @@ class RunFile:
         seen: the state of the file that the page shows.
         """
         with self._lock:
-            if time.monotonic() >= self._due:
+            if time.monotonic() >= self.due:
                 self._read()
             now = self._now
         return {k: now[k] for k in ("said", "seen")} if now["seen"] == seen else now
@@ -72,7 +72,7 @@ class RunFile:
         except (FileNotFoundError, DomainError, FormatError):
             pass  # the file is missing, being written or has no iteration yet: keep the old state
         used = time.thread_time() - begin
-        self._due = time.monotonic() + max(self._interval, used / self._share)
+        self.due = time.monotonic() + max(self._interval, used / self._share)
 
 
 def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -82,8 +82,11 @@ def _lost_receipts(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 
 def _shown(path: Path) -> dict[str, Any]:
-    run = dataclasses.replace(course.of(RunRecord.load(path), title=path.name), objects=None)
-    return {**page.data(run), "said": live.head(live.state(run))}
+    record = RunRecord.load(path)
+    run = dataclasses.replace(course.of(record, title=path.name), objects=None)
+    ended = any(loop.first + loop.n <= record.n_iterations for loop in record.loops[-1:])
+    said = live.head(live.state(run)) + "; the planned iterations are done" * ended
+    return {**page.data(run), "said": said, "ended": ended}
 
 
 def step_back() -> bool:

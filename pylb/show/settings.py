@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from pylb.errors import DomainError
-from pylb.model.snapshot import I32, I64
 from pylb.replaying.replayed import BASELINES, Replay, replay
 from pylb.replaying.trace import Trace
 from pylb.show import course, page
@@ -25,7 +23,7 @@ MOST_DECISIONS = 400  # largest number of decisions in the list
 class ExplorerSettings:
     """The settings of the explorer, which a user can change."""
 
-    strategy: str = "auto"
+    strategy: str = "none"  # as recorded
     trigger: str = "auto"  # name of the trigger; empty: use `every`
     every: int = 10  # iterations from one LB step to the next
     n_ranks: int = 0  # 0: as many as recorded
@@ -67,7 +65,7 @@ class ExplorerSettings:
 
     def on(self, trace: Trace) -> Trace:
         """Return the run on the number of ranks of these settings."""
-        return trace if self.n_ranks in (0, trace.n_ranks) else on_ranks(trace, self.n_ranks)
+        return trace if self.n_ranks in (0, trace.n_ranks) else trace.on_ranks(self.n_ranks)
 
     def _speeds(self, trace: Trace) -> Any:
         if self.speed == 1.0:
@@ -87,66 +85,6 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def on_ranks(trace: Trace, n_ranks: int) -> Trace:
-    """Place the same objects on another number of ranks.
-
-    The objects are sorted by the recorded rank of their first task, and cut into equal parts, one
-    for each new rank; so neighbours stay neighbours.  In the result, no object migrates.  The new
-    ranks have equal speeds, no background load and no memory limits.
-    """
-    if not 1 <= n_ranks <= 2**20:
-        raise DomainError(f"n_ranks is {n_ranks}: expected 1 ... {2**20}")
-    n = trace.n_entities
-    first = _first_tasks(trace)
-    order = np.lexsort((first, trace.task_rank[first]))
-    where = np.empty(n, np.int32)
-    where[order] = (np.arange(n) * n_ranks // max(n, 1)).astype(np.int32)
-    rank = _of_tasks(trace, where)
-    for array in (where, rank):
-        array.flags.writeable = False
-    return dataclasses.replace(
-        trace,
-        n_ranks=n_ranks,
-        task_rank=rank,
-        task_home=None,
-        task_seconds=None,
-        entity_home=where,
-        speed=None,
-        background=None,
-        memory_limit=None,
-        measured=None,
-        figures=None,
-        core_group=None,
-        group_cores=None,
-        recorded=None,
-        _run=None,
-        _phases=None,
-    )
-
-
-def _of_tasks(trace: Trace, where: I32) -> I32:
-    """Return the rank of each task; where: the rank of each entity."""
-    same = trace._repeats is not None and trace._repeats[1:].all()
-    if not same:
-        # "clip" is the fastest mode of `take`; it changes no index, because all are valid.
-        return where.take(trace.task_entity, mode="clip")
-    return np.tile(where[trace.task_entity[: int(trace.task_ptr[1])]], len(trace))
-
-
-def _first_tasks(trace: Trace) -> I64:
-    """Return the first task of each entity; most of these tasks are in the first phase."""
-    out = np.full(trace.n_entities, -1)
-    left = len(out)
-    for begin, end in pairwise(trace.task_ptr.tolist()):
-        entity = trace.task_entity[begin:end]
-        new = np.flatnonzero(out[entity] < 0)
-        out[entity[new]] = begin + new
-        left -= len(new)
-        if not left:
-            break
-    return out
-
-
 # ---- data for the browser -------------------------------------------------------------------
 
 
@@ -161,11 +99,10 @@ def picture(run: Course) -> dict[str, Any]:
 
 
 def figures(run: Course, recorded: Replay) -> dict[str, Any]:
-    """Return the figures of a replay, and how much faster it is than as recorded."""
-    known = run.figures()
-    faster = recorded.time / run.seconds if run.seconds > 0 else 1.0
+    """Return the figures of a replay, and the seconds of the run as recorded and unbalanced."""
     said = {"facts": page.facts(run), "verdict": run.verdict}
-    return {**known, **said, "recorded": recorded.time, "speedup": faster}
+    times = {"recorded": recorded.time, "unbalanced": recorded.unbalanced.time}
+    return {**run.figures(), **said, **times}
 
 
 def decisions(run: Replay) -> list[dict[str, Any]]:

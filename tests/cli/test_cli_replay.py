@@ -102,7 +102,8 @@ def test_strategies_and_triggers_with_parameters(folder, capsys):
         assert says in capsys.readouterr().err
 
 
-def test_the_table_has_the_same_rows(folder, capsys):
+def test_the_table_has_the_same_rows(folder, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert cli.main(["replay", folder, "--strategy", "GreedyLB,none", "--every", "5"]) == 0
     title, head, rule, greedy, none, *notes = capsys.readouterr().out.splitlines()
     assert title == f"{folder}: 10 phases on 32 ranks"
@@ -111,6 +112,9 @@ def test_the_table_has_the_same_rows(folder, capsys):
     assert greedy.split()[:3] == ["GreedyLB", "every", "5"]
     assert none.startswith("as recorded ")
     assert head.split()[-1] == "migrations"
+    monkeypatch.setenv("COLUMNS", "80")  # then the table leaves out columns
+    assert cli.main(["replay", folder, "--strategy", "GreedyLB,none", "--every", "5"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines()[1:])) <= 80
     for note in ("LBs: number of LB steps", "migrations: how often an object changed its rank"):
         assert note in " ".join(notes)
 

@@ -16,6 +16,8 @@ import pytest
 import pylb
 from pylb.cli import main as cli
 from pylb.errors import DomainError
+from pylb.partitioning import libraries
+from pylb.show import course
 
 pytest.importorskip("h5py")
 
@@ -58,8 +60,24 @@ def test_demo_says_what_rebalancing_saved(capsys, tmp_path):
 def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
     shown = printed(capsys, "report", folder / "run.h5")
     assert (tmp_path / "run.html").stat().st_size > 10_000
-    regions = [line.split()[0] for line in shown.splitlines()[2:7]]
-    assert regions == ["Global"] + 4 * ["iterations"]
+    lines = shown.splitlines()
+    assert " ".join(lines).startswith(f"{course.of(folder / 'run.h5').verdict}.")
+    assert any(line.startswith("Decisions: the ") for line in lines)
+    at = next(i for i, line in enumerate(lines) if line.startswith("region  "))
+    assert [line.split()[0] for line in lines[at + 2 : at + 6]] == ["Global"] + 3 * ["iterations"]
+    assert lines[at + 6].startswith("region: ")
+    printed(capsys, "report", folder / "run.h5", "-o", "other.html")
+    assert (tmp_path / "other.html").exists()
+
+
+def test_strategies_say_what_is_not_installed(capsys, monkeypatch):
+    monkeypatch.setattr(libraries, "available", lambda name: name != "Scotch")
+    found = {s["name"]: s["installed"] for s in answer(capsys, "strategies")["strategies"]}
+    assert next(iter(found)) == "auto"
+    assert {name for name, installed in found.items() if not installed} == {
+        *("ScotchLB", "ScotchRefineLB"),
+    }
+    assert "(not installed)" in printed(capsys, "strategies").replace("\n", " ")
 
 
 @pytest.mark.parametrize("command", ["report", "replay", "optimum"])

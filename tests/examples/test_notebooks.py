@@ -31,7 +31,7 @@ FEWER = {
 }
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-AFRESH = "%reset -f\nimport os\nos.environ['PYLB_DATA'] = {!r}\ndel os"
+AFRESH = "%reset -f\n%cd -q {}\nimport os\nos.environ['PYLB_DATA'] = {!r}\ndel os"
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def executed(client, path, data):
     for cell in notebook.cells:
         for number, fewer in FEWER.items():
             cell.source = cell.source.replace(number, fewer)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(AFRESH.format(str(data))))
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(AFRESH.format(FOLDER, str(data))))
     client.nb = notebook
     client.execute(cleanup_kc=False)
     return notebook.cells[1:]
@@ -77,8 +77,8 @@ def shown(cells, kind):
 def explored(cells):
     """Check that the explorer shows a picture, and says that it needs a kernel."""
     assert shown(cells, WIDGET)
-    (html,) = (html for html in shown(cells, "text/html") if "explorer" in html)
-    assert "without a kernel it cannot replay" in html
+    (html,) = (html for html in shown(cells, "text/html") if "without a kernel" in html)
+    assert " as fast, " in html
     assert "data:image/png;base64" in html
 
 
@@ -102,34 +102,22 @@ def has_mpi():
     return find_spec("mpi4py") is not None and shutil.which("mpiexec") is not None
 
 
-def faster(cells):
-    """Check that the script ran with and without pylb, if there is MPI (its speed may vary)."""
-    found = re.findall(r"([\d.]+) times as fast", printed(cells))
-    assert len(found) >= has_mpi()  # the report's verdict may say it, too
-    assert all(float(x) > 0.0 for x in found)
-    assert "the objects were rebalanced" in printed(cells)
-
-
-def balanced(cells):
-    """Check that the program ran on MPI ranks, if ranks can be started here."""
-    if not (find_spec("ipyparallel") and has_mpi()):
-        assert "this notebook only shows" in printed(cells)
-        return
-    assert re.search(r"ranks +3\n", printed(cells))
-    said = re.findall(r"max/mean ([\d.]+) in the .*, ([\d.]+) in", printed(cells))[0]
-    before, after = map(float, said)
-    assert before > 1.5 > after
+def on_real_ranks(cells):
+    """Check that the scripts ran, and a program on the four ranks of the notebook."""
+    said = re.findall(r"^Run: ", printed(cells), re.M)
+    assert len(said) == 3  # balanced, in shadow mode, on four ranks
+    assert re.search(r"ranks +4\n", printed(cells))
+    assert "GreedyLB    every 20" in printed(cells)
 
 
 # For each notebook: what it prints, the least number of pictures, and a further check.
 EXPECTED = {
-    "first_steps": ("RefineLB, every 10", 2, faster),
+    "tutorial": ("the objects were rebalanced", 2, on_real_ranks),
     "recorded_run": ("<Replay by cards, every 3: 30 phases", 3, None),
     "explore_a_run": ("speed-up over the recorded run", 3, explored),
     "why_did_it_balance": ("the worst one:\nAfter iteration", 3, None),
     "your_own_strategy": ("StrategyError: ", 2, None),
     "million_ranks": (f"{int(MILLION):9,} ranks, ", 2, None),
-    "cluster": ("", 0, balanced),
     "experts": ("rearranged after the steps [", 6, None),
     "unlike-processors": ("five iterations after", 4, None),
     "what-if": ("servBusy2 at the other end of its messages", 3, None),
@@ -143,6 +131,8 @@ def test_every_notebook_has_its_row():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_runs_on_a_generated_run(client, path, tmp_path):
+    if path.stem == "tutorial" and not (has_mpi() and find_spec("ipyparallel")):
+        pytest.skip("no mpi4py, mpiexec or ipyparallel")
     cells = executed(client, path, tmp_path)
     said, pictures, more = EXPECTED[path.stem]
     assert said in printed(cells)

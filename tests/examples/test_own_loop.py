@@ -128,6 +128,23 @@ def program(prefix, tmp_path_factory):
     return get
 
 
+def test_the_example_in_c_plus_plus(mpiexec, prefix, tmp_path):
+    needs("mpicxx")
+    more = ["-std=c++17", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", *WARNINGS]
+    run(
+        [
+            "mpicxx",
+            *more,
+            EXAMPLES / "c" / "cells.cpp",
+            *flags(prefix, "pylb_mpi"),
+            "-o",
+            tmp_path / "cells",
+        ]
+    )
+    said = run([*mpiexec, "-n", 2, tmp_path / "cells"])
+    assert re.match(r"64 cells, \d+ LB steps, sum 47\.301\d+\n", said), said
+
+
 @pytest.mark.parametrize("name", ["particles", "jacobi"])
 def test_examples_in_c_are_also_c_plus_plus(prefix, tmp_path, name):
     build_c(prefix, name, tmp_path, "c++17")
@@ -173,7 +190,7 @@ def test_measured_times(mpiexec, program, name):
 
 def page_of(language):
     """Return the blocks of the page in a language."""
-    page = (ROOT / "docs" / "your_code.md").read_text()
+    page = (ROOT / "docs" / "c.md").read_text()
     return re.findall(rf"^```{language}\n(.*?)```", page, re.S | re.M)
 
 
@@ -183,7 +200,7 @@ def test_the_commands_of_the_page(prefix, tmp_path):
     install, rest = lines.split("\n", 1)
     assert install.startswith("make install PREFIX=$HOME/pylb ")
     (tmp_path / "pylb").symlink_to(prefix)
-    (tmp_path / "jacobi.c").write_text((EXAMPLES / "c" / "jacobi.c").read_text())
+    (tmp_path / "examples").symlink_to(EXAMPLES)
     needs("pkg-config")
     run(["bash", "-ec", rest], cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)})
     assert (tmp_path / "jacobi").exists()
@@ -208,8 +225,9 @@ BLOCK = re.compile(r"<!-- (\S+) -->\n```\w+\n(.*?)```", re.S)
 
 def test_the_page_shows_the_examples():
     """If a block names a file, its lines are in that file, in the same order."""
-    blocks = BLOCK.findall((ROOT / "docs" / "your_code.md").read_text())
-    assert len(blocks) >= 6
+    pages = [(ROOT / "docs" / name).read_text() for name in ("your_code.md", "c.md")]
+    blocks = BLOCK.findall("\n".join(pages))
+    assert len(blocks) >= 7
     for path, block in blocks:
         lines = iter([line.strip() for line in (ROOT / path).read_text().splitlines()])
         for line in block.splitlines():

@@ -2,6 +2,9 @@
 
 import contextlib
 import itertools
+import tempfile
+import threading
+import time
 
 import numpy as np
 from each_case import main, raised
@@ -92,6 +95,66 @@ def an_object_that_cannot_be_restored(comm):
     raised(errors.SerializationError, "it is glass", lambda: list(lb.iterate(3)))
 
 
+def a_slow_strategy_runs_beside_an_iteration(comm):
+    """From the second LB step on, it runs in a thread, and the LB step is one iteration later."""
+    threads = []
+
+    def slow(snapshot):
+        threads.append(threading.current_thread() is threading.main_thread())
+        time.sleep(0.1)
+        return (snapshot.rank + 1) % snapshot.n_ranks
+
+    def strategy_fails(snapshot):
+        slow(snapshot)
+        if len(threads) == 2:
+            raise ValueError("no idea")
+        return snapshot.rank
+
+    if comm.size == 1:
+        return
+    for strategy in (slow, strategy_fails):
+        lb = pylb.Balancer(comm, strategy=strategy, every=2, pause_if_useless=False)
+        for key in range(comm.rank, 9, comm.size):
+            lb.add(key, [key])
+        threads.clear()
+
+        def run(lb=lb):
+            for it in lb.iterate(10):
+                if it == 7:
+                    lb.add(100 + comm.rank, [100 + comm.rank])
+                for key, block in lb.local():
+                    assert block[0] == key
+
+        if strategy is slow:
+            run()
+            assert [r.iteration for r in lb.history] == [1, 4, 7], lb.history
+            # the objects were others in iteration 7, so the strategy is called again
+            assert comm.bcast(threads) == [True, False, False, True], threads
+        else:
+            raised(errors.StrategyError, "no idea", run)
+
+
+def a_replay_repeats_the_run(comm):
+    """A run in which objects arrive late is repeated to the bit."""
+    with tempfile.TemporaryDirectory() as own:
+        path = comm.bcast(own) + "/run.h5"
+
+        def run(**options):
+            lb = pylb.Balancer(comm, overlap=True, record=path, **options)
+            for key in range(comm.rank, 20, comm.size):
+                lb.add(key, [np.full(1000 * key, 1.0)])
+            for it in lb.iterate(9):
+                for key, block in lb.local():
+                    block[0] += key * it
+            comm.Barrier()
+            return sorted((key, float(block[0].sum())) for key, block in lb.local())
+
+        first = run(strategy=scattered(3), every=2)
+        comm.Barrier()
+        again, path = path, path[:-3] + "2.h5"
+        assert run(replay=again) == first
+
+
 def overlap_is_checked(comm):
     raised(errors.DomainError, "overlap is 'yes'", lambda: pylb.Balancer(comm, overlap="yes"))
     text = "overlap is True with lag=2"
@@ -101,6 +164,8 @@ def overlap_is_checked(comm):
 CASES = [
     random_programs_compute_what_one_rank_computes,
     an_object_that_cannot_be_restored,
+    a_slow_strategy_runs_beside_an_iteration,
+    a_replay_repeats_the_run,
     overlap_is_checked,
 ]
 

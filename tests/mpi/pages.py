@@ -91,8 +91,7 @@ def decider():
     yield {"comm": comm}
 
 
-def first_steps():
-    recorded().save("run")
+def index():
     yield {}
 
 
@@ -182,11 +181,8 @@ def triggers():
     yield {"trace": recorded()}
 
 
-def tutorial():
-    real, time.sleep = time.sleep, lambda seconds: real(seconds / 20.0)
+def shapes():
     yield {}
-    yield {}
-    time.sleep = real
 
 
 def virtual():

@@ -1,10 +1,14 @@
 """Work lent within a step: the plan against bounds, the exchange under mpiexec."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from chance import TIMES
 from hypothesis import given
 from hypothesis import strategies as st
-from launch import every_case_is_done
+from launch import HERE, PYLB, every_case_is_done, printed
 
 import pylb
 from pylb import _core
@@ -13,6 +17,22 @@ from pylb import _core
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_cases(mpiexec, ranks):
     every_case_is_done(mpiexec, ranks, "share_cases.py")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_random_programs(mpiexec, ranks):
+    """The results are those of a serial program; a fault of one rank ends all, and none hangs.
+
+    PYLB_EXAMPLES=10 runs 2,000 programs.
+    """
+    out = printed(mpiexec, ranks, HERE / "share_random.py", 40 * TIMES)
+    assert out.count("done") == ranks
+
+
+def test_simulated_ranks_come_near_the_bound():
+    """The real engine on simulated ranks: the figures are the same on every machine."""
+    script = PYLB / "benchmarks" / "share_simulated.py"
+    subprocess.run([sys.executable, script, "--check"], check=True, capture_output=True)
 
 
 speeds = st.floats(0.1, 10.0)

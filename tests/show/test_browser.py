@@ -23,6 +23,7 @@ import pytest
 
 import pylb
 from pylb import console
+from pylb.errors import DomainError
 from pylb.io import h5
 from pylb.show import course, page, served
 from pylb.show.settings import ExplorerSettings
@@ -349,8 +350,9 @@ HOST = """<!DOCTYPE html><html lang="en"><title>host</title><style>{style}</styl
     off: (event, f) => {{ heard[event] = heard[event].filter((g) => g !== f); }},
     send: async (message) => {{
       const said = await window.kernel(message);
-      if (said.answer) {{ state.answer = cells(said.answer); tell("change:answer"); }}
       said.messages.forEach((m) => tell("msg:custom", m));
+      await new Promise((go) => setTimeout(go));
+      if (said.answer) {{ state.answer = cells(said.answer); tell("change:answer"); }}
     }},
   }};
   window.leave = widget.render({{ model, el: document.getElementById("host") }});
@@ -364,11 +366,14 @@ def sent(answer):
 
 
 @pytest.fixture
-def explorer(tab, tmp_path):
+def explorer(tab):
     """Return the widget of this process, shown in a page without Jupyter."""
     pytest.importorskip("anywidget")
     trace = pylb.replaying.hotspot(n_ranks=8, n_objects=128, n_phases=100, seed=1)
-    widget = pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01)
+    return hosted(tab, pylb.explore(trace, strategy="GreedyLB", every=10, cost=0.01))
+
+
+def hosted(tab, widget):
 
     def kernel(message):
         messages, before = [], widget.answer
@@ -442,6 +447,61 @@ def test_a_screen_reader_is_told_everything(tab, explorer):
     heads = [name for role, name, _ in told if role == "columnheader"]
     assert heads[:2] == ["iteration", "choice"]
     assert tab.said == []
+
+
+def test_what_is_not_touched_does_not_change(tab):
+    """Settings that no slider can show to the last digit stay as they were given."""
+    pytest.importorskip("anywidget")
+    trace = pylb.replaying.hotspot(n_ranks=100, n_objects=400, n_phases=60, seed=2)
+    given = {"n_ranks": 90, "alpha": 3e-6, "beta": 1e-11, "cost": 0.0051, "rank": 3, "speed": 0.77}
+    widget = hosted(tab, pylb.explore(trace, strategy="auto", trigger="auto", **given))
+    run, settings = widget.replay, dict(widget.settings)
+    said = tab.locator(".status").inner_text()
+    assert tab.get_by_label("Cost of an LB step").get_attribute("aria-valuetext") == "5.1 ms"
+    assert tab.get_by_label("Speed of that rank").get_attribute("aria-valuetext") == "× 0.77"
+    assert tab.get_by_label("Network").input_value() == "as given"
+    for number, strategy in enumerate(("none", "auto"), 1):
+        tab.get_by_label("Strategy").select_option(strategy)
+        tab.wait_for_selector(f".pylb[data-number='{number}']")
+    assert widget.settings == settings
+    assert (widget.replay.time, len(widget.replay.lb_steps)) == (run.time, len(run.lb_steps))
+    assert tab.locator(".status").inner_text().split(" Replayed")[0] == said.split(" Replayed")[0]
+    tab.get_by_label("Cost of an LB step").focus()
+    tab.keyboard.press("ArrowRight")  # a slider that is used goes to its own places
+    tab.wait_for_selector(".pylb[data-number='3']")
+    assert widget.settings["cost"] == pytest.approx(10**-2)
+    assert tab.said == []
+
+
+def test_an_error_hides_the_old_picture(tab, explorer, monkeypatch):
+    answered = type(explorer)._answered
+
+    def failing(self, asked):
+        if asked.strategy == "RefineLB":
+            raise DomainError("this replay fails")
+        time.sleep(0.3 * (asked.strategy == "none"))
+        return answered(self, asked)
+
+    monkeypatch.setattr(type(explorer), "_answered", failing)
+    monkeypatch.setattr(sys.modules[type(explorer).__module__], "HEARTBEAT", 0.05)
+    tab.evaluate(
+        "new MutationObserver((all) => { window.heard = (window.heard || '') + "
+        "all[0].target.textContent; }).observe(document.querySelector('.status'), "
+        "{ childList: true })"
+    )
+    tab.get_by_label("Strategy").select_option("RefineLB")
+    tab.get_by_text("this replay fails").wait_for()
+    assert not tab.locator(".verdict").is_visible()
+    assert not tab.locator(".timeline").is_visible()
+    tab.get_by_label("Strategy").select_option("none")
+    tab.locator(".verdict").wait_for()
+    assert "computing …" in tab.evaluate("window.heard")
+    assert "in all; as recorded: " in tab.locator(".status").inner_text()
+    assert tab.locator(".flows").inner_text() == "No LB step, so no object moved."
+    tab.get_by_label("Strategy").select_option("GreedyLB")
+    tab.get_by_text("Choose a decision to see what moved.").wait_for()
+    missing = tab.locator("option[disabled]").all_inner_texts()
+    assert all(name.endswith(" (not installed)") for name in missing)
 
 
 def test_the_explorer_shows_objects_and_what_does_not_matter(tab, explorer):

@@ -1,12 +1,21 @@
 """The widget, with messages like those of a browser."""
 
+import dataclasses
+import shutil
+import time
+
 import numpy as np
 import pytest
 
 import pylb
 from pylb.errors import DomainError
+from pylb.io import h5
+from pylb.partitioning import libraries
+from pylb.show import course
+from pylb.show.settings import ExplorerSettings
 
 pytest.importorskip("anywidget")
+from pylb.show import widget
 
 
 @pytest.fixture
@@ -27,11 +36,68 @@ def test_it_begins_with_a_replay(explorer):
     run = explorer.trace.replay("GreedyLB", every=8, cost=0.01)
     assert explorer.replay.time == run.time
     assert explorer.answer["figures"]["seconds"] == pytest.approx(run.time)
-    faster = run.speedup_over(explorer.trace.replay("none"))
-    assert explorer.answer["figures"]["speedup"] == pytest.approx(faster)
+    for name, strategy in (("recorded", "none"), ("unbalanced", "unbalanced")):
+        assert explorer.answer["figures"][name] == explorer.trace.replay(strategy).time
     cells = np.frombuffer(explorer.answer["picture"]["cells"], "<u2")
     assert cells.size == 6 * 40
     assert explorer.recorded.time == explorer.trace.replay("none").time
+
+
+def test_it_opens_as_recorded_beside_the_unbalanced_run(tmp_path):
+    pytest.importorskip("h5py")
+    pylb.demo.run(4, 32, 60, save=tmp_path / "run.h5", every=6)
+    opened = pylb.explore(tmp_path / "run.h5", cost=0.005)
+    run = pylb.Trace.load(tmp_path / "run.h5").replay("none")
+    assert (opened.settings["strategy"], opened.settings["cost"]) == ("none", 0.005)
+    assert opened.replay.time == run.time
+    assert opened.answer["figures"]["unbalanced"] == run.unbalanced.time
+    names = [one["name"] for one in opened.answer["timeline"]["runs"]]
+    assert names == ["without LB steps", "with LB steps"]
+    assert pylb.explore(run, every=5).settings["strategy"] == "auto"
+
+
+def test_the_same_settings_give_the_same_answer(tmp_path):
+    pytest.importorskip("h5py")
+    pylb.demo.run(4, 32, 60, save=tmp_path / "run.h5")
+    shown = pylb.explore(tmp_path / "run.h5", strategy="auto", trigger="auto")
+    first, settings = shown.answer["figures"], dict(shown.settings)
+    for number, strategy in enumerate(("GreedyLB", "none", "auto")):
+        shown.ask(ExplorerSettings.of({**settings, "strategy": strategy}), number)
+    assert shown.answer["figures"] == first
+    assert shown.settings == settings
+
+
+def test_a_long_replay_says_that_it_computes(monkeypatch):
+    monkeypatch.setattr(widget, "HEARTBEAT", 0.05)
+
+    def slow(snapshot):
+        time.sleep(0.1)
+        return snapshot.rank
+
+    pylb.register_strategy(slow, name="slow")
+    shown = pylb.explore(pylb.replaying.hotspot(2, 8, 6), every=2)
+    said = []
+    shown.send = said.append
+    shown._answer_message(
+        shown,
+        {
+            "kind": "replay",
+            "number": 1,
+            "settings": {"strategy": "slow", "trigger": "", "every": 2},
+        },
+        [],
+    )
+    assert {"kind": "computing"} in said
+    assert shown.answer["number"] == 1
+
+
+def test_strategies_whose_library_is_missing_are_marked(monkeypatch):
+    monkeypatch.setattr(libraries, "available", lambda name: name != "METIS")
+    shown = pylb.explore(pylb.replaying.hotspot(2, 8, 6))
+    listed = {name: (text, missing) for name, text, missing in shown.choices["strategies"]}
+    assert list(listed)[:3] == ["none", "unbalanced", "auto"]
+    assert listed["none"] == ("as recorded", False)
+    assert {name for name, (_, missing) in listed.items() if missing} == {"MetisLB"}
 
 
 def test_an_answer_has_the_number_of_the_question(explorer):
@@ -66,6 +132,7 @@ def test_a_wrong_message_gives_an_error_and_changes_nothing(explorer, message):
     before = explorer.answer
     (said,) = heard(explorer, **message)
     assert said["kind"] == "error"
+    assert said["replay"] == (message["kind"] == "replay")
     assert explorer.answer is before
 
 
@@ -88,6 +155,45 @@ def test_a_record_brings_the_cost_of_its_lb_steps(tmp_path):
     pylb.demo.run(2, 8, 12, save=tmp_path / "run.h5", every=4)
     costs = [r.cost for r in pylb.RunRecord.load(tmp_path / "run.h5").history.lb_steps]
     assert pylb.explore(tmp_path / "run.h5").settings["cost"] == pytest.approx(np.mean(costs))
+
+
+def until(said, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not said():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_widget_follows_a_run_until_its_end(tmp_path, monkeypatch):
+    pytest.importorskip("h5py")
+    monkeypatch.setattr(widget, "ENDED", 0.2)
+    monkeypatch.setitem(widget.SHARE, False, 1.0)
+    pylb.demo.run(3, 12, 40, every=5, save=tmp_path / "all.h5")
+    run, path = pylb.RunRecord.load(tmp_path / "all.h5"), tmp_path / "run.h5"
+    following = pylb.watch(path, interval=0.05)
+    assert following.run == {"said": "run.h5: nothing yet", "seen": ""}
+    assert "text/html" not in dict(following._repr_mimebundle_()[0])
+    part = pylb.RunRecord.of(run.trace[:15])
+    h5.write(dataclasses.replace(part, loops=run.loops), tmp_path / "part.h5")
+    shutil.move(tmp_path / "part.h5", path)
+    until(lambda: "15 iterations of 12 objects on 3 ranks" in following.run["said"])
+    assert not following.run["ended"]
+    shutil.move(tmp_path / "all.h5", path)
+    until(lambda: following.run.get("ended"))
+    assert following.run["verdict"] == course.of(path).verdict
+    until(lambda: following.ended)
+    assert course.of(path).verdict in following._repr_mimebundle_()[0]["text/html"]
+
+
+def test_a_widget_that_is_stopped_has_looked_once_more(tmp_path):
+    pytest.importorskip("h5py")
+    following = pylb.watch(tmp_path / "run.h5", interval=3600)
+    pylb.demo.run(2, 8, 12, every=4, save=tmp_path / "run.h5")
+    following.stop()
+    assert following.ended
+    assert following.run["said"].startswith("12 iterations of 8 objects on 2 ranks")
+    with pytest.raises(DomainError, match="interval is 0"):
+        pylb.watch("run.h5", interval=0)
 
 
 def test_an_argument_that_is_not_a_run_is_an_error():

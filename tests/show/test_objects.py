@@ -31,13 +31,17 @@ def run():
     return trace.replay("GreedyLB", every=7, cost=1e-3)
 
 
+def objects_of(run):
+    return objects.Objects.of_stretches(course.stretches(run), run.trace.n_ranks)
+
+
 def decoded(frame):
     rank = np.frombuffer(frame["rank"], "<u4").astype(int) - 1
     return rank, np.frombuffer(frame["load"], np.uint8) / 255
 
 
 def test_frames_are_ranks_and_loads_of_the_objects(run):
-    shown = objects.ObjectPicture(objects.Objects.of_replay(run))
+    shown = objects.ObjectPicture(objects_of(run))
     base, trace = shown.base(), run.trace
     assert (base["n"], base["step"], base["keys"], base["how"]) == (
         60,
@@ -65,7 +69,7 @@ def test_a_record_has_the_frames_of_its_trace(tmp_path):
     pytest.importorskip("h5py")
     pylb.demo.run(4, 24, 20, save=tmp_path / "run.h5", every=5)
     record = pylb.RunRecord.load(tmp_path / "run.h5")
-    kinds = [course.of(record).objects, objects.Objects.of_replay(record.trace.replay("none"))]
+    kinds = [course.of(record).objects, objects_of(record.trace.replay("none"))]
     ours, its = (objects.ObjectPicture(kind).frames([]) for kind in kinds)
     assert ours == its
     assert kinds[0].edges(3)[0].tolist() == kinds[1].edges(3)[0].tolist()
@@ -73,12 +77,12 @@ def test_a_record_has_the_frames_of_its_trace(tmp_path):
 
 def test_of_too_many_frames_those_around_lb_steps_remain(run, monkeypatch):
     monkeypatch.setattr(objects, "MOST_CELLS", 60 * 6)
-    shown = objects.ObjectPicture(objects.Objects.of_replay(run))
+    shown = objects.ObjectPicture(objects_of(run))
     found = [f["iteration"] for f in shown.frames([13, 6])]
     assert len(found) == 6
     assert {6, 7, 13, 14} < set(found)
     monkeypatch.setattr(objects, "MOST_OBJECTS", 20)
-    thinned = objects.ObjectPicture(objects.Objects.of_replay(run))
+    thinned = objects.ObjectPicture(objects_of(run))
     assert (thinned.base()["n"], thinned.base()["step"]) == (20, 3)
     assert len(decoded(thinned.frame(0))[0]) == 20
 
@@ -154,7 +158,7 @@ def test_a_file_is_read_as_seldom_as_promised(run, tmp_path, monkeypatch):
     path.unlink()
     monkeypatch.setattr(served, "_shown", pytest.fail)  # the file must not be read again so soon
     assert file.news("") is now
-    file._due = 0.0
+    file.due = 0.0
     assert file.news("") is now
 
 

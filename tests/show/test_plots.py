@@ -58,7 +58,7 @@ def test_a_spike_leaves_the_other_colours_apart():
     even = image.norm(np.delete(image.get_array(), 40, axis=1))
     assert np.ptp(even) > 0.35
     assert image.norm(50.0) > 1.0
-    assert ax.figure.axes[1].get_ylabel() == "seconds of the rank\n(brightest: up to 50 s)"
+    assert ax.figure.axes[1].get_ylabel() == "time of the rank\n(brightest: up to 50 s)"
 
 
 def test_relative_colours_are_logarithmic_around_the_mean():

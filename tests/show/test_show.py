@@ -17,6 +17,7 @@ from pylb import console
 from pylb.console import clip, plain, script_json
 from pylb.decide.receipts import History
 from pylb.errors import DomainError, FormatError, PylbError
+from pylb.run import progress
 from pylb.show import (
     aggregate,
     course,
@@ -515,7 +516,7 @@ def test_settings_replay_as_asked(trace):
 @pytest.mark.parametrize("p", [1, 4, 6, 7, 60, 200])
 def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
     trace = dataclasses.replace(trace, memory_limit=np.full(6, 10**12))
-    other = settings.on_ranks(trace, p)
+    other = trace.on_ranks(p)
     assert (other.n_ranks, other.memory_limit) == (p, None)
     counts = np.bincount(other.task_rank[:60], minlength=p)
     assert counts.max() - counts.min() <= 1
@@ -532,7 +533,7 @@ def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
         {"no": 1},
         {"every": "x"},
         {"strategy": "NoLB"},
-        {"trigger": "never"},
+        {"strategy": "auto", "trigger": "never"},
         {"n_ranks": -1},
         {"speed": 0.5, "rank": 6},
         {"cost": -1.0},
@@ -589,7 +590,7 @@ def test_the_expected_gain_is_that_of_the_chosen_strategy(record, strategy, gain
 
 
 def test_progress_on_one_rank_says_how_far_it_is(capsys, monkeypatch):
-    monkeypatch.setattr(live._Lines, "EVERY", 0.0)
+    monkeypatch.setattr(progress._Lines, "EVERY", 0.0)
     lb = pylb.Balancer(every=4)
     lb.add(0, "x")
     seen = []

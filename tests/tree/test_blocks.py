@@ -174,7 +174,7 @@ def marks(text):
 BLOCKS = [
     pytest.param(page, block, id=f"{name_of(page)}:{k}", marks=marks(block))
     for page in PAGES
-    if page.name != "your_code.md"  # tests/examples/test_own_loop.py
+    if page.name != "c.md"  # tests/examples/test_own_loop.py
     for k, block in enumerate(SHELL.findall(page.read_text()))
 ]
 

@@ -1,7 +1,7 @@
 """Every public name has an example in its docstring, and every example gives what it shows.
 
-As docs/api.md says, the examples can use `np`, `pylb`, `comm` (one rank), `trace` (run.h5, which
-``pylb demo --save run.h5`` writes) and `run`, a recording.
+As docs/api/index.md says, the examples can use `np`, `pylb`, `comm` (one rank), `trace` (run.h5,
+which ``pylb demo --save run.h5`` writes) and `run`, a recording.
 """
 
 import doctest
@@ -69,11 +69,12 @@ def test_every_example_is_true(name, folder, monkeypatch):
 
 
 def public():
-    """Return the names of `pylb`, those that docs/api.md lists, and the plots."""
+    """Return the names of `pylb`, those that docs/api lists, and the plots."""
     names = {f"pylb.{name}" for name in pylb.__all__}
     names |= {f"pylb.plots.{name}" for name in plots.__all__ if name.islower()}
-    page = (ROOT / "docs" / "api.md").read_text()
-    names |= {n for n in re.findall(r"auto(?:class|function):: (\S+)", page) if "." in n}
+    for page in ROOT.glob("docs/**/*.md"):
+        listed = re.findall(r"auto(?:class|function):: (\S+)", page.read_text())
+        names |= {name for name in listed if "." in name}
     return sorted(names)
 
 

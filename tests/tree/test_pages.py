@@ -98,8 +98,8 @@ def _anchor(title):
 
 def test_every_example_is_in_the_gallery():
     """A file that says how to run it is a program; the other files are shared by programs."""
-    page = (ROOT / "docs" / "examples.md").read_text()
-    found = [p for p in ROOT.glob("examples/**/*") if p.suffix in (".py", ".c", ".f90")]
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    found = [p for p in ROOT.glob("examples/**/*") if p.suffix in (".py", ".c", ".cpp", ".f90")]
     programs = [name_of(p) for p in found if re.search(r"mpiexec -n", p.read_text())]
     assert len(programs) > 10
     assert [name for name in programs if name not in page] == []

@@ -26,11 +26,13 @@ function grid(axis, box, y, low, high, said) {
     text(axis.left - 6, y(value) + 4, said(value), "end")]);
 }
 
+// The visible columns and their places; of a single one both ends, for a line instead of a point.
+const seenOf = ({ seen, range }) =>
+  (seen.length === 1 ? range.map((end) => [seen[0][0], end]) : seen);
+
 // A path through the values of the visible columns.
 function through(axis, y, values) {
-  let { seen } = axis;
-  if (seen.length === 1) seen = axis.range.map((end) => [seen[0][0], end]); // a line, not a point
-  return seen.map(([c, at], i) => `${i ? "L" : "M"}${axis.x(at).toFixed(1)},`
+  return seenOf(axis).map(([c, at], i) => `${i ? "L" : "M"}${axis.x(at).toFixed(1)},`
     + y(values[c]).toFixed(1)).join("");
 }
 
@@ -60,7 +62,7 @@ const secondsChart = {
     const values = lines.flatMap((v) => axis.seen.map(([c]) => v[c]));
     const high = topOf(values);
     const y = scaleOf(box, 0, high * 1.05 || 1), max = through(axis, y, p.max);
-    const back = axis.seen.slice().reverse().map(([c, at]) => `L${axis.x(at).toFixed(1)},`
+    const back = seenOf(axis).slice().reverse().map(([c, at]) => `L${axis.x(at).toFixed(1)},`
       + y(p.mean[c]).toFixed(1)).join("");
     const out = [...grid(axis, box, y, 0, high * 1.05 || 1, seconds),
       ...beyond(axis, box, values, high * 1.05, seconds), axis.clipped(box,

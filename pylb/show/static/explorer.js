@@ -10,73 +10,72 @@ const BASELINES = ["none", "unbalanced"]; // strategies without decisions
 // The slider of the cost: exponents of 10 in seconds; the lowest one means: as measured.
 const COST = { low: -6, high: 2, step: 0.25 };
 
-function option(value, text) { return element("option", { value }, text ?? value); }
-
-// The row of controls, and a function that reads the settings from them.
-function controlsOf(choices, settings, changed) {
-  const select = (label, values, value) => {
-    const box = element("select", { "aria-label": label }, ...values.map((v) => option(v)));
+// The row of controls, and a function that returns the settings.  A control changes only its own
+// setting, and only when it is used: the others stay as they were given, to the last digit.
+function controlsOf(choices, given, changed) {
+  const asked = { ...given };
+  const named = (label, name, attributes) => element(name, { "aria-label": label, ...attributes });
+  const select = (label, options, value, set) => {
+    const box = named(label, "select");
+    box.append(...options.map(([name, text, missing]) => element("option",
+      { value: name, disabled: missing ? "" : null }, missing ? `${text} (not installed)` : text)));
     box.value = value;
-    box.addEventListener("change", changed);
+    box.addEventListener("change", () => { set(box.value); changed(); });
     return box;
   };
-  const range = (label, low, high, step, value, told) => {
-    const box = element("input", { type: "range", min: low, max: high, step, "aria-label": label });
-    const out = element("output", { "aria-live": "off" });
-    box.value = value;
-    box.say = () => {
-      out.textContent = told(Number(box.value));
-      box.setAttribute("aria-valuetext", out.textContent);
+  const range = (label, low, high, step, value, set, said) => {
+    const box = named(label, "input", { type: "range", min: low, max: high, step });
+    box.out = element("output", { "aria-live": "off" });
+    const say = () => {
+      box.out.textContent = said();
+      box.setAttribute("aria-valuetext", said());
     };
-    box.addEventListener("input", () => { box.say(); changed(); });
-    box.say();
-    box.out = out;
-    return box;
-  };
-  const number = (label, low, high, value) => {
-    const box = element("input", { type: "number", min: low, max: high, step: 1,
-      "aria-label": label });
     box.value = value;
-    box.addEventListener("input", changed);
+    box.addEventListener("input", () => { set(Number(box.value)); say(); changed(); });
+    say();
     return box;
   };
+  const number = (label, low, high, value, set) => {
+    const box = named(label, "input", { type: "number", min: low, max: high, step: 1 });
+    box.value = value;
+    box.addEventListener("input", () => { set(Math.max(low, Math.round(Number(box.value)) || low)); changed(); });
+    return box;
+  };
+  const ranks = () => asked.n_ranks || choices.n_ranks, own = [asked.alpha, asked.beta];
+  const networks = NETWORKS.some((n) => n[1] === own[0] && n[2] === own[1]) ? NETWORKS
+    : [["as given", ...own], ...NETWORKS];
   const c = {
-    strategy: select("Strategy", choices.strategies, settings.strategy),
-    trigger: select("Trigger", [...choices.triggers, EVERY], settings.trigger || EVERY),
-    every: number("Iterations from one LB step to the next", 1, 1e6, settings.every),
-    ranks: range("Number of ranks", 1, Math.max(4 * choices.n_ranks, 64), 1,
-      settings.n_ranks || choices.n_ranks, (v) => String(v)),
-    network: select("Network: seconds per message, bytes per second", NETWORKS.map((n) => n[0]),
-      (NETWORKS.find((n) => n[1] === settings.alpha) || NETWORKS[0])[0]),
+    strategy: select("Strategy", choices.strategies, asked.strategy, (v) => { asked.strategy = v; }),
+    trigger: select("Trigger", [...choices.triggers, EVERY].map((v) => [v, v]), asked.trigger || EVERY,
+      (v) => { asked.trigger = v === EVERY ? "" : v; }),
+    every: number("Iterations from one LB step to the next", 1, 1e6, asked.every, (v) => { asked.every = v; }),
+    ranks: range("Number of ranks", 1, Math.max(4 * choices.n_ranks, 64, ranks()), 1, ranks(),
+      (v) => { asked.n_ranks = v === choices.n_ranks ? 0 : v; }, () => String(ranks())),
+    network: select("Network: seconds per message, bytes per second", networks.map(([v]) => [v, v]),
+      networks.find((n) => n[1] === own[0] && n[2] === own[1])[0],
+      (v) => { [, asked.alpha, asked.beta] = networks.find((n) => n[0] === v); }),
     cost: range("Cost of an LB step", COST.low, COST.high, COST.step,
-      settings.cost ? Math.log10(settings.cost) : COST.low,
-      (v) => (v <= COST.low ? "as measured" : seconds(10 ** v))),
-    rank: number("Rank whose speed is changed", 0, choices.n_ranks - 1, settings.rank),
-    speed: range("Speed of that rank", 0.1, 2, 0.05, settings.speed, (v) => `\u00d7 ${short(v)}`),
+      asked.cost ? Math.log10(asked.cost) : COST.low, (v) => { asked.cost = v <= COST.low ? null : 10 ** v; },
+      () => (asked.cost === null ? "as measured" : seconds(asked.cost))),
+    rank: number("Rank whose speed is changed", 0, ranks() - 1, asked.rank, (v) => { asked.rank = v; }),
+    speed: range("Speed of that rank", 0.1, 2, 0.05, asked.speed, (v) => { asked.speed = v; },
+      () => `\u00d7 ${short(asked.speed)}`),
   };
   const read = () => {
-    const network = NETWORKS.find((n) => n[0] === c.network.value), power = Number(c.cost.value);
-    c.rank.max = Number(c.ranks.value) - 1;
-    const byEvery = c.trigger.value === EVERY, n = Number(c.ranks.value);
-    const idle = BASELINES.includes(c.strategy.value), speed = Number(c.speed.value);
-    for (const [box, matters] of [[c.trigger, !idle], [c.every, !idle && byEvery], [c.cost, !idle],
-      [c.rank, speed !== 1], [c.network, choices.edges]]) {
+    c.rank.max = ranks() - 1;
+    const idle = BASELINES.includes(asked.strategy);
+    for (const [box, matters] of [[c.trigger, !idle], [c.every, !idle && !asked.trigger], [c.cost, !idle],
+      [c.rank, asked.speed !== 1], [c.network, choices.edges]]) {
       box.disabled = !matters; // and grey: this control has no effect with these settings
       box.closest("label").classList.toggle("idle", !matters);
     }
-    return { strategy: c.strategy.value, trigger: byEvery ? "" : c.trigger.value,
-      every: Math.max(1, Math.round(Number(c.every.value)) || 1),
-      n_ranks: n === choices.n_ranks ? 0 : n, alpha: network[1], beta: network[2],
-      cost: power <= COST.low ? null : 10 ** power,
-      rank: Math.min(Math.max(Math.round(Number(c.rank.value)) || 0, 0), n - 1),
-      speed };
+    return { ...asked, rank: Math.min(asked.rank, ranks() - 1) };
   };
-  const row = element("div", { class: "controls" },
-    element("label", {}, "Strategy", c.strategy), element("label", {}, "Trigger", c.trigger),
-    element("label", {}, "iterations", c.every), element("label", {}, "Network", c.network),
-    element("label", {}, "Cost", c.cost, c.cost.out),
-    element("label", {}, "Ranks", c.ranks, c.ranks.out),
-    element("label", {}, "Rank", c.rank), element("label", {}, "speed", c.speed, c.speed.out));
+  const labelled = (text, box) => element("label", {}, text, box, ...(box.out ? [box.out] : []));
+  const row = element("div", { class: "controls" }, labelled("Strategy", c.strategy),
+    labelled("Trigger", c.trigger), labelled("iterations", c.every), labelled("Network", c.network),
+    labelled("Cost", c.cost), labelled("Ranks", c.ranks), labelled("Rank", c.rank),
+    labelled("speed", c.speed));
   read();
   return { row, read };
 }
@@ -86,6 +85,7 @@ function render({ model, el }) {
   const verdict = element("p", { class: "verdict" });
   const facts = element("div"), figures = element("details", {},
     element("summary", {}, "All figures of the replay"), facts);
+  const shown = element("div"); // what an answer shows; hidden after an error
   let waiting = null; // the timer of `silent`
   let replaying = false, again = false, asked = 0;
   let wanted = null; // the iteration whose objects must be requested next
@@ -96,7 +96,6 @@ function render({ model, el }) {
     status.classList.add("bad");
   };
   const silent = () => {
-    waiting = null;
     replaying = asking = false;
     bad("No answer from a kernel (it is gone, or busy): this is the last picture.");
   };
@@ -136,12 +135,14 @@ function render({ model, el }) {
     if (view.picture && view.picture.n_ranks !== ranks) view.objects.base = null;
     view.show(decoded(answer.picture, cells.buffer ? cells : new Uint8Array(cells)),
       answer.timeline, answer.columns, answer.decisions);
+    shown.hidden = false;
     facts.replaceChildren(factsOf(answer.figures.facts));
-    view.flows.replaceChildren(element("p", { class: "soft" }, "Choose a decision to see what moved."));
+    view.flows.replaceChildren(element("p", { class: "soft" }, answer.decisions.length
+      ? "Choose a decision to see what moved." : "No LB step, so no object moved."));
     verdict.textContent = `${answer.figures.verdict}.`;
-    const { seconds: all, recorded } = answer.figures;
-    status.textContent = `${seconds(all)} in all; as recorded: ${seconds(recorded)}. `
-      + `Replayed in ${short(answer.milliseconds)} ms.`;
+    const { seconds: all, recorded, unbalanced } = answer.figures;
+    status.textContent = `${seconds(all)} in all; as recorded: ${seconds(recorded)}; unbalanced: `
+      + `${seconds(unbalanced)}. Replayed in ${short(answer.milliseconds)} ms.`;
     el.firstChild.dataset.number = answer.number;
   };
   const onAnswer = () => {
@@ -153,6 +154,7 @@ function render({ model, el }) {
   const onMessage = (message) => {
     replaying = replaying && message.kind !== "error";
     heard();
+    if (message.kind === "computing") status.textContent = "computing \u2026";
     if (message.kind === "receipt") view.tell(message.told);
     if (message.kind === "objects") {
       if (message.base) view.objects.start(message.base);
@@ -161,6 +163,7 @@ function render({ model, el }) {
     }
     if (message.kind === "error") {
       asking = false;
+      shown.hidden = message.replay; // the old picture does not belong to these settings
       bad(message.said);
     }
     if (again) ask();
@@ -168,8 +171,9 @@ function render({ model, el }) {
 
   el.replaceChildren(element("div", { class: "pylb", role: "group",
     "aria-label": "Explorer of a recorded run" },
-  controls.row, verdict, status, view.timeline.host, view.controls(), view.readout, figures, view.host,
-  element("h2", {}, "Decisions"), view.list, view.receipt, view.side, view.objects.element));
+  controls.row, status, shown));
+  shown.append(verdict, view.timeline.host, view.controls(), view.readout, figures, view.host,
+    element("h2", {}, "Decisions"), view.list, view.receipt, view.side, view.objects.element);
   showAnswer();
   model.on("change:answer", onAnswer);
   model.on("msg:custom", onMessage);

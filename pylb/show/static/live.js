@@ -20,7 +20,8 @@ function follow(host) {
       status.classList.remove("bad");
       if (run.said) status.textContent = run.said;
       if (run.seen !== seen && run.picture) {
-        report = report || new Report(page);
+        document.title = `pylb: ${run.title}`;
+        report = report || new Report(page, { id: "iteration" });
         report.view.goesOn = true;
         report.show(run);
       }

@@ -1,4 +1,5 @@
 // The page of a finished run: reads the run from the page and shows it.
 
-new Report(document.getElementById("report")).show(
-  JSON.parse(document.getElementById("run").textContent));
+const run = JSON.parse(document.getElementById("run").textContent);
+document.title = `pylb: ${run.title}`;
+new Report(document.getElementById("report"), { id: "iteration" }).show(run);

@@ -33,13 +33,14 @@ function heaviestOf(run) {
 }
 
 class Report {
-  constructor(host) {
+  // slider: attributes of the slider of the iterations.
+  constructor(host, slider) {
     this.host = host;
     [this.facts, this.verdict] = [element("div"), element("p", { class: "verdict" })];
     this.tables = element("div");
     this.printed = element("ol", { class: "printed" });
     this.all = element("button", { type: "button" }, "All iterations");
-    this.view = new RunView({ id: "iteration" },
+    this.view = new RunView(slider,
       "Choose a decision to read why it was taken, what it cost and what it saved.", (i) => {
         const chosen = this.run.decisions[i];
         this.view.flowsHead.textContent = `Migrations after iteration ${chosen.iteration}`;
@@ -65,7 +66,6 @@ class Report {
 
   show(run) {
     this.run = run;
-    document.title = `pylb: ${run.title}`;
     this.title.textContent = run.title;
     this.verdict.textContent = `${run.verdict}.`;
     this.facts.replaceChildren(factsOf(run.facts));

@@ -1,0 +1,216 @@
+"""Real MPI ranks for a notebook: engines of ipyparallel, which mpiexec has started."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pylb import optional
+from pylb.errors import DomainError, StateError
+from pylb.model import checks
+from pylb.replaying.replayed import Replay
+from pylb.replaying.run_record import RunRecord
+
+# Open MPI (4, 5) starts more ranks than cores, and runs as root, only with these variables; MPICH
+# needs none.  A rank that waits then leaves its core to the others.
+MORE_RANKS = {
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+}
+AS_ROOT = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
+GRACE = 15.0  # seconds that the other ranks may go on after one has failed
+
+
+def cluster(n: int) -> Cluster:
+    """Start `n` MPI ranks for a notebook, which is itself one process.
+
+    The ranks are engines of ipyparallel under ``mpiexec``.  They stop at the end of the ``with``
+    statement, or by ``stop()``.
+
+    Parameters
+    ----------
+    n : int
+        Number of ranks; there may be more of them than cores.
+
+    Raises
+    ------
+    MissingPartError
+        ipyparallel, cloudpickle or mpi4py is missing.
+    StateError
+        There is no ``mpiexec``, or the ranks did not start.
+
+    Examples
+    --------
+    >>> def program(comm):
+    ...     lb = pylb.Balancer(comm, strategy="GreedyLB", every=5)
+    ...     for key in range(lb.rank, 16, lb.n_ranks):
+    ...         lb.add(key, key)
+    ...     for it in lb.iterate(20):
+    ...         for key, _ in lb.local():
+    ...             sum(range(1000 * (1 + key % 4)))
+    >>> with pylb.cluster(2) as c:
+    ...     run = c.run(program)
+    >>> run.trace.n_ranks
+    2
+    """
+    return Cluster(checks.whole("n", n, 1, "a number of ranks"))
+
+
+class Cluster:
+    """The MPI ranks that `cluster` has started.
+
+    Attributes
+    ----------
+    n : int
+        Number of ranks.
+    results : list
+        What the program of the most recent `run` has returned on each rank.
+
+    Examples
+    --------
+    >>> ranks = pylb.cluster(2)
+    >>> ranks.n
+    2
+    >>> ranks.stop()
+    """
+
+    def __init__(self, n: int) -> None:
+        parallel = optional.require("ipyparallel")
+        optional.require("cloudpickle")
+        optional.require("mpi4py")
+        self.n, self.results = n, [None] * n
+        self._folder = tempfile.TemporaryDirectory(prefix="pylb-cluster-")
+        beside = str(Path(sys.executable).parent)  # an MPI from PyPI has its mpiexec there
+        path = os.pathsep.join([beside, os.environ.get("PATH", "")])
+        if shutil.which("mpiexec", path=path) is None:
+            raise StateError("there is no mpiexec: expected Open MPI or MPICH on the PATH")
+        variables = {**MORE_RANKS, **(AS_ROOT if os.geteuid() == 0 else {}), "PATH": path}
+        self._cluster = parallel.Cluster(engines="mpi", n=n, log_level=40)
+        with _environment(variables):
+            try:
+                self._engines = self._cluster.start_and_connect_sync(activate=False)
+            except Exception as why:
+                self.stop()
+                raise StateError(f"the ranks did not start: {why}") from why
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the ranks; may be called twice."""
+        self._cluster.stop_cluster_sync()
+        self._folder.cleanup()
+
+    def run(self, program: Callable[..., Any], *args: Any, **kwargs: Any) -> Replay:
+        """Run ``program(comm, *args, **kwargs)`` on every rank, and return the run.
+
+        In a notebook, the widget of `pylb.watch` shows the run while it goes on.  What rank 0
+        prints is printed at the end.  The function may use names of the notebook; they are copied.
+
+        Parameters
+        ----------
+        program : callable
+            It makes a `Balancer` or `Advisor` with the argument ``comm``, MPI.COMM_WORLD.
+
+        Returns
+        -------
+        Replay
+            The run as recorded: ``run.saved``, ``run.trace.replay(...)``.
+
+        Raises
+        ------
+        RemoteError
+            The program raised an error on a rank; the ranks are then stopped.
+        StateError
+            The program has recorded no iteration.
+        """
+        if not callable(program):
+            raise DomainError(f"program is {program!r}: expected a function, program(comm)")
+        with tempfile.NamedTemporaryFile(
+            dir=self._folder.name, prefix="run-", suffix=".h5", delete=False
+        ) as file:
+            record = Path(file.name)
+        record.unlink()
+        sent = optional.require("cloudpickle").dumps((program, args, kwargs))
+        shown = _display(record)
+        try:
+            answers = [
+                self._engines[i].apply_async(_call, sent, str(record)) for i in self._engines.ids
+            ]
+            self._wait(answers)
+        finally:
+            if shown is not None:
+                shown.stop()
+        ranks = sorted((answer.get()[0], i) for i, answer in enumerate(answers))
+        self.results = [answers[i].get()[1] for _, i in ranks]
+        print(answers[ranks[0][1]].stdout, end="")
+        if not record.exists():
+            raise StateError("no iteration was recorded: expected a Balancer or Advisor in program")
+        return RunRecord.load(record).trace.replay("none")
+
+    def _wait(self, answers: list[Any]) -> None:
+        """Wait for all ranks; if one fails, raise its error, after `GRACE` at the latest."""
+        until = None
+        while not all(answer.ready() for answer in answers):
+            time.sleep(0.05)
+            failed = [a for a in answers if a.ready() and not a.successful()]
+            until = until or (time.monotonic() + GRACE if failed else None)
+            if until is not None and time.monotonic() > until:
+                self.stop()
+                failed[0].get()
+        for answer in answers:
+            answer.get()
+
+    def __repr__(self) -> str:
+        return f"<Cluster: {self.n} MPI ranks>"
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set these variables for the processes that the block starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _display(record: Path) -> Any:
+    """Show the run in the notebook; None: this is no notebook, or anywidget is missing."""
+    from IPython.core.getipython import get_ipython
+    from IPython.display import display
+
+    if not hasattr(get_ipython(), "kernel") or find_spec("anywidget") is None:
+        return None
+    from pylb.show.explorer import watch
+
+    shown = watch(record)
+    display(shown)  # type: ignore[no-untyped-call]
+    return shown
+
+
+def _call(sent: bytes, record: str) -> tuple[int, Any]:
+    """Run the program on an engine; return the engine's MPI rank, and the program's result."""
+    from mpi4py import MPI
+
+    program, args, kwargs = pickle.loads(sent)
+    with _environment({"PYLB_RECORD": record}):
+        return MPI.COMM_WORLD.rank, program(MPI.COMM_WORLD, *args, **kwargs)

@@ -1,0 +1,111 @@
+/* Work lent within a step: speeds of ranks, costs of rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "comm/share.h"
+
+enum { P = 4, SIGHTS = 2 };
+
+static plb_chunks_t chunks(int n, double predicted, double seconds)
+{
+    plb_chunks_t out = {0};
+    for (int i = 0; i < n; i++) {
+        plb_chunks_add(&out, predicted, seconds * (i % 2 == 0 ? 0.9 : 1.1));
+    }
+    return out;
+}
+
+/* Rank 0 lends to each other rank in turn; their speeds are 1, 2, 4 and 8. */
+static void test_speeds_are_learned(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    plb_learned_speeds_t speeds;
+    assert_int_equal(plb_learned_speeds_init(&speeds, P, &err), PLB_OK);
+    const plb_chunks_t kept = chunks(12, 1.0, 1.0);
+    for (int call = 0; call < 12; call++) {
+        plb_speed_sight_t told[P * SIGHTS];
+        for (int k = 0; k < P * SIGHTS; k++) {
+            told[k] = (plb_speed_sight_t){-1.0, 0.0, INFINITY};
+        }
+        const int to = 1 + call % 3;
+        const plb_chunks_t lent = chunks(12, 1.0, 1.0 / (1 << to));
+        told[0] = plb_speed_compare(to, &lent, &kept);
+        const double before =
+            plb_learned_speeds_ratio(&speeds, 0, &(plb_speed_sight_t){to, 0.0, INFINITY});
+        const double with = plb_learned_speeds_ratio(&speeds, 0, &told[0]);
+        assert_true(fabs(with - log(1 << to)) <= fabs(before - log(1 << to)) + 1e-12);
+        plb_learned_speeds_update(&speeds, told, SIGHTS);
+    }
+    for (int r = 1; r < P; r++) {
+        assert_true(fabs(speeds.speed[r] / speeds.speed[0] / (1 << r) - 1.0) < 0.1);
+    }
+    plb_learned_speeds_free(&speeds);
+}
+
+/* One sight far off changes little; the same sight again and again is believed. */
+static void test_one_wrong_sight_does_little(void **state)
+{
+    (void)state;
+    plb_err_t err;
+    plb_learned_speeds_t speeds;
+    assert_int_equal(plb_learned_speeds_init(&speeds, 2, &err), PLB_OK);
+    const plb_chunks_t kept = chunks(20, 1.0, 1.0), alike = kept, light = chunks(20, 1.0, 0.05);
+    plb_speed_sight_t told[2] = {plb_speed_compare(1, &alike, &kept), {-1.0, 0.0, INFINITY}};
+    for (int call = 0; call < 50; call++) {
+        plb_learned_speeds_update(&speeds, told, 1);
+    }
+    assert_true(fabs(speeds.speed[1] - 1.0) < 0.01);
+    told[0] = plb_speed_compare(1, &light, &kept);
+    plb_learned_speeds_update(&speeds, told, 1);
+    assert_true(speeds.speed[1] / speeds.speed[0] < 1.2);
+    for (int call = 0; call < 20; call++) {
+        plb_learned_speeds_update(&speeds, told, 1);
+    }
+    assert_true(speeds.speed[1] / speeds.speed[0] > 15.0);
+    plb_learned_speeds_free(&speeds);
+    assert_true(plb_speed_compare(1, &kept, &(plb_chunks_t){0}).rank < 0.0);
+}
+
+static void test_rows_beside_heavy_ones_may_be_heavy(void **state)
+{
+    (void)state;
+    enum { N = 120 };
+    plb_err_t err;
+    plb_row_costs_t costs = {.trust = 1.0};
+    double sum;
+    for (int call = 0; call < 4; call++) { /* ten heavy rows that move on by five in each call */
+        assert_int_equal(plb_row_costs_begin(&costs, N, NULL, &sum, &err), PLB_OK);
+        for (int i = 0; i < N; i++) {
+            const bool heavy = i >= 40 + 5 * call && i < 50 + 5 * call;
+            plb_row_costs_learn(&costs, i, NULL, 1, heavy ? 20.0 : 1.0);
+        }
+        plb_row_costs_end(&costs, sum);
+    }
+    assert_int_equal(plb_row_costs_begin(&costs, N, NULL, &sum, &err), PLB_OK);
+    plb_row_costs_look_around(&costs);
+    for (int i = 0; i < N; i++) {
+        assert_true(costs.worst[i] >= costs.now[i]);
+    }
+    assert_true(costs.worst[67] > 4.0 * costs.now[67]); /* the next ones */
+    assert_true(costs.worst[5] == costs.now[5]);
+    costs.surprises = 0.0;
+    plb_row_costs_look_around(&costs);
+    assert_true(costs.worst[67] == costs.now[67]);
+    plb_row_costs_free(&costs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_speeds_are_learned),
+        cmocka_unit_test(test_one_wrong_sight_does_little),
+        cmocka_unit_test(test_rows_beside_heavy_ones_may_be_heavy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
