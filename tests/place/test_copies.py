@@ -100,6 +100,18 @@ def test_experts_reach_the_bound_and_few_copies_move(kind):
     assert uneven.migrations.sum() < again.migrations.sum()
 
 
+def test_heavy_tails_reach_the_bound_too():
+    """Where one copy for one does not help, two for two do."""
+    rng = np.random.default_rng(3)
+    loads = rng.dirichlet(np.full(256, 0.1), 12)
+    later = loads * rng.lognormal(0.0, 0.05, loads.shape)
+    first = pylb.place(loads, "CopiesLB", slots=288, ranks=32)
+    again = pylb.place(later, "CopiesLB", slots=288, ranks=32, previous=first)
+    for plan in (first, again):
+        assert (plan.max_over_mean <= 1.005 * plan.bound * (1 + 1e-9)).all()
+    assert again.migrations.sum() <= 0.3 * again.copies.size
+
+
 def test_layers_are_placed_alike_alone_and_in_threads(monkeypatch):
     loads = drifting("zipf", 9)[0]
     whole = pylb.place(loads, "CopiesLB", slots=300, ranks=32)
