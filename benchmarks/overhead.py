@@ -135,7 +135,11 @@ def migration(total: int = 100_000_000, arrays: int = 10) -> dict[str, float]:
 
     def moved() -> float:
         lb = pylb.Balancer(
-            comm, every=1, strategy=lambda s: np.ones(s.n_objects, int), load=lambda k, b: 1.0
+            comm,
+            every=1,
+            strategy=lambda s: np.ones(s.n_objects, int),
+            load=lambda k, b: 1.0,
+            overlap=False,
         )
         if lb.rank == 0:
             for key, block in enumerate(blocks):

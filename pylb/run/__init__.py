@@ -16,7 +16,7 @@ of an Advisor correspond to the *iterations* of a Balancer; a loop with a *lag* 
 the statistics of the most recent iterations.
 """
 
-from pylb.run.advice import Advice
+from pylb.run.advice import Advice, Migration
 from pylb.run.advisor import Advisor
 from pylb.run.balancer import AsyncBalancer, Balancer
 from pylb.run.loops import AtSync
@@ -33,6 +33,7 @@ __all__ = [
     "Balancer",
     "Division",
     "IterationMetrics",
+    "Migration",
     "Report",
     "RowPartition",
     "Sharer",

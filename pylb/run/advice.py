@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.plan import Plan, checked_rows
+from pylb.comm.plan import Pending, Plan, checked_rows
 from pylb.console import count
 from pylb.errors import DomainError, StateError
 from pylb.model import checks
@@ -249,41 +251,83 @@ class Advice:
         >>> pylb.VirtualCluster(2).run(main)
         [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
         """
-        self._cells("migrate()")
+        return self._move("migrate", values, offset, Plan.forward)
+
+    def migrate_begin(self, *values: Any, offset: ArrayLike | None = None) -> Migration:
+        """Begin a `migrate`; the result's ``wait()`` ends it.  Collective.
+
+        The program computes in between.  It must not change the arrays before ``wait()`` returns.
+        Each array moves once, so the calls of ``wait()`` come before the next ``advise()``.
+        Parameters and errors: as for `migrate`.
+
+        Examples
+        --------
+        >>> def main(comm):
+        ...     lb, ids = pylb.Advisor(comm, every=1), np.arange(4) + 4 * comm.rank
+        ...     for step in lb.iterate(2):
+        ...         if plan := lb.advise(loads=1.0 + 2.0 * (ids > 3), keys=ids):
+        ...             pending = plan.migrate_begin(ids)
+        ...             ids = pending.wait()  # compute before this line
+        ...     return ids
+        >>> pylb.VirtualCluster(2).run(main)
+        [array([0, 2, 4, 6]), array([1, 3, 5, 7])]
+        """
+        out: Migration = self._move("migrate_begin", values, offset, self._begin)
+        return out
+
+    def _begin(self, plan: Plan, *values: Any) -> Migration:
+        return Migration(plan.begin(*values), self._timed)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Count the time of a block as a part of the LB step's cost."""
+        if self._watch.open == "rebalancing":  # counts already
+            yield
+        else:
+            with self._watch.move:
+                yield
+
+    def _move(
+        self,
+        name: str,
+        values: tuple[Any, ...],
+        offset: ArrayLike | None,
+        move: Callable[..., Any],
+    ) -> Any:
+        self._cells(f"{name}()")
         if self.over:
             raise StateError(
-                f"migrate(): the plan is of step {self.step}, and a later step has ended: expected "
+                f"{name}(): the plan is of step {self.step}, and a later step has ended: expected "
                 "the call before the next advise()"
             )
-        if self._watch.open == "rebalancing":
-            return self._move(values, offset)
-        with self._watch.move:
-            return self._move(values, offset)
-
-    def _move(self, values: tuple[Any, ...], offset: ArrayLike | None) -> Any:
         assert self.rank is not None
         rank = self.rank
         sizes: I64 | None = None
-        with Attempt() as tried:
-            if not values:
-                raise DomainError("migrate() without values: expected at least one array or list")
-            if offset is not None:
-                sizes = _sizes(offset, len(rank))
-            n = len(rank) if sizes is None else int(sizes.sum())
-            for i, value in enumerate(values):
-                if isinstance(value, np.ndarray if sizes is not None else (np.ndarray, list)):
-                    checked_rows(f"array {i}", value, n)
-        form = f"migrate({count(len(values), 'array')}{', offset' * (offset is not None)})"
-        self._agreement.agree(Step.OBJECTS, form, tried.error)
-        if self._plan is None:
-            self._plan = Plan.on(self._agreement, lambda: rank)
-        if sizes is None:
-            return self._plan.forward(*values)
-        sized = self._plan.resize(sizes)
-        came = sized.forward(*values)
-        assert sized.received_sizes is not None
-        new = np.concatenate([[0], np.cumsum(sized.received_sizes)])
-        return (came, new) if len(values) == 1 else (*came, new)
+        with self._timed():
+            with Attempt() as tried:
+                if not values:
+                    raise DomainError(
+                        f"{name}() without values: expected at least one array or list"
+                    )
+                if offset is not None:
+                    sizes = _sizes(offset, len(rank))
+                n = len(rank) if sizes is None else int(sizes.sum())
+                for i, value in enumerate(values):
+                    if isinstance(value, np.ndarray if sizes is not None else (np.ndarray, list)):
+                        checked_rows(f"array {i}", value, n)
+            form = f"{name}({count(len(values), 'array')}{', offset' * (offset is not None)})"
+            self._agreement.agree(Step.OBJECTS, form, tried.error)
+            if self._plan is None:
+                self._plan = Plan.on(self._agreement, lambda: rank)
+            plan = self._plan if sizes is None else self._plan.resize(sizes)
+            came = move(plan, *values)
+        if plan.received_sizes is None:
+            return came
+        new = np.concatenate([[0], np.cumsum(plan.received_sizes)])
+        if not isinstance(came, Migration):
+            return _with_offset(came, new)
+        came.offset = new
+        return came
 
     def _cells(self, what: str) -> Placed:
         if self._part is None:
@@ -306,6 +350,33 @@ class Advice:
             came = np.isin(self._part.keys, keys)
             return bool(2 * np.count_nonzero(came) >= len(came))
         return None
+
+
+class Migration:
+    """Data of cells on their way; returned by `Advice.migrate_begin`.
+
+    Examples
+    --------
+    >>> lb = pylb.Advisor(comm, every=1, strategy=lambda snapshot: [0, 0])
+    >>> if plan := lb.advise(loads=[1.0, 2.0]):
+    ...     pending = plan.migrate_begin(np.arange(2))
+    >>> print(plan)  # on one rank nothing moves
+    None
+    """
+
+    def __init__(self, pending: Pending, timed: Callable[[], Any]) -> None:
+        self._pending, self._timed = pending, timed
+        self.offset: I64 | None = None
+
+    def wait(self) -> Any:
+        """Return what `Advice.migrate` returns.  Collective."""
+        with self._timed():
+            came = self._pending.wait()
+        return came if self.offset is None else _with_offset(came, self.offset)
+
+
+def _with_offset(came: Any, offset: I64) -> tuple[Any, ...]:
+    return (*came, offset) if isinstance(came, tuple) else (came, offset)
 
 
 def _sizes(offset: ArrayLike, n: int) -> I64:

@@ -106,10 +106,10 @@ class Balancer(ProgramObjects, RunResults):
     overlap : {"auto", True, False}
         Whether objects migrate while the program goes on: they are in the store of their new rank
         at once, with their messages, but their data arrive during the next iteration, while the
-        other objects compute.  "auto": if 1 MiB or more goes from a rank to another one, and `lag`
-        is 0.  Until the end of that iteration, the program must not change data of an object that
-        has left this rank.  A slow strategy written in Python then also runs in a thread, and the
-        LB step comes one iteration later.
+        other objects compute.  "auto": if 1 MiB or more, and 4 KiB for each object of the rank,
+        goes from a rank to another one, and `lag` is 0.  Until the end of that iteration, the
+        program must not change data of an object that has left this rank.  A slow strategy written
+        in Python then also runs in a thread, and the LB step comes one iteration later.
     record : bool or path
         True: keep the loads of all iterations in memory (at most 64 MiB per rank) for `save`.  A
         path: write them to that file during the run, which needs lag=0.

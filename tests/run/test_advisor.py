@@ -1010,3 +1010,30 @@ def test_loads_may_be_very_small(ranks, load):
             with contextlib.suppress(pylb.errors.MissingPartError):
                 found = pylb.VirtualCluster(ranks, clock="none").run(main, strategy)
                 assert found == [6] * ranks
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_migrate_begin_moves_what_migrate_moves(rows, inside):
+    def program(comm, begins):
+        lb = pylb.Advisor(comm, strategy="GreedyLB", every=1)
+        keys = np.arange(6) + 6 * comm.rank
+        offset = np.arange(7) * (1 + comm.rank) if rows else None
+        for _ in range(3):
+            plan = lb.advise(loads=1.0 + keys, keys=keys)
+            if not plan:
+                continue
+            n = len(keys) if offset is None else int(offset[-1])
+            arrays = keys if offset is None else np.arange(n), np.arange(n) + 0.5
+            with lb.rebalancing() if inside else contextlib.nullcontext():
+                if begins:
+                    came = plan.migrate_begin(*arrays, offset=offset).wait()
+                else:
+                    came = plan.migrate(*arrays, offset=offset)
+                keys = plan.migrate(keys)
+            offset = came[2] if rows else None
+        return [x.tolist() for x in came], keys.tolist(), len(lb.history.lb_steps)
+
+    one, two = (on(2, lambda comm, b=b: program(comm, b)) for b in (False, True))
+    assert one == two
+    assert one[0][2] > 0
