@@ -26,13 +26,13 @@ from pylb.decide import Trigger, trigger, triggers
 from pylb.measure import evaluate
 from pylb.model import Machine, Snapshot, SpeedModels
 from pylb.partitioning import partition
-from pylb.placing import place, register_strategy, strategies, strategy
+from pylb.placing import Packer, pack, place, register_strategy, strategies, strategy
 from pylb.replaying import RunRecord, Trace, replay
 from pylb.run import Advisor, AsyncBalancer, Balancer, RowPartition, Sharer, TilePartition, demo
 from pylb.virtual import VirtualCluster
 
 if TYPE_CHECKING:
-    from pylb import adapters, lab, lib, prediction
+    from pylb import adapters, eplb, lab, lib, prediction
     from pylb.prediction import Recording, procedure, whatif
     from pylb.run.mpi_engines import cluster
     from pylb.show import plots
@@ -45,6 +45,7 @@ __all__ = [
     "Balancer",
     "Directory",
     "Machine",
+    "Packer",
     "Plan",
     "Recording",
     "RowPartition",
@@ -62,6 +63,7 @@ __all__ = [
     "comm",
     "decide",
     "demo",
+    "eplb",
     "errors",
     "evaluate",
     "explore",
@@ -70,6 +72,7 @@ __all__ = [
     "measure",
     "migrate",
     "model",
+    "pack",
     "partition",
     "partitioning",
     "place",
@@ -92,7 +95,7 @@ __all__ = [
 ]
 
 # Imported on first use, because few programs need them: modules, and names from modules.
-_MODULES = {name: f"pylb.{name}" for name in ("adapters", "lab", "lib", "prediction")}
+_MODULES = {name: f"pylb.{name}" for name in ("adapters", "eplb", "lab", "lib", "prediction")}
 _MODULES["plots"] = "pylb.show.plots"
 _NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
 _NAMES |= dict.fromkeys(("explore", "watch"), "pylb.show.explorer")

@@ -183,6 +183,14 @@ def strategies() -> list[
 def place(
     snapshot: Any, strategy: Any, params: Sequence[float], seed: int, /
 ) -> tuple[_I32, dict[str, float], dict[str, float], int, int, float]: ...
+def copies(
+    load: ArrayLike, first: ArrayLike, n_objects: int, previous: _Maybe, memory: _Maybe,
+    limit: _Maybe, bytes: _Maybe, group: _Maybe, node: _Maybe, n_groups: int, n_nodes: int,
+    tolerance: float, move: float, even: bool, /
+) -> tuple[_I32, _F64, _F64, _I64]: ...
+def pack(
+    cost: ArrayLike, bins: int, length: _Maybe, capacity: float, equal: bool, previous: _Maybe, /
+) -> tuple[_I32, _F64, float]: ...
 def apportion(share: ArrayLike, n: int, /) -> _I64: ...
 def rectangles_columns(
     share: ArrayLike, rows: float, cols: float, column: _Maybe = None, /

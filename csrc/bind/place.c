@@ -1,6 +1,8 @@
 /* Python binding of csrc/place: strategies, also Python callables; rows and rectangles. */
 #include "bind/convert.h"
 #include "bind/rooms.h"
+#include "place/bins.h"
+#include "place/copies.h"
 
 static PyObject *copies(const plb_snapshot_t *s)
 {
@@ -201,8 +203,62 @@ PLB_PY_DEF(fn, rectangles_place, "share column rows cols",
     return plb_py_answer(c, plb_py_out(c, box));
 }
 
+PLB_PY_DEF(fn, copies,
+           "load:@ first n_objects previous:@? . memory:? limit:? bytes:? group:? node:? n_groups "
+           "n_nodes tolerance move even",
+           "Place layers of objects that may have several copies, as csrc/place/copies.h says.\n"
+           "The arguments have been checked.  Returns (slot, share, times, migrations):\n"
+           "times[layers, 3] (max, mean, bound) and migrations[layers, 2] (copies, bytes).")
+{
+    plb_copies_t of = {0};
+    const double *load;
+    const int32_t *was = NULL;
+    int64_t n_loads = -1, n, p = -1, n_was = -1;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&load, &n_loads), PLB_MANY(&of.first, &p), PLB_ONE(&n),
+                      PLB_MANY(&was, &n_was)));
+    of.n_objects = (int32_t)n;
+    of.n_ranks = (int32_t)--p;
+    const int64_t s = of.first[p], n_layers = n > 0 ? n_loads / n : 0;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&of.memory, &n), PLB_MANY(&of.limit, &p),
+                      PLB_MANY(&of.bytes, &n), PLB_MANY(&of.group, &n), PLB_MANY(&of.node, &p),
+                      PLB_ONE(&of.n_groups), PLB_ONE(&of.n_nodes), PLB_ONE(&of.tolerance),
+                      PLB_ONE(&of.move), PLB_ONE(&of.even)));
+    PLB_PASS(plb_py_refuse(was != NULL && n_was != n_layers * s, PyExc_ValueError,
+                           "previous: expected %lld entries", (long long)(n_layers * s)));
+    int32_t *slot = plb_py_new2(c, NPY_INT32, n_layers, s);
+    double *share = plb_py_new2(c, NPY_FLOAT64, n_layers, s);
+    double *times = plb_py_new2(c, NPY_FLOAT64, n_layers, 3);
+    int64_t *moved = plb_py_new2(c, NPY_INT64, n_layers, 2);
+    plb_copies_result_t *out = plb_py_memory(c, n_layers, sizeof *out);
+    PLB_PASS(out == NULL);
+    PLB_PASS(PLB_PY_UNLOCKED(
+        c, plb_copies_place(&of, (int32_t)n_layers, load, was, slot, share, out, &c->err)));
+    for (int64_t i = 0; i < n_layers; i++) {
+        times[3 * i] = out[i].max, times[3 * i + 1] = out[i].mean, times[3 * i + 2] = out[i].bound;
+        moved[2 * i] = out[i].migrations, moved[2 * i + 1] = out[i].bytes;
+    }
+    return plb_py_answer(c, Py_BuildValue("NNNN", plb_py_out(c, slot), plb_py_out(c, share),
+                                          plb_py_out(c, times), plb_py_out(c, moved)));
+}
+
+PLB_PY_DEF(fn, pack, "cost bins length:? capacity equal previous:?",
+           "Deal items out to bins, as csrc/place/bins.h says.  The arguments have been checked.\n"
+           "Returns (bin, sum, bound).")
+{
+    plb_bins_t of = {0};
+    double bound = 0.0;
+    of.n = -1;
+    PLB_PASS(PLB_READ(c, PLB_MANY(&of.cost, &of.n), PLB_ONE(&of.m), PLB_MANY(&of.length, &of.n),
+                      PLB_ONE(&of.capacity), PLB_ONE(&of.equal), PLB_MANY(&of.was, &of.n)));
+    int32_t *bin = plb_py_new(c, NPY_INT32, of.n);
+    double *sum = plb_py_new(c, NPY_FLOAT64, of.m);
+    PLB_PASS(PLB_PY_UNLOCKED(c, plb_bins_pack(&of, bin, sum, &bound, &c->err)));
+    return plb_py_answer(c, Py_BuildValue("NNd", plb_py_out(c, bin), plb_py_out(c, sum), bound));
+}
+
 static const plb_py_def_t *const methods[] = {
-    &fn_strategies, &fn_place, &fn_apportion, &fn_rectangles_columns, &fn_rectangles_place, NULL};
+    &fn_strategies,       &fn_place, &fn_copies, &fn_pack, &fn_apportion, &fn_rectangles_columns,
+    &fn_rectangles_place, NULL};
 
 /* Add LOOKS_AT: the parts of a snapshot that may influence a placement, with their bits. */
 static int constants(PyObject *module)

@@ -15,6 +15,8 @@ from pylb.model.snapshot import I32, I64
 
 Sends = list[tuple[int, list[Any]]]  # (rank, buffers), at most one entry for each rank
 
+LOADS = 5  # index of the loads in a sample, see `pylb.comm.agreement.Contribution`
+
 Memory = dict[int, list[NDArray[np.uint8]]]  # memory for received buffers, by sending rank
 
 
@@ -206,3 +208,35 @@ class Serial:
 
     def cores(self) -> Cores:
         return Cores.of([_core.cores()], 0)
+
+
+class Together(Serial):
+    """The transport of p ranks, all of which one process tells: rank 0 speaks for all.
+
+    Attributes
+    ----------
+    loads : (p,) float64 or None
+        The load of each rank, for steps with loads.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.loads: NDArray[np.float64] | None = None
+
+    def step(
+        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
+    ) -> tuple[tuple[Any, ...], Sends]:
+        each = [sample] * self.size
+        if self.loads is not None and len(sample[LOADS]):
+            each = [
+                (*sample[:LOADS], self.loads[r : r + 1], *sample[LOADS + 1 :])
+                for r in range(self.size)
+            ]
+        return _core.stats(each), []
+
+    def allgather(self, data: Any, /) -> list[bytes]:
+        return [bytes(data)] * self.size
+
+    def cores(self) -> Cores:
+        """Return that no ranks share cores, as nothing is known of them."""
+        return Cores()

@@ -112,7 +112,7 @@ RUN = (
     Figure("lb_seconds", "time of the LB steps", "seconds", when="step"),
     Figure("lb_cost", "... with slow iterations after them", "seconds", when="if", printed=False),
     Figure("migrations", "migrations", when="step"),
-    Figure("nbytes", "moved", "bytes", when="step"),
+    Figure("nbytes", "bytes", "bytes", when="step"),
     Figure("saved", "saved by LB steps", "seconds"),
     Figure("lending_saved", "saved by lending", "seconds", when="lending"),
     Figure("lent", "work of this rank that others did", "seconds", when="if"),

@@ -4,14 +4,20 @@ In: a `Snapshot`, a strategy.  Out: a rank for each object (`Placement`).
 Imports `model`, and `partition`.
 """
 
+from pylb.placing.copies import Copies
 from pylb.placing.distributed import Traffic, traffic
+from pylb.placing.packs import Pack, Packer, pack
 from pylb.placing.placement import Placement, place
 from pylb.placing.registry import Strategy, register_strategy, strategies, strategy
 
 __all__ = [
+    "Copies",
+    "Pack",
+    "Packer",
     "Placement",
     "Strategy",
     "Traffic",
+    "pack",
     "place",
     "register_strategy",
     "strategies",

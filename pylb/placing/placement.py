@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
+
+from numpy.typing import ArrayLike
 
 from pylb import _core
 from pylb.console import InNotebook
@@ -13,7 +15,9 @@ from pylb.model import checks
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network
 from pylb.model.snapshot import I32, Snapshot
-from pylb.placing.registry import Strategy, find
+from pylb.placing.copies import Copies, place_copies
+from pylb.placing.registry import COPIES, Strategy, find
+from pylb.placing.registry import strategy as strategy_of
 
 NETWORK = (2e-6, 1e-10)  # assumed by "auto": seconds per message and per byte
 
@@ -73,31 +77,49 @@ class Placement(InNotebook):
         )
 
 
+@overload
+def place(
+    snapshot: Snapshot | ArrayLike, strategy: Literal["CopiesLB"], *, seed: int = 0, **params: Any
+) -> Copies: ...
+@overload
 def place(
     snapshot: Snapshot,
     strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
     *,
     seed: int = 0,
     network: tuple[float, float] | None = None,
-) -> Placement:
+    **params: Any,
+) -> Placement: ...
+def place(
+    snapshot: Any,
+    strategy: str | Strategy | Callable[..., Any] = "BestFitLB",
+    *,
+    seed: int = 0,
+    network: tuple[float, float] | None = None,
+    **params: Any,
+) -> Any:
     """Compute a new placement of the objects of a snapshot.
 
     Parameters
     ----------
     snapshot : Snapshot
+        With "CopiesLB" also loads, ([layers,] objects).
     strategy : str, callable or `pylb.strategy`
         A name of `pylb.strategies()`, or a function of the snapshot that returns a rank for each
-        object; `pylb.strategy` sets its parameters.  The default balances as well as GreedyLB, with
-        fewer migrations.  "auto": choose a strategy as in the first LB step of a `Balancer` (Menon
-        2012, section 3.7).
+        object.  The default balances as well as GreedyLB, with fewer migrations.  "auto": choose a
+        strategy as in the first LB step of a `Balancer` (Menon 2012, section 3.7).  "CopiesLB":
+        objects may have several copies, which share their load, e.g. experts of a language model;
+        `pylb.placing.copies.place_copies` describes its parameters.
     seed : int
         Seed of strategies that draw random numbers.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: 2 µs and 0.1 ns.
+    **params
+        Parameters of the strategy, as for `pylb.strategy`.
 
     Returns
     -------
-    Placement
+    Placement, or Copies with "CopiesLB"
 
     Raises
     ------
@@ -116,9 +138,13 @@ def place(
     >>> plan.before.max_over_mean, plan.after.max_over_mean, plan.migrations
     (1.5, 1.0, 1)
     """
-    checks.instance("snapshot", snapshot, Snapshot)
+    entry = find(strategy, auto=True, copies=True)
+    if params:
+        entry = strategy_of(entry, **params)
     seed = checks.integer("seed", seed)
-    entry = find(strategy, auto=True)
+    if entry.name == COPIES.name:
+        return place_copies(snapshot, **entry.values)
+    checks.instance("snapshot", snapshot, Snapshot)
     if entry.name in CHOOSERS:
         return CHOOSERS[entry.name](snapshot, entry, seed, Network.of(network or NETWORK))
     if network is not None:

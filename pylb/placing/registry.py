@@ -16,9 +16,11 @@ from pylb.model import checks
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partitioning import libraries
 from pylb.partitioning.libraries import METHODS
+from pylb.placing import copies
 from pylb.placing.methods import divider
 
-RESERVED = ("auto", "unbalanced")  # words that stand where names of strategies do
+# Words that stand where names of strategies do.
+RESERVED = ("auto", "unbalanced", "CopiesLB")
 LOOKS_AT = _core.LOOKS_AT  # for each part of a snapshot, its bit in the core's table of strategies
 
 
@@ -171,6 +173,17 @@ AUTO = Strategy(
 )
 
 
+COPIES = Strategy(
+    copies.NAME,
+    "refinement",
+    ("load", "bytes", "nodes", "memory"),
+    "places objects that may have several copies, which share their load; only in `pylb.place`",
+    "DeepSeek EPLB 2025",
+    call=copies.place_copies,
+    selectable=False,
+)
+
+
 def strategies() -> dict[str, Strategy]:
     """Return all strategies by name: those of the C core and of `register_strategy`.
 
@@ -207,7 +220,7 @@ def strategy(which: str | Strategy | Callable[..., Any], /, **params: Any) -> St
     >>> pylb.place(snap, loose).migrations, pylb.place(snap, "RefineLB").migrations
     (0, 1)
     """
-    entry = find(which, auto=True)
+    entry = find(which, auto=True, copies=True)
     out = replace(entry, values={**entry.values, **params})
     if entry.call is None:
         assert out.numbers is not None  # checked
@@ -293,11 +306,20 @@ def _checked_looks(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in LOOKS_AT if word in given)
 
 
-def find(which: str | Strategy | Callable[..., Any], *, auto: bool = False) -> Strategy:
+def find(
+    which: str | Strategy | Callable[..., Any], *, auto: bool = False, copies: bool = False
+) -> Strategy:
     """Return the strategy of that name, or the callable as a strategy.
 
-    auto: whether "auto" is accepted.
+    auto, copies: whether "auto" and "CopiesLB" are accepted.
     """
+    if COPIES.name in (which, getattr(which, "name", None)):
+        if not copies:
+            raise UnknownStrategyError(
+                f"strategy is {COPIES.name!r}, which gives an object several ranks: expected it "
+                "only in pylb.place"
+            )
+        return which if isinstance(which, Strategy) else COPIES
     if isinstance(which, Strategy):
         if auto or which.name != "auto":
             return which

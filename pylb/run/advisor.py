@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Attempt
+from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.connect import agreement_of
+from pylb.comm.transport import Together
 from pylb.decide.decider import StrategyLike, TriggerLike
 from pylb.errors import DomainError, StateError, suggesting
 from pylb.measure.load_model import LoadModel, features_of
@@ -58,6 +59,11 @@ class AdvisorInput:
         watch = self._watch
         watch.check_closed("advise()")
         is_given = [x is not None for x in (loads, weights, features)]
+        if any(is_given) and isinstance(self._state.agreement.transport, Together):
+            raise DomainError(
+                "cells are given with ranks=: expected only the seconds of each rank; pylb.place "
+                "computes a placement"
+            )
         if sum(is_given) > 1:
             raise DomainError(
                 "more than one of loads, weights and features is given: expected only one of them"
@@ -113,6 +119,17 @@ class AdvisorInput:
 
     def _seconds(self, seconds: Any) -> float:
         """Return the seconds of this rank's work: given, timed, or all since the last step."""
+        together = self._state.agreement.transport
+        if isinstance(together, Together):
+            if self._watch.work.used or seconds is None:
+                raise DomainError(
+                    f"seconds is {seconds!r}: expected the seconds of all {together.size} ranks"
+                )
+            told = checks.floats("seconds", seconds, together.size)
+            for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
+                raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
+            together.loads = told
+            return float(told[0])
         if seconds is None:
             watch = self._watch
             if not watch.work.used and watch.measures:
@@ -164,6 +181,15 @@ def _form(is_given: list[bool], arrays: dict[str, Any]) -> tuple[int, str]:
     return sum(1 << i for i, there in enumerate(given) if there), f"advise({', '.join(words)})"
 
 
+def _together(comm: Any, ranks: Any, lag: Any) -> Agreement:
+    """Return the agreement of ranks that this process tells."""
+    if comm is not None:
+        raise DomainError(f"ranks is {ranks!r}: expected it only without comm")
+    if lag:
+        raise DomainError(f"lag is {lag!r}: expected 0 with ranks=, as no rank waits")
+    return Agreement(Together(checks.whole("ranks", ranks, 1, "a number of ranks", 1 << 31)))
+
+
 MODES: dict[str, type[Any]] = {"on": AdvisingMode, "shadow": ShadowMode, "off": MeasuringMode}
 
 
@@ -182,6 +208,13 @@ class Advisor(RunResults):
     ----------
     comm : mpi4py.MPI.Comm or VirtualComm, optional
         The ranks; pylb works on its own duplicate.  None: one rank, without MPI.
+    ranks : int, optional
+        Without MPI: this process alone, e.g. the scheduler of a server, calls `advise`, and tells
+        the seconds of so many ranks.  It gets the same advice as those ranks would get under MPI.
+        Only "when only", without `comm`.
+    cost : float, optional
+        With `ranks`: seconds that the first rearrangement is expected to take; afterwards, the
+        measured ones count.  Without it, only a trial can tell, and it may cost more than it saves.
     strategy : str or callable
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
@@ -249,6 +282,15 @@ class Advisor(RunResults):
     ...         with lb.rebalancing():
     ...             mesh = mesh.copy()  # here the code redistributes its data
 
+    For other processes, in a server that knows what they took:
+
+    >>> lb = pylb.Advisor(ranks=4, cost=0.2)
+    >>> for step in range(20):
+    ...     if lb.advise(seconds=[1.0, 1.0, 1.0, 1.5]):
+    ...         lb.rebalanced(0.2)  # what the rearrangement took
+    >>> lb.n_lb_steps
+    1
+
     When and where:
 
     >>> lb, ids = pylb.Advisor(comm, every=5), np.arange(8)
@@ -271,6 +313,8 @@ class Advisor(RunResults):
         self,
         comm: Any = None,
         *,
+        ranks: int | None = None,
+        cost: float | None = None,
         strategy: StrategyLike = "auto",
         every: int | None = None,
         trigger: TriggerLike = None,
@@ -288,6 +332,12 @@ class Advisor(RunResults):
     ) -> None:
         arguments = {**locals()}
         agreement = agreement_of(comm)  # first, so that the other ranks learn of a later error
+        del arguments["ranks"], arguments["cost"]
+        if ranks is not None:
+            agreement = _together(comm, ranks, lag)
+            arguments["record"] = False
+        elif cost is not None:
+            raise DomainError(f"cost is {cost!r}: expected it only with ranks=")
         options = options_of(agreement, arguments, measures=True)
         if not np.isfinite(options.lag):
             raise DomainError("lag is inf: expected a finite number of steps")
@@ -298,6 +348,8 @@ class Advisor(RunResults):
                     "strategy that sees all cells"
                 )
         self._state = AdvisorState(agreement, options)
+        if cost is not None:
+            self._state.cost = checks.seconds("cost", cost)
         self._mode: MeasuringMode = MODES[options.mode](self._state)
         self._watch = Stopwatch(options.clock)
         self.seconds = self._watch.clock.seconds
@@ -377,7 +429,8 @@ class Advisor(RunResults):
         Parameters
         ----------
         seconds : float, optional
-            Seconds of this rank's work in the step, instead of `timed`.
+            Seconds of this rank's work in the step, instead of `timed`; with ``Advisor(ranks=p)``
+            those of all ranks, (p,).
         loads : (n,) array_like of float, optional
             Seconds of each cell in the step, e.g. by `seconds`; their sum is the time of the rank's
             work.
@@ -459,6 +512,7 @@ class Advisor(RunResults):
         those of others, counts as its work in this step.
         """
         self._watch.check_closed("share()")
+        self._check_alone("share()")
         if self._sharer is None:
             self._sharer = Sharer(self._comm, mode=self._state.options.mode)
             self._state.records.lending = self._sharer.sums
@@ -466,6 +520,18 @@ class Advisor(RunResults):
         out = self._sharer.share(fn, *arrays, **options)
         self._watch.shared(began, self._sharer.worked)
         return out
+
+    def rank_loads(self) -> F64:
+        self._check_alone("rank_loads()")
+        return super().rank_loads()
+
+    rank_loads.__doc__ = RunResults.rank_loads.__doc__
+
+    def _check_alone(self, what: str) -> None:
+        if isinstance(self._state.agreement.transport, Together):
+            raise StateError(
+                f"{what} with ranks=: expected ranks that call it; the program has told them itself"
+            )
 
     def rebalancing(self) -> AbstractContextManager[None]:
         """Time the redistribution that was advised: ``with lb.rebalancing(): ...``.

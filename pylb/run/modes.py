@@ -588,6 +588,7 @@ class AdvisorState(RunState):
         self.records.parameters = {**self.records.parameters, "advisor": True}
         # Whether the program gives cells; None: not known before the first step.
         self.places: bool | None = None
+        self.cost = math.nan  # of the first LB step, if the program has told it
         self.model: LoadModel | None = None  # estimates the loads of cells from their features
         self.features: F64 | None = None  # (n, k), of the cells in the most recent step
         # Number and seconds, on this rank, of the step that has just ended.
@@ -669,14 +670,16 @@ class AdvisingMode(MeasuringMode):
     def _foresee(self) -> tuple[float, float]:
         """Estimate the cost of the first LB step, and the part of it that depends on what moves.
 
-        The cost is the seconds to gather the cells, to send their new ranks, and to send all cells
-        of a rank to another rank.  The cost is nan without cells, and after the first loop.  It is
-        also nan if the user chose the strategy, because such runs must not depend on measured
-        times.  The second value is always nan (not known).  Collective.
+        With cells, the cost is the seconds to gather them, to send their new ranks, and to send all
+        cells of a rank to another rank.  It is nan after the first loop, and if the user chose the
+        strategy, because such runs must not depend on measured times.  Without cells, it is what
+        the program has told, or nan.  The second value is always nan (not known).  Collective.
         """
         state = self._state
-        if not (state.places and state.decider.settings.selects and self._core is None):
+        if self._core is not None:
             return math.nan, math.nan
+        if not (state.places and state.decider.settings.selects):
+            return state.cost, math.nan
         guess = state.step().rehearse() + super()._foresee()[0]
         return guess if guess > 0 else math.nan, math.nan
 

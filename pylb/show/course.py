@@ -89,6 +89,11 @@ class Course:
         return np.asarray(self.times.mean(axis=1))
 
     @functools.cached_property
+    def max_over_mean(self) -> F64:
+        """Maximum load divided by the mean in each iteration, (m,); 1 if there is no load."""
+        return np.divide(self.max, self.mean, out=np.ones_like(self.max), where=self.mean > 0)
+
+    @functools.cached_property
     def lb_steps(self) -> list[Receipt]:
         """The LB steps that were carried out; in shadow mode there are none."""
         return [r for r in self.history if r.balanced and r.moved]
@@ -354,8 +359,8 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 # ---- a replay -------------------------------------------------------------------------------
 
 
-def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
-    """Make the course of a replay, without its objects; recorded: see `Course`."""
+def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
+    """Make the course of a replay, without its objects; recorded: the recorded placement."""
     return Course(
         title=title,
         n_ranks=run.trace.n_ranks,
@@ -365,7 +370,7 @@ def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
         history=run.decisions,
         facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
         strategy=run.strategy,
-        recorded=recorded,
+        recorded=None if recorded is None else recorded.metrics["max"],
         iteration_time=run.iteration_time,
         gained=gained(run),
         times_without=run.unbalanced.rank_times,
@@ -375,7 +380,7 @@ def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
     phases = stretches(run)
     return replace(
-        of_replay(run, None if run.strategy == "none" else as_recorded(run).metrics["max"], title),
+        of_replay(run, None if run.strategy == "none" else as_recorded(run), title),
         moves=list(_moves_of(phases, run.trace.n_ranks)),
         heaviest=_heaviest_of(phases, names),
         objects=Objects.of_stretches(phases, run.trace.n_ranks),

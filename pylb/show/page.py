@@ -146,13 +146,7 @@ def coded(values: dict[str, Any]) -> dict[str, Any]:
 
 def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return the ranks' loads with as many points as a screen can show, and the LB steps."""
-    picture = aggregate.picture(
-        course.times,
-        course.elapsed,
-        rows,
-        columns,
-        recorded=course.recorded,
-    )
+    picture = aggregate.picture(course.times, course.elapsed, course.recorded, rows, columns)
     width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
     picture["balanced"] = list({i // width: i for i in course.lb_step_iterations}.values())
     return picture

@@ -54,6 +54,25 @@ def when_only(comm):
             assert np.array_equal(lb.rank_loads().max(axis=1), lb.metrics.max)
 
 
+def one_process_may_tell_all(comm):
+    """Its receipts are those of the ranks, to the bit."""
+    loads = np.cumprod(1 + 0.02 * np.tile(np.arange(comm.size), (150, 1)), axis=0)
+
+    def decisions(lb, seconds):
+        since = np.ones(comm.size)
+        for step in range(150):
+            if lb.advise(seconds=seconds(loads[step] / since)):
+                since = loads[step]
+                lb.rebalanced(1.0)
+        lb.finish()
+        return [vars(receipt) for receipt in lb.history]
+
+    there = decisions(pylb.Advisor(comm), lambda each: each[comm.rank])
+    here = decisions(pylb.Advisor(ranks=comm.size), lambda each: each)
+    assert repr(here) == repr(there)
+    assert (len(here) > 2) == (comm.size > 1)
+
+
 def the_program_may_stop_early_and_go_on(comm):
     for lag in (0, 3):
         lb = pylb.Advisor(comm, lag=lag)
@@ -189,6 +208,7 @@ def freed(comm):
 
 CASES = [
     when_only,
+    one_process_may_tell_all,
     the_program_may_stop_early_and_go_on,
     when_and_where,
     records,

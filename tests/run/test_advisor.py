@@ -44,6 +44,42 @@ def drifting(comm, steps=120, cost=1.0, own=False, **given):
     return lb
 
 
+def test_one_process_may_tell_the_seconds_of_all_ranks():
+    def own(told):
+        def program(comm):
+            given = {"ranks": 5} if told else {"comm": comm}
+            lb, work = pylb.Advisor(**given), np.ones(5)
+            for _ in range(120):
+                work *= 1.0 + 0.02 * np.arange(5)
+                if lb.advise(seconds=work if told else work[comm.rank]):
+                    lb.rebalanced(1.0)
+                    work = np.ones(5)
+            lb.finish()
+            return [vars(receipt) for receipt in lb.history], lb.metrics.max.tolist()
+
+        return program
+
+    told = own(True)(None)
+    assert repr(told) == repr(on(5, own(False))[0])
+    assert len(told[0]) > 2
+    lb = pylb.Advisor(ranks=3)
+    for call, message in [
+        (lambda: pylb.Advisor(ranks=0), "ranks is 0: expected a number of ranks, 1"),
+        (lambda: pylb.Advisor(cost=0.2), "cost is 0.2: expected it only with ranks="),
+        (lambda: pylb.Advisor(ranks=3, cost=-1), "cost is -1"),
+        (lambda: pylb.Advisor(ranks=3, lag=2), "lag is 2: expected 0 with ranks="),
+        (lambda: pylb.Advisor(pylb.virtual, ranks=3), "comm"),
+        (lambda: lb.advise(), "seconds is None: expected the seconds of all 3 ranks"),
+        (lambda: lb.advise(seconds=1.0), r"seconds has shape \(\): expected \(3,\)"),
+        (lambda: lb.advise(seconds=[1, -1, 1]), r"seconds\[1\] is -1: expected seconds"),
+        (lambda: lb.advise(loads=[1.0]), "cells are given with ranks="),
+        (lambda: lb.rank_loads(), "the program has told them itself"),
+        (lambda: lb.share(np.sin, [1.0]), r"share\(\) with ranks="),
+    ]:
+        with pytest.raises(PylbError, match=message):
+            call()
+
+
 def hot(keys, step, n):
     """Return loads with a hot spot that moves."""
     return 1.0 + 9.0 * np.exp(-((((keys - 0.25 * step) % n) - n / 2) ** 2) / 40.0)

@@ -8,7 +8,7 @@ from launch import HERE, launch
 def test_cases(mpiexec, ranks):
     code, out, said = launch(mpiexec, ranks, str(HERE / "advisor_cases.py"))
     assert code == 0, said
-    assert "9 held" in out
+    assert "10 held" in out
 
 
 @pytest.mark.parametrize("lag", ["0", "2"])

@@ -86,7 +86,7 @@ def python_arrows():
 
 
 def python_room(name):
-    if name in ("pylb", "pylb.__main__"):
+    if name in ("pylb", "pylb.__main__", "pylb.eplb"):
         return "all"
     room = name.split(".")[1]
     return "beside" if room in BESIDE else C.get(room, room)

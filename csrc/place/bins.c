@@ -1,0 +1,637 @@
+/* Bins: best fit (the largest item first), then exchanges between the largest bin and others; for
+ * few items all packings; and the differencing method of Karmarkar and Karp (1982; Michiels, Korst
+ * and Aarts 2003), if these do not reach the bound. */
+#include "place/bins.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/interrupt.h"
+#include "base/lesser.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+enum {
+    MOST_PAIRS = 96,
+    MOST_TRIPLES = 20, /* items in a bin up to which two of them are exchanged for two */
+    FEW_ITEMS = 24,    /* items for which all packings are tried */
+    MOST_NODES = 1 << 18,
+    PARTNERS = 12, /* bins that are tried until one is near enough */
+};
+#define MOST_DIFFERENCES 3e7 /* items x bins up to which the differencing method is tried */
+
+/* A set of up to three items of a bin; -1: no more. */
+typedef struct set {
+    double cost, length;
+    int32_t item[3];
+} set_t;
+
+typedef struct side { /* the sets of one bin, by cost */
+    set_t *set;
+    int64_t n, room;
+    int32_t bin;
+} side_t;
+
+typedef struct packing {
+    const plb_bins_t *of;
+    int32_t *bin, *count; /* [n], [m] */
+    double *sum, *filled; /* [m] cost and length of each bin */
+    int32_t *head, *next; /* [m], [n] items of each bin */
+    plb_item_t *order;    /* [m] bins by cost */
+    side_t side[2];
+    const plb_item_t *items; /* [n] the largest first */
+    double near, goal;       /* the search ends here */
+} packing_t;
+
+static double length_of(const plb_bins_t *of, int64_t i)
+{
+    return of->length == NULL ? 0.0 : of->length[i];
+}
+
+static void put(packing_t *self, int64_t i, int32_t b)
+{
+    self->bin[i] = b;
+    self->sum[b] += self->of->cost[i];
+    self->filled[b] += length_of(self->of, i);
+    self->count[b]++;
+}
+
+static void clear(packing_t *self)
+{
+    const size_t m = (size_t)self->of->m;
+    memset(self->sum, 0, m * sizeof *self->sum);
+    memset(self->filled, 0, m * sizeof *self->filled);
+    memset(self->count, 0, m * sizeof *self->count);
+}
+
+static double largest(const packing_t *self)
+{
+    double out = 0.0;
+    for (int32_t b = 0; b < self->of->m; b++) {
+        out = plb_greater(out, self->sum[b]);
+    }
+    return out;
+}
+
+/* Begin again with this packing. */
+static void restore(packing_t *self, const int32_t *bin)
+{
+    clear(self);
+    for (int64_t i = 0; i < self->of->n; i++) {
+        put(self, i, bin[i]);
+    }
+}
+
+/* ---- best fit ------------------------------------------------------------------------------- */
+
+/* Put the items of `order` into the bin with the lowest cost (tight: the fullest bin) of those
+ * with room; items that have a bin stay.  Returns the first item without room; -1: all are packed.
+ */
+static int64_t fit(packing_t *self, const plb_item_t *order, plb_item_t *heap_item, bool tight)
+{
+    const plb_bins_t *of = self->of;
+    const int64_t least = of->n / of->m,
+                  more = of->n % of->m; /* items in a bin; bins with one more */
+    plb_heap_t heap = {heap_item, 0};
+    int64_t n_more = 0;
+    for (int32_t b = 0; b < of->m; b++) {
+        n_more += of->equal && self->count[b] > least;
+        heap.item[heap.n++] = (plb_item_t){tight ? -self->filled[b] : self->sum[b], b};
+    }
+    plb_heap_build(&heap);
+    for (int64_t j = 0; j < of->n; j++) {
+        const int32_t i = order[j].id;
+        if (self->bin[i] >= 0) {
+            continue;
+        }
+        const double length = length_of(of, i);
+        int32_t n_full = 0; /* bins without room for this item leave the heap */
+        while (heap.n > 0) {
+            const int32_t b = heap.item[0].id;
+            const bool closed =
+                of->equal && self->count[b] >= least + (n_more < more && self->count[b] <= least);
+            if (!closed && self->filled[b] + length <= of->capacity) {
+                break;
+            }
+            const plb_item_t top = plb_heap_pop(&heap);
+            if (!closed) {
+                self->order[n_full++] = top;
+            }
+        }
+        if (heap.n == 0) {
+            return i;
+        }
+        const int32_t b = heap.item[0].id;
+        put(self, i, b);
+        n_more += of->equal && self->count[b] > least;
+        plb_heap_rekey(&heap, tight ? -self->filled[b] : self->sum[b]);
+        while (n_full > 0) {
+            plb_heap_push(&heap, self->order[--n_full]);
+        }
+    }
+    return -1;
+}
+
+/* ---- exchanges ------------------------------------------------------------------------------ */
+
+static int compare_sets(const void *a, const void *b)
+{
+    const set_t *x = a, *y = b;
+    if (x->cost != y->cost) {
+        return x->cost < y->cost ? -1 : 1;
+    }
+    return memcmp(x->item, y->item, sizeof x->item); /* any fixed order */
+}
+
+/* Add the sets that begin with `set` and have up to `size` items of the list from i on. */
+static void extend(const packing_t *self, int32_t i, int n, int size, const set_t *set,
+                   side_t *side)
+{
+    const plb_bins_t *of = self->of;
+    for (; i >= 0; i = self->next[i]) {
+        set_t more = *set;
+        more.cost += of->cost[i];
+        more.length += length_of(of, i);
+        more.item[n] = i;
+        if (n + 1 == size || !of->equal) {
+            side->set[side->n++] = more;
+        }
+        if (n + 1 < size) {
+            extend(self, self->next[i], n + 1, size, &more, side);
+        }
+    }
+}
+
+/* List the sets of bin b of up to `size` items, with equal numbers of exactly so many. */
+static int list_sets(const packing_t *self, int32_t b, int size, side_t *side, plb_err_t *err)
+{
+    const int64_t c = self->count[b];
+    const int64_t pairs = size > 1 ? c * c / 2 : 0, triples = size > 2 ? c * c * c / 6 : 0;
+    const set_t none = {0.0, 0.0, {-1, -1, -1}};
+    PLB_PASS_GROW(side->set, side->room, 1 + c + pairs + triples);
+    side->n = 0;
+    side->bin = b;
+    if (!self->of->equal) {
+        side->set[side->n++] = none;
+    }
+    extend(self, self->head[b], 0, size, &none, side);
+    if (size > 1) {
+        qsort(side->set, (size_t)side->n, sizeof *side->set, compare_sets);
+        return PLB_OK;
+    }
+    for (int64_t k = 1; k < side->n; k++) { /* nearly in order: few items have moved */
+        const set_t set = side->set[k];
+        int64_t at = k;
+        for (; at > 0 && set.cost < side->set[at - 1].cost; at--) {
+            side->set[at] = side->set[at - 1];
+        }
+        side->set[at] = set;
+    }
+    return PLB_OK;
+}
+
+/* Find the sets whose exchange makes the larger of both bins as small as possible: *best on entry
+ * is what it must be below. */
+static void find_exchange(const packing_t *self, double *best, const set_t **give,
+                          const set_t **take)
+{
+    const side_t *a = &self->side[0], *b = &self->side[1];
+    const double gap = self->sum[a->bin] - self->sum[b->bin], half = 0.5 * gap;
+    int64_t j = 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        const set_t *x = &a->set[i];
+        while (j < b->n && b->set[j].cost < x->cost - half) {
+            j++;
+        }
+        /* the two sets of b around the best one, and more if the capacity forbids these */
+        for (int64_t near = 0, h = j; near < 8 && h < b->n; near++, h++) {
+            const set_t *y = &b->set[h];
+            const double d = x->cost - y->cost;
+            const double worst = self->sum[a->bin] - d;
+            if (worst >= *best || d <= 0.0) {
+                break;
+            }
+            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                *best = worst, *give = x, *take = y;
+                break;
+            }
+        }
+        for (int64_t near = 0, h = j - 1; near < 8 && h >= 0; near++, h--) {
+            const set_t *y = &b->set[h];
+            const double worst = self->sum[b->bin] + x->cost - y->cost;
+            if (worst >= *best) {
+                break;
+            }
+            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                *best = worst, *give = x, *take = y;
+                break;
+            }
+        }
+    }
+}
+
+static void move_set(packing_t *self, const set_t *set, int32_t from, int32_t to)
+{
+    for (int k = 0; k < 3 && set->item[k] >= 0; k++) {
+        const int32_t i = set->item[k];
+        int32_t *at = &self->head[from];
+        while (*at != i) {
+            at = &self->next[*at];
+        }
+        *at = self->next[i];
+        self->next[i] = self->head[to];
+        self->head[to] = i;
+        self->sum[from] -= self->of->cost[i];
+        self->filled[from] -= length_of(self->of, i);
+        self->count[from]--;
+        put(self, i, to);
+    }
+}
+
+/* Make the largest bin smaller by an exchange of up to `size` items; false in *found: none does.
+ */
+static int exchange(packing_t *self, int size, bool *found, plb_err_t *err)
+{
+    const int32_t m = self->of->m;
+    const int32_t a = self->order[m - 1].id;
+    double best = self->sum[a] * (1.0 - 1e-9);
+    set_t give = {0}, take = {0};
+    int32_t partner = -1, n_tried = 0;
+    *found = false;
+    const int32_t most = size == 1 ? INT32_MAX : size == 2 ? MOST_PAIRS : MOST_TRIPLES;
+    if (self->count[a] > most) {
+        return PLB_OK;
+    }
+    PLB_PASS(list_sets(self, a, size, &self->side[0], err));
+    for (int32_t k = 0; k + 1 < m && best > self->goal; k++) {
+        const int32_t b = self->order[k].id;
+        const set_t *x = NULL, *y = NULL;
+        if (0.5 * (self->sum[a] + self->sum[b]) >= best || (partner >= 0 && n_tried > PARTNERS)) {
+            break;
+        }
+        if (self->count[b] > most) {
+            continue;
+        }
+        PLB_PASS(list_sets(self, b, size, &self->side[1], err));
+        n_tried++;
+        find_exchange(self, &best, &x, &y);
+        if (x != NULL) {
+            give = *x, take = *y, partner = b;
+        }
+    }
+    if (partner >= 0) {
+        *found = true;
+        move_set(self, &give, a, partner);
+        move_set(self, &take, partner, a);
+    }
+    return PLB_OK;
+}
+
+static void sort_bins(packing_t *self)
+{
+    for (int32_t k = 1; k < self->of->m;
+         k++) { /* nearly in order: one exchange changes two bins */
+        const plb_item_t item = self->order[k];
+        int32_t at = k;
+        for (; at > 0 && plb_item_before(item, self->order[at - 1]); at--) {
+            self->order[at] = self->order[at - 1];
+        }
+        self->order[at] = item;
+    }
+}
+
+/* Exchange sets until the largest bin is at the goal, or no exchange helps. */
+static int improve(packing_t *self, plb_err_t *err)
+{
+    const plb_bins_t *of = self->of;
+    bool found = true;
+    int size = 1;
+    for (int32_t b = 0; b < of->m; b++) {
+        self->head[b] = -1;
+        self->order[b] = (plb_item_t){self->sum[b], b};
+    }
+    for (int64_t k = 0; k < of->n; k++) { /* lists, the smallest item first */
+        const int32_t i = self->items[k].id;
+        self->next[i] = self->head[self->bin[i]];
+        self->head[self->bin[i]] = i;
+    }
+    for (int64_t k = 0; k < 1000 + 20 * (int64_t)of->m; k++) {
+        for (int32_t b = 0; b < of->m; b++) {
+            self->order[b].key = self->sum[self->order[b].id];
+        }
+        sort_bins(self);
+        if (self->order[of->m - 1].key <= self->goal) {
+            break;
+        }
+        PLB_PASS(exchange(self, size, &found, err));
+        size = found ? 1 : size + 1; /* more items only where one does not help */
+        if (size > 3 || (size > 1 && self->order[of->m - 1].key <= self->near)) {
+            break;
+        }
+        PLB_FAIL_IF(plb_interrupted(100 + of->n / of->m) != PLB_OK, err, PLB_ERR_INTERRUPTED,
+                    "interrupted");
+    }
+    return PLB_OK;
+}
+
+/* ---- few items ------------------------------------------------------------------------------ */
+
+typedef struct tree {
+    packing_t *self;
+    const plb_item_t *order;
+    int32_t *best;
+    double least;
+    int64_t nodes, n_more;
+} tree_t;
+
+/* Try all bins for item k and those after it, if this may lead below tree->least. */
+static void descend(tree_t *tree, int64_t k)
+{
+    packing_t *self = tree->self;
+    const plb_bins_t *of = self->of;
+    if (k == of->n) {
+        tree->least = largest(self);
+        memcpy(tree->best, self->bin, (size_t)of->n * sizeof *tree->best);
+        return;
+    }
+    const int32_t i = tree->order[k].id;
+    const int64_t least = of->n / of->m, more = of->n % of->m;
+    const double length = length_of(of, i);
+    bool tried[FEW_ITEMS] = {false};
+    for (int32_t t = 0; t < of->m && tree->nodes > 0 && tree->least > self->goal; t++) {
+        int32_t b = -1;
+        for (int32_t c = 0; c < of->m; c++) { /* the lowest cost first */
+            b = !tried[c] && (b < 0 || self->sum[c] < self->sum[b]) ? c : b;
+        }
+        tried[b] = true;
+        bool alike = false; /* to a bin that was tried */
+        for (int32_t c = 0; c < of->m && !alike; c++) {
+            alike = c != b && tried[c] && self->sum[c] == self->sum[b] &&
+                    self->count[c] == self->count[b] && self->filled[c] == self->filled[b];
+        }
+        const bool extra = of->equal && self->count[b] >= least;
+        if (alike || self->sum[b] + of->cost[i] >= tree->least ||
+            self->filled[b] + length > of->capacity ||
+            (extra && (self->count[b] > least || tree->n_more == more))) {
+            continue;
+        }
+        const double sum = self->sum[b], filled = self->filled[b];
+        tree->nodes--;
+        tree->n_more += extra;
+        put(self, i, b);
+        descend(tree, k + 1);
+        self->sum[b] = sum, self->filled[b] = filled;
+        self->count[b]--;
+        tree->n_more -= extra;
+    }
+}
+
+/* ---- differences ---------------------------------------------------------------------------- */
+
+/* A packing of some items: sets of items for different bins, the largest first. */
+typedef struct entry {
+    double sum;
+    int32_t first, last; /* its items are a list */
+} entry_t;
+typedef struct state {
+    entry_t *entry;
+    int32_t n, room; /* room 0: entry belongs to the common array */
+} state_t;
+
+static int compare_entries(const void *a, const void *b)
+{
+    const entry_t *x = a, *y = b;
+    return x->sum != y->sum ? (x->sum > y->sum ? -1 : 1)
+                            : (x->first > y->first) - (x->first < y->first);
+}
+
+/* Join state b to a: the largest sets of one with the smallest of the other, if there are more
+ * sets than bins. */
+static int join(packing_t *self, state_t *a, state_t *b, plb_err_t *err)
+{
+    const int32_t m = self->of->m, common = a->n + b->n > m ? a->n + b->n - m : 0;
+    const int32_t n = a->n + b->n - common;
+    if (n > a->room && n > a->n) {
+        const int32_t room = 2 * n < m ? 2 * n : m;
+        entry_t *grown = plb_realloc(a->room > 0 ? a->entry : NULL, (size_t)room, sizeof *grown);
+        PLB_FAIL_IF(grown == NULL, err, PLB_ERR_NOMEM, "out of memory: %d bins", m);
+        if (a->room == 0) {
+            memcpy(grown, a->entry, (size_t)a->n * sizeof *grown);
+        }
+        a->entry = grown, a->room = room;
+    }
+    for (int32_t t = 0; t < common; t++) {
+        entry_t *to = &a->entry[a->n - common + t];
+        const entry_t *from = &b->entry[b->n - 1 - t];
+        self->next[to->last] = from->first;
+        to->last = from->last;
+        to->sum += from->sum;
+    }
+    memcpy(a->entry + a->n, b->entry, (size_t)(b->n - common) * sizeof *b->entry);
+    if (common + b->n > 8) {
+        qsort(a->entry, (size_t)n, sizeof *a->entry, compare_entries);
+    } else {
+        for (int32_t k = a->n - common > 0 ? a->n - common : 1; k < n; k++) {
+            const entry_t item = a->entry[k];
+            int32_t at = k;
+            for (; at > 0 && compare_entries(&item, &a->entry[at - 1]) < 0; at--) {
+                a->entry[at] = a->entry[at - 1];
+            }
+            a->entry[at] = item;
+        }
+    }
+    a->n = n;
+    if (n == m) { /* only differences count */
+        const double base = a->entry[n - 1].sum;
+        for (int32_t k = 0; k < n; k++) {
+            a->entry[k].sum -= base;
+        }
+    }
+    return PLB_OK;
+}
+
+/* Pack by differences: the two states with the largest spread are joined, again and again. */
+static int difference(packing_t *self, const plb_item_t *order, plb_err_t *err)
+{
+    const plb_bins_t *of = self->of;
+    const int32_t n = (int32_t)of->n, m = of->m, size = of->equal ? m : 1;
+    const int32_t n_states = (n + size - 1) / size;
+    entry_t *entry = NULL;
+    state_t *state = NULL;
+    plb_item_t *item = NULL;
+    int ret = PLB_OK;
+    PLB_NEW(entry, n);
+    PLB_NEW0(state, n_states);
+    PLB_NEW(item, n_states);
+    plb_heap_t heap = {item, 0};
+    for (int32_t k = 0; k < n; k++) { /* equal: the largest m items are one state, then the next */
+        const int32_t i = order[k].id;
+        entry[k] = (entry_t){of->cost[i], i, i};
+        self->next[i] = -1;
+    }
+    for (int32_t t = 0; t < n_states; t++) {
+        const int32_t first = t * size, end = first + size < n ? first + size : n;
+        state[t] = (state_t){entry + first, end - first, 0};
+        const double low = end - first == m ? entry[end - 1].sum : 0.0;
+        heap.item[heap.n++] = (plb_item_t){low - entry[first].sum, t};
+    }
+    plb_heap_build(&heap);
+    while (heap.n > 1) {
+        const int32_t x = plb_heap_pop(&heap).id, y = plb_heap_pop(&heap).id;
+        const int32_t a = state[x].n >= state[y].n ? x : y, b = a == x ? y : x;
+        PLB_TRY(join(self, &state[a], &state[b], err));
+        if (state[b].room > 0) {
+            PLB_FREE(state[b].entry);
+            state[b].room = 0;
+        }
+        const entry_t *e = state[a].entry;
+        const double low = state[a].n == m ? e[m - 1].sum : 0.0;
+        plb_heap_push(&heap, (plb_item_t){low - e[0].sum, a});
+        if (plb_interrupted(m) != PLB_OK) {
+            ret = PLB_FAIL(err, PLB_ERR_INTERRUPTED, "interrupted");
+            goto out;
+        }
+    }
+    clear(self);
+    const state_t *last = &state[heap.item[0].id];
+    for (int32_t b = 0; b < last->n; b++) {
+        for (int32_t i = last->entry[b].first; i >= 0; i = self->next[i]) {
+            put(self, i, b);
+        }
+    }
+out:
+    for (int32_t t = 0; state != NULL && t < n_states; t++) {
+        if (state[t].room > 0) {
+            plb_free(state[t].entry);
+        }
+    }
+    PLB_FREE(entry, state, item);
+    return ret;
+}
+
+/* ---- all together --------------------------------------------------------------------------- */
+
+/* Return a lower bound of the largest cost.  Of the i largest items, i <= m, two share a bin, or
+ * each has one of its own; with equal numbers, the smallest items fill these bins. */
+static double bound_of(const plb_bins_t *of, const plb_item_t *items)
+{
+    const int64_t n = of->n, m = of->m, others = of->equal && n > m ? n / m - 1 : 0;
+    double sum = 0.0, most = 0.0, top = 0.0, small = 0.0, pair = 0.0;
+    bool whole = true;
+    for (int64_t k = 0; k < n; k++) {
+        sum -= items[k].key;
+        whole = whole && items[k].key == floor(items[k].key);
+    }
+    for (int64_t k = 0; k < others - 1; k++) {
+        pair -= items[n - 1 - k].key; /* what shares a bin with two of the largest */
+    }
+    for (int64_t i = 0; i < m && i < n; i++) {
+        top -= items[i].key;
+        for (int64_t k = i * others; k < (i + 1) * others; k++) {
+            small -= items[n - 1 - k].key;
+        }
+        const double two = i == 0 ? INFINITY : -items[i - 1].key - items[i].key + pair;
+        most = plb_greater(most, plb_lesser(two, (top + small) / (double)(i + 1)));
+    }
+    if (n > m) { /* two of the largest m + 1 items share a bin */
+        most = plb_greater(most, -items[m - 1].key - items[m].key + pair);
+    }
+    most = plb_greater(most, sum / (double)m);
+    return whole && sum < 9e15 ? ceil(most * (1.0 - 1e-15)) : most;
+}
+
+/* Pack the items that are not in a bin. */
+static int start(packing_t *self, plb_loads_t *loads, plb_item_t *heap, plb_err_t *err)
+{
+    const plb_bins_t *of = self->of;
+    plb_loads_t by_length = {0};
+    clear(self);
+    for (int64_t i = 0; i < of->n; i++) {
+        const int32_t b = of->was == NULL ? -1 : of->was[i];
+        self->bin[i] = -1;
+        if (b >= 0 && self->filled[b] + length_of(of, i) <= of->capacity &&
+            (!of->equal || self->count[b] < of->n / of->m)) {
+            put(self, i, b);
+        }
+    }
+    if (of->equal && of->n <= 2 * (int64_t)of->m && of->was == NULL && of->length == NULL) {
+        for (int64_t k = 0; k < of->n; k++) { /* pairs: the largest with the smallest */
+            const int64_t m = of->m, from = 2 * m - of->n; /* bins with one item */
+            put(self, loads->item[k].id, (int32_t)(k < m ? k : from + of->n - 1 - k));
+        }
+        return PLB_OK;
+    }
+    int64_t left = fit(self, loads->item, heap, false);
+    if (left >= 0 && of->length != NULL) { /* as tightly as possible instead, from scratch */
+        PLB_PASS(plb_loads_sorted(&by_length, of->length, of->n, PLB_DESCENDING, err));
+        clear(self);
+        for (int64_t i = 0; i < of->n; i++) {
+            self->bin[i] = -1;
+        }
+        left = fit(self, by_length.item, heap, true);
+        plb_loads_free(&by_length);
+    }
+    PLB_FAIL_IF(left >= 0, err, PLB_ERR_INFEASIBLE,
+                "item %lld, of length %g, fits into no bin beside the others: the capacity of %d "
+                "bins is %g each",
+                (long long)left, length_of(of, left), of->m, of->capacity);
+    return PLB_OK;
+}
+
+/* Improve the packing in `self`; keep it in best[n] if it is below *least. */
+static int finish(packing_t *self, int32_t *best, double *least, plb_err_t *err)
+{
+    PLB_PASS(improve(self, err));
+    if (largest(self) < *least) {
+        *least = largest(self);
+        memcpy(best, self->bin, (size_t)self->of->n * sizeof *best);
+    }
+    return PLB_OK;
+}
+
+int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound, plb_err_t *err)
+{
+    const int64_t n = of->n;
+    const int32_t m = of->m;
+    packing_t self = {.of = of, .sum = sum};
+    plb_loads_t loads = {0};
+    plb_item_t *heap = NULL;
+    double least = INFINITY;
+    int ret = PLB_OK;
+    PLB_NEW_EACH(n, self.bin, self.next);
+    PLB_NEW_EACH(m, self.count, self.filled, self.head, self.order, heap);
+    PLB_TRY(plb_loads_sorted(&loads, of->cost, n, PLB_DESCENDING, err));
+    *bound = bound_of(of, loads.item);
+    self.items = loads.item;
+    self.near = *bound * 1.0001;
+    self.goal = *bound * (of->was == NULL ? 1.0 + 1e-7 : 1.001);
+    PLB_TRY(start(&self, &loads, heap, err));
+    PLB_TRY(finish(&self, bin, &least, err));
+    if (least > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
+        tree_t tree = {&self, loads.item, bin, least, MOST_NODES, 0};
+        clear(&self);
+        descend(&tree, 0);
+        least = tree.least;
+    }
+    const double enough = *bound * (of->equal ? 1.0 + 1e-7 : 1.0 + 1e-12);
+    if (least > enough && of->was == NULL && (double)n * m <= MOST_DIFFERENCES) {
+        PLB_TRY(difference(&self, loads.item, err));
+        bool fits = true;
+        for (int32_t b = 0; b < m; b++) {
+            fits = fits && self.filled[b] <= of->capacity;
+        }
+        if (fits) {
+            PLB_TRY(finish(&self, bin, &least, err));
+        }
+    }
+    restore(&self, bin);
+out:
+    plb_loads_free(&loads);
+    PLB_FREE(self.bin, self.next, self.count, self.filled, self.head, self.order, heap,
+             self.side[0].set, self.side[1].set);
+    return ret;
+}

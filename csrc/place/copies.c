@@ -1,0 +1,1127 @@
+/* Copies: how many by the parametric rule, where by best fit (the largest share first, to the
+ * least loaded rank), then swaps of copies between ranks, and slots that change their object.
+ * The first two steps are those of DeepSeek's EPLB (2025); the result is never worse. */
+#include "place/copies.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/interrupt.h"
+#include "base/ints.h"
+#include "base/lesser.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+/* One question: a layer; or its groups and nodes; or the groups and ranks of one node. */
+typedef struct layer {
+    int32_t n, p, s, words;
+    bool extra;            /* whether objects may have more copies than one */
+    const int32_t *first;  /* [p + 1] */
+    const double *load;    /* [n] */
+    const int64_t *memory; /* [n]; NULL: not limited */
+    const int64_t *limit;  /* [p] */
+    const int32_t *was;    /* [s]; NULL: nothing is placed yet */
+    int32_t *slot;         /* [s] */
+    int32_t *k;            /* [n] number of copies */
+    double *one, *time;    /* [n] load of a copy, [p] load of a rank */
+    int64_t *left;         /* [p] bytes that are free; used only if there are limits */
+    uint64_t *on,
+        *before; /* [n * words] ranks that hold each object now, and before: a bit each */
+    plb_item_t *item, *spare; /* [max(n, p, p * p with `was`)] scratch */
+    uint32_t *bin;
+    int32_t *want;        /* [n] scratch: copies */
+    int32_t *keep, *best; /* [s] scratch: slots */
+    double *share;        /* [s] load of the copy in each slot */
+    double mean, bound;
+} layer_t;
+
+/* A change of slots.  Swap (n 2) or cycle (n 3): the object of slot[0] goes to the last slot, each
+ * other one to the slot before it.  Two swaps of the same ranks (n 4): slots 0 and 1, 2 and 3.  Or
+ * (n 1) slot[0] gets another object. */
+typedef struct step {
+    double worst; /* time of the slowest of the ranks that change */
+    int n;        /* number of slots; 0: no step */
+    int32_t rank[4], slot[4], object;
+} step_t;
+
+enum { MOST_SLOTS = 16, MOST_PAIRS = MOST_SLOTS * (MOST_SLOTS - 1) / 2 };
+
+static bool has(const layer_t *l, int32_t o, int32_t r)
+{
+    return l->on[(int64_t)o * l->words + (r >> 6)] >> (r & 63) & 1;
+}
+
+static void flip(const layer_t *l, int32_t o, int32_t r)
+{
+    l->on[(int64_t)o * l->words + (r >> 6)] ^= UINT64_C(1) << (r & 63);
+}
+
+/* Whether rank r has the memory for object o if object `out` (-1: none) leaves it. */
+static bool has_room(const layer_t *l, int32_t r, int32_t o, int32_t out)
+{
+    return l->memory == NULL || o < 0 ||
+           l->memory[o] <= l->left[r] + (out < 0 ? 0 : l->memory[out]);
+}
+
+/* Put object o (-1: none) into slot j of rank r. */
+static void fill(layer_t *l, int32_t r, int32_t j, int32_t o)
+{
+    const int32_t old = l->slot[j];
+    if (old >= 0) {
+        flip(l, old, r);
+        l->k[old]--;
+    }
+    if (o >= 0) {
+        flip(l, o, r);
+        l->k[o]++;
+    }
+    if (l->memory != NULL) {
+        l->left[r] += (old < 0 ? 0 : l->memory[old]) - (o < 0 ? 0 : l->memory[o]);
+    }
+    l->slot[j] = o;
+}
+
+static void clear(layer_t *l)
+{
+    memset(l->on, 0, (size_t)(l->n * (int64_t)l->words) * sizeof *l->on);
+    memset(l->k, 0, (size_t)l->n * sizeof *l->k);
+    memset(l->time, 0, (size_t)l->p * sizeof *l->time);
+    for (int32_t j = 0; j < l->s; j++) {
+        l->slot[j] = -1;
+    }
+    for (int32_t r = 0; l->memory != NULL && r < l->p; r++) {
+        l->left[r] = l->limit[r];
+    }
+}
+
+/* Compute the load of each copy, if they share evenly, and of each rank. */
+static void reckon(layer_t *l)
+{
+    for (int32_t o = 0; o < l->n; o++) {
+        l->one[o] = l->k[o] > 0 ? l->load[o] / l->k[o] : l->load[o];
+    }
+    for (int32_t r = 0; r < l->p; r++) {
+        double sum = 0.0;
+        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+            l->share[j] = l->slot[j] < 0 ? 0.0 : l->one[l->slot[j]];
+            sum += l->share[j];
+        }
+        l->time[r] = sum;
+    }
+}
+
+static int32_t slowest(const layer_t *l)
+{
+    int32_t a = 0;
+    for (int32_t r = 1; r < l->p; r++) {
+        a = l->time[r] > l->time[a] ? r : a;
+    }
+    return a;
+}
+
+static int32_t fastest(const layer_t *l)
+{
+    int32_t b = 0;
+    for (int32_t r = 1; r < l->p; r++) {
+        b = l->time[r] < l->time[b] ? r : b;
+    }
+    return b;
+}
+
+/* ---- how many copies ------------------------------------------------------------------------ */
+
+/* The parametric rule: while slots are left, the object with the largest load a copy gets one
+ * more.  No other numbers of copies have a smaller largest load, which is a bound.  With a shift,
+ * the objects are ordered by load / (copies + shift): below 0, those with few copies gain, so that
+ * fewer ranks hold a copy which no second large copy fits beside. */
+static void count_copies(layer_t *l, double shift)
+{
+    double sum = 0.0;
+    plb_heap_t heap = {l->item, l->n};
+    for (int32_t o = 0; o < l->n; o++) {
+        sum += l->load[o];
+        l->k[o] = 1;
+        l->one[o] = l->load[o];
+        heap.item[o] = (plb_item_t){-l->load[o] / (1.0 + shift), o};
+    }
+    double most = 0.0; /* of the objects that are on all ranks */
+    plb_heap_build(&heap);
+    for (int32_t left = l->extra ? l->s - l->n : 0; left > 0 && heap.n > 0; left--) {
+        const int32_t o = heap.item[0].id;
+        if (l->k[o] == l->p) {
+            most = plb_greater(most, l->one[o]);
+            (void)plb_heap_pop(&heap);
+            left++;
+            continue;
+        }
+        l->one[o] = l->load[o] / ++l->k[o];
+        plb_heap_rekey(&heap, -l->load[o] / (l->k[o] + shift));
+    }
+    if (shift != 0.0) {
+        return;
+    }
+    l->mean = sum / l->p;
+    l->bound = plb_greater(l->mean, heap.n > 0 ? plb_greater(most, -heap.item[0].key) : most);
+}
+
+/* ---- starts --------------------------------------------------------------------------------- */
+
+/* Return an empty slot of rank r; -1: none. */
+static int32_t empty_slot(const layer_t *l, int32_t r)
+{
+    for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+        if (l->slot[j] < 0) {
+            return j;
+        }
+    }
+    return -1;
+}
+
+/* Put a copy of object o into an empty slot, on the rank with the least load; return whether there
+ * is one. */
+static bool add_copy(layer_t *l, int32_t o)
+{
+    int32_t best = -1;
+    for (int32_t r = 0; r < l->p; r++) {
+        if ((best < 0 || l->time[r] < l->time[best]) && !has(l, o, r) && has_room(l, r, o, -1) &&
+            empty_slot(l, r) >= 0) {
+            best = r;
+        }
+    }
+    if (best >= 0) {
+        l->time[best] += l->one[o];
+        fill(l, best, empty_slot(l, best), o);
+    }
+    return best >= 0;
+}
+
+/* Fill empty slots: each time the object with the largest load a copy that fits somewhere. */
+static void add_copies(layer_t *l)
+{
+    plb_heap_t heap = {l->item, 0};
+    for (int32_t o = 0; o < l->n; o++) {
+        heap.item[heap.n++] = (plb_item_t){-l->one[o], o};
+    }
+    int32_t n_empty = 0;
+    for (int32_t j = 0; j < l->s; j++) {
+        n_empty += l->slot[j] < 0;
+    }
+    plb_heap_build(&heap);
+    while (n_empty > 0 && heap.n > 0) {
+        const int32_t o = heap.item[0].id;
+        if (!add_copy(l, o)) {
+            (void)plb_heap_pop(&heap);
+            continue;
+        }
+        plb_heap_rekey(&heap, -l->load[o] / l->k[o]);
+        n_empty--;
+    }
+}
+
+static int no_room(const layer_t *l, int32_t o, plb_err_t *err)
+{
+    return PLB_FAIL(err, PLB_ERR_INFEASIBLE,
+                    "object %d with its %lld bytes fits on no rank beside the others", o,
+                    (long long)(l->memory == NULL ? 0 : l->memory[o]));
+}
+
+/* Sort the objects: the largest memory first, if it differs; then the largest load of a copy. */
+static void sort_objects(layer_t *l)
+{
+    double low = 0.0, high = 0.0;
+    bool alike = true;
+    for (int32_t o = 1; l->memory != NULL && o < l->n; o++) {
+        alike = alike && l->memory[o] == l->memory[0];
+    }
+    for (int32_t o = 0; o < l->n; o++) {
+        const double key = alike ? -l->one[o] : -(double)l->memory[o];
+        l->item[o] = (plb_item_t){key, o};
+        low = plb_lesser(low, key);
+    }
+    plb_sort_items(l->item, l->n, low, high, l->spare, l->bin);
+}
+
+/* Best fit of the copies that were counted, then of further ones into what is left: all go to the
+ * least loaded ranks that have a free slot. */
+static int start_greedy(layer_t *l, plb_err_t *err)
+{
+    memcpy(l->want, l->k, (size_t)l->n * sizeof *l->k);
+    plb_heap_t heap = {l->spare, 0}; /* ranks with free slots */
+    clear(l);
+    for (int32_t r = 0; r < l->p; r++) {
+        if (l->first[r + 1] > l->first[r]) {
+            heap.item[heap.n++] = (plb_item_t){0.0, r};
+        }
+    }
+    for (int32_t i = 0; i < l->n; i++) {
+        const int32_t o = l->item[i].id;
+        int32_t n_taken = 0, *taken = (int32_t *)l->bin; /* ranks that left the heap */
+        while (l->k[o] < l->want[o] && heap.n > 0) {
+            const int32_t r = plb_heap_pop(&heap).id;
+            taken[n_taken++] = r;
+            if (has_room(l, r, o, -1)) {
+                fill(l, r, empty_slot(l, r), o);
+                l->time[r] += l->one[o];
+            }
+        }
+        if (l->k[o] == 0) {
+            return no_room(l, o, err);
+        }
+        for (int32_t t = 0; t < n_taken; t++) {
+            if (l->slot[l->first[taken[t] + 1] - 1] < 0) { /* slots are filled in order */
+                plb_heap_push(&heap, (plb_item_t){l->time[taken[t]], taken[t]});
+            }
+        }
+    }
+    reckon(l);
+    if (l->extra) { /* copies for which there was no rank without the object */
+        add_copies(l);
+        reckon(l);
+    }
+    return PLB_OK;
+}
+
+/* Make room for the first copy of object o: it takes the place of a copy that is missed least. */
+static bool replace_copy(layer_t *l, int32_t o)
+{
+    int32_t at = -1, on = -1;
+    double least = 0.0;
+    for (int32_t r = 0; r < l->p; r++) {
+        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+            const int32_t y = l->slot[j];
+            if (y >= 0 && l->k[y] > 1 && has_room(l, r, o, y) &&
+                (at < 0 || l->load[y] / (l->k[y] - 1) < least)) {
+                at = j, on = r, least = l->load[y] / (l->k[y] - 1);
+            }
+        }
+    }
+    if (at >= 0) {
+        fill(l, on, at, o);
+    }
+    return at >= 0;
+}
+
+/* Begin with the present copies; objects without a copy get one.  Returns whether all have one. */
+static bool start_present(layer_t *l)
+{
+    clear(l);
+    for (int32_t r = 0; r < l->p; r++) {
+        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+            const int32_t o = l->was[j];
+            if (o >= 0 && o < l->n && !has(l, o, r) && has_room(l, r, o, -1) &&
+                (l->extra || l->k[o] == 0)) {
+                fill(l, r, j, o);
+            }
+        }
+    }
+    memcpy(l->before, l->on, (size_t)(l->n * (int64_t)l->words) * sizeof *l->on);
+    reckon(l);
+    for (int32_t o = 0; o < l->n; o++) {
+        if (l->k[o] == 0 && !add_copy(l, o) && !replace_copy(l, o)) {
+            return false;
+        }
+    }
+    reckon(l);
+    if (l->extra) {
+        add_copies(l);
+        reckon(l);
+    }
+    return true;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+/* Exchange a copy of rank a for a smaller one of rank b, or for an empty slot. */
+static void find_swap(const layer_t *l, int32_t a, int32_t b, step_t *best)
+{
+    const double ta = l->time[a], tb = l->time[b];
+    for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
+        const int32_t x = l->slot[i];
+        if (x < 0 || has(l, x, b)) {
+            continue;
+        }
+        for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
+            const int32_t y = l->slot[j];
+            const double d = l->share[i] - l->share[j];
+            const double worst = plb_greater(ta - d, tb + d);
+            if (worst < best->worst && (y < 0 || !has(l, y, a)) && has_room(l, b, x, y) &&
+                has_room(l, a, y, x)) {
+                *best = (step_t){worst, 2, {a, b}, {i, j}, -1};
+            }
+        }
+    }
+}
+
+/* List the pairs of copies of rank r that rank `other` does not hold, by load. */
+static int list_pairs(const layer_t *l, int32_t r, int32_t other, plb_item_t *pair)
+{
+    int n = 0;
+    for (int32_t i = l->first[r]; i < l->first[r + 1]; i++) {
+        for (int32_t j = i + 1; j < l->first[r + 1]; j++) {
+            if (l->slot[i] < 0 || l->slot[j] < 0 || has(l, l->slot[i], other) ||
+                has(l, l->slot[j], other)) {
+                continue;
+            }
+            const plb_item_t item = {l->share[i] + l->share[j],
+                                     (i - l->first[r]) * MOST_SLOTS + (j - l->first[r])};
+            int at = n++;
+            for (; at > 0 && item.key < pair[at - 1].key; at--) {
+                pair[at] = pair[at - 1];
+            }
+            pair[at] = item;
+        }
+    }
+    return n;
+}
+
+/* Exchange two copies of rank a for two of rank b.  Both lists are sorted: the best partner of a
+ * larger pair is not smaller. */
+static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
+{
+    plb_item_t of_a[MOST_PAIRS], of_b[MOST_PAIRS];
+    if (l->memory != NULL || l->first[a + 1] - l->first[a] > MOST_SLOTS ||
+        l->first[b + 1] - l->first[b] > MOST_SLOTS) {
+        return;
+    }
+    const double ta = l->time[a], tb = l->time[b], half = 0.5 * (ta - tb);
+    const int n_a = list_pairs(l, a, b, of_a), n_b = list_pairs(l, b, a, of_b);
+    for (int i = 0, j = 0; i < n_a; i++) {
+        while (j < n_b && of_b[j].key < of_a[i].key - half) {
+            j++;
+        }
+        for (int h = j > 0 ? j - 1 : 0; h <= j && h < n_b; h++) {
+            const double d = of_a[i].key - of_b[h].key, worst = plb_greater(ta - d, tb + d);
+            if (worst < best->worst) {
+                const int32_t x = of_a[i].id, y = of_b[h].id, at = l->first[a], to = l->first[b];
+                *best = (step_t){worst,
+                                 4,
+                                 {a, b, a, b},
+                                 {at + x / MOST_SLOTS, to + y / MOST_SLOTS, at + x % MOST_SLOTS,
+                                  to + y % MOST_SLOTS},
+                                 -1};
+            }
+        }
+    }
+}
+
+/* Return the time of the slowest rank that changes if slot `to` of rank b gets object x instead of
+ * its own; or something above `limit`. */
+static double try_object(const layer_t *l, int32_t b, int32_t to, int32_t x, double limit)
+{
+    const int32_t y = l->slot[to];
+    const double less = l->one[x] - l->load[x] / (l->k[x] + 1);
+    const double more = y < 0 ? 0.0 : l->load[y] / (l->k[y] - 1) - l->one[y];
+    double worst = l->time[b] + l->one[x] - less - (y < 0 ? 0.0 : l->one[y]);
+    for (int32_t w = 0; w < l->words && worst < limit; w++) {
+        const uint64_t of_x = l->on[(int64_t)x * l->words + w];
+        uint64_t set = (y < 0 ? 0 : l->on[(int64_t)y * l->words + w]) | of_x;
+        if (b >> 6 == w) {
+            set &= ~(UINT64_C(1) << (b & 63));
+        }
+        for (; set != 0 && worst < limit; set &= set - 1) {
+            const int bit = __builtin_ctzll(set);
+            const int32_t r = 64 * w + bit;
+            worst = plb_greater(worst, l->time[r] - (of_x >> bit & 1 ? less : 0.0) +
+                                           (y >= 0 && has(l, y, r) ? more : 0.0));
+        }
+    }
+    return worst;
+}
+
+static void consider(const layer_t *l, int32_t b, int32_t to, int32_t x, step_t *best)
+{
+    const double worst = try_object(l, b, to, x, best->worst);
+    if (worst < best->worst && has_room(l, b, x, l->slot[to])) {
+        *best = (step_t){worst, 1, {b}, {to}, x};
+    }
+}
+
+/* Relieve rank a by one slot that changes its object: an object of `a` gets one more copy
+ * elsewhere, in the slot of an object with several copies; or a slot of `a` does this.  Ends as
+ * soon as a step reaches `target`. */
+static void find_object(const layer_t *l, int32_t a, double target, step_t *best)
+{
+    if (!l->extra) {
+        return;
+    }
+    for (int32_t j = l->first[a]; j < l->first[a + 1]; j++) {
+        const int32_t y = l->slot[j];
+        for (int32_t x = 0; y >= 0 && l->k[y] > 1 && x < l->n && best->worst > target; x++) {
+            if (l->time[a] - l->one[y] + l->load[x] / (l->k[x] + 1) < best->worst &&
+                !has(l, x, a)) {
+                consider(l, a, j, x, best);
+            }
+        }
+    }
+    for (int32_t b = 0; b < l->p; b++) {
+        for (int32_t j = l->first[b]; b != a && j < l->first[b + 1]; j++) {
+            const int32_t y = l->slot[j];
+            if (y >= 0 && l->k[y] == 1) {
+                continue;
+            }
+            for (int32_t i = l->first[a]; i < l->first[a + 1] && best->worst > target; i++) {
+                const int32_t x = l->slot[i];
+                if (x >= 0 && !has(l, x, b) &&
+                    l->time[a] - l->one[x] + l->load[x] / (l->k[x] + 1) < best->worst) {
+                    consider(l, b, j, x, best);
+                }
+            }
+        }
+    }
+}
+
+/* Bring rank a and another slow rank below `target` by three migrations, of copies x from a to b,
+ * y from b to the other rank, z from there to a; b: the least loaded rank.  By swaps these would
+ * be four. */
+static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
+{
+    const int32_t b = fastest(l);
+    const double room = target - l->time[b], excess = l->time[a] - target;
+    for (int32_t c = 0; l->memory == NULL && c < l->p && best->n == 0; c++) {
+        const double more = l->time[c] - target;
+        if (c == a || more <= 0.0 || more + excess > room) {
+            continue;
+        }
+        for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
+            for (int32_t h = l->first[c]; h < l->first[c + 1]; h++) {
+                const double d = l->share[i] - l->share[h]; /* what a loses */
+                if (!(d >= excess && d + more <= room) || l->slot[h] < 0 ||
+                    has(l, l->slot[i], b) || has(l, l->slot[h], a)) {
+                    continue;
+                }
+                for (int32_t j = l->first[b]; j < l->first[b + 1]; j++) {
+                    const double e = l->share[h] - l->share[j]; /* what c loses */
+                    if (e >= more && d + e <= room && l->slot[j] >= 0 && !has(l, l->slot[j], c)) {
+                        *best = (step_t){target, 3, {a, c, b}, {i, h, j}, -1};
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void make(layer_t *l, const step_t *step)
+{
+    if (step->n == 1) {
+        fill(l, step->rank[0], step->slot[0], step->object);
+        reckon(l);
+        return;
+    }
+    if (step->n == 4) {
+        const int32_t *r = step->rank, *j = step->slot;
+        make(l, &(step_t){step->worst, 2, {r[0], r[1]}, {j[0], j[1]}, -1});
+        make(l, &(step_t){step->worst, 2, {r[2], r[3]}, {j[2], j[3]}, -1});
+        return;
+    }
+    const int32_t x = l->slot[step->slot[0]];
+    const double share = l->share[step->slot[0]];
+    fill(l, step->rank[0], step->slot[0], -1);
+    for (int i = 0; i < step->n; i++) { /* slot i gets the object of slot i + 1, the last one x */
+        const bool last = i + 1 == step->n;
+        const int32_t to = step->slot[i], from = last ? -1 : step->slot[i + 1];
+        const int32_t o = last ? x : l->slot[from];
+        const double new = last ? share : l->share[from];
+        if (!last && o >= 0) {
+            fill(l, step->rank[i + 1], from, -1);
+        }
+        fill(l, step->rank[i], to, o);
+        l->time[step->rank[i]] += new - (i == 0 ? share : l->share[to]);
+        l->share[to] = new;
+    }
+}
+
+/* Find a step for the slowest rank: a swap, with the least loaded rank first; two swaps at once;
+ * or a new object.
+ * thrifty: a cycle, if there is one, because it migrates less. */
+static bool find_step(const layer_t *l, double target, bool thrifty, bool objects, step_t *best)
+{
+    const int32_t a = slowest(l);
+    *best = (step_t){.worst = l->time[a] * (1.0 - 1e-7)};
+    if (thrifty) {
+        find_cycle(l, a, target, best);
+    }
+    if (best->n == 0) {
+        find_swap(l, a, fastest(l), best);
+    }
+    for (int32_t b = 0; best->worst > target && b < l->p; b++) {
+        if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
+            find_swap(l, a, b, best);
+        }
+    }
+    const bool single = best->n > 0 || l->time[a] > 1.02 * target; /* rarely enough, and slow */
+    for (int32_t b = 0; !single && best->worst > target && b < l->p; b++) {
+        if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
+            find_pairs(l, a, b, best);
+        }
+    }
+    if (objects && best->n == 0) {
+        find_object(l, a, target, best);
+    }
+    return best->n > 0;
+}
+
+/* ---- a whole layer -------------------------------------------------------------------------- */
+
+/* Count the copies on ranks that did not hold the object, and the bytes of their migrations. */
+static void count_migrations(const layer_t *l, const int64_t *bytes, plb_copies_result_t *out)
+{
+    out->migrations = out->bytes = 0;
+    for (int64_t i = 0; i < l->n * (int64_t)l->words; i++) {
+        const int n = __builtin_popcountll(l->on[i] & ~l->before[i]);
+        out->migrations += n;
+        out->bytes += n * (bytes == NULL ? 1 : bytes[i / l->words]);
+    }
+}
+
+/* Begin again with these slots. */
+static void restore(layer_t *l, const int32_t *slot)
+{
+    clear(l);
+    for (int32_t r = 0; r < l->p; r++) {
+        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+            fill(l, r, j, slot[j]);
+        }
+    }
+    reckon(l);
+}
+
+/* Divide the load of each object over its copies such that the slowest of their ranks takes the
+ * least; again and again, since an object changes the ranks of others.  Ends at `target`, or when
+ * little changes. */
+static void divide(layer_t *l, double target)
+{
+    int32_t *start = (int32_t *)l->bin, *slot = start + l->n + 1, *rank = slot + l->s;
+    memset(start, 0, (size_t)(l->n + 1) * sizeof *start);
+    for (int32_t j = 0; j < l->s; j++) {
+        if (l->slot[j] >= 0) {
+            start[l->slot[j]]++;
+        }
+    }
+    for (int32_t o = 0, sum = 0; o <= l->n; o++) {
+        sum += start[o], start[o] = sum;
+    }
+    for (int32_t r = l->p; r-- > 0;) {
+        for (int32_t j = l->first[r + 1]; j-- > l->first[r];) {
+            rank[j] = r;
+            if (l->slot[j] >= 0) {
+                slot[--start[l->slot[j]]] = j;
+            }
+        }
+    }
+    double now = l->time[slowest(l)], before = 2.0 * now;
+    for (int sweep = 0; sweep < 100 && now > target && now < before * (1.0 - 1e-6); sweep++) {
+        for (int32_t o = 0; o < l->n; o++) {
+            const int32_t k = l->k[o];
+            plb_item_t *item = l->item; /* ranks without this object, the least loaded first */
+            for (int32_t c = 0; k > 1 && c < k; c++) {
+                const int32_t j = slot[start[o] + c];
+                const plb_item_t at = {l->time[rank[j]] -= l->share[j], j};
+                int32_t i = c;
+                for (; i > 0 && plb_item_before(at, item[i - 1]); i--) {
+                    item[i] = item[i - 1];
+                }
+                item[i] = at;
+            }
+            double sum = l->load[o], level = 0.0; /* as water that fills the lowest ranks */
+            for (int32_t i = 0; k > 1 && i < k; i++) {
+                sum += item[i].key;
+                level = sum / (i + 1);
+                if (i + 1 == k || level <= item[i + 1].key) {
+                    break;
+                }
+            }
+            for (int32_t i = 0; k > 1 && i < k; i++) {
+                l->share[item[i].id] = plb_greater(level - item[i].key, 0.0);
+                l->time[rank[item[i].id]] += l->share[item[i].id];
+            }
+        }
+        before = now, now = l->time[slowest(l)];
+    }
+}
+
+/* Make steps until no rank takes longer than `target`.  objects: slots may change their object.
+ * of: steps cost migrations; if they have a price, go back to the placement at which the time of
+ * the slowest rank and this price were least together.  NULL: migrations are free. */
+static int improve(layer_t *l, const plb_copies_t *of, double target, bool objects, plb_err_t *err)
+{
+    const bool priced = of != NULL && of->move > 0.0;
+    plb_copies_result_t sum;
+    double least = 0.0;
+    step_t step;
+    bool more = true;
+    for (int64_t n = 0; more; n++) {
+        more = n < 64 + 8 * (int64_t)l->p && l->time[slowest(l)] > target &&
+               find_step(l, target, of != NULL, objects, &step);
+        if (priced) {
+            count_migrations(l, of->bytes, &sum);
+            const double cost = l->time[slowest(l)] + of->move * (double)sum.bytes;
+            if (n == 0 || cost < least) {
+                least = cost;
+                memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
+            }
+        }
+        if (more) {
+            make(l, &step);
+            if (of != NULL && !of->even) {
+                divide(l, target);
+            }
+            PLB_FAIL_IF(plb_interrupted(l->s) != PLB_OK, err, PLB_ERR_INTERRUPTED, "interrupted");
+        }
+    }
+    if (priced) {
+        restore(l, l->best);
+    }
+    return PLB_OK;
+}
+
+/* Renumber the ranks such that many copies find the rank that held them: the pair of a new and a
+ * present rank with the most objects in common first.  Then let each copy keep its slot. */
+static void relabel(layer_t *l)
+{
+    int64_t n_pairs = 0;
+    int32_t *taken = (int32_t *)l->bin, *to = taken + l->p; /* by present rank, by new rank */
+    for (int32_t r = 0; r < l->p; r++) {
+        taken[r] = to[r] = -1;
+        for (int32_t q = 0; q < l->p; q++) {
+            int32_t common = 0;
+            for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+                const int32_t o = l->slot[j];
+                common += o >= 0 && l->before[(int64_t)o * l->words + (q >> 6)] >> (q & 63) & 1;
+            }
+            l->item[n_pairs] = (plb_item_t){-common, (int32_t)n_pairs};
+            n_pairs++;
+        }
+    }
+    bool alike = l->memory == NULL; /* all ranks have as many slots */
+    for (int32_t r = 0; r < l->p; r++) {
+        alike = alike && l->first[r + 1] - l->first[r] == l->first[1];
+    }
+    plb_sort_items(l->item, n_pairs, -(double)l->s, 0.0, l->spare, l->bin + 2 * (int64_t)l->p);
+    for (int64_t i = 0; i < n_pairs; i++) {
+        const int32_t r = l->item[i].id / l->p, q = l->item[i].id % l->p;
+        if (alike ? to[r] < 0 && taken[q] < 0 : r == q) {
+            to[r] = q, taken[q] = r;
+        }
+    }
+    memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
+    clear(l);
+    for (int32_t r = 0; r < l->p; r++) {
+        const int32_t q = to[r], size = l->first[q + 1] - l->first[q];
+        int32_t *own = l->best + l->first[r];
+        for (int pass = 0; pass < 2;
+             pass++) { /* copies with a slot of their own, then the others */
+            for (int32_t i = 0; i < size; i++) {
+                int32_t j = -1;
+                for (int32_t h = l->first[q]; own[i] >= 0 && j < 0 && h < l->first[q + 1]; h++) {
+                    j = l->slot[h] < 0 && (pass > 0 || l->was[h] == own[i]) ? h : -1;
+                }
+                if (j >= 0) {
+                    fill(l, q, j, own[i]);
+                    own[i] = -1;
+                }
+            }
+        }
+    }
+    reckon(l);
+}
+
+/* Whether two of the largest copies must share a rank and then take longer than `limit`. */
+static bool is_crowded(const layer_t *l, double limit)
+{
+    int32_t n = 0;
+    double previous = 0.0;
+    for (int32_t i = 0; i < l->n && n <= l->p; i++) { /* by load of a copy, see sort_objects */
+        const int32_t o = l->item[i].id;
+        if (n + l->k[o] > l->p) {
+            return (n == l->p ? previous : l->one[o]) + l->one[o] > limit;
+        }
+        n += l->k[o];
+        previous = l->one[o];
+    }
+    return false;
+}
+
+/* Return the time of the slowest rank if each copy, the largest first, goes to the least loaded
+ * rank with a free slot, though it may hold the object already: as EPLB places them. */
+static double eplb_time(const layer_t *l)
+{
+    double most = 0.0;
+    int32_t *used = (int32_t *)l->bin;
+    plb_heap_t heap = {l->spare, 0};
+    for (int32_t r = 0; r < l->p; r++) {
+        used[r] = l->first[r];
+        if (used[r] < l->first[r + 1]) {
+            heap.item[heap.n++] = (plb_item_t){0.0, r};
+        }
+    }
+    for (int32_t i = 0; i < l->n; i++) {
+        const int32_t o = l->item[i].id;
+        for (int32_t c = 0; c < l->k[o] && heap.n > 0; c++) {
+            const int32_t r = heap.item[0].id;
+            const double time = heap.item[0].key + l->one[o];
+            most = plb_greater(most, time);
+            if (++used[r] < l->first[r + 1]) {
+                plb_heap_rekey(&heap, time);
+            } else {
+                (void)plb_heap_pop(&heap);
+            }
+        }
+    }
+    return most;
+}
+
+/* Place from scratch: by several numbers of copies, until a placement is near `aim`; at first by
+ * swaps only. */
+static int place_anew(layer_t *l, double aim, double tolerance, plb_err_t *err)
+{
+    static const double SHIFT[] = {0.0, -0.3, 0.5, -0.5, -0.7, 1.0, -0.8, 2.0};
+    enum { N_SHIFTS = sizeof SHIFT / sizeof *SHIFT };
+    double best = INFINITY, enough = aim * (1.0 + tolerance),
+           target = aim * (1.0 + 0.1 * tolerance);
+    for (int i = 0; i < 2 * N_SHIFTS && best > enough; i++) {
+        count_copies(l, SHIFT[i % N_SHIFTS]);
+        for (int32_t o = 0; l->memory != NULL && o < l->n; o++) {
+            l->k[o] = 1, l->one[o] = l->load[o]; /* all find room, then further copies follow */
+        }
+        sort_objects(l);
+        if (i == 0) {
+            const double eplb = plb_greater(aim, eplb_time(l)); /* never be worse */
+            target = plb_lesser(target, eplb);
+            enough = plb_lesser(enough, eplb);
+        }
+        if (l->memory == NULL && i + 1 < 2 * N_SHIFTS && is_crowded(l, enough)) {
+            continue;
+        }
+        PLB_PASS(start_greedy(l, err));
+        PLB_PASS(improve(l, NULL, target, i >= N_SHIFTS, err));
+        if (l->time[slowest(l)] < best) {
+            best = l->time[slowest(l)];
+            memcpy(l->best, l->slot, (size_t)l->s * sizeof *l->slot);
+        }
+        if (!l->extra) {
+            break;
+        }
+    }
+    restore(l, l->best);
+    return PLB_OK;
+}
+
+/* Place one layer.  floor: no rank needs to be faster than this. */
+static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *err)
+{
+    count_copies(l, 0.0);
+    const double aim = plb_greater(l->bound, floor), enough = aim * (1.0 + of->tolerance);
+    const bool present = l->was != NULL && start_present(l);
+    bool done = false;
+    if (present) {
+        plb_copies_t even = *of;
+        even.even = true;
+        if (!of->even) {
+            divide(l, enough);
+            PLB_PASS(improve(l, of, enough, false, err));
+            done = l->time[slowest(l)] <= enough;
+        }
+        if (!done) {
+            reckon(l);
+            PLB_PASS(improve(l, &even, enough, true, err));
+            done = of->move > 0.0 || l->time[slowest(l)] <= enough;
+        }
+    }
+    if (!done) {
+        const double reached = l->time[slowest(l)];
+        memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
+        PLB_PASS(place_anew(l, aim, of->tolerance, err));
+        const double anew = l->time[slowest(l)];
+        /* It moves most copies: worth it only if near enough, or if the excess is halved. */
+        if (present &&
+            (anew >= reached || (anew > enough && 2.0 * (anew - aim) > reached - aim))) {
+            restore(l, l->keep);
+        } else if (l->was != NULL) {
+            relabel(l);
+        }
+    }
+    reckon(l);
+    if (!of->even) {
+        divide(l, aim);
+    }
+    return PLB_OK;
+}
+
+static void layer_free(layer_t *l)
+{
+    PLB_FREE(l->slot, l->k, l->one, l->time, l->left, l->on, l->before, l->item, l->spare, l->bin,
+             l->want, l->keep, l->best, l->share);
+}
+
+/* Allocate for up to n objects, p ranks and s slots.  Free `l` also after a failure. */
+static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, bool again, plb_err_t *err)
+{
+    const int32_t words = (p + 63) / 64;
+    const int64_t pairs = again ? (int64_t)p * p : p, items = n > pairs ? n : pairs;
+    *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .extra = true};
+    PLB_FAIL_IF(items > INT32_MAX / 8, err, PLB_ERR_VALUE, "too many ranks: %d", p);
+    PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep, l->best);
+    PLB_PASS_NEW_EACH(n, l->k, l->one, l->want);
+    PLB_PASS_NEW_EACH(p, l->time, l->left);
+    PLB_PASS_NEW_EACH((int64_t)n * words, l->on, l->before);
+    PLB_PASS_NEW_EACH(items, l->item, l->spare);
+    PLB_PASS_NEW(l->bin, PLB_SORT_BINS(items) + 2 * (int64_t)s + n + 2 * p + 1);
+    return PLB_OK;
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+/* What plb_copies_place needs: `all` for a question without groups.  With groups, `outer` places
+ * groups on nodes, then `inner` places the objects of each node on its ranks. */
+typedef struct place {
+    const plb_copies_t *of;
+    layer_t all, outer, inner;
+    int32_t *first_node, *first_rank; /* [n_nodes + 1], [ranks of a node + 1] first slots */
+    int32_t *object, *rank, *here;    /* objects and ranks of a node; [n_objects] index on it */
+    double *group_load, *load;        /* [n_groups], [n_objects] of the groups, of a node */
+    int64_t *size, *slots;            /* [n_groups] objects, [n_nodes] slots */
+    int64_t *memory, *limit;          /* [n_objects], [n_ranks] of a node */
+    int32_t *node_was, *was;          /* [slots of outer], [slots]: groups and objects before */
+} place_t;
+
+/* Fill outer.was: the node that holds the most of a group's copies holds the group. */
+static void groups_before(place_t *self, const int32_t *was)
+{
+    const plb_copies_t *of = self->of;
+    const int32_t n_nodes = of->n_nodes;
+    int32_t *votes = (int32_t *)self->outer.bin, *used = self->outer.k;
+    for (int32_t j = 0; j < self->outer.s; j++) {
+        self->node_was[j] = -1;
+    }
+    memset(used, 0, (size_t)n_nodes * sizeof *used);
+    for (int32_t g = 0; g < of->n_groups; g++) {
+        int32_t best = 0;
+        memset(votes, 0, (size_t)n_nodes * sizeof *votes);
+        for (int32_t r = 0; r < of->n_ranks; r++) {
+            for (int32_t j = of->first[r]; j < of->first[r + 1]; j++) {
+                const bool is = was[j] >= 0 && was[j] < of->n_objects && of->group[was[j]] == g;
+                votes[of->node[r]] += is;
+            }
+        }
+        for (int32_t d = 1; d < n_nodes; d++) {
+            best = votes[d] > votes[best] ? d : best;
+        }
+        if (votes[best] > 0 && self->first_node[best] + used[best] < self->first_node[best + 1]) {
+            self->node_was[self->first_node[best] + used[best]++] = g;
+        }
+    }
+}
+
+/* Place the objects whose groups are on node d on its ranks. */
+static int place_node(place_t *self, int32_t d, double floor, const double *load,
+                      const int32_t *was, int32_t *slot, double *share, plb_err_t *err)
+{
+    const plb_copies_t *of = self->of;
+    layer_t *in = &self->inner;
+    in->n = in->p = in->s = 0;
+    for (int32_t o = 0; o < of->n_objects; o++) {
+        self->here[o] = -1;
+        if (has(&self->outer, of->group[o], d)) {
+            self->load[in->n] = load[o];
+            self->memory[in->n] = of->memory == NULL ? 0 : of->memory[o];
+            self->object[in->n] = o;
+            self->here[o] = in->n++;
+        }
+    }
+    for (int32_t r = 0; r < of->n_ranks; r++) {
+        if (of->node[r] == d) {
+            self->first_rank[in->p] = in->s;
+            self->limit[in->p] = of->memory == NULL ? 0 : of->limit[r];
+            self->rank[in->p++] = r;
+            for (int32_t j = of->first[r]; j < of->first[r + 1]; j++) {
+                const bool is = was != NULL && was[j] >= 0 && was[j] < of->n_objects;
+                self->was[in->s++] = is ? self->here[was[j]] : -1;
+            }
+        }
+    }
+    self->first_rank[in->p] = in->s;
+    in->words = (in->p + 63) / 64;
+    in->first = self->first_rank;
+    in->load = self->load;
+    in->memory = of->memory == NULL ? NULL : self->memory;
+    in->limit = self->limit;
+    in->was = was == NULL ? NULL : self->was;
+    PLB_PASS(solve(in, of, floor, err));
+    for (int32_t i = 0; i < in->p; i++) {
+        const int32_t to = of->first[self->rank[i]];
+        for (int32_t j = in->first[i]; j < in->first[i + 1]; j++) {
+            slot[to + j - in->first[i]] = in->slot[j] < 0 ? -1 : self->object[in->slot[j]];
+            share[to + j - in->first[i]] = in->share[j];
+        }
+    }
+    return PLB_OK;
+}
+
+/* Place the groups on nodes, and the objects of each node.  greedy: the groups by best fit only,
+ * as EPLB does.  *most: the time of the slowest rank; *floor: that of the slowest node's average
+ * rank. */
+static int try_groups(place_t *self, bool greedy, const double *load, const int32_t *was,
+                      int32_t *slot, double *share, double *most, double *floor, plb_err_t *err)
+{
+    const plb_copies_t *of = self->of;
+    layer_t *out = &self->outer;
+    plb_copies_t even = *of;
+    even.move = 0.0, even.even = true, even.bytes = NULL;
+    if (greedy) {
+        count_copies(out, 0.0);
+        sort_objects(out);
+        PLB_PASS(start_greedy(out, err));
+    } else {
+        PLB_PASS(solve(out, &even, 0.0, err));
+    }
+    *floor = out->time[slowest(out)] * of->n_nodes / of->n_ranks;
+    *most = 0.0;
+    for (int32_t d = 0; d < of->n_nodes; d++) {
+        PLB_PASS(place_node(self, d, *floor, load, was, slot, share, err));
+        *most = plb_greater(*most, self->inner.time[slowest(&self->inner)]);
+    }
+    return PLB_OK;
+}
+
+static int place_groups(place_t *self, const double *load, const int32_t *was, int32_t *slot,
+                        double *share, plb_err_t *err)
+{
+    const plb_copies_t *of = self->of;
+    layer_t *out = &self->outer, *all = &self->all;
+    double most, floor, greedy;
+    memset(self->group_load, 0, (size_t)of->n_groups * sizeof *self->group_load);
+    for (int32_t o = 0; o < of->n_objects; o++) {
+        self->group_load[of->group[o]] += load[o];
+    }
+    for (int32_t g = 0; g < of->n_groups; g++) {
+        all->bound = plb_greater(all->bound, self->group_load[g] * of->n_nodes / of->n_ranks);
+    }
+    out->load = self->group_load;
+    out->was = NULL;
+    if (was != NULL) {
+        groups_before(self, was);
+        out->was = self->node_was;
+    }
+    PLB_PASS(try_groups(self, false, load, was, slot, share, &most, &floor, err));
+    if (was == NULL && most > floor * (1.0 + of->tolerance)) {
+        PLB_PASS(try_groups(self, true, load, was, all->slot, all->share, &greedy, &floor, err));
+        if (greedy < most) {
+            memcpy(slot, all->slot, (size_t)all->s * sizeof *slot);
+            memcpy(share, all->share, (size_t)all->s * sizeof *share);
+        }
+    }
+    return PLB_OK;
+}
+
+/* Place one layer, and say what came of it. */
+static int place_layer(place_t *self, const double *load, const int32_t *was, int32_t *slot,
+                       double *share, plb_copies_result_t *out, plb_err_t *err)
+{
+    const plb_copies_t *of = self->of;
+    layer_t *l = &self->all;
+    l->load = load;
+    l->was = was;
+    if (of->group == NULL) {
+        PLB_PASS(solve(l, of, 0.0, err));
+        memcpy(slot, l->slot, (size_t)l->s * sizeof *slot);
+        memcpy(share, l->share, (size_t)l->s * sizeof *share);
+    } else {
+        count_copies(l, 0.0);
+        PLB_PASS(place_groups(self, load, was, slot, share, err));
+    }
+    /* Set both again: with groups they are not known, and the shares may be uneven. */
+    clear(l);
+    if (was != NULL) {
+        for (int32_t r = 0; r < l->p; r++) {
+            for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+                if (was[j] >= 0 && was[j] < l->n && !has(l, was[j], r)) {
+                    flip(l, was[j], r);
+                }
+            }
+        }
+    }
+    memcpy(l->before, l->on, (size_t)(l->n * (int64_t)l->words) * sizeof *l->on);
+    clear(l);
+    for (int32_t r = 0; r < l->p; r++) {
+        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+            fill(l, r, j, slot[j]);
+            l->time[r] += share[j];
+        }
+    }
+    count_migrations(l, of->bytes, out);
+    if (was == NULL) {
+        out->migrations = out->bytes = 0;
+    }
+    out->max = l->time[slowest(l)];
+    out->mean = l->mean;
+    out->bound = l->bound;
+    return PLB_OK;
+}
+
+/* Allocate what groups need, and count their objects and the slots of the nodes. */
+static int groups_init(place_t *self, bool again, plb_err_t *err)
+{
+    const plb_copies_t *of = self->of;
+    const int32_t n = of->n_objects, p = of->n_ranks, s = of->first[p];
+    PLB_PASS_NEW0(self->size, of->n_groups);
+    PLB_PASS_NEW0(self->slots, of->n_nodes);
+    PLB_PASS_NEW(self->group_load, of->n_groups);
+    PLB_PASS_NEW_EACH(n, self->object, self->here, self->load, self->memory);
+    PLB_PASS_NEW_EACH(p + 1, self->rank, self->first_rank, self->limit);
+    PLB_PASS_NEW(self->first_node, of->n_nodes + 1);
+    PLB_PASS_NEW(self->was, s);
+    for (int32_t o = 0; o < n; o++) {
+        self->size[of->group[o]]++;
+    }
+    bool alike = true;
+    for (int32_t g = 1; g < of->n_groups; g++) {
+        alike = alike && self->size[g] == self->size[0];
+    }
+    for (int32_t r = 0; r < p; r++) {
+        self->slots[of->node[r]] += of->first[r + 1] - of->first[r];
+    }
+    /* Groups of one size: as many on each node, so that all nodes have slots for further copies.
+     */
+    const int32_t most = alike ? (of->n_groups + of->n_nodes - 1) / of->n_nodes : of->n_groups;
+    for (int32_t d = 0; d <= of->n_nodes; d++) {
+        self->first_node[d] = d * most;
+    }
+    PLB_PASS_NEW(self->node_was, of->n_nodes * (int64_t)most);
+    PLB_PASS(layer_init(&self->outer, of->n_groups, of->n_nodes, of->n_nodes * most, again, err));
+    self->outer.extra = false;
+    self->outer.first = self->first_node;
+    self->outer.memory = self->size;
+    self->outer.limit = self->slots;
+    return layer_init(&self->inner, n, p, s, again, err);
+}
+
+int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *load,
+                     const int32_t *was, int32_t *slot, double *share, plb_copies_result_t *out,
+                     plb_err_t *err)
+{
+    place_t self = {.of = of};
+    const int32_t n = of->n_objects, s = of->first[of->n_ranks];
+    int ret;
+    PLB_FAIL_IF(n > s, err, PLB_ERR_INFEASIBLE, "%d objects do not fit into %d slots", n, s);
+    PLB_TRY(layer_init(&self.all, n, of->n_ranks, s, was != NULL, err));
+    self.all.first = of->first;
+    self.all.memory = of->memory;
+    self.all.limit = of->limit;
+    if (of->group != NULL) {
+        PLB_TRY(groups_init(&self, was != NULL, err));
+    }
+    for (int32_t i = 0; i < n_layers; i++) {
+        const int64_t at = i * (int64_t)s;
+        PLB_TRY(place_layer(&self, load + i * (int64_t)n, was == NULL ? NULL : was + at, slot + at,
+                            share + at, &out[i], err));
+    }
+out:
+    layer_free(&self.all);
+    layer_free(&self.outer);
+    layer_free(&self.inner);
+    PLB_FREE(self.first_node, self.first_rank, self.object, self.rank, self.here, self.group_load,
+             self.load, self.size, self.slots, self.memory, self.limit, self.node_was, self.was);
+    return ret;
+}

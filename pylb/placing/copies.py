@@ -1,0 +1,320 @@
+"""Placement of objects that may have several copies: experts of a model, hot tables."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pylb import _core
+from pylb.console import InNotebook, clip
+from pylb.errors import DomainError
+from pylb.model import checks
+from pylb.model.snapshot import F64, I32, I64, Snapshot
+from pylb.threads import stoppable
+
+NAME = "CopiesLB"
+_WORK = 1 << 16  # slots of all layers from which several threads pay
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Copies(InNotebook):
+    """A placement of objects that may have several copies.
+
+    For loads ``[layers, objects]``, each attribute has a first axis of layers; for the loads of one
+    layer it has not.
+
+    Attributes
+    ----------
+    copies : ([layers,] slots) array with the fields "object" and "rank"
+        The object in each slot, -1: the slot is empty; and the rank of the slot.
+    share : ([layers,] slots) float
+        The part of its object's load that each copy gets, in units of the load.
+    migrations, nbytes : ([layers]) int
+        Copies on ranks that did not hold the object in `previous`, and the bytes that they send; 0
+        if nothing was placed before.
+    max_over_mean : ([layers]) float
+        Load of the most loaded rank, divided by the mean.
+    bound : ([layers]) float
+        No placement of these objects into these slots has a smaller `max_over_mean`.
+    seconds : float
+        Run time in seconds.
+
+    Examples
+    --------
+    >>> plan = pylb.place([6.0, 1.0, 1.0], "CopiesLB", slots=4, ranks=2)
+    >>> plan.copies["object"], plan.copies["rank"]
+    (array([0, 1, 0, 2], dtype=int32), array([0, 0, 1, 1], dtype=int32))
+    >>> plan.share, plan.max_over_mean
+    (array([3., 1., 3., 1.]), 1.0)
+    """
+
+    copies: NDArray[Any]
+    share: F64
+    migrations: Any
+    nbytes: Any
+    max_over_mean: Any
+    bound: Any
+    seconds: float
+
+    def _bars(self) -> dict[str, Any]:
+        return {"max/mean of each layer": np.atleast_1d(self.max_over_mean)}
+
+    def __repr__(self) -> str:
+        object_ = np.atleast_2d(self.copies["object"])
+        return (
+            f"<Copies: {len(object_)} layers, {object_.shape[1]} slots, max/mean "
+            f"{np.max(self.max_over_mean, initial=1.0):.4g} (bound "
+            f"{np.max(self.bound, initial=1.0):.4g}), {np.sum(self.migrations)} migrations "
+            f"({np.sum(self.nbytes)} bytes), {self.seconds * 1e3:.3g} ms>"
+        )
+
+
+def place_copies(
+    snapshot: Snapshot | ArrayLike,
+    *,
+    slots: Any = None,
+    ranks: int | None = None,
+    previous: Any = None,
+    group: Any = None,
+    node: Any = None,
+    memory: Any = None,
+    memory_limit: Any = None,
+    nbytes: Any = None,
+    move: float = 0.0,
+    tolerance: float = 0.005,
+    even: bool = True,
+) -> Copies:
+    """Place objects that may have several copies; the parameters of strategy "CopiesLB".
+
+    Parameters
+    ----------
+    snapshot : Snapshot or ([layers,] objects) array_like of float
+        Loads; each layer is placed on its own.  A snapshot gives ranks, `previous` (its `rank`),
+        `node`, `memory`, `memory_limit` and `nbytes`, unless they are given.
+    slots : int or (ranks,) array_like of int
+        Slots of all ranks, dealt out as evenly as possible, the first ranks first; or slots of each
+        rank.  A slot holds a copy.
+    ranks : int, optional
+        Number of ranks.  Not needed if a snapshot or the slots of each rank are given.
+    previous : ([layers,] slots) array_like of int, or Copies, optional
+        The object that each slot holds now; -1: none.  As many copies as possible stay where they
+        are.
+    group : int or (objects,) array_like of int, optional
+        Group of each object, or the number of groups, of consecutive objects.  All copies of a
+        group's objects are on one node.
+    node : int or (ranks,) array_like of int, optional
+        Node of each rank, or the number of nodes, of consecutive ranks; all nodes have as many
+        ranks.  It counts only with `group`.
+    memory : (objects,) array_like of int, optional
+        Bytes that a copy occupies.
+    memory_limit : (ranks,) array_like of int, optional
+        Bytes for the copies of a rank.
+    nbytes : (objects,) array_like of int, optional
+        Bytes that the migration of a copy sends; default: `memory`, or 1.
+    move : float
+        Seconds that the migration of a byte costs, in units of the loads.  With 0, copies move
+        until the most loaded rank is within the tolerance; otherwise only as long as the time that
+        this saves is more than it costs.
+    tolerance : float
+        The most loaded rank may be above the bound by this share, where that saves migrations.
+    even : bool
+        True: the copies of an object share its load evenly.  False: by `Copies.share`, which makes
+        the most loaded rank as little loaded as possible.
+
+    Raises
+    ------
+    DomainError
+        A load is negative, NaN or infinite, or arrays do not fit each other.
+    InfeasibleError
+        The objects do not fit into the memory.
+
+    Examples
+    --------
+    >>> loads = np.random.default_rng(0).random((58, 256))
+    >>> plan = pylb.place(loads, "CopiesLB", slots=288, ranks=32)
+    >>> again = pylb.place(1.01 * loads, "CopiesLB", slots=288, ranks=32, previous=plan)
+    >>> bool(plan.max_over_mean.max() < 1.005), int(again.migrations.sum())
+    (True, 0)
+    """
+    given: dict[str, Any] = {}
+    if isinstance(snapshot, Snapshot):
+        given = _of_snapshot(snapshot)
+        loads = given.pop("load")
+    else:
+        loads = checks.array("loads", snapshot, np.float64)
+    arguments = {"ranks": ranks, "previous": previous, "node": node, "memory": memory}
+    arguments |= {"memory_limit": memory_limit, "nbytes": nbytes}
+    given |= {name: value for name, value in arguments.items() if value is not None}
+    if loads.ndim not in (1, 2) or not loads.size:
+        raise DomainError(f"loads has shape {loads.shape}: expected ([layers,] objects)")
+    if not (_core.all_finite(loads.ravel()) and loads.min() >= 0 and loads.max() <= 1e30):
+        at = tuple(int(i) for i in np.argwhere(~((loads >= 0) & (loads <= 1e30)))[0])
+        raise DomainError(f"loads{list(at)} is {loads[at]:g}: expected 0 ... 1e30")
+    stack = np.ascontiguousarray(np.atleast_2d(loads))
+    n, first = stack.shape[1], _first(slots, given.get("ranks"))
+    p, s = len(first) - 1, int(first[-1])
+    if n > s:
+        raise DomainError(f"slots are {s}: expected {n} or more, one for each object")
+    was = _previous(given.get("previous"), given.get("ranks_before"), len(stack), first, n)
+    group_, n_groups = _numbers("group", group, n, "objects")
+    node_, n_nodes = _numbers("node", given.get("node"), p, "ranks")
+    _check_groups(group_, n_groups, node_, n_nodes)
+    size, limit = _memory(given.get("memory"), given.get("memory_limit"), n, p)
+    sent = given.get("nbytes", given.get("memory"))
+    sent = None if sent is None else checks.sizes("nbytes", sent, n)
+    numbers = (
+        checks.seconds("tolerance", tolerance, 1e6),
+        checks.seconds("move", move),
+        checks.flag("even", even),
+    )
+    if group_ is None:
+        node_, n_nodes = None, 0
+    rest = (size, limit, sent, group_, node_, n_groups, n_nodes, *numbers)
+    began = time.perf_counter()
+
+    def one(lo: int, hi: int) -> Any:
+        old = None if was is None else was[lo:hi]
+        return _core.copies(stack[lo:hi], first, n, old, *rest)
+
+    object_, share, times, moved = _in_threads(one, len(stack), len(stack) * s)
+    seconds = time.perf_counter() - began
+    copies = np.empty(object_.shape, [("object", np.int32), ("rank", np.int32)])
+    copies["object"], copies["rank"] = object_, np.repeat(np.arange(p), np.diff(first))
+    mean = np.where(times[:, 1] > 0, times[:, 1], 1.0)
+    ratio = np.where(times[:, 1:2] > 0, times / mean[:, None], 1.0)
+    fields = (copies, share, moved[:, 0], moved[:, 1], ratio[:, 0], ratio[:, 2])
+    if loads.ndim == 1:
+        fields = tuple(x[0] if x.ndim > 1 else x[0].item() for x in fields)
+    return Copies(*fields, seconds=seconds)
+
+
+def _in_threads(one: Any, layers: int, work: int) -> list[Any]:
+    """Call ``one(first, last + 1)`` for all layers, in several threads if there is much to do."""
+    n = min(len(os.sched_getaffinity(0)), layers, 1 + work // _WORK)
+    if n == 1:
+        return list(one(0, layers))
+    cuts = [layers * i // n for i in range(n + 1)]
+    with stoppable(n) as pool:
+        parts = list(pool.map(one, cuts[:-1], cuts[1:]))
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what a snapshot says; refuse what has no meaning for copies."""
+    if snapshot.load.ndim != 1:
+        raise DomainError(f"load has shape {snapshot.load.shape}: expected (n,) with {NAME}")
+    for name in ("speed", "background", "migratable", "block"):
+        value = getattr(snapshot, name)
+        if value is not None and not _alike(name, value):
+            raise DomainError(
+                f"{name} is given: expected none with {NAME}, whose ranks are alike and whose "
+                "objects may all migrate"
+            )
+    names = {"node": "node", "memory": "memory", "memory_limit": "memory_limit", "nbytes": "nbytes"}
+    given = {name: getattr(snapshot, at) for name, at in names.items()}
+    given = {name: value for name, value in given.items() if value is not None}
+    return given | {
+        "load": snapshot.load,
+        "ranks": snapshot.n_ranks,
+        "ranks_before": snapshot.rank,
+    }
+
+
+def _alike(name: str, value: Any) -> bool:
+    """Whether a property that is given says no more than its default."""
+    default = {"speed": 1, "background": 0, "migratable": True, "block": -1}[name]
+    return bool(np.all(value == default))
+
+
+def _first(slots: Any, ranks: Any) -> I32:
+    """Return the first slot of each rank, and the number of all slots."""
+    if slots is None:
+        raise DomainError("slots is missing: expected the number of slots, of all ranks or of each")
+    if np.ndim(slots) == 0:
+        if ranks is None:
+            raise DomainError("ranks is missing: expected the number of ranks, 1 or more")
+        p = checks.whole("ranks", ranks, 1, below=1 << 31)
+        s = checks.whole("slots", slots, p, f"slots for all {p} ranks", below=1 << 31)
+        each = s // p + (np.arange(p) < s % p)
+    else:
+        each = checks.integers("slots", slots, np.int32)
+        if not len(each) or each.min() < 0 or each.sum(dtype=np.int64) >= 1 << 31:
+            raise DomainError(f"slots is {clip(repr(slots), 60)}: expected 0 or more on each rank")
+        if ranks is not None and ranks != len(each):
+            raise DomainError(f"slots has {len(each)} entries: expected {ranks}, one for each rank")
+    return np.concatenate([[0], np.cumsum(each)]).astype(np.int32)
+
+
+def _previous(previous: Any, rank: I32 | None, layers: int, first: I32, n: int) -> I32 | None:
+    """Return the object in each slot now, (layers, slots); rank: of each object, if no slots."""
+    if previous is None and rank is None:
+        return None
+    s = int(first[-1])
+    if previous is None:
+        assert rank is not None
+        out = np.full(s, -1, np.int32)
+        at = first[:-1].copy()
+        for o in range(n):  # objects without a slot on their rank count as not placed
+            r = rank[o]
+            if at[r] < first[r + 1]:
+                out[at[r]] = o
+                at[r] += 1
+        return out[None]
+    if isinstance(previous, Copies):
+        previous = previous.copies["object"]
+    old = checks.array("previous", previous)
+    if old.dtype.kind not in "iu" or old.shape not in ((layers, s), (s,) if layers == 1 else ()):
+        raise DomainError(
+            f"previous has shape {old.shape} and dtype {old.dtype}: expected integers, "
+            f"({layers}, {s}), the object in each slot"
+        )
+    if old.size and not (old.min() >= -1 and old.max() < n):
+        bad = old.ravel()[np.flatnonzero((old.ravel() < -1) | (old.ravel() >= n))[0]]
+        raise DomainError(f"previous has {bad}: expected -1 ... {n - 1}")
+    return np.ascontiguousarray(old.reshape(layers, s), np.int32)
+
+
+def _numbers(name: str, value: Any, n: int, what: str) -> tuple[I32 | None, int]:
+    """Return the group of each object or the node of each rank, and their number."""
+    if value is None:
+        return None, 0
+    if np.ndim(value) == 0:
+        count = checks.whole(name, value, 1, "a number of groups or nodes", n + 1)
+        if n % count:
+            raise DomainError(
+                f"{name} is {count}: expected a divisor of {n}, or one for each of the {what}"
+            )
+        return np.repeat(np.arange(count, dtype=np.int32), n // count), count
+    out = checks.integers(name, value, np.int32)
+    if len(out) != n:
+        raise DomainError(
+            f"{name} has {len(out)} entries: expected {n}, one for each of the {what}"
+        )
+    if out.min() < 0 or len(np.unique(out)) != out.max() + 1:
+        raise DomainError(f"{name} has {np.unique(out)[:5]}: expected 0, 1, ... without gaps")
+    return out, int(out.max()) + 1
+
+
+def _check_groups(group: Any, n_groups: int, node: Any, n_nodes: int) -> None:
+    if group is None:
+        return
+    if node is None:
+        raise DomainError("group is given without node: expected the node of each rank, too")
+    each = np.bincount(node)
+    if n_groups < n_nodes:
+        raise DomainError(f"group has {n_groups} groups: expected {n_nodes} or more, one a node")
+    if each.min() != each.max():
+        raise DomainError(f"node has {each.min()} to {each.max()} ranks a node: expected as many")
+
+
+def _memory(memory: Any, limit: Any, n: int, p: int) -> tuple[I64 | None, I64 | None]:
+    if limit is None or memory is None:
+        if limit is not None:
+            raise DomainError("memory_limit is given without memory: expected bytes of each object")
+        return None, None
+    return checks.sizes("memory", memory, n), checks.sizes("memory_limit", limit, p)
