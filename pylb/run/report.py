@@ -226,7 +226,7 @@ def show_lb_steps(history: History, file: TextIO) -> None:
         title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
         title += "gained the most"
         if len(shown) == len(steps):
-            title = f"\nDecisions: the {count(len(steps), 'LB step')}"
+            title = f"\nDecisions: the {count(len(steps), 'load-balancing (LB) step')}"
         console.show([f.heading for f in figures], rows, title=title, file=file)
 
 
