@@ -4,6 +4,7 @@ usage: python benchmarks/pages.py
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,44 @@ while True:
 """
 
 
+# Moves the slider to 40 iterations; returns the milliseconds until each is drawn.
+FRAMES = """async () => {
+  const slider = document.querySelector("#iteration"), out = [];
+  for (let k = 0; k < 40; k += 1) {
+    const begin = performance.now();
+    slider.value = Math.floor(k * slider.max / 40);
+    slider.dispatchEvent(new Event("input"));
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    out.push(performance.now() - begin);
+  }
+  return out.sort((a, b) => a - b);
+}"""
+
+
+def browsing(path: Path) -> str:
+    """Measure in headless Chromium how long the page takes to open, and to show an iteration."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return "not opened: no playwright"
+    with sync_playwright() as p:
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = p.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page()
+        begin = time.perf_counter()
+        tab.goto(path.as_uri())
+        tab.wait_for_selector(".decisions")
+        opened = time.perf_counter() - begin
+        frames = tab.evaluate(FRAMES)
+        browser.close()
+    return (
+        f"open after {opened:.2f} s, an iteration shown after {frames[20]:.0f} ms (median), "
+        f"{frames[-1]:.0f} ms (at most)"
+    )
+
+
 def making(n_ranks: int, n_objects: int, n_phases: int) -> None:
-    """Measure how long it takes to write the page of a replay."""
+    """Measure how long it takes to write the page of a replay, and to open it."""
     trace = pylb.replaying.hotspot(n_ranks=n_ranks, n_objects=n_objects, n_phases=n_phases, seed=1)
     run = course.of(trace.replay("GreedyLB", every=5))
     with tempfile.TemporaryDirectory() as folder:
@@ -33,7 +70,7 @@ def making(n_ranks: int, n_objects: int, n_phases: int) -> None:
         seconds = time.process_time() - begin
         print(
             f"{n_ranks:6,} ranks, {n_objects:7,} objects, {n_phases:5,} iterations: "
-            f"{path.stat().st_size / 1e6:5.2f} MB in {seconds:5.2f} s of CPU time"
+            f"{path.stat().st_size / 1e6:5.2f} MB in {seconds:5.2f} s of CPU time; {browsing(path)}"
         )
 
 
@@ -78,7 +115,7 @@ def used(pid: int) -> float:
 
 
 if __name__ == "__main__":
-    for size in ((8, 128, 1000), (512, 100_000, 20), (4096, 20_000, 250)):
+    for size in ((8, 128, 1000), (64, 2000, 200), (10_000, 10_000, 100), (512, 100_000, 20)):
         making(*size)
     for n in (200, 2000):
         reading(n)

@@ -10,6 +10,10 @@ front: a tenth of the rows, which moves, is 20 times as heavy; persistent: log-n
 stay; jumping: log-normal costs that are new in each call; speeds: the ranks are 1, 2, 4 and 8 times
 as fast; even: nothing to gain.  "at home" is the time without lending, by the same costs.
 "overhead" is a call with nothing to lend and no work, divided by an Iallreduce of the same bytes.
+
+``--cases chemistry`` needs Cantera: the flame front of examples/chemistry.py at home, with `share`,
+with pylb's migration of the cells, and with mpi4py.futures, whose rank 0 only hands out tasks.  The
+bound is the mean processor time of the ranks at home.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +32,8 @@ from common.figures import save
 
 import pylb
 from pylb.console import show
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 
 LIMITS = {"front": 1.05, "persistent": 1.03, "jumping": 1.10, "speeds": 1.06, "even": 1.01}
 
@@ -124,6 +131,78 @@ def overhead_program() -> None:
         print(json.dumps({"bare": least[0], "call": least[1]}))
 
 
+def burn_here(T: np.ndarray, Y: np.ndarray) -> Any:
+    """Burn cells: a task of mpi4py.futures."""
+    global _chemistry
+    if _chemistry is None:
+        from chemistry import chemistry
+
+        _chemistry = chemistry()
+    return _chemistry[0](T, Y)
+
+
+_chemistry: Any = None
+
+
+def chemistry_program(cells: int, steps: int) -> None:
+    """Run the flame front in several ways; print the seconds of each, and the bound."""
+    from mpi4py import MPI
+    from mpi4py.futures import MPICommExecutor
+
+    comm = MPI.COMM_WORLD
+    n, out = cells // comm.size, {}
+    burn_here(np.zeros(0), np.zeros((0, 1)))
+    fresh = _chemistry[1]
+    for way in ("at home", "share", "migration", "mpi4py.futures"):
+        place = (n * comm.rank + np.arange(n)) / (n * comm.size)
+        T, Y = np.full(n, 300.0), np.tile(fresh, (n, 1))
+        sharer, lb, seconds, busy = pylb.Sharer(comm), pylb.Advisor(comm), 0.0, 0.0
+        for step in range(steps):
+            front = np.abs(place - (step + 0.5) / steps) < 0.05
+            T[front], Y[front] = 1800.0, fresh
+            comm.Barrier()
+            begin, cpu = MPI.Wtime(), time.process_time()
+            if way == "at home":
+                T, Y = burn_here(T, Y)
+                cpu = time.process_time() - cpu
+            elif way == "share":
+                T, Y = sharer.share(burn_here, T, Y)
+            elif way == "migration":
+                loads = np.zeros(len(T))
+                for k in range(len(T)):
+                    start = lb.seconds()
+                    T[k : k + 1], Y[k : k + 1] = burn_here(T[k : k + 1], Y[k : k + 1])
+                    loads[k] = lb.seconds() - start
+                if plan := lb.advise(
+                    loads=loads, nbytes=np.full(len(T), 8 + Y.itemsize * Y.shape[1])
+                ):
+                    with lb.rebalancing():
+                        T, Y, place = (plan.migrate(a) for a in (T, Y, place))
+            else:
+                parts = comm.gather((T, Y))
+                with MPICommExecutor(comm, root=0) as pool:
+                    if pool is not None:
+                        T, Y = (np.concatenate(a) for a in zip(*parts, strict=True))
+                        chunks = [np.array_split(a, len(T) // 20) for a in (T, Y)]
+                        done = list(pool.map(burn_here, *chunks))
+                        whole = [np.concatenate(a) for a in zip(*done, strict=True)]
+                        parts = list(zip(*(np.split(a, comm.size) for a in whole), strict=True))
+                T, Y = comm.scatter(parts)
+            comm.Barrier()
+            if step:  # the first step loads and learns
+                seconds += MPI.Wtime() - begin
+                busy += cpu
+            front = np.abs(place - (step + 0.5) / steps) < 0.05
+            T[~front], Y[~front] = 300.0, fresh
+        out[way] = seconds
+        if way == "at home":
+            out["bound"] = comm.allreduce(busy) / comm.size
+        total = comm.allreduce(float(T.sum()))
+        assert abs(total / out.setdefault("sum", total) - 1.0) < 1e-12
+    if comm.rank == 0:
+        print(json.dumps(out))
+
+
 def ask(ranks: int, *words: object) -> Any:
     done = subprocess.run(
         ["mpiexec", "-n", str(ranks), sys.executable, __file__, "--program", *map(str, words)],
@@ -143,6 +222,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=0.1, help="mean time of a rank in a call")
     parser.add_argument("--cases", nargs="*", default=list(LIMITS))
+    parser.add_argument("--cells", type=int, default=2000, help="of the chemistry")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", default="")
     parser.add_argument("--program", nargs="*")
@@ -150,8 +230,18 @@ def main() -> None:
     if args.program:
         if args.program[0] == "overhead":
             return overhead_program()
+        if args.program[0] == "chemistry":
+            return chemistry_program(*map(int, args.program[1:]))
         case, calls, seconds, rows = args.program
         return rank_program(case, int(calls), float(seconds), int(rows))
+    if args.cases == ["chemistry"]:
+        for ranks in args.ranks:
+            found = ask(ranks, "chemistry", args.cells // ranks * ranks, args.calls)
+            bound = found.pop("bound")
+            found.pop("sum")
+            ratios = [[way, seconds, seconds / bound] for way, seconds in found.items()]
+            show(["way", "s", "/bound"], ratios, title=f"A flame front on {ranks} ranks")
+        return None
     calls = 9 if args.quick else args.calls
     rows = []
     for ranks in args.ranks:

@@ -15,17 +15,12 @@ from mpi4py import MPI
 import pylb
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cells", type=int, default=20_000, help="cells of all ranks")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--lend", choices=["yes", "no"], default="yes")
-    args = parser.parse_args()
+def chemistry():
+    """Return a function that burns cells for a time step, and the composition of the fresh gas."""
     try:
         import cantera
     except ImportError:
         raise SystemExit("this example needs Cantera: pip install cantera") from None
-    comm = MPI.COMM_WORLD
     gas = cantera.Solution("gri30.yaml")
     reactor = cantera.IdealGasConstPressureReactor(gas, clone=False)
     network = cantera.ReactorNet([reactor])
@@ -41,10 +36,19 @@ def main():
             T[k], Y[k] = gas.T, gas.Y
         return T, Y
 
+    gas.set_equivalence_ratio(1.0, "CH4", "O2:1, N2:3.76")
+    return burn, gas.Y
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cells", type=int, default=20_000, help="cells of all ranks")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--lend", choices=["yes", "no"], default="yes")
+    args = parser.parse_args()
+    comm, (burn, fresh) = MPI.COMM_WORLD, chemistry()
     n = (args.cells * (comm.rank + 1)) // comm.size - (args.cells * comm.rank) // comm.size
     place = (args.cells * comm.rank // comm.size + np.arange(n)) / args.cells
-    gas.set_equivalence_ratio(1.0, "CH4", "O2:1, N2:3.76")
-    fresh = gas.Y
     sharer = pylb.Sharer(comm, mode="on" if args.lend == "yes" else "shadow")
     seconds = 0.0
     T, Y = np.full(n, 300.0), np.tile(fresh, (n, 1))

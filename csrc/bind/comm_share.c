@@ -155,7 +155,19 @@ PLB_PY_DEF(share, leave, "",
            "Say that this rank has failed; the others learn it when they next decide.")
 {
     if (self->core != NULL) {
-        plb_share_leave(self->core);
+        plb_share_leave(self->core, PLB_ERR_CALLBACK);
+    }
+    return PLB_OK;
+}
+
+PLB_PY_DEF(share, look, "ends",
+           "While this rank waits elsewhere: leave if others have long waited for it in call().\n"
+           "ends: leave in any case.")
+{
+    bool ends;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&ends)));
+    if (self->core != NULL) {
+        plb_share_look(self->core, ends);
     }
     return PLB_OK;
 }
@@ -206,8 +218,8 @@ static void share_fini(share_t *self)
     plb_share_free(self->core);
 }
 
-static const plb_py_def_t *const share_methods[] = {&share_call,    &share_holds, &share_leave,
-                                                    &share_seconds, &share_free,  NULL};
+static const plb_py_def_t *const share_methods[] = {
+    &share_call, &share_holds, &share_leave, &share_look, &share_seconds, &share_free, NULL};
 
 PLB_PY_TYPE(share, "pylb._mpi.Share", "comm lend reactive beta",
             "Lets the ranks of an mpi4py communicator compute rows for each other.", )

@@ -267,9 +267,14 @@ int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_f
  * itself must not call plb_share_call if the answer is yes.  All ranks get the same answer. */
 bool plb_share_holds(plb_sharer_t *self);
 
-/** Say that this rank has failed and makes no more calls: the other ranks learn it when they next
- * decide.  Local. */
-void plb_share_leave(plb_sharer_t *self);
+/** Say that this rank makes no more calls: the other ranks learn it when they next decide.  why:
+ * the code of its error; PLB_ERR_STATE: it does something else.  Local. */
+void plb_share_leave(plb_sharer_t *self, int why);
+
+/** Look whether others have waited for ten seconds for this rank, which waits for them in another
+ * collective call: then leave, so that nobody waits forever.  ends: leave in any case, because the
+ * program ends.  Local. */
+void plb_share_look(plb_sharer_t *self, bool ends);
 
 /** Seconds of each of the n rows in the most recent call, at the speed of this rank; n = 0: they
  * were not measured, because a decision still held. */

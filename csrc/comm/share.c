@@ -47,7 +47,7 @@ enum { SIGHTS = 4 };
 /* Bytes of the rows in one message: memory that a rank needs for what it lends and borrows. */
 enum { MOST_BYTES = 1 << 26 };
 
-enum { TAG_ROWS = 1, TAG_ANSWER, TAG_ASK, TAG_NOTHING };
+enum { TAG_ROWS = 1, TAG_ANSWER, TAG_ASK, TAG_NOTHING, TAG_WAITS };
 
 /* What a message begins with. */
 typedef struct head {
@@ -110,7 +110,9 @@ struct plb_sharer {
     int lent_calls;      /* calls that lent since it last rested */
     int rest, most_rest; /* calls that lending still rests; for how many it rested last */
     int held;            /* calls for which the decision that nothing pays still holds */
+    int64_t calls;       /* reductions that began a call */
     bool broken, lost;   /* lost: MPI may still use the memory of a reduction */
+    MPI_Request leaving; /* this reduction */
 
     /* of the call under way */
     const plb_shared_rows_t *rows;
@@ -249,22 +251,6 @@ static void keep(plb_sharer_t *self, int code, const plb_err_t *err)
     }
 }
 
-/* Wait a little for other ranks. */
-static int pause_a_little(plb_sharer_t *self)
-{
-    const plb_patience_t *patience = self->comm.patience;
-    if (!self->waits) {
-        plb_wait_begin(&self->wait, self->tick, self->tick_arg);
-        self->waits = true;
-    }
-    if (!self->said && patience != NULL && patience->say != NULL &&
-        plb_clock_ns(PLB_CLOCK_WALL) - self->wait.start > PLB_WAIT_PATIENCE_NS) {
-        patience->say(patience->arg);
-        self->said = true;
-    }
-    return plb_wait_pause(&self->wait);
-}
-
 /* Send a message, which is freed when it has gone. */
 static int post(plb_sharer_t *self, void *message, int64_t bytes, int to, int tag, plb_err_t *err)
 {
@@ -283,11 +269,33 @@ out:
     return ret;
 }
 
-static int post_head(plb_sharer_t *self, int to, int tag, plb_err_t *err)
+static int post_head(plb_sharer_t *self, int to, int tag, int64_t n, plb_err_t *err)
 {
     head_t *head;
     PLB_PASS_NEW0(head, 1);
+    head->n = n;
     return post(self, head, sizeof *head, to, tag, err);
+}
+
+/* Wait a little for other ranks. */
+static int pause_a_little(plb_sharer_t *self)
+{
+    const plb_patience_t *patience = self->comm.patience;
+    if (!self->waits) {
+        plb_wait_begin(&self->wait, self->tick, self->tick_arg);
+        self->waits = true;
+    }
+    if (!self->said && patience != NULL && patience->say != NULL &&
+        plb_clock_ns(PLB_CLOCK_WALL) - self->wait.start > PLB_WAIT_PATIENCE_NS) {
+        patience->say(patience->arg);
+        self->said = true;
+        for (int r = 0; r < self->comm.size; r++) {
+            if (r != self->comm.rank) {
+                PLB_PASS(post_head(self, r, TAG_WAITS, self->calls, &self->err));
+            }
+        }
+    }
+    return plb_wait_pause(&self->wait);
 }
 
 static int drop_sent(plb_sharer_t *self, plb_err_t *err)
@@ -534,7 +542,7 @@ static int ask(plb_sharer_t *self, bool *any, plb_err_t *err)
             self->asked++;
             self->tries++;
             *any = true;
-            return post_head(self, to, TAG_ASK, err);
+            return post_head(self, to, TAG_ASK, 0, err);
         }
     }
     self->tries = TRIES;
@@ -611,7 +619,7 @@ static int feed(plb_sharer_t *self, plb_err_t *err)
             if (self->low < self->high || self->next_guest < self->n_guests) {
                 return PLB_OK;
             }
-            PLB_PASS(post_head(self, to, TAG_NOTHING, err));
+            PLB_PASS(post_head(self, to, TAG_NOTHING, 0, err));
         }
         self->n_hungry--;
         memmove(self->hungry, self->hungry + 1, (size_t)self->n_hungry * sizeof *self->hungry);
@@ -655,7 +663,7 @@ static int receive(plb_sharer_t *self, plb_err_t *err)
             keep(self, take(self, head, bytes, from, &own), &own);
         } else if (status.MPI_TAG == TAG_ASK) {
             self->hungry[self->n_hungry++] = from;
-        } else {
+        } else if (status.MPI_TAG == TAG_NOTHING) {
             self->asked--;
             self->state[from] = HAS_NOTHING;
         }
@@ -670,8 +678,9 @@ out:
 static int reduce(plb_sharer_t *self, MPI_Request *request, plb_err_t *err)
 {
     int ret = PLB_OK;
-    /* the lowest rank that has failed */
+    /* the lowest rank that has failed; and a half if it only does something else */
     self->mine[FAILED] = self->ret == PLB_OK ? 0.0 : self->comm.size - self->comm.rank;
+    self->mine[FAILED] += self->ret == PLB_ERR_STATE ? 0.5 : 0.0;
     PLB_MPI(MPI_Iallreduce(self->mine, self->all, N_ALL, MPI_DOUBLE, self->op, self->comm.comm,
                            request));
 out:
@@ -705,10 +714,10 @@ static int agreed(plb_sharer_t *self, plb_err_t *err)
         *err = self->err;
         return self->ret;
     }
-    return self->all[FAILED] == 0.0
-               ? PLB_OK
-               : plb_comm_raise_for(PLB_ERR_CALLBACK, self->comm.size - (int)self->all[FAILED],
-                                    err);
+    const int rank = self->comm.size - (int)self->all[FAILED];
+    PLB_FAIL_IF(self->all[FAILED] != floor(self->all[FAILED]), err, PLB_ERR_CALLBACK,
+                "rank %d has ended its program, or makes another collective call", rank);
+    return self->all[FAILED] == 0.0 ? PLB_OK : plb_comm_raise_for(PLB_ERR_CALLBACK, rank, err);
 }
 
 /* Give the rows that the plan lends to the other ranks, the heaviest first, and put the others in
@@ -884,6 +893,7 @@ static int begin_call(plb_sharer_t *self, double *predicted, plb_err_t *err)
                                 [ROW] = (double)rows->row_bytes,
                                 [ROW_LEAST] = -(double)rows->row_bytes};
     memcpy(self->mine, mine, sizeof mine);
+    self->calls++;
     PLB_TRY(reduce(self, &request, err));
     PLB_TRY(meanwhile(self, &request, err));
     PLB_FAIL_IF(self->all[FAILED] == 0.0 && self->all[ROW] != -self->all[ROW_LEAST], err,
@@ -979,14 +989,32 @@ bool plb_share_holds(plb_sharer_t *self)
     return holds;
 }
 
-void plb_share_leave(plb_sharer_t *self)
+void plb_share_leave(plb_sharer_t *self, int why)
 {
-    MPI_Request request;
     self->broken = true;
-    if (self->ret == PLB_OK) {
-        self->ret = PLB_ERR_CALLBACK;
+    self->ret = self->ret == PLB_OK ? why : self->ret;
+    self->lost = reduce(self, &self->leaving, &self->err) == PLB_OK;
+}
+
+void plb_share_look(plb_sharer_t *self, bool ends)
+{
+    int there = 0, done = 0;
+    MPI_Message message;
+    MPI_Status status;
+    head_t head;
+    while (!self->broken && !ends &&
+           MPI_Improbe(MPI_ANY_SOURCE, TAG_WAITS, self->comm.comm, &there, &message, &status) ==
+               MPI_SUCCESS &&
+           there &&
+           MPI_Mrecv(&head, sizeof head, MPI_BYTE, &message, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+        ends = head.n > self->calls;
     }
-    self->lost = reduce(self, &request, &self->err) == PLB_OK;
+    if (ends && !self->broken) {
+        plb_share_leave(self, PLB_ERR_STATE);
+    }
+    if (self->lost && MPI_Test(&self->leaving, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+        self->lost = !done;
+    }
 }
 
 int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_fn tick,
@@ -1009,7 +1037,7 @@ int plb_share_call(plb_sharer_t *self, const plb_shared_rows_t *rows, plb_tick_f
     const int ret = compute_all(self, begin, &lends, err);
     self->broken = ret != PLB_OK;
     if (ret != PLB_OK && ret == self->ret && !lends) {
-        plb_share_leave(self);
+        plb_share_leave(self, ret);
     }
     clear(self);
     figures->speed = speed(self);

@@ -62,6 +62,7 @@ typedef struct plb_settings {
     plb_network_t network;    /* cost of messages; zeros: messages cost nothing */
     int64_t every;            /* steps from one LB step to the next; 0: the trigger decides */
     int64_t lag, seed, steps; /* steps: number of steps of the run; negative: not known */
+    double verify;            /* part of the lent rows that the owner computes again */
     bool off;                 /* true: measure only; false: rebalance, too */
     bool strategy_by_environment;
     int pause_if_useless, learn_speeds; /* 1: yes; 0: no; -1: not given */

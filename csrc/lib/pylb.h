@@ -118,7 +118,7 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *    cells
  *  - trigger: when to rebalance: a name that pylb_trigger_name returns; default "auto"
  *  - every: number of steps from one LB step to the next (instead of a trigger)
- *  - mode: "on" (default), or "off": measure only
+ *  - mode: "on" (default), or "off": measure only, and lend nothing
  *  - lag: a rank waits only for ranks that are more than this many steps behind; default 0
  *  - steps: number of steps that the program will make, if it is known
  *  - pause_if_useless: "yes" or "no": stop LB steps while they cost more than they save; default:
@@ -136,6 +136,8 @@ PYLB_CALL int pylb_advisor_create_fortran(int comm, pylb_advisor **lb);
  *    takes the time since the previous step if the program has measured none in this step
  *  - seed: seed of strategies that draw random numbers, 0 ... 2^53 - 1; default 0
  *  - record: path of a run record (".json"), written when the advisor is closed
+ *  - verify: part of the rows that pylb_share lends, 0 (default) ... 1, which their owner computes
+ *    again to compare the bytes; a difference is PYLB_ERR_VALUE
  *  - strategy.X, trigger.X: a parameter X, checked when the first step ends
  *
  *  PYLB_STRATEGY, PYLB_TRIGGER, PYLB_MODE, PYLB_RECORD and PYLB_CLOCK in the environment override

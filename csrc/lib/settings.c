@@ -218,6 +218,16 @@ static int set_clock(plb_settings_t *self, const char *option, const char *value
                           value);
 }
 
+static int set_verify(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+{
+    double part;
+    PLB_PASS(read_number(option, value, &part, err));
+    PLB_FAIL_IF(!(part >= 0.0 && part <= 1.0), err, PLB_ERR_VALUE,
+                "%s is %.100s: expected 0 ... 1", option, value);
+    self->verify = part;
+    return PLB_OK;
+}
+
 static int set_record(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     const size_t n = strlen(value);
@@ -258,6 +268,7 @@ static const struct {
     {"steps", set_count},       {"pause_if_useless", set_flag},
     {"clock", set_clock},       {"record", set_record},
     {"learn_speeds", set_flag}, {"network", set_network},
+    {"verify", set_verify},
 };
 
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
@@ -273,8 +284,7 @@ int plb_settings_set(plb_settings_t *self, const char *option, const char *value
                      err, PLB_ERR_KEY,
                      "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
                      "steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
-                     "strategy.X or "
-                     "trigger.X",
+                     "verify, strategy.X or trigger.X",
                      option);
 }
 

@@ -1,4 +1,5 @@
 /* Work lent within a step, for programs in C and Fortran. */
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@ typedef struct shared {
     char *out;
     pylb_rows_fn fn;
     void *user;
+    double verify;
 } shared_t;
 
 static int call(const shared_t *self, int64_t n, const char *in, char *out, plb_err_t *err)
@@ -77,6 +79,28 @@ static int guest(void *arg, const char *rows, int64_t n, char **answer, int64_t 
     return ret;
 }
 
+/* Compute some of the rows row[n] again, at least one, and compare. */
+static int verify(const shared_t *self, int from, const int64_t *row, int64_t n,
+                  const char *answer, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int64_t step = (int64_t)fmax(1.0 / self->verify, 1.0), bytes = self->bytes_out;
+    char *in = NULL, *out = NULL;
+    PLB_NEW(in, self->bytes_in);
+    PLB_NEW(out, bytes);
+    for (int64_t k = 0; k < n; k += step) {
+        gather(self->in, &row[k], 1, self->bytes_in, in);
+        PLB_TRY(call(self, 1, in, out, err));
+        PLB_FAIL_IF(memcmp(out, answer + k * bytes, (size_t)bytes) != 0, err, PLB_ERR_VALUE,
+                    "rank %d has another result than this rank for row %lld: expected a function "
+                    "of the row alone, which sets all bytes",
+                    from, (long long)row[k]);
+    }
+out:
+    PLB_FREE(in, out);
+    return ret;
+}
+
 static int take(void *arg, int from, bool failed, const int64_t *row, int64_t n,
                 const char *answer, int64_t bytes, plb_err_t *err)
 {
@@ -89,6 +113,9 @@ static int take(void *arg, int from, bool failed, const int64_t *row, int64_t n,
                 "rank %d returned %lld bytes for %lld rows of %lld: expected the same bytes_out "
                 "on all ranks",
                 from, (long long)bytes, (long long)n, (long long)self->bytes_out);
+    if (self->verify > 0.0) {
+        PLB_PASS(verify(self, from, row, n, answer, err));
+    }
     return keep(self, row, n, answer);
 }
 
@@ -109,13 +136,20 @@ int pylb_share(pylb_advisor *lb, int64_t n, int64_t bytes_in, const void *in, in
                void *out, pylb_rows_fn fn, void *user)
 {
     PLB_LIB_BEGIN(self, err, lb);
-    shared_t shared = {bytes_in, bytes_out, in, out, fn, user};
-    plb_share_figures_t figures;
+    const int ready = plb_lib_advisor_ready(self, err);
+    shared_t shared = {bytes_in, bytes_out, in, out, fn, user, self->settings.verify};
+    plb_share_figures_t figures = {0};
     plb_shared_rows_t rows = {.row_bytes = bytes_in, .arg = &shared, own, pack, guest, take};
-    rows.failed = check(&shared, n, err);
+    rows.failed = ready != PLB_OK ? ready : check(&shared, n, err);
     rows.n = rows.failed == PLB_OK ? n : 0;
     const int64_t begin = plb_clock_real_ns(self->clock);
-    PLB_PASS(self->ranks->share(self->ranks, &rows, &figures, err));
+    if (self->settings.off) {
+        PLB_PASS(rows.failed);
+        PLB_PASS(rows.n > 0 ? own(&shared, 0, NULL, n, err) : PLB_OK);
+        figures.own = 1e-9 * (double)(plb_clock_real_ns(self->clock) - begin);
+    } else {
+        PLB_PASS(self->ranks->share(self->ranks, &rows, &figures, err));
+    }
     const double work = figures.own + figures.borrowed;
     const int64_t waited = plb_clock_real_ns(self->clock) - begin - (int64_t)(1e9 * work);
     self->worked += waited; /* waiting is not work, by whatever clock that measures the step */

@@ -72,8 +72,8 @@ def demo(args: argparse.Namespace) -> int:
 # ---- replay -------------------------------------------------------------------------------------
 
 ONE_PHASE = (
-    "the run has one phase, so an LB step at its end has no effect; --foresight rebalances before "
-    "the phase"
+    "the run has one iteration, so an LB step at its end has no effect; --foresight rebalances "
+    "before it"
 )
 OWN_DATA = (
     "the program itself has moved its data, and no replay can undo this: all rows have the loads "
@@ -83,19 +83,19 @@ STRATEGIES = ["unbalanced", "auto", "GreedyLB", "RefineLB"]
 REPLAYED = (
     Column("strategy", lambda r: "as recorded" if r["strategy"] == "none" else r["strategy"]),
     Column("balance", "trigger"),
-    Column("phases s", "iteration_seconds", COUNTED),
+    Column("iterations s", "iteration_seconds", COUNTED),
     Column(
         "LB s",
         "lb_seconds",
-        "seconds of the LB steps, without the extra time of the first phases after them",
+        "seconds of the LB steps, without the extra time of the first iterations after them",
         5,
     ),
-    Column("speed-up", "speedup", "of (phases s + LB s), compared with the unbalanced run"),
-    Column("max/mean", "max_over_mean", "mean over the phases"),
+    Column("speed-up", "speedup", "of (iterations s + LB s), compared with the unbalanced run"),
+    Column("max/mean", "max_over_mean", "over all iterations"),
     Column(
-        "placed",
-        "max_over_mean_placed",
-        "max/mean that the strategy predicted, mean over the LB steps",
+        "predicted",
+        "max_over_mean_predicted",
+        "max/mean of the estimated loads on the new placement, mean over the LB steps",
         3,
     ),
     Column("LBs", "n_lb_steps", "number of LB steps", 4),
@@ -138,23 +138,20 @@ def replay(args: argparse.Namespace) -> int:
         "rows": rows,
     }
     if not print_json(args, told):
-        size = (count(trace.n_phases, "phase"), count(trace.n_ranks, "rank"))
+        size = (count(trace.n_phases, "iteration"), count(trace.n_ranks, "rank"))
         show(REPLAYED, rows, title=f"{args.run}: {' on '.join(size)}", drop_empty=True)
     return 0
 
 
 def _replayed(replay: Replay, unbalanced: Replay) -> dict[str, Any]:
-    def mean(values: Any) -> float | None:
-        return math.fsum(values) / len(values) if len(values) else None
-
-    sizes = replay.trace.task_bytes
+    sizes, predicted = replay.trace.task_bytes, [d.predicted for d in replay.lb_steps]
     return {
         "seconds": replay.time,
         "iteration_seconds": replay.iteration_seconds,
         "lb_seconds": replay.lb_seconds,
         "speedup": replay.speedup_over(unbalanced),
-        "max_over_mean": mean(replay.metrics["max_over_mean"]),
-        "max_over_mean_placed": mean([d.predicted for d in replay.lb_steps]),
+        "max_over_mean": replay.mean_max_over_mean,
+        "max_over_mean_predicted": math.fsum(predicted) / len(predicted) if predicted else None,
         "n_lb_steps": len(replay.lb_steps),
         "migrations": replay.migrations,
         "nbytes": replay.nbytes or None if sizes is not None and sizes.any() else None,

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakMethod
+from weakref import WeakMethod, WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,6 +233,8 @@ class Agreement:
         loop, this rank helps the other ranks to complete the loop before the next step.
     objects_on : weak reference to a method, or None
         The method returns the keys of the objects that are on a rank, as far as this rank knows.
+    sharers : WeakSet of Sharer
+        Other ranks may wait for this one in a call of `Sharer.share`.
     held : bool
         Whether an object that needs this agreement, e.g. a Balancer, was made.  If not, the MPI
         objects are freed when the user frees the communicator.
@@ -250,6 +252,7 @@ class Agreement:
         self.known_network: Network | None = None
         self._cores: Cores | None = None
         self.plans = 0
+        self.sharers: WeakSet[Any] = WeakSet()
         self._turn = threading.Lock()  # held during a step: a second thread cannot take one
 
     @property
@@ -407,9 +410,20 @@ class Agreement:
         self, sample: Contribution, sends: Sends, error: Exception | None, into: Memory | None
     ) -> tuple[Any, Sends, Exception | None]:
         try:
+            if self.sharers:
+                return *self._step_beside_sharers(sample, sends, into), error
             return *self.transport.step(sample, sends, into), error
         except MemoryError as why:
             return self.without_memory(sample, error, why)
+
+    def _step_beside_sharers(self, sample: Contribution, sends: Sends, into: Memory | None) -> Any:
+        """Take a step; ranks that do not come to it may wait in `share` instead."""
+        t: Any = self.transport
+        t.begin(sample, sends, into)
+        while (answer := t.wait(1.0)) is None:
+            for sharer in self.sharers:
+                sharer.look(ends=False)
+        return answer
 
     def on_root(self, kind: Step, iteration: int, action: Callable[[], Any]) -> None:
         """Call `action` on rank 0; if it fails, all ranks raise its error.  Collective."""

@@ -111,6 +111,8 @@ class ExitingAgreement(Agreement):
         """
         if self.running is not None:
             self.running.give_up(error is not None)
+        for sharer in self.sharers:
+            sharer.look(ends=True)
         if not self.transport.pending and (self.running is None or error is not None):
             self.begin_exit(error)
 
@@ -148,6 +150,8 @@ class ExitingAgreement(Agreement):
             except PylbError as why:
                 message = str(why)
         self.ended = "this program has ended"
+        for sharer in self.sharers:
+            sharer.look(ends=True)  # complete the reduction that `stop` has begun
         return message if error is None else ""
 
 

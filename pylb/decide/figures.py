@@ -21,7 +21,7 @@ class Figure(NamedTuple):
     kind: str = "number"  #: "number", "seconds", "bytes", "fraction" or "text"
     note: str = ""  #: a footnote
     #: Of a decision: "step", known for LB steps; "held", known for other decisions.  Of a run:
-    #: "step", would be so in shadow mode; "if", left out if it is 0 or empty.
+    #: "step", would be so in shadow mode; "if", left out if it is 0 or empty; "lending", both.
     when: str = ""
     printed: bool = True  #: whether tables that people read have room for it
 
@@ -112,6 +112,10 @@ RUN = (
     Figure("lb_seconds", "time of the LB steps", "seconds", when="step"),
     Figure("lb_cost", "... with slow iterations after them", "seconds", when="if", printed=False),
     Figure("migrations", "migrations", when="step"),
-    Figure("nbytes", "moved", "bytes", when="step"),
+    Figure("nbytes", "bytes", "bytes", when="step"),
     Figure("saved", "saved by LB steps", "seconds"),
+    Figure("lending_saved", "saved by lending", "seconds", when="lending"),
+    Figure("lent", "work of this rank that others did", "seconds", when="if"),
+    Figure("hidden", "... while this rank did not wait", "seconds", when="if"),
+    Figure("borrowed", "work of others that this rank did", "seconds", when="if"),
 )

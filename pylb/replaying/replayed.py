@@ -337,6 +337,12 @@ class Replay(InNotebook):
         return _rank_times(self.trace, self.rank) if self._times is None else self._times
 
     @property
+    def mean_max_over_mean(self) -> float:
+        """Sum of the maximum loads of all iterations, divided by the sum of the mean loads."""
+        most, mean = (float(self.metrics[name].sum()) for name in ("max", "mean"))
+        return most / mean if mean > 0 else 1.0
+
+    @property
     def migrations(self) -> int:
         """Number of migrations in all LB steps."""
         return sum(r.migrations for r in self.lb_steps)
@@ -377,11 +383,10 @@ class Replay(InNotebook):
 
     def __repr__(self) -> str:
         by = f"{self.strategy}, {self.trigger}" if self.trigger else f"placement: {self.strategy}"
-        ratio = self.metrics["max_over_mean"]
-        mean = f", mean max/mean {ratio.mean():.4g}" if len(ratio) else ""
         return (
-            f"<Replay by {by}: {len(ratio)} phases in {self.time:.4g} s, LB steps "
-            f"{self.lb_seconds:.4g} s{mean}, {len(self.lb_step_iterations)} LB steps, "
+            f"<Replay by {by}: {len(self.iteration_time)} iterations in {self.time:.4g} s, "
+            f"LB steps {self.lb_seconds:.4g} s, max/mean {self.mean_max_over_mean:.4g}, "
+            f"{len(self.lb_step_iterations)} LB steps, "
             f"{self.migrations} migrations>"
         )
 

@@ -515,6 +515,7 @@ class Advisor(RunResults):
         self._check_alone("share()")
         if self._sharer is None:
             self._sharer = Sharer(self._comm, mode=self._state.options.mode)
+            self._state.records.lending = self._sharer.sums
         began = self.seconds()
         out = self._sharer.share(fn, *arrays, **options)
         self._watch.shared(began, self._sharer.worked)

@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from pylb.comm.agreement import Step
+from pylb.comm.agreement import Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.console import count
 from pylb.decide.decider import StrategyLike, TriggerLike
-from pylb.errors import suggesting
+from pylb.errors import DomainError, UnknownKeyError, suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.run import progress as bar
@@ -25,6 +26,7 @@ from pylb.run.options import checked_count, options_of
 from pylb.run.program_objects import ProgramObjects
 from pylb.run.results import RunResults
 from pylb.run.shadow import ShadowMode
+from pylb.run.share import Sharer
 
 MODES: dict[str, type[MeasuringMode]] = {
     "on": BalancingMode,
@@ -145,6 +147,7 @@ class Balancer(ProgramObjects, RunResults):
     """
 
     _loop: BalancerLoop
+    _sharer: Sharer | None
 
     @suggesting
     def __init__(
@@ -177,6 +180,7 @@ class Balancer(ProgramObjects, RunResults):
         self._state = RunState(agreement, options, objects)
         self._mode = MODES["replay" if replay is not None else options.mode](self._state)
         self._loop = (LaggedLoop if options.lag else BalancerLoop)(self._state, self._mode)
+        self._comm, self._sharer = comm, None
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -227,6 +231,58 @@ class Balancer(ProgramObjects, RunResults):
             another rank has failed.
         """
         self._loop.exchange()
+
+    def share(
+        self,
+        fn: Callable[..., Any],
+        *arrays: ArrayLike,
+        keys: ArrayLike | None = None,
+        **options: Any,
+    ) -> Any:
+        """Return ``fn(*arrays)``; other ranks may compute some of the rows.  Collective.
+
+        Call it outside of ``local()``.  What this rank computes, its own rows and those of others,
+        counts as the load of its objects, so that LB steps see what lending leaves.
+
+        Parameters
+        ----------
+        fn, *arrays, **options
+            See `Sharer.share`, also for the errors.
+        keys : (n,) array_like of int, optional
+            The object of this rank to which each row belongs: the rank's seconds are divided among
+            these objects, by the times of their rows.  Default: among all its objects, equally.
+
+        Raises
+        ------
+        UnknownKeyError, DomainError
+            `keys` has an object that is not on this rank, or not a key for each row; `load` is
+            given, too, and `keys` would have no effect.
+        """
+        if self._sharer is None:
+            self._sharer = Sharer(self._comm, mode=self._state.options.mode)
+            self._state.records.lending = self._sharer.sums
+        if not self._objects.in_loop:
+            self._objects.arrange()
+        store, rows = self._objects.store, checks.integers("keys", [], np.int64)
+        with Attempt() as tried:
+            if keys is not None:
+                rows = checks.integers("keys", keys, np.int64)
+                n = np.shape(arrays[0])[0] if arrays and np.ndim(arrays[0]) else 0
+                if rows.shape != (n,):
+                    raise DomainError(f"keys has shape {rows.shape}: expected ({n},)")
+                if self._state.options.load is not None:
+                    raise DomainError("keys has no effect, because load is given: expected one")
+                absent = rows[store.places.places(rows) < 0]
+                if len(absent):
+                    raise UnknownKeyError(f"key {absent[0]}: no such object on rank {self.rank}")
+        if tried.error is not None:
+            self._sharer.fail(tried.error)
+        out, parts = self._sharer.share(fn, *arrays, **options), np.ones(len(store))
+        if len(rows):
+            parts = self._sharer.seconds_of(store.places.places(rows), len(store))
+        if len(parts):
+            store.seconds += parts * (self._sharer.worked / parts.sum())
+        return out
 
     def finish(self) -> None:
         """End a loop that the program has left by ``break``, or after an error.  Collective.

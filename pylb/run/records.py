@@ -617,6 +617,7 @@ class Records:
         self.saved = Saved(agreement, self.core_waits)
         self._facts = options.facts
         self.answers: list[Answers] = []  # on rank 0: properties of all ranks at each change
+        self.lending: Callable[[], dict[str, Any]] = dict  # figures of `share`
         self.restored = False  # whether the run goes on from a checkpoint
         self.would_save = math.nan  # in shadow mode: seconds that LB steps would have saved
         self._unwritten = 0.0  # seconds of iterations that the file does not have yet
@@ -659,7 +660,7 @@ class Records:
 
     def all_parameters(self) -> dict[str, Any]:
         """Return the parameters, and what is known of the cores; on rank 0."""
-        out = {**self.parameters, **self.core_waits.figures()}
+        out = {**self.parameters, **self.core_waits.figures(), **self.lending()}
         if self.saved.cores.shared:
             cores, waits = self.saved.cores, self.saved.waits
             out["sharing"] = {"group": cores.group, "cores": cores.cores, "waits": waits}

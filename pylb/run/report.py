@@ -139,6 +139,12 @@ class Report:
     span: int = 1
     #: Sum over the iterations of the time, or of the largest load if that is more, as in a replay.
     replayed_seconds: float = 0.0
+    #: Of `share` on this rank: seconds that other ranks spent on its rows (`lent`), the part in
+    #: which it did not wait (`hidden`), and seconds that it spent on theirs.
+    lent: float = 0.0
+    hidden: float = 0.0
+    borrowed: float = 0.0
+    lending_saved: float = 0.0  #: Seconds that `share` has saved; in shadow mode, would have saved.
     title: str = "Run"  #: The heading of the printed report.
 
     def reductions(self, other: Report) -> Reductions:
@@ -176,10 +182,10 @@ class Report:
         rows: list[list[Any]] = []
         for f in RUN:
             value = getattr(self, f.name, None)
-            optional = f.when == "if" or f.kind == "bytes"
+            optional = f.when in ("if", "lending") or f.kind == "bytes"
             if value is None or f.name in self._unsaid() or (optional and not value):
                 continue
-            would = "would be " if self.shadow and f.when == "step" else ""
+            would = "would be " if self.shadow and f.when in ("step", "lending") else ""
             rows.append([would + f.heading, *f.parts(value)])
         console.show(["", "", ""], rows, file=out)
         if self.span > 1:

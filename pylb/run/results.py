@@ -161,6 +161,7 @@ class RunResults(InNotebook):
             nbytes=dropped.nbytes + sum(r.nbytes for r in done),
             history=history,
             **state.records.core_waits.figures(),
+            **state.records.lending(),
             saved=mode.saved - steps,
             others=state.records.saved.others,
             shadow=state.options.mode == "shadow",

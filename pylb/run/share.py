@@ -81,6 +81,7 @@ class Sharer:
             native: Any = optional.require("MPI")
             seconds = 0.0 if beta is None else checks.seconds("beta", beta)
             self._core = native.Share(transport.comm, mode == "on", reactive, seconds)
+            agreement.sharers.add(self)
         self._calls: list[tuple[float, ...]] = []
         self._model: LoadModel | None = None
         self._like: Arrays | None = None  # results of the previous call, without rows
@@ -103,7 +104,28 @@ class Sharer:
         table = np.array(self._calls).reshape(-1, len(_core.SHARE_FIGURES))
         return dict(zip(_core.SHARE_FIGURES, table.T.copy(), strict=True))
 
-    def _fail(self, error: BaseException) -> NoReturn:
+    def look(self, ends: bool) -> None:
+        """Let other ranks fail that wait for this one in `share`, as it waits elsewhere or ends."""
+        self._core.look(ends)
+
+    def sums(self) -> dict[str, Any]:
+        """Return the sums over the calls, as in a `Report`."""
+        m = self.metrics
+        waits = m["seconds"] - m["own"] - m["borrowed"]
+        hidden = np.clip(m["lent"] - waits, 0.0, None)
+        out = {"lent": m["lent"], "hidden": hidden, "borrowed": m["borrowed"]}
+        return {name: float(v.sum()) for name, v in {**out, "lending_saved": m["saved"]}.items()}
+
+    def seconds_of(self, part: NDArray[np.integer[Any]], n: int) -> NDArray[np.float64]:
+        """Return the seconds (n,) of parts of the rows in the most recent call.
+
+        part: (number of rows,), 0 ... n - 1.  If rows were not timed one by one, all count alike.
+        """
+        seconds = np.zeros(0) if self._core is None else self._core.seconds()
+        weights = seconds if len(seconds) == len(part) and seconds.any() else None
+        return np.bincount(part, weights, n).astype(np.float64)
+
+    def fail(self, error: BaseException) -> NoReturn:
         """Raise the error of this rank's arguments; the other ranks, which wait, fail too."""
         if self._core is not None:
             with contextlib.suppress(PylbError):
@@ -177,7 +199,7 @@ class Sharer:
             weights = call.cost_of(cost, features, self._model)
             most = 0 if chunk is None else checks.whole("chunk", chunk, 1)
         if tried.error is not None:
-            self._fail(tried.error)
+            self.fail(tried.error)
         assert call is not None
         if core is None:
             return self._alone(fn, arrays)

@@ -43,19 +43,8 @@ def mean(values: F64, width: int) -> F64:
     return np.asarray(np.add.reduceat(values, starts, axis=-1) / counts)
 
 
-def quantized(cells: F64, top: float) -> Any:
-    """Return the cells scaled from 0 ... `top` to 0 ... 65535: (rows, columns), uint16."""
-    scale = 65535.0 / top if top > 0 else 0.0
-    return np.minimum(np.rint(cells * scale), 65535.0).astype("<u2")
-
-
 def picture(
-    times: F64,
-    elapsed: F64,
-    rows: int,
-    columns: int,
-    *,
-    recorded: F64 | None = None,
+    times: F64, elapsed: F64, recorded: F64 | None, rows: int, columns: int
 ) -> dict[str, Any]:
     """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
 
@@ -65,7 +54,7 @@ def picture(
         Seconds of each rank in each iteration.
     elapsed : (m,) float64
         Seconds of each iteration.
-    recorded : (m,) float64, optional
+    recorded : (m,) float64 or None
         Seconds of the slowest rank in the recorded run.
 
     Returns
@@ -89,7 +78,7 @@ def picture(
         "columns": cells.shape[1],
         "top": top,
         "brightest": brightest(cells),
-        "cells": np.ascontiguousarray(quantized(cells, top)).tobytes(),
+        "cells": np.rint(cells / (top or 1.0) * 65535.0).astype("<u2").tobytes(),
         "max": digits(largest(times.max(axis=1)[None], 1, width)[0]),
         "mean": digits(mean(times.mean(axis=1), width)),
         "elapsed": digits(largest(elapsed[None], 1, width)[0]),

@@ -79,22 +79,16 @@ class Comparison(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results of the comparison, ready for JSON."""
-        steps = [
-            {
-                "iteration": step.iteration,
-                "first": step.first and _of_step(step.first),
-                "second": step.second and _of_step(step.second),
-            }
-            for step in self.steps()
-        ]
-        verdicts = (self.first.verdict, self.second.verdict)
+
+        def told(r: Receipt | None) -> dict[str, Any] | None:
+            return None if r is None else {f.name: f.of(r) for f in RECEIPT}
+
         return {
             "speedup": self.speedup,
-            "verdicts": verdicts,
+            "verdicts": (self.first.verdict, self.second.verdict),
             "runs": self.figures,
-            "steps": steps,
+            "steps": [
+                {"iteration": s.iteration, "first": told(s.first), "second": told(s.second)}
+                for s in self.steps()
+            ],
         }
-
-
-def _of_step(receipt: Receipt) -> dict[str, Any]:
-    return {f.name: f.of(receipt) for f in RECEIPT}

@@ -71,6 +71,7 @@ class Course:
     gained: F64 | None = None  # (m,), see the function `gained`; None: not known
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
+    lending: dict[str, float] = field(default_factory=dict)  # figures of `share` on rank 0, not 0
 
     @property
     def n_iterations(self) -> int:
@@ -86,6 +87,11 @@ class Course:
     def mean(self) -> F64:
         """Mean seconds of the ranks in each iteration, (m,)."""
         return np.asarray(self.times.mean(axis=1))
+
+    @functools.cached_property
+    def max_over_mean(self) -> F64:
+        """Maximum load divided by the mean in each iteration, (m,); 1 if there is no load."""
+        return np.divide(self.max, self.mean, out=np.ones_like(self.max), where=self.mean > 0)
 
     @functools.cached_property
     def lb_steps(self) -> list[Receipt]:
@@ -164,6 +170,7 @@ class Course:
             "migrations": None if unknown else migrations or sum(self._moved("objects")),
             "nbytes": None if unknown else nbytes or sum(self._moved("nbytes")) or None,
             "saved": None if self.saved is None else float(self.saved[-1]),
+            **self.lending,
         }
 
     def _moved(self, name: str) -> Iterator[int]:
@@ -243,6 +250,7 @@ def _title_of(run: Trace | Replay) -> str:
     return f"A recorded run, replayed with {how}"
 
 
+LENDING = ("lent", "hidden", "borrowed", "lending_saved")
 SAID = ("trigger", "mode", "load", "seed", "lag", "cores", "pylb")  # parameters on a page
 
 
@@ -293,6 +301,7 @@ def of_stretches(
         times_without=None if times_without is None else times_without[:m],
         others=float(parameters.get("others", 0.0)),
         would_save=float(parameters.get("would_save", math.nan)),
+        lending={name: parameters[name] for name in LENDING if parameters.get(name)},
     )
 
 
@@ -350,8 +359,8 @@ def _heaviest_of(stretches: list[Stretch], names: Mapping[int, str]) -> list[Hea
 # ---- a replay -------------------------------------------------------------------------------
 
 
-def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
-    """Make the course of a replay, without its objects; recorded: see `Course`."""
+def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
+    """Make the course of a replay, without its objects; recorded: the recorded placement."""
     return Course(
         title=title,
         n_ranks=run.trace.n_ranks,
@@ -361,7 +370,7 @@ def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
         history=run.decisions,
         facts={"trigger": run.trigger, "seed": run.seed} if run.trigger else {},
         strategy=run.strategy,
-        recorded=recorded,
+        recorded=None if recorded is None else recorded.metrics["max"],
         iteration_time=run.iteration_time,
         gained=gained(run),
         times_without=run.unbalanced.rank_times,
@@ -371,7 +380,7 @@ def of_replay(run: Replay, recorded: F64 | None, title: str = "") -> Course:
 def _of_replay(run: Replay, title: str, names: Mapping[int, str]) -> Course:
     phases = stretches(run)
     return replace(
-        of_replay(run, None if run.strategy == "none" else as_recorded(run).metrics["max"], title),
+        of_replay(run, None if run.strategy == "none" else as_recorded(run), title),
         moves=list(_moves_of(phases, run.trace.n_ranks)),
         heaviest=_heaviest_of(phases, names),
         objects=Objects.of_stretches(phases, run.trace.n_ranks),

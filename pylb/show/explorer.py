@@ -12,7 +12,6 @@ from pylb.replaying.replayed import Replay
 from pylb.replaying.run_record import RunRecord
 from pylb.replaying.trace import Trace
 from pylb.show import course
-from pylb.show.settings import ExplorerSettings
 
 
 def explore(
@@ -56,7 +55,7 @@ def explore(
     'RefineLB'
     """
     optional.require("anywidget")
-    from pylb.show.widget import Explorer
+    from pylb.show.widget import Explorer, ExplorerSettings
 
     if {"trigger", "every"} & settings.keys():
         settings.setdefault("strategy", "auto")

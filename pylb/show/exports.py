@@ -27,12 +27,9 @@ def write_tables(course: Course, folder: str | os.PathLike[str]) -> list[Path]:
 
 def tables(course: Course) -> dict[str, Table]:
     """Return each table by name: its columns and its rows."""
-    most, mean, costs = course.max, course.mean, course.costs
-    balanced = set(course.lb_step_iterations)
-    iterations = (
-        (i, course.elapsed[i], most[i], mean[i], _ratio(most[i], mean[i]), i in balanced, costs[i])
-        for i in range(course.n_iterations)
-    )
+    m, done = course.n_iterations, set(course.lb_step_iterations)
+    lines = (course.elapsed, course.max, course.mean, course.max_over_mean)
+    iterations = zip(range(m), *lines, (i in done for i in range(m)), course.costs, strict=True)
     ranks = ((i, r, s) for i, row in enumerate(course.times.tolist()) for r, s in enumerate(row))
     decisions = ([_cell(f.of(r)) for f in RECEIPT] for r in course.history)
     moves = (
@@ -58,10 +55,6 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
         out.writerow(columns)
         out.writerows(rows)
     return path
-
-
-def _ratio(most: float, mean: float) -> float:
-    return most / mean if mean > 0 else 1.0
 
 
 def _cell(value: Any) -> Any:
@@ -104,11 +97,9 @@ def events(course: Course) -> Iterator[dict[str, Any]]:
         sort = {"name": "thread_sort_index", "ph": "M", "pid": RANKS, "tid": _thread(r)}
         yield {**sort, "args": {"sort_index": r}}
     begin = 1e6 * begins(course)
-    most, mean = course.max, course.mean
     for i, row in enumerate((1e6 * course.times).tolist()):
-        ratio = float(most[i] / mean[i]) if mean[i] > 0 else 1.0
         counter = {"name": "max/mean", "ph": "C", "pid": FIGURES, "ts": _to_eighths(begin[i])}
-        yield {**counter, "args": {"max/mean": ratio}}
+        yield {**counter, "args": {"max/mean": float(course.max_over_mean[i])}}
         for r, micros in enumerate(row):
             if micros > 0:
                 yield _slice("compute", r, begin[i], begin[i] + micros, {"iteration": i})

@@ -28,11 +28,7 @@ class Lanes(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data for a page; ``computing``: bytes, 255 times the part of the iteration."""
-        part = np.divide(
-            *(self.computing, self.iteration),
-            out=np.zeros_like(self.computing),
-            where=self.iteration > 0,
-        )
+        part = self.computing / np.where(self.iteration > 0, self.iteration, np.inf)
         cells = np.rint(255 * np.minimum(part, 1.0)).astype(np.uint8).tobytes()
         lines = {name: digits(getattr(self, name)) for name in ("iteration", "deciding", "moving")}
         return {"name": self.name, "seconds": self.seconds, **lines, "computing": cells}

@@ -27,14 +27,13 @@ def state(course: Course) -> dict[str, Any]:
     """Return the state of the run, ready for JSON."""
     recent = course.times[-RECENT:]
     last = course.times[-1]
-    mean = float(last.mean())
     decision = course.history[-1] if course.history else None
     order = np.argsort(-recent.mean(axis=0), kind="stable")[:MOST_RANKS]
     return {
         **course.figures(),
         "max": float(last.max()),
-        "mean": mean,
-        "max_over_mean": float(last.max()) / mean if mean > 0 else 1.0,
+        "mean": float(last.mean()),
+        "max_over_mean": float(course.max_over_mean[-1]),
         "verdict": course.verdict,
         "decision": None if decision is None else decision.headline,
         "expected_gain": None if decision is None else expected(decision),
@@ -83,7 +82,7 @@ def head(now: dict[str, Any]) -> str:
         f"{count(now['iterations'], 'iteration')} of {count(now['n_objects'], 'object')} on "
         f"{count(now['n_ranks'], 'rank')} in "
         f"{seconds(now['seconds'])}; max/mean now {now['max_over_mean']:.3f}; "
-        f"{count(now['n_lb_steps'], 'LB step')} (cost {seconds(now['lb_cost'])})"
+        f"{count(now['n_lb_steps'], 'LB step')} (cost {seconds(now['lb_seconds'])})"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -147,34 +147,37 @@ class Present(NamedTuple):
 class Objects:
     """The objects of a run."""
 
+    stretches: Sequence[Stretch]  # one or more
     key: I64  # (n,)
     n_ranks: int
-    n_iterations: int
-    at: Callable[[int], Present]  # returns the objects of an iteration
-    edges: Callable[[int], tuple[Any, Any]]  # returns senders and receivers: indices in `key`
 
     @classmethod
     def of_stretches(cls, stretches: Sequence[Stretch], n_ranks: int) -> Objects | None:
         """Return the objects of a run; None if there is no iteration."""
         if not stretches:
             return None
-        key = np.unique(np.concatenate([s.key for s in stretches]))
-        firsts = [s.first for s in stretches]
+        return cls(stretches, np.unique(np.concatenate([s.key for s in stretches])), n_ranks)
 
-        def stretch(i: int) -> Stretch:
-            return stretches[bisect.bisect_right(firsts, i) - 1]
+    @property
+    def n_iterations(self) -> int:
+        return self.stretches[-1].first + self.stretches[-1].iterations
 
-        def at(i: int) -> Present:
-            s = stretch(i)
-            return Present(np.searchsorted(key, s.key), s.rank, s.load[i - s.first])
+    def _in(self, iteration: int) -> tuple[Stretch, Any]:
+        """Return the stretch with an iteration, and the indices of its objects in `key`."""
+        s = self.stretches[
+            bisect.bisect_right(self.stretches, iteration, key=lambda s: s.first) - 1
+        ]
+        return s, np.searchsorted(self.key, s.key)
 
-        def edges(i: int) -> tuple[Any, Any]:
-            s = stretch(i)
-            index = np.searchsorted(key, s.key)
-            return index[s.src], index[s.dst]
+    def at(self, iteration: int) -> Present:
+        """Return the objects of an iteration."""
+        s, index = self._in(iteration)
+        return Present(index, s.rank, s.load[iteration - s.first])
 
-        end = stretches[-1].first + stretches[-1].iterations
-        return cls(key, n_ranks, end, at, edges)
+    def edges(self, iteration: int) -> tuple[Any, Any]:
+        """Return senders and receivers of messages in an iteration: indices in `key`."""
+        s, index = self._in(iteration)
+        return index[s.src], index[s.dst]
 
 
 class ObjectPicture:
@@ -249,13 +252,9 @@ class ObjectPicture:
         room = max(2, MOST_CELLS // max(n, 1))
         if m <= room:
             return [self.frame(i) for i in range(m)]
-        chosen: dict[int, None] = {}
-        for i in [j for w in wanted for j in (w, w + 1)] + np.linspace(0, m - 1, room).astype(
-            int
-        ).tolist():
-            if 0 <= i < m and len(chosen) < room:
-                chosen[i] = None
-        return [self.frame(i) for i in sorted(chosen)]
+        evenly = np.linspace(0, m - 1, room).astype(int).tolist()
+        order = dict.fromkeys([j for w in wanted for j in (w, w + 1) if 0 <= j < m] + evenly)
+        return [self.frame(i) for i in sorted([*order][:room])]
 
 
 def _scaled(where: F64) -> bytes:

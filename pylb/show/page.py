@@ -146,13 +146,7 @@ def coded(values: dict[str, Any]) -> dict[str, Any]:
 
 def loads(course: Course, rows: int = MOST_ROWS, columns: int = MOST_COLUMNS) -> dict[str, Any]:
     """Return the ranks' loads with as many points as a screen can show, and the LB steps."""
-    picture = aggregate.picture(
-        course.times,
-        course.elapsed,
-        rows,
-        columns,
-        recorded=course.recorded,
-    )
+    picture = aggregate.picture(course.times, course.elapsed, course.recorded, rows, columns)
     width = picture["iteration_step"]  # LB steps in the same column are drawn as one: the last
     picture["balanced"] = list({i // width: i for i in course.lb_step_iterations}.values())
     return picture
@@ -167,12 +161,12 @@ def timeline(course: Course, columns: int = MOST_COLUMNS) -> dict[str, Any]:
 
 def facts(course: Course) -> list[tuple[str, str]]:
     """Return the rows (heading, text) of the table below the title."""
-    known = course.figures()
-    out = [
-        (f.heading, _text(f, known[f.name]))
-        for f in RUN
-        if f.printed and known.get(f.name) is not None
-    ]
+    known, out = course.figures(), []
+    for f in RUN:
+        if f.printed and known.get(f.name) is not None:
+            would = f.when == "lending" and course.facts.get("mode") == "shadow"
+            heading = f.heading.replace("this rank", "rank 0")
+            out.append(("would be " * would + heading, _text(f, known[f.name])))
     return out + [(k, str(v)) for k, v in course.facts.items()]
 
 

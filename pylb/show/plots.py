@@ -421,8 +421,8 @@ def optimum(run: Replay, best: Optimum, *, ax: Axes | None = None) -> Axes:
 def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the decisions of a run: their effect on max/mean, and what they saved.
 
-    A line goes from max/mean before an LB step to max/mean of the new placement, both with the
-    estimated loads.  An open circle shows the measured max/mean in the iterations after the LB
+    A line goes from max/mean before an LB step to the predicted max/mean, both of the estimated
+    loads.  An open circle shows the realised max/mean, of the loads in the iterations after the LB
     step.  Decisions not to rebalance are marked at the bottom.  The LB steps that saved or lost
     most have a label with their number of migrations, and the seconds saved minus the cost; labels
     that would overlap others are left out.
@@ -440,20 +440,20 @@ def decisions(run: Any, *, ax: Axes | None = None) -> Axes:
     done = [r for r in history if r.balanced]
     held = [r for r in history if not r.balanced]
     x, before = [r.iteration for r in done], [_before(r) for r in done]
-    placed, since = [r.predicted for r in done], [r.realised for r in done]
-    ax.vlines(x, placed, before, color=GREY, linewidth=1)
+    predicted, realised = [r.predicted for r in done], [r.realised for r in done]
+    ax.vlines(x, predicted, before, color=GREY, linewidth=1)
     ax.plot(x, before, "o", color=VERMILLION, markersize=4, label="before")
-    ax.plot(x, placed, "_", color=BLUE, markersize=9, label="as placed")
-    ax.plot(x, since, "o", markerfacecolor="none", color=BLUE, markersize=5, label="measured since")
+    ax.plot(x, predicted, "_", color=BLUE, markersize=9, label="predicted")
+    ax.plot(x, realised, "o", markerfacecolor="none", color=BLUE, markersize=5, label="realised")
     below: Any = {"color": ORANGE, "linewidth": 3, "transform": ax.get_xaxis_transform()}
     for r in held:
         label = "held back" if r is held[0] else None
         ax.plot([r.iteration, max(r.until, r.iteration + 0.5)], [0.02, 0.02], label=label, **below)
-    high = max([y for y in (*before, *placed, *since) if y == y], default=1.0)
+    high = max([y for y in (*before, *predicted, *realised) if y == y], default=1.0)
     ax.set_ylim(0.97, max(1.1, high + 0.25 * (high - 0.9)))
     ax.margins(x=0.08)
-    finish(ax, "iteration", "max/mean (open circles: measured,\nother marks: of estimated loads)")
-    tops = np.fmax(before, since).tolist()  # fmax ignores nan, a value that is not known
+    finish(ax, "iteration", "max/mean (before and predicted:\nof estimated loads)")
+    tops = np.fmax(before, realised).tolist()  # fmax ignores nan, a value that is not known
     _label(ax, [(r, y) for r, y in zip(done, tops, strict=True) if y == y])
     return ax
 

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from pylb.console import json_text, script_json
 from pylb.errors import DomainError, FormatError
@@ -137,11 +137,8 @@ class _Answer(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        try:
-            asked = urlsplit(self.path)
-        except ValueError:  # an address that cannot be parsed, e.g. "//["
-            asked = urlsplit("")
-        token, *name = asked.path.removeprefix("/").split("/")
+        path, _, query = self.path.partition("?")
+        token, *name = path.removeprefix("/").split("/")
         host = self.headers.get("Host", "").rpartition(":")[0]
         known = secrets.compare_digest(token.encode(), self.server.token.encode())
         if not known or host not in HOSTS or name not in ([""], ["run.json"]):
@@ -149,7 +146,7 @@ class _Answer(BaseHTTPRequestHandler):
         elif name == [""]:
             self._send("text/html; charset=ascii", self.server.page())
         else:
-            seen = parse_qs(asked.query).get("seen", [""])[0]
+            seen = parse_qs(query).get("seen", [""])[0]
             self._send("application/json", json_text(self.server.run.news(seen)))
 
     def _send(self, kind: str, text: str) -> None:

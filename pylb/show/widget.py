@@ -4,36 +4,108 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import io
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import wait
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import anywidget
+import numpy as np
 import traitlets
 
 from pylb import optional
 from pylb.console import plain
 from pylb.decide.registry import triggers
-from pylb.errors import MissingPartError, PylbError
+from pylb.errors import DomainError, MissingPartError, PylbError
 from pylb.partitioning import libraries
 from pylb.placing.registry import Strategy, strategies
-from pylb.replaying.replayed import Replay
+from pylb.replaying.replayed import BASELINES, Replay, replay
 from pylb.replaying.trace import Trace
-from pylb.show import course, page, settings
+from pylb.show import course, page
 from pylb.show.course import Course
 from pylb.show.objects import ObjectPicture, Objects
 from pylb.show.served import SHARE, RunFile
-from pylb.show.settings import ExplorerSettings
 from pylb.threads import stoppable
 
 HEARTBEAT = 0.5  # seconds from one message "computing" to the next
 ENDED = 10.0  # a run has ended if its planned iterations are done, and its file stays for so long
 GONE = "This is the last picture: without a kernel it cannot {}. Run the cell again for that."
+
+
+MOST_ROWS, MOST_COLUMNS = 128, 512  # largest numbers of rows and columns of the heat map
+MOST_DECISIONS = 400  # largest number of decisions in the list
+
+
+@dataclass(frozen=True)
+class ExplorerSettings:
+    """The settings of the explorer, which a user can change."""
+
+    strategy: str = "none"  # as recorded
+    trigger: str = "auto"  # name of the trigger; empty: use `every`
+    every: int = 10  # iterations from one LB step to the next
+    n_ranks: int = 0  # 0: as many as recorded
+    alpha: float = 0.0  # seconds per message
+    beta: float = 0.0  # seconds per byte
+    cost: float | None = None  # seconds of an LB step; None: as in `pylb.replay`
+    rank: int = 0  # the rank whose speed is changed
+    speed: float = 1.0  # factor on the speed of this rank; the other ranks keep their speed
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ExplorerSettings:
+        """Check settings given by a browser or a caller; missing ones get their defaults."""
+        known = {f.name: f.type for f in dataclasses.fields(cls)}
+        if not isinstance(given, Mapping):
+            raise DomainError(f"settings are {given!r}: expected a value for each name")
+        out: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                raise DomainError(f"no setting {name}: expected one of {', '.join(known)}")
+            try:
+                out[name] = _KINDS[str(known[name])](value)
+            except (TypeError, ValueError, OverflowError):
+                raise DomainError(f"{name} is {value!r}: expected {known[name]}") from None
+        return cls(**out)
+
+    def replay(self, trace: Trace) -> Replay:
+        """Replay the run with these settings; its errors are those of `pylb.replay`."""
+        run = self.on(trace)
+        when: dict[str, Any] = {"trigger": self.trigger} if self.trigger else {"every": self.every}
+        return replay(
+            run,
+            self.strategy,
+            cost=self.cost,
+            alpha=self.alpha,
+            beta=self.beta,
+            speed=self._speeds(run),
+            **({} if self.strategy in BASELINES else when),
+        )
+
+    def on(self, trace: Trace) -> Trace:
+        """Return the run on the number of ranks of these settings."""
+        return trace if self.n_ranks in (0, trace.n_ranks) else trace.on_ranks(self.n_ranks)
+
+    def _speeds(self, trace: Trace) -> Any:
+        if self.speed == 1.0:
+            return None
+        if not 0 <= self.rank < trace.n_ranks:
+            raise DomainError(f"rank is {self.rank}: expected 0 ... {trace.n_ranks - 1}")
+        out = np.ones(trace.n_ranks) if trace.speed is None else trace.speed.copy()
+        out[self.rank] *= self.speed
+        return out
+
+
+_KINDS: dict[str, Callable[[Any], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "float | None": lambda value: None if value is None else float(value),
+}
 
 
 class Widget(anywidget.AnyWidget):
@@ -80,8 +152,8 @@ class Explorer(Widget):
         self.trace = trace.compared()
         self._objects: Objects | None = None  # of `replay`, after the first request
         self.replay: Replay
-        self._on_ranks = (trace.n_ranks, self.trace)  # n_ranks and trace of the last request
-        self._recorded: tuple[Any, Any] = (None, None)  # settings and result of `_as_recorded`
+        self._on = functools.lru_cache(1)(lambda asked: asked.on(self.trace))
+        self._replay_once = functools.lru_cache(1)(self._replayed)
         known = {name: one for name, one in strategies().items() if name != "none"}
         super().__init__(
             choices={
@@ -118,32 +190,27 @@ class Explorer(Widget):
     def _answered(self, asked: ExplorerSettings) -> tuple[Replay, dict[str, Any]]:
         start = time.perf_counter()
         run, recorded = self._replayed(asked), self._as_recorded(asked)
-        shown = settings.shown(run, recorded)
+        shown = course.of_replay(run, recorded)
+        times = {"recorded": recorded.time, "unbalanced": recorded.unbalanced.time}
+        told = {"facts": page.facts(shown), "verdict": shown.verdict}
         return run, {
-            "picture": settings.picture(shown),
-            "timeline": page.timeline(shown, settings.MOST_COLUMNS),
-            "figures": plain(settings.figures(shown, recorded)),
+            "picture": page.loads(shown, MOST_ROWS, MOST_COLUMNS),
+            "timeline": page.timeline(shown, MOST_COLUMNS),
+            "figures": plain({**shown.figures(), **told, **times}),
             "columns": page.columns(),
-            "decisions": plain(settings.decisions(run)),
+            "decisions": plain([page.listed(r) for r in run.decisions[:MOST_DECISIONS]]),
             "milliseconds": 1e3 * (time.perf_counter() - start),
         }
 
-    def _run_of(self, asked: ExplorerSettings) -> Trace:
-        n_ranks = asked.n_ranks or self.trace.n_ranks
-        if n_ranks != self._on_ranks[0]:
-            self._on_ranks = (n_ranks, asked.on(self.trace))
-        return self._on_ranks[1]
-
     def _replayed(self, asked: ExplorerSettings) -> Replay:
-        return dataclasses.replace(asked, n_ranks=0).replay(self._run_of(asked))
+        run = self._on(ExplorerSettings(n_ranks=asked.n_ranks))
+        return dataclasses.replace(asked, n_ranks=0).replay(run)
 
     def _as_recorded(self, asked: ExplorerSettings) -> Replay:
         """Replay the recorded placement; the most recent result is kept."""
-        key = dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
-        if key != self._recorded[0]:
-            self._recorded = (key, self._replayed(key))
-        replay: Replay = self._recorded[1]
-        return replay
+        return self._replay_once(
+            dataclasses.replace(asked, strategy="none", trigger="", every=1, cost=None)
+        )
 
     def _answer_message(self, _: Any, message: Any, __: Any) -> None:
         kind = message.get("kind") if isinstance(message, dict) else None
@@ -151,13 +218,14 @@ class Explorer(Widget):
             if kind == "hello":
                 self.send({"kind": "hello"})
             elif kind == "receipt":
-                details = settings.details(self.replay, int(message["index"]))
-                self.send({"kind": "receipt", "told": plain(details)})
+                chosen = self.replay.decisions[int(message["index"])]
+                told = page.decision(chosen, course.moves_after(self.replay, chosen.iteration))
+                self.send({"kind": "receipt", "told": plain(told)})
             elif kind == "objects":
                 self.send({"kind": "objects", **self._frames(message)})
             elif kind == "replay":
                 self.ask(ExplorerSettings.of(message["settings"]), int(message["number"]))
-        except (PylbError, KeyError, TypeError, ValueError, OverflowError) as why:
+        except (PylbError, LookupError, TypeError, ValueError, OverflowError) as why:
             self.send({"kind": "error", "said": str(why), "replay": kind == "replay"})
 
     def _frames(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +250,7 @@ class Explorer(Widget):
         return f"<Explorer of {self.trace!r}: {self.replay!r}>"
 
     def _course(self) -> Course:
-        return settings.shown(self.replay, self.recorded)
+        return course.of_replay(self.replay, self.recorded)
 
 
 class Watch(Widget):

@@ -64,8 +64,8 @@ def test_figures_agree_with_the_library(folder, capsys):
             "iteration_seconds": run.iteration_seconds,
             "lb_seconds": 0.01,
             "speedup": trace.replay("unbalanced", **options).time / run.time,
-            "max_over_mean": pytest.approx(np.mean(run.metrics["max_over_mean"])),
-            "max_over_mean_placed": pytest.approx(np.mean([d.predicted for d in run.decisions])),
+            "max_over_mean": pytest.approx(run.metrics["max"].sum() / run.metrics["mean"].sum()),
+            "max_over_mean_predicted": pytest.approx(np.mean([d.predicted for d in run.decisions])),
             "n_lb_steps": 1,
             "migrations": run.decisions[0].migrations,
             "nbytes": None,  # these files of vt contain no sizes of objects
@@ -106,7 +106,7 @@ def test_the_table_has_the_same_rows(folder, capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert cli.main(["replay", folder, "--strategy", "GreedyLB,none", "--every", "5"]) == 0
     title, head, rule, greedy, none, *notes = capsys.readouterr().out.splitlines()
-    assert title == f"{folder}: 10 phases on 32 ranks"
+    assert title == f"{folder}: 10 iterations on 32 ranks"
     assert head.split()[:2] == ["strategy", "balance"]
     assert set(rule) == {"-", " "}
     assert greedy.split()[:3] == ["GreedyLB", "every", "5"]
@@ -140,7 +140,7 @@ def test_a_run_of_one_phase_has_no_lb_step_and_a_note_says_so(one_phase, capsys)
     out, err = capsys.readouterr()
     (row,) = json.loads(out)["rows"]
     assert "--foresight" in err
-    assert (row["n_lb_steps"], row["speedup"], row["max_over_mean_placed"]) == (0, 1.0, None)
+    assert (row["n_lb_steps"], row["speedup"], row["max_over_mean_predicted"]) == (0, 1.0, None)
     assert (
         cli.main(
             [

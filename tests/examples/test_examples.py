@@ -1,5 +1,6 @@
 """The examples: their physics against plain twins, their output, any number of ranks."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 from launch import answers_of
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+PROGRAMS = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(PROGRAMS))
 with pytest.MonkeyPatch.context() as patch:
     patch.setitem(sys.modules, "mpi4py", None)  # one rank: this process does not start MPI
     import flow
@@ -21,6 +23,20 @@ with pytest.MonkeyPatch.context() as patch:
     from lennardjones import Fluid
 
 ID, X, V = 0, slice(1, 4), slice(4, 7)
+
+
+def test_lending_does_not_change_the_chemistry(mpiexec):
+    pytest.importorskip("cantera", reason="Cantera is not installed")
+    words = [*mpiexec, "-n", "2", sys.executable, PROGRAMS / "chemistry.py", "--cells", "100"]
+    sums = []
+    for lend in ("yes", "no"):
+        done = subprocess.run(
+            [*words, "--steps", "3", "--lend", lend], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        sums.append(done.stdout.split(";")[0])
+    assert sums[0] == sums[1]
+    assert sums[0].startswith("checksum ")
 
 
 # ---- leanmd ----------------------------------------------------------------------------------

@@ -185,6 +185,17 @@ def test_measured_times(mpiexec, program, name):
     assert rows["with pylb"][3] == rows["without pylb"][3]
 
 
+@pytest.mark.parametrize("build", [build_c, build_fortran])
+def test_columns_are_lent(mpiexec, prefix, tmp_path, monkeypatch, build):
+    """The results do not depend on which rank has computed a column."""
+    program, sums = build(prefix, "columns", tmp_path), []
+    for mode in ("on", "off"):
+        monkeypatch.setenv("PYLB_MODE", mode)
+        sums.append(run([*mpiexec, "-n", 2, program]).split(";")[0])
+    assert re.fullmatch(r"checksum \d+\.\d+", sums[0])
+    assert sums[0] == sums[1]
+
+
 # ---- the page ----------------------------------------------------------------------------------
 
 

@@ -11,12 +11,14 @@ typedef struct row {
     double seconds, value;
 } row_t;
 
+static double offset; /* with "verify": what the result depends on, and must not */
+
 static int twice(int64_t n, const void *in, void *out, void *user)
 {
     const row_t *row = in;
     double *result = out, sum = 0.0;
     for (int64_t i = 0; i < n; i++) {
-        result[i] = 2.0 * row[i].value;
+        result[i] = 2.0 * row[i].value + offset;
         sum += row[i].seconds;
     }
     const struct timespec pause = {(time_t)sum, (long)(1e9 * (sum - (double)(time_t)sum))};
@@ -49,13 +51,17 @@ int main(int argc, char **argv)
     if (check(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb)) != PYLB_OK) {
         return 1;
     }
+    if (argc > 1 && strcmp(argv[1], "verify") == 0) {
+        offset = rank;
+        wrong += check(pylb_advisor_set(lb, "verify", "1.5")) != PYLB_ERR_VALUE;
+        wrong += check(pylb_advisor_set(lb, "verify", "0.01")) != PYLB_OK;
+    }
     for (int step = 0; step < 6 && code == PYLB_OK; step++) {
-        int fail = argc > 1 && step == 3 && rank == size - 1 ? 7 : 0;
+        int fail = argc > 1 && offset == 0.0 && step == 3 && rank == size - 1 ? 7 : 0;
         memset(out, 0, sizeof out);
-        code = check(pylb_share(lb, n, sizeof *row, row, sizeof *out,
-                                out, twice, &fail));
+        code = check(pylb_share(lb, n, sizeof *row, row, sizeof *out, out, twice, &fail));
         for (int i = 0; i < n && code == PYLB_OK; i++) {
-            wrong += out[i] != 2.0 * row[i].value;
+            wrong += out[i] != 2.0 * row[i].value + offset;
         }
         code = code == PYLB_OK ? check(pylb_advise(lb, &rebalance)) : code;
     }

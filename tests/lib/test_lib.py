@@ -57,6 +57,14 @@ def test_a_function_of_rows_that_fails_ends_all(mpi_program, mpiexec):
     assert "the function of pylb_share returned 7" in done.stderr
 
 
+def test_lent_rows_are_computed_again_at_home(mpi_program, mpiexec):
+    """The function adds the number of the rank that computes a row."""
+    done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), "verify"])
+    assert "verify is 1.5: expected 0 ... 1" in done.stderr
+    assert "has another result than this rank for row" in done.stderr
+    assert "code 0" not in done.stdout
+
+
 # ---- the library and its header ------------------------------------------------------------
 
 

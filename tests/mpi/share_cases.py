@@ -1,7 +1,10 @@
 """Work lent within a step: ``mpiexec -n 3 python tests/mpi/share_cases.py``."""
 
 import functools
+import os
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from each_case import main, raised
@@ -58,6 +61,50 @@ def shadow_lends_nothing(comm):
     if comm.size > 1:
         assert not sharer.metrics["rows"].any()
         assert sharer.metrics["saved"][-1] > 0
+    lb = pylb.Balancer(comm, mode="shadow")
+    lb.add(comm.rank, "an object")
+    for _ in lb.iterate(4):
+        lb.share(slow(1e-4), cost, x)
+    if comm.size > 1:
+        assert lb.report().lending_saved > 0.0
+        assert "would be saved by lending" in str(lb.report())
+
+
+def a_balancer_sees_what_lending_leaves(comm):
+    """The seconds of a rank, with those of its guests, are the load of its objects."""
+    least = {}
+    for mode in ("off", "on"):
+        lb = pylb.Balancer(comm, mode=mode, every=1000)
+        cost, x = uneven(comm)
+        for key in range(2):
+            lb.add(2 * comm.rank + key, "an object")
+        keys = 2 * comm.rank + (np.arange(len(x)) >= 10)  # 10 and 30 rows
+        for _ in lb.iterate(5):
+            assert np.array_equal(lb.share(slow(1e-4), cost, x, keys=keys), 2.0 * x)
+        loads = lb.rank_loads()[2:]
+        least[mode] = (loads.max(axis=1) / loads.mean(axis=1)).min()
+        assert (loads > 0.0).all()
+        report, text = lb.report(), str(lb.report())
+        last = comm.size > 1 and comm.rank == comm.size - 1 and mode == "on"
+        assert report.lent >= report.hidden >= 0.0
+        assert (report.lent > 0.0) >= last
+        assert ("work of this rank that others did" in text) == (report.lent > 0.0)
+        assert ("saved by lending" in text) == (report.lending_saved != 0.0)
+        shown = Path(tempfile.gettempdir(), f"pylb-{os.getpid()}.html")
+        lb.report(shown)
+        if comm.rank == 0:
+            assert ("saved by lending" in shown.read_text()) == (report.lending_saved != 0.0)
+            shown.unlink()
+    if comm.size > 1:
+        assert least["on"] < 0.9 * least["off"], least
+    lb = pylb.Balancer(comm)
+    lb.add(comm.rank, "an object")
+    wrong = [comm.rank, comm.rank + 1000 * (comm.rank == 0)]
+    raised(
+        errors.RemoteError if comm.rank else errors.UnknownKeyError,
+        "has failed" if comm.rank else "key 1000: no such object on rank 0",
+        lambda: lb.share(np.sqrt, np.ones(2), keys=wrong),
+    )
 
 
 def bad_arguments(comm):
@@ -91,7 +138,11 @@ def a_host_that_fails(comm):
     """The owner gets the error with rows and traceback; all other ranks end with an error."""
     if comm.size == 1:
         return
-    for wrong, says in (("raise", "broken on purpose"), ("rows", "fn returned 0 rows")):
+    for wrong, says in (
+        ("raise", ("could not compute rows", "broken on purpose")),
+        ("rows", ("could not compute rows", "fn returned 0 rows")),
+        ("dtype", ("float32", "expected the same dtypes")),
+    ):
         sharer, last = pylb.Sharer(comm), comm.size - 1
         cost, x = uneven(comm)
 
@@ -100,15 +151,30 @@ def a_host_that_fails(comm):
             if comm.rank != last and (x >= 100.0 * last).any():
                 if wrong == "raise":
                     raise ValueError("broken on purpose")
-                return x[:0]
+                return x[:0] if wrong == "rows" else x.astype("f4")
             return x
 
         def call(sharer=sharer, compute=compute, cost=cost, x=x):
             for _ in range(10):
                 sharer.share(compute, cost, x)
 
-        text = ("could not compute rows", says) if comm.rank == last else "has failed"
-        raised(errors.RemoteError, text, call)
+        kind = errors.DomainError if wrong == "dtype" else errors.RemoteError
+        if comm.rank == last:
+            raised(kind, says, call)
+        else:
+            raised(errors.RemoteError, "has failed", call)
+
+
+def no_rows(comm):
+    """Ranks without rows borrow; calls without any rows return arrays without rows."""
+    sharer, first = pylb.Sharer(comm), comm.rank == 0
+    cost, x = np.full(40 * first, 1.0), np.arange(40.0 * first)
+    for _ in range(4):
+        assert np.array_equal(sharer.share(slow(1e-3), cost, x), 2.0 * x)
+    for _ in range(2):
+        none = sharer.share(slow(1.0), cost[:0], x[:0])
+        assert none.shape == (0,)
+        assert none.dtype == x.dtype
 
 
 def a_failure_where_nothing_is_lent(comm):
@@ -164,7 +230,9 @@ CASES = [
     rows_go_where_they_are_computed_sooner,
     features_predict,
     shadow_lends_nothing,
+    a_balancer_sees_what_lending_leaves,
     bad_arguments,
+    no_rows,
     a_host_that_fails,
     a_failure_where_nothing_is_lent,
     a_function_of_the_rank_is_noticed,

@@ -10,7 +10,7 @@ import pylb
 from pylb.comm.cores import Cores, Used
 from pylb.comm.transport_virtual import Virtual
 from pylb.console import seconds
-from pylb.show import course, live, page, settings
+from pylb.show import course, live, page
 from pylb.show.comparison import Comparison
 
 pytest.importorskip("h5py")
@@ -124,8 +124,8 @@ def test_the_number_is_the_same_everywhere(name, sharing, tmp_path):
         "live": live.state(recorded)["saved"],
         "compare": Comparison(recorded, recorded).figures[0]["saved"],
         "replay": run.saved,
-        "explorer": settings.shown(run, run).figures()["saved"],
-        "curve of the explorer": settings.shown(run, run).saved[-1],
+        "explorer": course.of_replay(run, run).figures()["saved"],
+        "curve of the explorer": course.of_replay(run, run).saved[-1],
     }
     assert numbers == pytest.approx(dict.fromkeys(numbers, saved), rel=1e-9, abs=1e-12)
     said = seconds(saved)

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from chance import TIMES
 from hypothesis import given
 from hypothesis import strategies as st
-from launch import HERE, PYLB, every_case_is_done, printed
+from launch import HERE, PYLB, every_case_is_done, launch, printed
 
 import pylb
 from pylb import _core
@@ -27,6 +28,16 @@ def test_random_programs(mpiexec, ranks):
     """
     out = printed(mpiexec, ranks, HERE / "share_random.py", 40 * TIMES)
     assert out.count("done") == ranks
+
+
+@pytest.mark.parametrize("what", ["ends", "raises", "dies", "advises"])
+def test_a_rank_that_does_not_call_share(mpiexec, what):
+    """All ranks end: at once, or after ten seconds if that rank waits in another call."""
+    code, out, said = launch(mpiexec, 3, HERE / "share_misses.py", what)
+    assert code != 0
+    assert "went on" not in out
+    if what != "dies":
+        assert "rank 2 has ended its program, or makes another collective call" in said
 
 
 def test_simulated_ranks_come_near_the_bound():
@@ -77,3 +88,18 @@ def test_virtual_ranks_compute_their_own_rows():
 
     for rank, found in enumerate(pylb.VirtualCluster(3).run(program)):
         assert np.array_equal(found, np.sqrt(np.arange(3.0) + rank))
+
+
+def test_a_balancer_divides_the_seconds_among_the_objects():
+    def call(x):
+        time.sleep(0.003)
+        return x
+
+    lb = pylb.Balancer()
+    for key in (5, 7):
+        lb.add(key, "an object")
+    for it in lb.iterate(2):
+        lb.share(call, np.arange(4.0), keys=[5, 7, 7, 7] if it else None)
+        loads = lb._objects.store.seconds
+        assert loads[1] == pytest.approx((3.0 if it else 1.0) * loads[0])
+        assert loads.sum() >= 0.003

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import pylb
-from pylb.errors import DomainError
+from pylb.errors import DomainError, PylbError
 from pylb.io import h5
 from pylb.partitioning import libraries
 from pylb.show import course
-from pylb.show.settings import ExplorerSettings
 
 pytest.importorskip("anywidget")
 from pylb.show import widget
+from pylb.show.widget import ExplorerSettings
 
 
 @pytest.fixture
@@ -201,3 +201,53 @@ def test_an_argument_that_is_not_a_run_is_an_error():
         pylb.explore(5)
     with pytest.raises(DomainError, match="no setting colour: expected one of"):
         pylb.explore(pylb.replaying.hotspot(2, 4, 2), colour="red")
+
+
+# ---- settings ----
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return pylb.replaying.hotspot(n_ranks=6, n_objects=60, n_phases=30, seed=3)
+
+
+def test_settings_replay_as_asked(trace):
+    asked = ExplorerSettings.of({"strategy": "GreedyLB", "trigger": "", "every": 5, "cost": 0.001})
+    run, same = asked.replay(trace), trace.replay("GreedyLB", every=5, cost=0.001)
+    assert run.time == same.time
+    slow = ExplorerSettings.of({"strategy": "none", "rank": 2, "speed": 0.5}).replay(trace)
+    np.testing.assert_allclose(
+        slow.rank_times[:, 2], 2 * trace.replay("none").rank_times[:, 2], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("p", [1, 4, 6, 7, 60, 200])
+def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
+    trace = dataclasses.replace(trace, memory_limit=np.full(6, 10**12))
+    other = trace.on_ranks(p)
+    assert (other.n_ranks, other.memory_limit) == (p, None)
+    counts = np.bincount(other.task_rank[:60], minlength=p)
+    assert counts.max() - counts.min() <= 1
+    assert np.all(np.diff(other.task_rank[:60]) >= 0)  # neighbours on the ring stay together
+    assert other.replay("none").metrics["mean"].sum() * p == pytest.approx(
+        trace.replay("none").metrics["mean"].sum() * 6
+    )
+    ExplorerSettings.of({"n_ranks": p, "trigger": "", "every": 3}).replay(trace)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"no": 1},
+        {"every": "x"},
+        {"strategy": "NoLB"},
+        {"strategy": "auto", "trigger": "never"},
+        {"n_ranks": -1},
+        {"speed": 0.5, "rank": 6},
+        {"cost": -1.0},
+        {"speed": float("nan")},
+    ],
+)
+def test_settings_that_are_none_are_errors(trace, given):
+    with pytest.raises(PylbError):
+        ExplorerSettings.of(given).replay(trace)

@@ -16,7 +16,7 @@ import pylb
 from pylb import console
 from pylb.console import clip, plain, script_json
 from pylb.decide.receipts import History
-from pylb.errors import DomainError, FormatError, PylbError
+from pylb.errors import DomainError, FormatError
 from pylb.run import progress
 from pylb.show import (
     aggregate,
@@ -25,9 +25,7 @@ from pylb.show import (
     exports,
     live,
     page,
-    settings,
 )
-from pylb.show.settings import ExplorerSettings
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -500,63 +498,17 @@ def test_plain_values():
     assert plain(given) == {"a": None, "b": [1, [None]], "c": [0, 1]}
 
 
-# ---- settings ----
-
-
-def test_settings_replay_as_asked(trace):
-    asked = ExplorerSettings.of({"strategy": "GreedyLB", "trigger": "", "every": 5, "cost": 0.001})
-    run, same = asked.replay(trace), trace.replay("GreedyLB", every=5, cost=0.001)
-    assert run.time == same.time
-    slow = ExplorerSettings.of({"strategy": "none", "rank": 2, "speed": 0.5}).replay(trace)
-    np.testing.assert_allclose(
-        slow.rank_times[:, 2], 2 * trace.replay("none").rank_times[:, 2], rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("p", [1, 4, 6, 7, 60, 200])
-def test_another_number_of_ranks_has_the_same_objects_evenly(trace, p):
-    trace = dataclasses.replace(trace, memory_limit=np.full(6, 10**12))
-    other = trace.on_ranks(p)
-    assert (other.n_ranks, other.memory_limit) == (p, None)
-    counts = np.bincount(other.task_rank[:60], minlength=p)
-    assert counts.max() - counts.min() <= 1
-    assert np.all(np.diff(other.task_rank[:60]) >= 0)  # neighbours on the ring stay together
-    assert other.replay("none").metrics["mean"].sum() * p == pytest.approx(
-        trace.replay("none").metrics["mean"].sum() * 6
-    )
-    ExplorerSettings.of({"n_ranks": p, "trigger": "", "every": 3}).replay(trace)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"no": 1},
-        {"every": "x"},
-        {"strategy": "NoLB"},
-        {"strategy": "auto", "trigger": "never"},
-        {"n_ranks": -1},
-        {"speed": 0.5, "rank": 6},
-        {"cost": -1.0},
-        {"speed": float("nan")},
-    ],
-)
-def test_settings_that_are_none_are_errors(trace, given):
-    with pytest.raises(PylbError):
-        ExplorerSettings.of(given).replay(trace)
+# ---- replays ----
 
 
 def test_the_picture_of_a_replay(trace):
     run = trace.replay("GreedyLB", every=5)
-    p = settings.picture(settings.shown(run, trace.replay("none")))
+    p = page.loads(course.of_replay(run, trace.replay("none")))
     cells = np.frombuffer(p["cells"], "<u2").reshape(p["rows"], p["columns"]) * p["top"] / 65535
     np.testing.assert_allclose(cells, run.rank_times.T, atol=p["top"] / 65535)
-    listed = settings.decisions(run)
-    assert [d["iteration"] for d in listed] == [r.iteration for r in run.decisions]
-    told = settings.details(run, 1)
+    told = page.decision(run.decisions[1], course.moves_after(run, run.decisions[1].iteration))
     assert told["said"] == run.decisions[1].explain()
     assert sum(f[2] for f in told["flows"]) <= told["migrations"]
-    with pytest.raises(DomainError, match="decision is 99"):
-        settings.details(run, 99)
 
 
 # ---- live ----

@@ -112,7 +112,7 @@ const ratioChart = {
         line(x - 4, y(d.predicted), x + 4, y(d.predicted), BLUE, { "stroke-width": 2.5 })];
     });
     const names = [["max/mean", VERMILLION]];
-    if (p.balanced.length) names.push(["estimated before and after an LB step", BLUE]);
+    if (p.balanced.length) names.push(["before an LB step, and predicted", BLUE]);
     return [...grid(axis, box, y, 1, high, short), ...beyond(axis, box, values, high, short),
       axis.clipped(box, stroke(through(axis, y, ratio), VERMILLION), ...marks),
       ...namesOf(axis, box.top - 8, names)];

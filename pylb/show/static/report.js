@@ -1,5 +1,6 @@
 // The report: shows a run; `show` is called again when a run in progress has new data.
 
+const MOST_PRINTED = 24; // decisions on paper
 const percent = (x) => `${(100 * x).toFixed(1)} %`;
 
 function efficienciesOf(run) {
@@ -69,7 +70,12 @@ class Report {
     this.title.textContent = run.title;
     this.verdict.textContent = `${run.verdict}.`;
     this.facts.replaceChildren(factsOf(run.facts));
-    this.printed.replaceChildren(...run.decisions.map((d) => element("li", {}, d.headline)));
+    const worth = (d) => Math.max(d.cost || 0, Math.abs(d.gain || 0));
+    const most = [...run.decisions].sort((a, b) => worth(b) - worth(a)).slice(0, MOST_PRINTED);
+    const left = run.decisions_in_all - most.length;
+    this.printed.replaceChildren(...most.sort((a, b) => a.iteration - b.iteration)
+      .map((d) => element("li", {}, `${d.headline}.`)),
+    ...(left ? [element("li", { class: "soft" }, `${count(left, "decision")} that cost and saved less.`)] : []));
     this.tables.replaceChildren(...efficienciesOf(run), ...heaviestOf(run),
       element("p", { class: "soft" }, `Made by pylb ${run.pylb}.`));
     this.view.objects.element.hidden = !run.objects;

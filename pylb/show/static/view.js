@@ -25,7 +25,7 @@ class RunView {
     this.readout = element("p", { class: "readout", ...LIVE });
     this.receipt = element("div", { class: "receipt", ...LIVE });
     this.picture = null;
-    [this.host, this.list] = [element("div"), element("div")];
+    [this.host, this.list] = [element("div"), element("div", { class: "list" })];
     this.bars = element("div", { class: "bars" });
     this.flows = element("div", { class: "flows" });
     this.flowsHead = element("h2", {}, "Migrations of the decision");
