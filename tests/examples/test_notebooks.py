@@ -118,7 +118,7 @@ EXPECTED = {
     "why_did_it_balance": ("the worst one:\nAfter iteration", 3, None),
     "your_own_strategy": ("StrategyError: ", 2, None),
     "million_ranks": (f"{int(MILLION):9,} ranks, ", 2, None),
-    "experts": ("rearranged after the steps [", 6, None),
+    "experts": ("rearranged after the steps [", 5, None),
     "unlike-processors": ("five iterations after", 4, None),
     "what-if": ("servBusy2 at the other end of its messages", 3, None),
     "partitioning": ("repartition: 2 x ", 3, None),

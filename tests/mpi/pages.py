@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^(<!-- .+ -->\n)?```python( not-run)?\n(.*?)^```", re.S | re.M)
 ELSEWHERE = {  # other tests run them
     "README.md",  # tests/tree/test_docs.py
+    "experts",  # tests/place/test_copies.py
     "lab",  # tests/lab/test_lab.py
 }
 ALONE = {"virtual"}  # its programs get a `comm` of virtual ranks
