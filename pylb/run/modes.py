@@ -127,8 +127,8 @@ class Ahead:
     Then the LB step comes one iteration later, and uses the placement if the objects are the same.
     """
 
-    def __init__(self, call: Callable[[Snapshot], Any]) -> None:
-        self._call = call
+    def __init__(self, name: str, call: Callable[[Snapshot], Any]) -> None:
+        self.__name__, self._call = name, call  # errors say the name
         self._begun: tuple[Snapshot, Future[Any]] | None = None
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -160,7 +160,7 @@ def with_thread(given: Settings) -> tuple[Settings, Ahead | None]:
     strategy = given.strategy
     if strategy.call is None or given.selects:
         return given, None
-    ahead = Ahead(strategy.bound())
+    ahead = Ahead(strategy.name, strategy.bound())
     other = replace(strategy, call=ahead, values={})
     return replace(given, strategy=other, strategies=(other,)), ahead
 
