@@ -16,8 +16,8 @@ does not.
 Schedules: load histories, replayed; a rearrangement costs 1 ms to 20 s.  The decider
 of `pylb.Advisor(ranks=p, cost=c)` sees the seconds of each rank, step after step, and says when
 to rearrange.  "of never" is the time without any LB step, divided by the time with it (worst case:
-above 0.99 is the aim); "of best" is the time of the best schedule, which only somebody can know
-who has seen the whole history (dynamic programming), divided by it.
+above 0.99 is the aim); "of best" is the time of the best schedule, which only the whole
+history shows (dynamic programming), divided by it.
 
 Figures: docs/measured/experts.md.  The message of the commit that brought pylb.pack says 50 to
 2,800 times as fast as KK, and 8 to 170 times with equal counts.  Measured with this program: 13 to

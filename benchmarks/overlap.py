@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
-from typing import Any
 
 import numpy as np
 from common.figures import save
+from common.mpi import answer_of
 
 import pylb
 from pylb.console import show
@@ -84,18 +82,6 @@ def rank_program(way: str, megabytes: float, steps: int) -> None:
         print(json.dumps({"pause": pause.tolist(), "longer": (after / other - 1).tolist()}))
 
 
-def ask(*words: object) -> Any:
-    done = subprocess.run(
-        ["mpiexec", "-n", "2", sys.executable, __file__, "--program", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=float, default=16.0)
@@ -108,7 +94,7 @@ def main() -> None:
         return rank_program(way, float(megabytes), int(steps))
     rows = []
     for way in ("at once", "overlap", "bare"):
-        found = ask(way.replace(" ", "_"), args.megabytes, args.steps)
+        found = answer_of(2, way.replace(" ", "_"), args.megabytes, args.steps)
         rows.append([way, *(1e3 * x for x in found["pause"]), *(100 * x for x in found["longer"])])
     head = ["objects move", "pause ms", "cpu ms", "iteration longer %", "cpu %"]
     show(head, rows, title=f"An LB step of {2 * MOVED} objects of {args.megabytes:g} MB")

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from common.figures import save
+from common.mpi import answer_of
 
 import pylb
 from pylb.console import show
@@ -203,18 +203,6 @@ def chemistry_program(cells: int, steps: int) -> None:
         print(json.dumps(out))
 
 
-def ask(ranks: int, *words: object) -> Any:
-    done = subprocess.run(
-        ["mpiexec", "-n", str(ranks), sys.executable, __file__, "--program", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4, 8])
@@ -236,7 +224,7 @@ def main() -> None:
         return rank_program(case, int(calls), float(seconds), int(rows))
     if args.cases == ["chemistry"]:
         for ranks in args.ranks:
-            found = ask(ranks, "chemistry", args.cells // ranks * ranks, args.calls)
+            found = answer_of(ranks, "chemistry", args.cells // ranks * ranks, args.calls)
             bound = found.pop("bound")
             found.pop("sum")
             ratios = [[way, seconds, seconds / bound] for way, seconds in found.items()]
@@ -246,13 +234,13 @@ def main() -> None:
     rows = []
     for ranks in args.ranks:
         for case in args.cases:
-            found = ask(ranks, case, calls, args.seconds, args.rows)
+            found = answer_of(ranks, case, calls, args.seconds, args.rows)
             rows.append([ranks, case, found["home"], found["over"], found["median"], LIMITS[case]])
             rows[-1].append(found["rows"])
             print(case, ranks, found["each"], file=sys.stderr)
     head = ["ranks", "costs", "at home", "/bound", "median", "limit", "rows lent by rank 0"]
     show(head, rows, title="Time of the call over its bound")
-    found = ask(2, "overhead")
+    found = answer_of(2, "overhead")
     ratio = found["call"] / found["bare"]
     show(
         ["Iallreduce s", "share s", "ratio", "limit"], [[found["bare"], found["call"], ratio, 1.5]]

@@ -78,8 +78,6 @@ def rebalance_experts(
         raise DomainError(
             f"num_replicas is {s}: expected at most {n * gpus}, an expert once on each GPU"
         )
-    if gpus * -(-s // gpus) > n * gpus:
-        raise DomainError(f"num_replicas is {s}: expected at most {n} on each of {gpus} GPUs")
     node: dict[str, Any] = {}
     if groups % nodes == 0 and nodes > 1:
         for name, value, least in (("num_groups", groups, n), ("num_nodes", nodes, gpus)):

@@ -95,7 +95,7 @@ struct plb_sharer {
     plb_row_costs_t costs;
     plb_learned_speeds_t speeds;
     plb_speed_sight_t sight[SIGHTS]; /* what this rank will tell the others in the next plan */
-    plb_rng_t rng;                   /* whom to ask */
+    plb_rng_t rng;                   /* draws the rank to ask */
     offer_t *offer;                  /* [size] */
     plb_speed_sight_t *told;         /* [SIGHTS * size] */
     plb_share_rank_t *rank;          /* [size] */

@@ -774,7 +774,7 @@ static double eplb_time(const layer_t *l)
 
 /* Place from scratch: by several numbers of copies, until a placement is near `aim`; at first by
  * swaps only. */
-static int place_anew(layer_t *l, double aim, double tolerance, plb_err_t *err)
+static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_t *err)
 {
     static const double SHIFT[] = {0.0, -0.3, 0.5, -0.5, -0.7, 1.0, -0.8, 2.0};
     enum { N_SHIFTS = sizeof SHIFT / sizeof *SHIFT };
@@ -832,11 +832,11 @@ static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *er
     if (!done) {
         const double reached = l->time[slowest(l)];
         memcpy(l->keep, l->slot, (size_t)l->s * sizeof *l->slot);
-        PLB_PASS(place_anew(l, aim, of->tolerance, err));
-        const double anew = l->time[slowest(l)];
+        PLB_PASS(place_from_scratch(l, aim, of->tolerance, err));
+        const double fresh = l->time[slowest(l)];
         /* It moves most copies: worth it only if near enough, or if the excess is halved. */
         if (present &&
-            (anew >= reached || (anew > enough && 2.0 * (anew - aim) > reached - aim))) {
+            (fresh >= reached || (fresh > enough && 2.0 * (fresh - aim) > reached - aim))) {
             restore(l, l->keep);
         } else if (l->was != NULL) {
             relabel(l);

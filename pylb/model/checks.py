@@ -155,6 +155,13 @@ def vector(name: str, value: Any) -> NDArray[np.float64]:
     return out
 
 
+def amounts(name: str, values: NDArray[np.float64]) -> None:
+    """Check that loads, lengths or costs are numbers from 0 to 1e30."""
+    if values.size and not (values.min() >= 0.0 and values.max() <= 1e30):
+        at = tuple(np.argwhere(~((values >= 0.0) & (values <= 1e30)))[0].tolist())
+        raise DomainError(f"{name}{list(at)} is {values[at]:g}: expected 0 ... 1e30")
+
+
 def several(name: str, value: Any, what: str) -> list[Any]:
     """Check that the value can be iterated; return the entries."""
     try:

@@ -152,9 +152,7 @@ def place_copies(
     given |= {name: value for name, value in arguments.items() if value is not None}
     if loads.ndim not in (1, 2) or not loads.size:
         raise DomainError(f"loads has shape {loads.shape}: expected ([layers,] objects)")
-    if not (_core.all_finite(loads.ravel()) and loads.min() >= 0 and loads.max() <= 1e30):
-        at = tuple(int(i) for i in np.argwhere(~((loads >= 0) & (loads <= 1e30)))[0])
-        raise DomainError(f"loads{list(at)} is {loads[at]:g}: expected 0 ... 1e30")
+    checks.amounts("loads", loads)
     stack = np.ascontiguousarray(np.atleast_2d(loads))
     n, first = stack.shape[1], _first(slots, given.get("ranks"))
     p, s = len(first) - 1, int(first[-1])
@@ -215,10 +213,9 @@ def _of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
                 f"{name} is given: expected none with {NAME}, whose ranks are alike and whose "
                 "objects may all migrate"
             )
-    names = {"node": "node", "memory": "memory", "memory_limit": "memory_limit", "nbytes": "nbytes"}
-    given = {name: getattr(snapshot, at) for name, at in names.items()}
-    given = {name: value for name, value in given.items() if value is not None}
-    return given | {
+    names = ("node", "memory", "memory_limit", "nbytes")
+    given = {name: getattr(snapshot, name) for name in names}
+    return {name: value for name, value in given.items() if value is not None} | {
         "load": snapshot.load,
         "ranks": snapshot.n_ranks,
         "ranks_before": snapshot.rank,

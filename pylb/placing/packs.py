@@ -105,7 +105,7 @@ def pack(
     array([0, 1, 0, 1], dtype=int32)
     """
     values = checks.vector("lengths", lengths)
-    _check("lengths", values)
+    checks.amounts("lengths", values)
     m = checks.whole("bins", bins, 1, "a number of bins", 1 << 31)
     n = len(values)
     costs = values if cost is None else costs_of(values, cost)
@@ -142,14 +142,8 @@ def costs_of(lengths: F64, cost: Any) -> F64:
         out = a + lengths * (b + lengths * c)
     if len(out) != len(lengths):
         raise DomainError(f"cost returned {len(out)} costs: expected {len(lengths)}")
-    _check("cost(lengths)", out)
+    checks.amounts("cost(lengths)", out)
     return np.ascontiguousarray(out)
-
-
-def _check(name: str, values: F64) -> None:
-    if values.size and not (values.min() >= 0.0 and values.max() <= 1e30):
-        i = int(np.flatnonzero(~((values >= 0.0) & (values <= 1e30)))[0])
-        raise DomainError(f"{name}[{i}] is {values[i]:g}: expected 0 ... 1e30")
 
 
 class Packer:
@@ -214,7 +208,7 @@ class Packer:
             The lengths of the items in each bin.  Default: those of the most recent `pack`.
         """
         took = checks.floats("seconds", seconds, self._bins)
-        _check("seconds", took)
+        checks.amounts("seconds", took)
         if lengths is None:
             if self._last is None:
                 raise DomainError("lengths is missing: expected them, as pack() was not called yet")
@@ -227,7 +221,7 @@ class Packer:
             if len(each) != self._bins:
                 raise DomainError(f"lengths has {len(each)} lists: expected {self._bins}")
             for x in each:
-                _check("lengths", x)
+                checks.amounts("lengths", x)
         model = LoadModel(3) if self._model is None else self._model
         for x, time in zip(each, took, strict=True):
             model = model.observe(np.stack([np.ones_like(x), x, x * x], axis=1), float(time))

@@ -20,15 +20,21 @@ from pylb.model import checks
 from pylb.replaying.replayed import Replay
 from pylb.replaying.run_record import RunRecord
 
-# Open MPI (4, 5) starts more ranks than cores, and runs as root, only with these variables; MPICH
-# needs none.  A rank that waits then leaves its core to the others.
-MORE_RANKS = {
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-}
-AS_ROOT = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
 GRACE = 15.0  # seconds that the other ranks may go on after one has failed
+
+
+def more_ranks() -> dict[str, str]:
+    """Return variables with which Open MPI (4, 5) starts more ranks than cores, also as root.
+
+    MPICH needs none.  A rank that waits then leaves its core to the others.
+    """
+    root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") if not os.geteuid() else ()
+    return {
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        **dict.fromkeys(root, "1"),
+    }
 
 
 def cluster(n: int) -> Cluster:
@@ -94,7 +100,7 @@ class Cluster:
         path = os.pathsep.join([beside, os.environ.get("PATH", "")])
         if shutil.which("mpiexec", path=path) is None:
             raise StateError("there is no mpiexec: expected Open MPI or MPICH on the PATH")
-        variables = {**MORE_RANKS, **(AS_ROOT if os.geteuid() == 0 else {}), "PATH": path}
+        variables = {**more_ranks(), "PATH": path}
         self._cluster = parallel.Cluster(engines="mpi", n=n, log_level=40)
         with _environment(variables):
             try:
