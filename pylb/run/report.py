@@ -26,6 +26,10 @@ from pylb.run.records import IterationLog
 SUFFIXES = (".html", ".json", ".txt")
 WIDTH = 80  # characters per line of the printed report
 LARGEST = 10  # number of LB steps in the printed report
+COMPARED = (
+    "The first line compares the iterations, on the slowest rank, and the LB steps; the time in the "
+    "loops also has messages and other waits."
+)
 PRINTED = ("iteration", "strategy", "before", "realised", "migrations", "cost", "gain")
 
 
@@ -192,6 +196,8 @@ class Report:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"
             kept += " (of utilization: the lowest)"
             out.write(console.fill(f"Metrics of iterations: {kept}.", WIDTH) + "\n")
+        if self.n_lb_steps and not math.isnan(self.saved):
+            out.write(console.fill(COMPARED, WIDTH) + "\n")
         show_lb_steps(self.history, out)
         if self.history:
             said = f"{count(len(self.history), 'decision')}: print(report.history) shows all."
@@ -223,11 +229,12 @@ def show_lb_steps(history: History, file: TextIO) -> None:
         shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
         figures = [f for f in RECEIPT if f.name in PRINTED]
         rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
+        notes = {f.heading: f.note for f in figures if f.name == "gain"}
         title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
         title += "gained the most"
         if len(shown) == len(steps):
             title = f"\nDecisions: the {count(len(steps), 'load-balancing (LB) step')}"
-        console.show([f.heading for f in figures], rows, title=title, file=file)
+        console.show([f.heading for f in figures], rows, title=title, file=file, notes=notes)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

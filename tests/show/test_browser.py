@@ -203,6 +203,7 @@ def test_many_ranks_are_a_matrix_of_net_load_and_quantiles(tab, p, tmp_path):
 
 def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_path):
     coords = {k: (k % 16, k // 16) for k in range(128)}
+    tab.emulate_media(reduced_motion="reduce")  # objects do not glide
     opened(tab, run, tmp_path / "run.html", coords=coords)
     best = max(run.history.lb_steps, key=lambda r: r.migrations)
     i = list(run.history).index(best)
@@ -227,6 +228,7 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     old, new = run.at(best.iteration), run.at(best.iteration + 1)
     moved = {int(k): int(r) for k, r in zip(new.key, new.rank, strict=True)}
     tab.get_by_label("Before or after").select_option("after")  # has no arrows
+    tab.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     for key in (0, 17, 127):
         text, _ = point(key)
         rank = int(old.rank[list(old.key).index(key)])
@@ -240,6 +242,25 @@ def test_the_objects_are_where_they_are_and_move_where_they_move(tab, run, tmp_p
     tab.locator(".held select").first.select_option("ranks")
     check_access(tab, "light", part=".objectview")
     assert [text for text in tab.said if "getImageData" not in text] == []  # of COLOUR
+
+
+def test_lb_steps_are_played_one_after_the_other(tab, run, tmp_path):
+    opened(tab, run, tmp_path / "run.html")
+    last = [r.iteration for r in run.history.lb_steps if r.iteration < run.n_iterations - 1][-2:]
+    tab.locator(".objectview summary").click()
+    tab.locator("#iteration").fill(str(last[0] - 1))
+    side = tab.get_by_label("Before or after")
+    tab.get_by_role("button", name="Play").click()
+    for i in last:  # the boxes are filled to the load; then the objects glide
+        sync_api.expect(tab.locator("output")).to_have_text(str(i))
+        sync_api.expect(side).to_have_value("before")
+        sync_api.expect(side).to_have_value("after")
+    tab.get_by_role("button", name="Play").wait_for()  # the last one was played
+    drawn = "document.querySelector('canvas.objects').toDataURL()"
+    after = tab.evaluate(drawn)
+    side.select_option("before")
+    tab.wait_for_function(f"(after) => {drawn} !== after", arg=after)
+    assert tab.said == []
 
 
 COLOUR = """async ([x, y]) => {

@@ -6,6 +6,7 @@
 const RANKS = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233],
   [213, 94, 0], [160, 150, 40], [120, 120, 120]];
 const MOST_ARROWS = 24, MOST_ENDS = 30, MARGIN = 14, PANEL = 340;
+const GLIDE = 900, REST = 700; // milliseconds in which objects move; before and after this
 
 function rankColour(rank) {
   const shade = [1, 0.7, 1.3][Math.floor(rank / RANKS.length) % 3];
@@ -55,6 +56,13 @@ function fullest(base, frame) {
   return held.subarray(1).reduce((a, b) => Math.max(a, b), 1);
 }
 
+// The load of each rank, in an own unit.
+function loadsOf(base, frame) {
+  const out = new Float64Array(base.n_ranks);
+  frame.rank.forEach((r, i) => { if (r) out[r - 1] += (frame.load[i] / 255) ** 2; });
+  return out;
+}
+
 // Places (0 ... 1 in both directions) of each object.
 const LAYOUTS = {
   // As given: coordinates, or a layout of the communication graph.
@@ -85,6 +93,8 @@ class ObjectView {
     this.base = null;
     this.frame = null;
     this.next = null;
+    this.t = 0; // where objects that move are drawn: 0: on their old ranks, 1: on their new ones
+    this.steps = []; // iterations after which objects move
     this.canvas = element("canvas", { role: "img", class: "objects" });
     this.said = element("p", { class: "soft" });
     this.pointed = element("p", { class: "pointed", "aria-live": "off" });
@@ -92,7 +102,7 @@ class ObjectView {
     const select = (label, options) => {
       const box = element("select", {}, ...options.map(([v, name]) =>
         element("option", { value: v }, name)));
-      box.addEventListener("change", () => this.draw());
+      box.addEventListener("change", () => (box === this.side ? this.glide() : this.draw()));
       return [box, element("label", {}, label, box)];
     };
     const [layout, layoutLabel] = select("Objects", [["place", "at their places"],
@@ -101,9 +111,11 @@ class ObjectView {
     const [side, sideLabel] = select("", [["before", "before the LB step"],
       ["after", "after the LB step"]]);
     side.setAttribute("aria-label", "Before or after the LB step");
-    Object.assign(this, { layout, colour, side, sideLabel });
+    const player = element("button", { type: "button" }, "Play");
+    player.addEventListener("click", () => this.play(!this.playing));
+    Object.assign(this, { layout, colour, side, sideLabel, player });
     this.body = element("div", { class: "held" },
-      element("div", { class: "controls" }, layoutLabel, colourLabel, sideLabel),
+      element("div", { class: "controls" }, layoutLabel, colourLabel, sideLabel, player),
       this.said, this.canvas, this.legend, this.pointed);
     this.element = element("details", { class: "objectview" },
       element("summary", {}, "Objects: where they are, and where they move"), this.body);
@@ -148,13 +160,68 @@ class ObjectView {
     const moved = this.moves.n;
     this.side.disabled = !moved;
     this.sideLabel.classList.toggle("idle", !moved);
-    if (!moved) this.side.value = "before";
+    if (!moved || this.playing) this.side.value = "before";
+    this.t = this.side.value === "after" ? 1 : 0;
+    cancelAnimationFrame(this.gliding);
     const every = this.base.step > 1 ? ` (one of every ${this.base.step})` : "";
     const seen = frame.rank.filter((r) => r).length;
     this.text = `${count(seen, "object")}${every} on ${count(this.base.n_ranks, "rank")} in `
       + `iteration ${frame.iteration}; ${moved ? `${short(moved)} move after it` : "none moves after it"}.`;
     this.canvas.setAttribute("aria-label", this.text);
     this.draw();
+    if (!this.playing) return;
+    const onward = () => { if (this.playing) this.following(this.iteration + 1); };
+    clearTimeout(this.resting);
+    this.resting = setTimeout(!moved ? onward : () => {
+      this.side.value = "after";
+      this.glide(() => { this.resting = setTimeout(onward, REST); });
+    }, moved ? REST : 0);
+  }
+
+  // Shows one LB step after the other, from the shown iteration on: ranks are boxes, filled to their
+  // load, and the objects move from box to box.
+  play(on) {
+    this.playing = on;
+    this.player.textContent = on ? "Stop" : "Play";
+    clearTimeout(this.resting);
+    if (!on) return;
+    this.layout.value = "ranks";
+    this.following(this.steps.some((i) => i >= this.iteration) ? this.iteration : 0);
+  }
+
+  following(from) {
+    const i = this.steps.find((step) => step >= from);
+    if (i === undefined) this.play(false);
+    else this.goTo(i);
+  }
+
+  // Moves the objects to the ranks before or after the LB step, whichever is chosen.
+  glide(then = () => {}) {
+    const from = this.t, to = this.side.value === "after" ? 1 : 0, begin = performance.now();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    cancelAnimationFrame(this.gliding);
+    const step = (now) => {
+      const u = still ? 1 : Math.min(Math.max(now - begin, 0) / GLIDE, 1);
+      this.t = from + (to - from) * u * u * (3 - 2 * u);
+      this.drawNow();
+      if (u < 1) this.gliding = requestAnimationFrame(step);
+      else then();
+    };
+    this.gliding = requestAnimationFrame(step);
+  }
+
+  // The places of the objects at `t` of their way.
+  places() {
+    const { frame, next, t } = this, at = LAYOUTS[this.layout.value];
+    const old = at(this.base, frame);
+    if (!next || !t) return old;
+    const out = at(this.base, next);
+    for (let i = 0; i < frame.rank.length; i += 1) {
+      const part = !frame.rank[i] ? 1 : (next.rank[i] ? t : 0); // new objects, and removed ones
+      out[2 * i] = old[2 * i] + part * (out[2 * i] - old[2 * i]);
+      out[2 * i + 1] = old[2 * i + 1] + part * (out[2 * i + 1] - old[2 * i + 1]);
+    }
+    return out;
   }
 
   // Migrations from the shown iteration to the next one: their number, and the pairs of ranks with
@@ -186,8 +253,7 @@ class ObjectView {
 
   drawNow() {
     if (!this.frame || !this.element.open || this.body.clientWidth < 50) return;
-    const shown = this.side.value === "after" && this.next ? this.next : this.frame;
-    const where = LAYOUTS[this.layout.value](this.base, shown);
+    const shown = this.t > 0.5 && this.next ? this.next : this.frame, where = this.places();
     const byPlace = this.layout.value === "place";
     this.explain(byPlace);
     const width = this.body.clientWidth;
@@ -206,7 +272,7 @@ class ObjectView {
     else this.drawBoxes(pen, style.color, width, height);
     this.legend.replaceChildren(...this.colours());
     pen.drawImage(this.pixels(ratio), 0, 0, width, height + 2 * MARGIN);
-    if (shown === this.frame) this.drawArrows(pen, style.color, style.backgroundColor);
+    if (!this.t) this.drawArrows(pen, style.color, style.backgroundColor);
   }
 
   explain(byPlace) {
@@ -225,7 +291,8 @@ class ObjectView {
       return Math.min(Math.max(0.7 * Math.sqrt(area / n), 1.5), 16, 0.9 * sx * this.base.apart);
     }
     const across = Math.ceil(Math.sqrt(2 * p));
-    const side = Math.ceil(Math.sqrt(fullest(this.base, this.frame)));
+    const most = Math.max(fullest(this.base, this.frame), this.next ? fullest(this.base, this.next) : 1);
+    const side = Math.ceil(Math.sqrt(most));
     return Math.min(Math.max((0.7 * Math.min(sx / across, sy / Math.ceil(p / across))) / side, 1), 18);
   }
 
@@ -288,14 +355,19 @@ class ObjectView {
   drawBoxes(pen, colour, width, height) {
     const p = this.base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
     const w = (width - 2 * MARGIN) / across, h = height / high;
+    const now = loadsOf(this.base, this.frame), then = this.next ? loadsOf(this.base, this.next) : now;
+    const top = Math.max(...now, ...then) || 1;
     pen.strokeStyle = colour;
-    pen.fillStyle = colour;
     pen.font = "11px system-ui, sans-serif";
     pen.globalAlpha = 0.6;
     pen.lineWidth = 1;
     for (let r = 0; r < p; r += 1) {
       const x = MARGIN + (r % across) * w, y = MARGIN + Math.floor(r / across) * h;
+      const full = (0.92 * h * (now[r] + this.t * (then[r] - now[r]))) / top;
+      pen.fillStyle = "rgba(0, 114, 178, 0.35)";
+      pen.fillRect(x + 0.04 * w, y + 0.96 * h - full, 0.92 * w, full);
       pen.strokeRect(x + 0.04 * w, y + 0.04 * h, 0.92 * w, 0.92 * h);
+      pen.fillStyle = colour;
       if (w >= 40 && h >= 60) pen.fillText(`rank ${r}`, x + 0.04 * w + 4, y + 0.04 * h + 12);
     }
     pen.globalAlpha = 1;

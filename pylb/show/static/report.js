@@ -58,7 +58,9 @@ class Report {
     const { view } = this;
     host.replaceChildren(
       this.title, this.verdict, view.timeline.host, view.controls(this.all), view.readout,
-      this.facts, element("h2", {}, "Loads of the ranks"), view.host,
+      this.facts, element("p", { class: "soft hint" }, "Computing, waiting, LB steps and all "
+        + "else add up to the time in the loops; the first line leaves out all else."),
+      element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
       element("h2", {}, "Decisions"), view.list, view.receipt, this.printed, view.side,

@@ -66,6 +66,9 @@ class RunView {
     this.slider.max = picture.n_iterations - 1;
     this.drawn.chosen = null;
     this.timeline.show(timeline);
+    this.objects.goTo = (i) => this.go(i);
+    this.objects.steps = decisions.filter((d) => d.moved && d.choice === "balance" && d.iteration >= 0)
+      .map((d) => d.iteration);
     this.drawn.show(picture, decisions);
     this.mark = drawDecisions(this.list, columns, decisions, (i) => {
       this.go(Math.min(Math.max(decisions[i].iteration, 0), picture.n_iterations - 1));
