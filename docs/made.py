@@ -169,7 +169,8 @@ def plots(folder):
         "objects": lambda: pylb.plots.objects(snapshot),
         "optimum": lambda: pylb.plots.optimum(once, trace.optimum("BestFitLB", cost=0.01)),
     }
-    assert draw.keys() == {name for name in pylb.plots.__all__ if name.islower()}
+    assert {*draw, "film"} == {name for name in pylb.plots.__all__ if name.islower()}
+    pylb.plots.film(once, folder / "plot_film.gif", most=3)
     for name, one in draw.items():
         one().figure.savefig(folder / f"plot_{name}.png", dpi=75)
         plt.close("all")
@@ -193,8 +194,8 @@ def _with_column(table, folder):
     for row in rows:
         found = NAMED.match(row)
         name = found and (found["stem"] or f"plot_{found['plot']}")
-        exists = name and (folder / f"{name}.png").exists()
-        cells.append(f"![{name}](_made/{name}.png){{width={WIDTH}px}}" if exists else "")
+        kinds = [k for k in ("png", "gif") if name and (folder / f"{name}.{k}").exists()]
+        cells.append(f"![{name}](_made/{name}.{kinds[0]}){{width={WIDTH}px}}" if kinds else "")
     if not any(cells):
         return table
     below = [f"| {cell} {row}" for cell, row in zip(cells, rows, strict=True)]

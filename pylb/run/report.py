@@ -27,8 +27,8 @@ SUFFIXES = (".html", ".json", ".txt")
 WIDTH = 80  # characters per line of the printed report
 LARGEST = 10  # number of LB steps in the printed report
 COMPARED = (
-    "The first line compares the iterations, on the slowest rank, and the LB steps; the time in the "
-    "loops also has messages and other waits."
+    "The first line compares the iterations, on the slowest rank, and the LB steps; "
+    "the time in the loops also has messages and other waits."
 )
 PRINTED = ("iteration", "strategy", "before", "realised", "migrations", "cost", "gain")
 

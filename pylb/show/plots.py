@@ -9,6 +9,7 @@ safe.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ __all__ = [
     "before_after",
     "communication",
     "decisions",
+    "film",
     "fits",
     "imbalance",
     "migrations",
@@ -552,6 +554,86 @@ def _chosen(snapshot: Snapshot, ranks: int | Iterable[int] | None) -> list[int]:
     if not out:
         raise OutOfRangeError(f"ranks is empty: expected some of 0 ... {p - 1}")
     return out
+
+
+GLIDE, REST, SPEED = 14, 8, 12  # frames in which objects move; before and after it; in a second
+MOST_BOXES, MOST_SQUARES = 64, 20_000  # largest numbers of ranks and of objects in a film
+
+
+def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
+    """Write a film of the LB steps: ranks are boxes, filled to their load, and objects move.
+
+    Parameters
+    ----------
+    run : RunRecord, Replay, Trace or path
+        Of at most 64 ranks and 20,000 objects.
+    path : path
+        ``.gif``; ``.mp4`` needs ffmpeg.
+    most : int
+        Number of LB steps in the film: the first ones.
+
+    Examples
+    --------
+    >>> pylb.plots.film(trace.replay("GreedyLB", every=50, cost=0.1), "lb_steps.gif", most=3)
+    """
+    ax, shown = axes(None), course.of(run)
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.pyplot import close
+
+    p, objects, times = shown.n_ranks, shown.objects, shown.times
+    steps = [r.iteration for r in shown.lb_steps if 0 <= r.iteration < len(times) - 1]
+    steps = steps[: checks.whole("most", most, 1)]
+    if not steps or objects is None or p > MOST_BOXES or shown.n_objects > MOST_SQUARES:
+        raise DomainError(
+            f"run has {p} ranks, {shown.n_objects} objects and {len(steps)} LB steps between "
+            f"iterations: expected at most {MOST_BOXES}, at most {MOST_SQUARES}, and at least one"
+        )
+    across = math.ceil(math.sqrt(2 * p))
+    corner = 1.15 * np.stack([np.arange(p) % across, -(np.arange(p) // across)], axis=1)
+    seen = {i: objects.at(i) for k in steps for i in (k, k + 1)}
+    side = math.ceil(math.sqrt(max(np.bincount(now.rank).max() for now in seen.values())))
+
+    def places(iteration: int) -> F64:
+        """Return the place of each object, in rows of its rank's box; NaN: it does not exist."""
+        index, rank, _ = seen[iteration]
+        order = np.argsort(rank, kind="stable")
+        at = np.empty_like(order)
+        at[order] = np.arange(len(order)) - np.searchsorted(rank[order], rank[order])
+        out = np.full((len(objects.key), 2), np.nan)
+        row, column = np.divmod(at, side)
+        out[index] = corner[rank] + (np.stack([column, side - 1 - row], axis=1) + 0.5) / side
+        return out
+
+    x, y = corner.T
+    ax.bar(x + 0.5, 1.0, 1.0, y, color="none", edgecolor=GREY)
+    full = ax.bar(x + 0.5, 0.0, 1.0, y, color=BLUE, alpha=0.35)
+    ax.set(xlim=(-0.1, 1.15 * across), ylim=(y.min() - 0.1, 1.1), aspect="equal")
+    ax.axis("off")
+    ax.set_title(" ")
+    ax.figure.draw_without_rendering()
+    ax.figure.set_layout_engine("none")
+    size = 0.6 * 72 * ax.get_window_extent().width / ax.figure.dpi / (1.15 * across + 0.1) / side
+    squares = ax.scatter(*places(steps[0]).T, s=size**2, marker="s", cmap="cividis", c=objects.key)
+    squares.set_clim(0.0, max(now.load.max() for now in seen.values()))
+    top = max(times[i].max() for i in seen)
+
+    def draw(frame: int) -> None:
+        k, at = divmod(frame, REST + GLIDE + REST)
+        i, t = steps[k], min(max((at - REST) / GLIDE, 0.0), 1.0)
+        now = times[i] + t * (times[i + 1] - times[i])
+        index, _, load = seen[i]
+        colour = np.zeros(len(objects.key))
+        colour[index] = load
+        squares.set_array(colour)
+        squares.set_offsets(places(i) + t * (places(i + 1) - places(i)))
+        for box, high in zip(full, now / top, strict=True):
+            box.set_height(high)
+        ax.set_title(f"LB step after iteration {i}: max/mean {ratio(now[None]):.2f}")
+
+    frames = len(steps) * (REST + GLIDE + REST)
+    writer = "pillow" if os.fspath(path).endswith(".gif") else "ffmpeg"
+    FuncAnimation(ax.figure, draw, frames).save(path, writer, SPEED)
+    close(ax.figure)
 
 
 # ---- migrations and messages --------------------------------------------------------------------

@@ -311,3 +311,26 @@ def test_the_timeline_has_both_runs_on_one_axis_of_seconds(p):
     assert part == pytest.approx(trace.replay("none").iteration_time[2:5].sum())
     with pytest.raises(DomainError, match="iterations is 12: expected some of 0 "):
         plots.timeline(run, iterations=12)
+
+
+def test_a_film_shows_the_lb_steps(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    trace = pylb.replaying.hotspot(n_ranks=4, n_objects=24, n_phases=12)
+    run = trace.replay("GreedyLB", every=4, cost=0.001)
+    plots.film(run, tmp_path / "run.gif", most=1)
+    shown = []
+    with image.open(tmp_path / "run.gif") as frames:
+        for k in range(frames.n_frames):
+            frames.seek(k)
+            shown.append((np.asarray(frames.convert("RGB")).astype(int), frames.info["duration"]))
+    pictures, durations = zip(*shown, strict=True)
+    assert sum(durations) == pytest.approx(
+        1000 * (2 * plots.REST + plots.GLIDE) / plots.SPEED, rel=0.1
+    )
+    # the boxes are filled to more equal heights than before: blue pixels in each column of boxes
+    blue = [np.abs(p - [165, 204, 227]).sum(axis=2) < 12 for p in (pictures[0], pictures[-1])]
+    least = [np.array_split(b.sum(axis=0), 3) for b in blue]
+    spread = [np.ptp([x.max() for x in columns]) for columns in least]
+    assert spread[1] < spread[0]
+    with pytest.raises(DomainError, match="run has 4 ranks, 24 objects and 0 LB steps"):
+        plots.film(trace, tmp_path / "none.gif")
