@@ -632,7 +632,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
 
     frames = len(steps) * (REST + GLIDE + REST)
     writer = "pillow" if os.fspath(path).endswith(".gif") else "ffmpeg"
-    FuncAnimation(ax.figure, draw, frames).save(path, writer, SPEED)
+    FuncAnimation(ax.figure, draw, frames).save(os.fspath(path), writer, SPEED)
     close(ax.figure)
 
 
