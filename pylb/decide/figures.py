@@ -90,8 +90,7 @@ RECEIPT = (
         "gain",
         "gain",
         "seconds",
-        "time that the LB step has saved so far, compared with the placement just before; gains do "
-        "not add up to what was saved",
+        "time saved so far against the placement just before; gains do not add up",
         when="step",
     ),
     Figure("reason", "reason", "text"),
