@@ -27,9 +27,14 @@ SUFFIXES = (".html", ".json", ".txt")
 WIDTH = 80  # characters per line of the printed report
 LARGEST = 10  # number of LB steps in the printed report
 COMPARED = (
-    "The first line compares the iterations, on the slowest rank, and the LB steps; "
-    "the time in the loops also has messages and other waits."
+    "The first line counts computing, waiting for the slowest rank, and LB steps, but no messages. "
+    "The time without LB steps is computed from the same loads."
 )
+NOTES = (
+    "before, realised: max/mean just before the LB step, and from then to the next one, while the "
+    "loads go on to change; gain: "
+)
+MOST_NUMBERS = 40  # if there are more LB steps, only some of their numbers are printed
 PRINTED = ("iteration", "strategy", "before", "realised", "migrations", "cost", "gain")
 
 
@@ -143,6 +148,7 @@ class Report:
     span: int = 1
     #: Sum over the iterations of the time, or of the largest load if that is more, as in a replay.
     replayed_seconds: float = 0.0
+    computing: float = 0.0  #: Sum of the mean loads of the ranks over the iterations.
     #: Of `share` on this rank: seconds that other ranks spent on its rows (`lent`), the part in
     #: which it did not wait (`hidden`), and seconds that it spent on theirs.
     lent: float = 0.0
@@ -162,6 +168,17 @@ class Report:
         """Return all fields by name; unknown values are None."""
         out = {**self.__dict__, "history": [r.to_dict() for r in self.history]}
         return {k: console.plain(v) for k, v in out.items()}
+
+    @property
+    def imbalance(self) -> float:
+        """Seconds of waiting for the slowest rank, mean over the ranks: `idle_mean`."""
+        return self.idle_mean
+
+    @property
+    def messages(self) -> float:
+        """Seconds in the loops beside computing, imbalance and LB steps: messages, other waits."""
+        steps = 0.0 if self.shadow else self.lb_seconds
+        return max(self.seconds - self.computing - self.imbalance - steps, 0.0)
 
     @property
     def verdict(self) -> str:
@@ -200,7 +217,9 @@ class Report:
             out.write(console.fill(COMPARED, WIDTH) + "\n")
         show_lb_steps(self.history, out)
         if self.history:
-            said = f"{count(len(self.history), 'decision')}: print(report.history) shows all."
+            n = len(self.history)
+            said = f"{count(n, 'decision')}, {len(self.history.lb_steps)} of them LB steps: "
+            said += "print(report.history) shows all."
             said += f" {self.history.dropped}" * bool(self.history.dropped.n)
             out.write(f"\n{console.fill(said, WIDTH)}\n")
         return out.getvalue()
@@ -222,19 +241,26 @@ class Report:
 
 
 def show_lb_steps(history: History, file: TextIO) -> None:
-    """Print the LB steps that cost or gained the most, as a table."""
+    """Print when LB steps took place, and those that cost or gained the most, as a table."""
     steps = history.lb_steps
+    if not steps:
+        return
+    numbers = [str(r.iteration) for r in steps]
+    if len(steps) > MOST_NUMBERS:
+        numbers[MOST_NUMBERS // 2 : 1 - MOST_NUMBERS // 2] = ["..."]
+    would = "" if steps[0].moved else "would come "
+    said = f"LB (load-balancing) steps {would}after iterations {', '.join(numbers)}."
+    file.write("\n" + console.fill(said, WIDTH) + "\n")
     most = sorted(steps, key=lambda r: -max(r.cost, abs(r.gain) if r.gain == r.gain else 0.0))
-    if most:
-        shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
-        figures = [f for f in RECEIPT if f.name in PRINTED]
-        rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
-        notes = {f.heading: f.note for f in figures if f.name == "gain"}
-        title = f"\nDecisions: the {len(shown)} of {count(len(steps), 'LB step')} that cost or "
-        title += "gained the most"
-        if len(shown) == len(steps):
-            title = f"\nDecisions: the {count(len(steps), 'load-balancing (LB) step')}"
-        console.show([f.heading for f in figures], rows, title=title, file=file, notes=notes)
+    shown = sorted(most[:LARGEST], key=lambda r: r.iteration)
+    figures = [f for f in RECEIPT if f.name in PRINTED]
+    rows = [[f.cell(f.of(r)) for f in figures] for r in shown]
+    title = None
+    if len(shown) < len(steps):
+        title = f"Of these, the {len(shown)} with the largest cost or gain:"
+    console.show([f.heading for f in figures], rows, title=title, file=file)
+    (gain,) = (f.note for f in figures if f.name == "gain")
+    file.write(console.fill(f"{NOTES}{gain}.", WIDTH) + "\n")
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

@@ -150,6 +150,7 @@ class RunResults(InNotebook):
             mode=state.options.mode + settings.said_by("mode"),
             seconds=state.records.seconds,
             iteration_seconds=sums["time"],
+            computing=sums["mean"],
             replayed_seconds=float((np.maximum(it.time, it.max) * it.span).sum()),
             mean_max_over_mean=sums["max"] / sums["mean"] if sums["mean"] > 0 else 1.0,
             idle_mean=sums["idle_mean"],

@@ -62,7 +62,7 @@ def test_report_writes_a_page_beside_us_by_default(folder, capsys, tmp_path):
     assert (tmp_path / "run.html").stat().st_size > 10_000
     lines = shown.splitlines()
     assert " ".join(lines).startswith(f"{course.of(folder / 'run.h5').verdict}.")
-    assert any(line.startswith("Decisions: the ") for line in lines)
+    assert any(line.startswith("LB (load-balancing) steps after iterations ") for line in lines)
     at = next(i for i, line in enumerate(lines) if line.startswith("region  "))
     assert [line.split()[0] for line in lines[at + 2 : at + 6]] == ["Global"] + 3 * ["iterations"]
     assert lines[at + 6].startswith("region: ")
@@ -271,7 +271,7 @@ def test_compare_says_where_the_time_went(folder, capsys, tmp_path):
     )
     shown = printed(capsys, *words)
     assert "waiting for the slowest rank" in shown
-    assert re.search(r"^LB steps +\d", shown, re.M)
+    assert re.search(r"^number of LB steps +\d", shown, re.M)
 
 
 def test_every_command_prints_the_seconds_of_the_loops_as_the_time_of_a_run(folder, capsys):
@@ -294,7 +294,7 @@ def test_migrations_of_a_program_that_redistributes_itself_are_not_known(capsys,
 
     pylb.VirtualCluster(2).run(main)
     shown = printed(capsys, "compare", tmp_path / "own.h5", tmp_path / "own.h5")
-    assert re.search(r"^LB steps +(\d) +\1 +0$", shown, re.M)
+    assert re.search(r"^number of LB steps +(\d) +\1 +0$", shown, re.M)
     assert "migrations" not in shown.split("LB steps\n")[0]
     assert cli.main(["replay", str(tmp_path / "own.h5"), "--unbalanced"]) == 0
     assert "no replay can undo this" in capsys.readouterr().err

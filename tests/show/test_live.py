@@ -184,4 +184,4 @@ def test_the_seconds_of_lb_steps_mean_the_same_everywhere(tmp_path):
         assert replay.lb_seconds == pytest.approx(report.lb_seconds)
     assert now["lb_seconds"] == pytest.approx(report.lb_seconds)
     assert replay.iteration_seconds == pytest.approx(report.iteration_seconds)
-    assert "with slow iterations after them" in str(report)
+    assert "slow iterations after them" in str(report)

@@ -58,8 +58,9 @@ class Report {
     const { view } = this;
     host.replaceChildren(
       this.title, this.verdict, view.timeline.host, view.controls(this.all), view.readout,
-      this.facts, element("p", { class: "soft hint" }, "Computing, waiting, LB steps and all "
-        + "else add up to the time in the loops; the first line leaves out all else."),
+      this.facts, element("p", { class: "soft hint" }, "Time in the loops = computing + "
+        + "waiting for the slowest rank + LB steps + messages and all else. The headline has no messages; its "
+        + "time without LB steps is computed from the same loads."),
       element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
