@@ -233,14 +233,21 @@ class Replay:
         return np.stack([(part @ self.loads.T).max(axis=0) for part in self.part])
 
 
-def advised(replay: Replay, p: int, cost: float) -> tuple[float, int]:
-    """Return the time of all steps and LB steps with pylb's decider, and the number of LB steps."""
+def advised(
+    replay: Replay, p: int, cost: float, never: np.ndarray, budget: float = np.inf
+) -> tuple[float, int]:
+    """Return the time of all steps and LB steps with pylb's decider, and the number of LB steps.
+
+    budget: an LB step is left out if, with it, the time so far would be more than 1 + budget times
+    that of no LB step, the sum of `never`.
+    """
     lb = pylb.Advisor(ranks=p, cost=cost)
     s, total, last = -1, 0.0, len(replay.loads) - 1
+    limit = (1 + budget) * never.cumsum()
     for t in range(last + 1):
         seconds = replay.ranks(s, t)
         total += float(seconds.max())
-        if lb.advise(seconds=seconds) and t < last:
+        if lb.advise(seconds=seconds) and t < last and total + cost <= limit[t]:
             lb.rebalanced(cost)
             s, total = t, total + cost
     return total, lb.n_lb_steps
@@ -279,10 +286,13 @@ def schedules(seeds: range) -> list[dict[str, object]]:
         most = replay.most()
         never = float(most[-1].sum())
         for cost in COSTS:
-            ours, n_lb_steps = advised(replay, p, cost)
+            ours, n_lb_steps = advised(replay, p, cost, most[-1])
             row = {"seed": seed, "kind": kind, "cost": cost, "LB steps": n_lb_steps}
             best = best_time(most, cost)
             row |= {"of never": never / ours, "of best": best / ours, "never": best / never}
+            for b in BUDGETS:
+                time, _ = advised(replay, p, cost, most[-1], b)
+                row |= {f"of best {b}": best / time, f"of never {b}": never / time}
             row |= {f"every {k}": best / fixed_time(most, cost, k) for k in EVERY}
             row |= {f"worst {k}": never / fixed_time(most, cost, k) for k in EVERY}
             out.append(row)
@@ -306,13 +316,22 @@ def summary(rows: list[dict[str, object]]) -> list[list[str]]:
                 f"{np.mean([r[f'every {fixed}'] for r in of]):.3f} ({fixed})",
                 f"{min(r[f'worst {fixed}'] for r in of):.3f}",
                 f"{np.mean([r['LB steps'] for r in of]):.1f}",
+                *(
+                    f"{np.mean([r[f'of best {b}'] for r in of]):.3f}, "
+                    f"{min(r[f'of never {b}'] for r in of):.3f}"
+                    for b in BUDGETS
+                ),
             ]
         )
     return lines
 
 
+BUDGETS = (0.1, 0.03, 0.01)
+
+
 HEAD = ["cost", "worst of never", "mean of best", "worst of best", "never: mean"]
 HEAD += ["best fixed period: mean", "its worst of never", "LB steps"]
+HEAD += [f"budget {b:.0%}: mean of best, worst of never" for b in BUDGETS]
 
 
 def table(rows: list[dict[str, object]]) -> None:
