@@ -1,12 +1,17 @@
-"""Find or make the `Agreement` of a communicator of mpi4py, of virtual ranks, or of one rank."""
+"""Find or make the `Agreement` of a communicator; the transport between virtual ranks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pylb.comm import transport_virtual
-from pylb.comm.agreement import Agreement
-from pylb.comm.transport import Serial
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Contribution, Stats, Step
+from pylb.comm.cores import Cores
+from pylb.comm.transport import Memory, Sends, Serial
+from pylb.errors import StateError
+from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
 
 
@@ -26,9 +31,103 @@ def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
     if comm is None:
         return Agreement(Serial())
     if isinstance(comm, VirtualComm):
-        return transport_virtual.agreement_on(comm)
+        return _virtual(comm)
     from pylb.comm.transport_mpi import agreement_on
 
     agreement = agreement_on(comm)
     agreement.held |= hold
     return agreement
+
+
+# ---- the transport between virtual ranks --------------------------------------------------------
+
+
+RECORD = _core.STATS_BYTES
+
+
+def _virtual(comm: VirtualComm) -> Agreement:
+    """Return the agreement of a virtual communicator's ranks: the same object at each call.
+
+    Collective the first time.
+    """
+    known = comm.attributes.get("agreement")
+    if not isinstance(known, Agreement):
+        known = comm.attributes["agreement"] = Agreement(Virtual(comm.duplicate()))
+    return known
+
+
+class Transferred:
+    """A transfer that has ended."""
+
+    def progress(self, times: int = 1) -> bool:
+        return True
+
+    def receive(self, rank: int) -> None:
+        """Do nothing: all is here."""
+
+    def finish(self) -> None:
+        """Do nothing: all is here."""
+
+
+class Virtual:
+    """The transport of a virtual rank."""
+
+    overlaps = False  # a message takes its time at once
+
+    def __init__(self, comm: VirtualComm):
+        self.comm = comm
+        self.rank, self.size = comm.rank, comm.size
+        # Virtual seconds per second of computing; 0 if virtual time passes only when declared.
+        self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
+
+    def step(
+        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
+    ) -> tuple[tuple[Any, ...], Sends]:
+        sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
+        if sends:
+            nbytes = sum(len(part) for parts in sent.values() for part in parts)
+            _core.clock_declare(self.comm.network.seconds(len(sends), nbytes))
+
+        def doing() -> str:
+            return "the balancer " + Step(sample[0]).words.format(sample[1])
+
+        return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
+
+    def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
+        """Send all at once: the time of a message in virtual time is the sender's."""
+        for source, parts in self.step(Contribution(Step.MIGRATE, 0, 0), sends)[1]:
+            for memory, part in zip(into[source], parts, strict=True):
+                memory[:] = np.frombuffer(part, np.uint8)
+        return Transferred()
+
+    def _finish(self, values: list[Any], times: list[float]) -> Any:
+        record = Stats._make(_core.stats([sample for sample, _ in values]))
+        received: list[Sends] = [[] for _ in values]
+        for source, (_, sent) in enumerate(values):
+            for rank, parts in sent.items():
+                received[rank].append((source, parts))
+        return [(record, r) for r in received], self.comm.world.together(times, RECORD)
+
+    def bcast(self, array: Any, root: int, /) -> None:
+        data = self.comm.bcast(memoryview(array).cast("B").tobytes(), root)
+        array.view(np.uint8).reshape(-1)[:] = np.frombuffer(data, np.uint8)
+
+    def allgather(self, data: Any, /) -> list[bytes]:
+        return self.comm.allgather_bytes(bytes(data))
+
+    def exchanger(self) -> None:
+        """Return None: use collective steps."""
+
+    def network(self) -> Network:
+        return Network(*self.comm.network)
+
+    def price(self, nbytes: int) -> float:
+        return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
+
+    def cores(self) -> Cores:
+        """Return that no ranks share cores: each virtual rank counts as having its own core."""
+        return Cores()
+
+    def reduction(self, depth: int, /) -> Any:
+        """Raise StateError: virtual ranks switch only at waits, which a loop with a lag avoids."""
+        raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from numpy.typing import ArrayLike
 
@@ -14,7 +14,7 @@ from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network
-from pylb.model.snapshot import I32, Snapshot
+from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.placing.copies import Copies, place_copies
 from pylb.placing.registry import COPIES, Strategy, find
 from pylb.placing.registry import strategy as strategy_of
@@ -161,4 +161,71 @@ def place(
         seconds=seconds,
         strategy=entry.name,
         seed=seed,
+    )
+
+
+# ---- the messages of a distributed strategy -----------------------------------------------------
+
+
+class Traffic(NamedTuple):
+    """A placement by a distributed strategy, and the traffic that it took.
+
+    Attributes
+    ----------
+    rank : (n,) int32
+        The new rank of each object, the same as from `place`.
+    rounds : int
+        Number of rounds; each has one sparse exchange and one reduction of six numbers.
+    messages, bytes : (p,) int64
+        Messages and bytes that each rank sent, in all rounds together.
+    held : (p,) int64
+        The largest number of items that each rank held at a time: objects, data about other ranks,
+        and entries of received messages.
+
+    Examples
+    --------
+    >>> seen = pylb.placing.traffic(trace[0], "DiffusionLB")
+    >>> np.array_equal(seen.rank, pylb.place(trace[0], "DiffusionLB").rank)
+    True
+    """
+
+    rank: I32
+    rounds: int
+    messages: I64
+    nbytes: I64
+    held: I64
+
+
+def traffic(
+    snapshot: Snapshot,
+    strategy: str | Strategy | Callable[..., Any],
+    *,
+    seed: int = 0,
+) -> Traffic:
+    """Run a distributed strategy on virtual ranks and count its messages.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str or `pylb.strategy`
+        A distributed strategy: ``pylb.strategies()[name].distributed`` is True.
+    seed : int
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        As in `place`; also if the strategy is not distributed.
+
+    Examples
+    --------
+    >>> seen = pylb.placing.traffic(trace[0], "GossipLB")
+    >>> seen.messages.shape, bool(seen.held.max() < trace[0].n_objects)
+    ((8,), True)
+    """
+    checks.instance("snapshot", snapshot, Snapshot)
+    entry = find(strategy)
+    if not entry.distributed:
+        raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
+    return Traffic(
+        *_core.traffic(snapshot, entry.name, entry.numbers, checks.whole("seed", seed, 0))
     )

@@ -22,10 +22,9 @@ from pylb.model.snapshot import F64
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.loops import AdvisorLoop
-from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode
+from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode, ShadowMode
 from pylb.run.options import checked_count, loop_is_open, options_of
 from pylb.run.results import RunResults
-from pylb.run.shadow import ShadowMode
 from pylb.run.share import Sharer
 
 log = logging.getLogger("pylb")

@@ -18,8 +18,8 @@ from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
+from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.objects import NO_KEYS, Objects, database, used
-from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.cells import LocalCells
 from pylb.run.local_objects import LocalObjects
