@@ -24,7 +24,7 @@ from pylb.partitioning.arrays import F64, I32, Rows
 from pylb.partitioning.libraries import APPROACHES, METHODS, Method
 from pylb.partitioning.problem import Problem, complete, drop_zeros, local
 from pylb.partitioning.ranks import RankFacts, Ranks
-from pylb.partitioning.result import Cuts, Partition, Settled, count, ghosts, settle
+from pylb.partitioning.result import Cuts, Partition, Settled, evaluated, ghosts, settle
 
 # ---- method="reftree" (Mitchell 2007): cut the curve through the leaves where a part is full ----
 
@@ -432,7 +432,7 @@ def _result(
         n_parts=problem.parts,
         exports=found.exports,
         imports=found.imports,
-        counts=count(problem, found.part, found.sums),
+        evaluation=evaluated(problem, found.part, found.sums),
         migrations=int(found.migrations),
         migration_volume=found.volume,
         seconds=seconds,
@@ -450,25 +450,16 @@ Branch = tuple[Any, ...]  # a vertex of the tree: the tuple of its children; a l
 
 
 class Levels:
-    """The levels of a machine (nodes, sockets, ranks), with a part for each leaf.
-
-    Attributes
-    ----------
-    branch : Branch
-    label : (k,) int32
-        The part at each leaf, in the order of the tree: the number of the rank there.
-    shares : (k,) float64 or None
-        The share of each part, if the machine has speeds.
-    """
+    """The levels of a machine (nodes, sockets, ranks), with a part for each leaf."""
 
     def __init__(self, machine: Any) -> None:
         if isinstance(machine, str | os.PathLike):
             is_file = not isinstance(machine, str) or machine.endswith(".json")
             machine = Machine.load(machine) if is_file else Machine.parse(str(machine))
-        self.shares: F64 | None = None
+        self.shares: F64 | None = None  # of the parts, (k,), if the machine has speeds
         if isinstance(machine, Machine):
             self.branch = _branch(machine.root)
-            self.label = np.array(machine.ranks, np.int32)
+            self.label = np.array(machine.ranks, np.int32)  # the part at each leaf: its rank
             self.shares = machine.part_sizes()
         elif isinstance(machine, Tree) and machine.sizes and min(machine.sizes) > 0:
             self.branch = ()

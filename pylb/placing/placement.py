@@ -29,25 +29,6 @@ CHOOSERS: dict[str, Callable[..., Placement]] = {}
 class Placement(InNotebook):
     """The result of a strategy, and its metrics.
 
-    Attributes
-    ----------
-    rank : (n,) int32
-        The new rank of each object.
-    before, after : Metrics
-        Metrics of the snapshot's own placement and of the new one.
-    migrations : int
-        Objects that change their rank.
-    nbytes : int
-        Bytes that these migrations send; 0 if the snapshot has no sizes.
-    seconds : float
-        Run time of the strategy in seconds.
-    strategy : str
-        The strategy that was used.
-    seed : int
-        The same snapshot, parameters and seed give the same placement.
-    why : str
-        With "auto": why this strategy was chosen.
-
     Examples
     --------
     >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], nbytes=[100] * 4)
@@ -56,15 +37,16 @@ class Placement(InNotebook):
     (array([0, 0, 1, 1], dtype=int32), 1, 100)
     """
 
-    rank: I32
+    rank: I32  #: (n,) the new rank of each object.
+    #: Metrics of the snapshot's own placement and of the new one.
     before: Metrics
     after: Metrics
-    migrations: int
-    nbytes: int
-    seconds: float
-    strategy: str
-    seed: int
-    why: str = ""
+    migrations: int  #: Objects that change their rank.
+    nbytes: int  #: Bytes that these migrations send; 0 if the snapshot has no sizes.
+    seconds: float  #: Run time of the strategy in seconds.
+    strategy: str  #: The strategy that was used.
+    seed: int  #: The same snapshot, parameters and seed give the same placement.
+    why: str = ""  #: With "auto": why this strategy was chosen.
 
     def _bars(self) -> dict[str, Any]:
         return {"max/mean before and after": [m.max_over_mean for m in (self.before, self.after)]}
@@ -170,18 +152,6 @@ def place(
 class Traffic(NamedTuple):
     """A placement by a distributed strategy, and the traffic that it took.
 
-    Attributes
-    ----------
-    rank : (n,) int32
-        The new rank of each object, the same as from `place`.
-    rounds : int
-        Number of rounds; each has one sparse exchange and one reduction of six numbers.
-    messages, bytes : (p,) int64
-        Messages and bytes that each rank sent, in all rounds together.
-    held : (p,) int64
-        The largest number of items that each rank held at a time: objects, data about other ranks,
-        and entries of received messages.
-
     Examples
     --------
     >>> seen = pylb.placing.traffic(trace[0], "DiffusionLB")
@@ -189,10 +159,13 @@ class Traffic(NamedTuple):
     True
     """
 
-    rank: I32
-    rounds: int
+    rank: I32  #: (n,) the new rank of each object, the same as from `place`.
+    rounds: int  #: Number of rounds; each has one sparse exchange and one reduction of six numbers.
+    #: (p,) messages and bytes that each rank sent, in all rounds together.
     messages: I64
     nbytes: I64
+    #: (p,) the largest number of items that each rank held at a time: objects, data about other
+    #: ranks, and entries of received messages.
     held: I64
 
 

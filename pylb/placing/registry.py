@@ -70,29 +70,6 @@ def _check_names(owner: str, names: list[str], given: Mapping[str, Any]) -> None
 class Strategy:
     """A strategy: an entry of the C core's table, or a Python callable; see `pylb.strategy`.
 
-    Attributes
-    ----------
-    name : str
-    family : {"comprehensive", "refinement"}
-        A comprehensive strategy ignores the present placement; a refinement changes it as little as
-        possible (Menon 2012, section 2.2).
-    looks_at : tuple of str
-        The parts of the snapshot that influence the placement.
-    help, source : str
-        A description, and the paper with its section.
-    params : tuple of Param
-    call : callable or None
-        None for a strategy of the C core.
-    selectable : bool
-        Whether `pylb.decide.Selector` may choose it by default.
-    distributed : bool
-        Whether each rank decides on its own objects, in rounds of messages, so that no rank
-        computes the placement alone.
-    library : str or None
-        The partitioning library that the strategy needs (see ``pylb info``).
-    values : dict
-        The values of parameters that `pylb.strategy` has set, by name.
-
     Examples
     --------
     >>> refine = pylb.strategies()["RefineLB"]
@@ -101,15 +78,21 @@ class Strategy:
     """
 
     name: str
+    #: {"comprehensive", "refinement"}: a comprehensive strategy ignores the present placement; a
+    #: refinement changes it as little as possible (Menon 2012, section 2.2).
     family: str
-    looks_at: tuple[str, ...]
+    looks_at: tuple[str, ...]  #: The parts of the snapshot that influence the placement.
+    #: A description, and the paper with its section.
     help: str
     source: str
     params: tuple[Param, ...] = ()
-    call: Callable[..., Any] | None = None
-    selectable: bool = True
+    call: Callable[..., Any] | None = None  #: None for a strategy of the C core.
+    selectable: bool = True  #: Whether `pylb.decide.Selector` may choose it by default.
+    #: Whether each rank decides on its own objects, in rounds of messages, so that no rank computes
+    #: the placement alone.
     distributed: bool = False
-    library: str | None = None
+    library: str | None = None  #: The partitioning library that it needs (see ``pylb info``).
+    #: The values of parameters that `pylb.strategy` has set, by name.
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @functools.cached_property

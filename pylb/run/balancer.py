@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -143,6 +143,12 @@ class ProgramObjects:
             raise UnknownKeyError(f"key {key}: no such object on rank {self.rank}")
         return key
 
+    def _again(self, why: UnknownKeyError, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Repeat a call of the mail if objects came or went before it, between two loops."""
+        if not self._objects.catches_up():
+            raise UnknownKeyError(f"{why} {self.rank}") from None
+        return call(*arguments)
+
     def local(self) -> Iterator[tuple[int, Any]]:
         """Yield (key, object) for the objects of this rank, ascending by key; time each loop body.
 
@@ -229,9 +235,7 @@ class ProgramObjects:
         try:
             self._mail.post(target, source, data, copy)
         except UnknownKeyError as why:
-            if not self._objects.catches_up():
-                raise UnknownKeyError(f"{why} {self.rank}") from None
-            self._mail.post(target, source, data, copy)
+            self._again(why, self._mail.post, target, source, data, copy)
 
     def multicast(
         self, targets: Iterable[int], source: int, data: Any, *, copy: bool = True
@@ -281,9 +285,7 @@ class ProgramObjects:
         try:
             self._mail.multicast(targets, source, data, copy)
         except UnknownKeyError as why:
-            if not self._objects.catches_up():
-                raise UnknownKeyError(f"{why} {self.rank}") from None
-            self._mail.multicast(targets, source, data, copy)
+            self._again(why, self._mail.multicast, targets, source, data, copy)
 
     def inbox(self, key: int) -> list[tuple[int, Any]]:
         """Return the messages that were delivered last to an object of this rank; see `send`.
@@ -301,9 +303,7 @@ class ProgramObjects:
         try:
             return self._mail.inbox(key)
         except UnknownKeyError as why:
-            if not self._objects.catches_up():
-                raise UnknownKeyError(f"{why} {self.rank}") from None
-            return self._mail.inbox(key)
+            return cast(list[tuple[int, Any]], self._again(why, self._mail.inbox, key))
 
 
 class NoMessages:
@@ -312,14 +312,8 @@ class NoMessages:
     def __init__(self, lag: float) -> None:
         self._lag = lag
 
-    def post(self, *_: Any) -> None:
-        raise no_messages("send", self._lag)
-
-    def multicast(self, *_: Any) -> None:
-        raise no_messages("multicast", self._lag)
-
-    def inbox(self, _: Any) -> None:
-        raise no_messages("inbox", self._lag)
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_messages("send" if name == "post" else name, self._lag)
 
 
 MODES: dict[str, type[MeasuringMode]] = {

@@ -65,20 +65,12 @@ class Connection:
 
 
 class RecordMonitor:
-    """The monitor of one run, to which the ranks connect.
-
-    Attributes
-    ----------
-    address : str
-        ``host:port``, for the recorder.
-    token : str
-        A secret, the first line of each connection.  Other users can see the address in command
-        lines, but not the token.
-    ranks : dict of int to RankLog
-    """
+    """The monitor of one run, to which the ranks connect."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._listener = socket.create_server((host, 0))
+        # The first line of each connection.  Other users can see the address in command lines, but
+        # not the token.
         self.token = secrets.token_hex(16)
         self.address = f"{host}:{self._listener.getsockname()[1]}"
         self._selector = selectors.DefaultSelector()
