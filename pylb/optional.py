@@ -214,12 +214,7 @@ PARTS: dict[str, OptionalPart] = {
 def missing_part(name: str, why: object = None) -> MissingPartError:
     """Make the error for a missing part, with its purpose and the command that installs it.
 
-    Parameters
-    ----------
-    name : str
-        A key of `PARTS`.
-    why : object, optional
-        The error, if the part is installed but cannot be loaded.
+    why: the error, if the part is installed but cannot be loaded.
     """
     reason = f" ({why})" if why is not None else ""
     part = PARTS[name]

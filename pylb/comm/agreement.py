@@ -264,34 +264,14 @@ class Agreement:
         into: Memory | None = None,
         **figures: Any,
     ) -> tuple[Stats, Sends]:
-        """Take one collective step.
+        """Take one collective step; return the merged contributions, and what others have sent.
 
-        Parameters
-        ----------
-        arguments : (int, str)
-            What must be the same on all ranks: as a number, which the ranks compare, and in words,
-            for the error message.
-        sends : list of (rank, buffers), optional
-            What to send to other ranks.
-        error : Exception, optional
-            An error of this rank before the step; all ranks raise it.
-        into : dict of int to list of uint8 arrays, optional
-            Memory for the buffers that come from each rank.
-        **figures
-            More fields of `Contribution`.
+        arguments: what must be the same on all ranks, as a number and in words; error: of this rank
+        before the step; into: memory for the buffers of each rank; figures: more fields of
+        `Contribution`.
 
-        Returns
-        -------
-        (Stats, list of (rank, buffers))
-            The merged contributions, and what other ranks sent to this one.
-
-        Raises
-        ------
-        Exception
-            `error` on this rank.  The other ranks raise pylb's error of the same class, or
-            RemoteError if pylb has none.
-        StateError, DomainError, RemoteError
-            The ranks are at different places, have different arguments, or a rank has ended.
+        This rank raises `error`, the others pylb's error of the same class, or RemoteError.  All
+        raise an error if they are at different places or a rank has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)

@@ -9,7 +9,7 @@ import numpy as np
 from pylb import _core
 from pylb.comm.agreement import Agreement, Contribution, Stats, Step
 from pylb.comm.cores import Cores
-from pylb.comm.transport import Memory, Sends, Serial
+from pylb.comm.transport import Memory, Sends, Transferred, Transport
 from pylb.errors import StateError
 from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
@@ -18,18 +18,11 @@ from pylb.virtual.comm import VirtualComm
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
     """Return the `Agreement` of the ranks of a communicator.
 
-    For one communicator this is the same object at each call; for None it is a new one.  Collective
-    the first time.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator, VirtualComm or None
-        None: one rank.
-    hold : bool
-        Whether the agreement must still exist after the user has freed the communicator.
+    For one communicator this is the same object at each call; for None, one rank, it is a new one.
+    hold: it must still exist after the user has freed the communicator.  Collective the first time.
     """
     if comm is None:
-        return Agreement(Serial())
+        return Agreement(Transport())
     if isinstance(comm, VirtualComm):
         return _virtual(comm)
     from pylb.comm.transport_mpi import agreement_on
@@ -56,23 +49,8 @@ def _virtual(comm: VirtualComm) -> Agreement:
     return known
 
 
-class Transferred:
-    """A transfer that has ended."""
-
-    def progress(self, times: int = 1) -> bool:
-        return True
-
-    def receive(self, rank: int) -> None:
-        """Do nothing: all is here."""
-
-    def finish(self) -> None:
-        """Do nothing: all is here."""
-
-
-class Virtual:
-    """The transport of a virtual rank."""
-
-    overlaps = False  # a message takes its time at once
+class Virtual(Transport):
+    """The transport of a virtual rank; a message takes its time at once."""
 
     def __init__(self, comm: VirtualComm):
         self.comm = comm
@@ -114,9 +92,6 @@ class Virtual:
 
     def allgather(self, data: Any, /) -> list[bytes]:
         return self.comm.allgather_bytes(bytes(data))
-
-    def exchanger(self) -> None:
-        """Return None: use collective steps."""
 
     def network(self) -> Network:
         return Network(*self.comm.network)

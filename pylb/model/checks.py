@@ -211,22 +211,9 @@ T = TypeVar("T")
 
 
 def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
-    """Call a function on every rank, and return its result.  Collective.
+    """Call a function on every rank, and return its result; if it fails on one, all raise.
 
-    Parameters
-    ----------
-    comm : mpi4py communicator or VirtualComm
-        Must be valid: without it, a rank cannot tell anything to the others.
-    words : str
-        The arguments that must be equal on all ranks, for the error message.
-
-    Raises
-    ------
-    Exception
-        The function has failed on a rank.  The other ranks raise an error of the same class if it
-        is one of pylb's, otherwise `RemoteError`.
-    DomainError
-        `words` differ.
+    Collective.  words: the arguments that must be equal on all ranks, for the error message.
     """
     error: Exception | None = None
     try:

@@ -122,16 +122,9 @@ def loops(trace: Phases) -> list[tuple[Loop, int]]:
 class Prices:
     """The costs of one replay.
 
-    Parameters
-    ----------
-    cost : float or None
-        Seconds of each LB step, if the user gives them.
-    tell : bool
-        Whether the decider knows the expected cost of the first LB step in advance.
-    network : (alpha, beta)
-        Seconds per message and per byte, as given; (0, 0): not given.
-    moves : (float, float)
-        Seconds per migration and per byte that migrates.
+    cost: seconds of each LB step, if the user gives them; tell: whether the decider knows the
+    expected cost of the first one; network: as given, (0, 0): not given; moves: seconds per
+    migration and per byte that migrates.
     """
 
     def __init__(
