@@ -31,7 +31,7 @@ from common.figures import save
 import pylb
 from pylb import _core
 from pylb.comm.agreement import Step
-from pylb.comm.transport_virtual import Virtual
+from pylb.comm.connect import Virtual
 from pylb.console import show
 
 STRATEGIES = ("BestFitLB", "GossipLB", "HierarchicalLB", "DiffusionLB")

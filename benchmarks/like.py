@@ -25,7 +25,7 @@ import numpy as np
 from common.cases import ROOT
 from common.figures import check
 
-from pylb.measure.learner import SpeedLearner
+from pylb.measure.monitor import SpeedLearner
 
 sys.path.insert(0, str(ROOT / "tests" / "twins"))
 import like_programs as lp

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pylb.run.mpi_engines import cluster
     from pylb.show import plots
     from pylb.show.explorer import explore, watch
-    from pylb.show.report import report
+    from pylb.show.page import report
 
 __all__ = [
     "Advisor",
@@ -99,7 +99,7 @@ _MODULES = {name: f"pylb.{name}" for name in ("adapters", "eplb", "lab", "lib", 
 _MODULES["plots"] = "pylb.show.plots"
 _NAMES = dict.fromkeys(("Recording", "procedure", "whatif"), "pylb.prediction")
 _NAMES |= dict.fromkeys(("explore", "watch"), "pylb.show.explorer")
-_NAMES |= {"report": "pylb.show.report", "cluster": "pylb.run.mpi_engines"}
+_NAMES |= {"report": "pylb.show.page", "cluster": "pylb.run.mpi_engines"}
 
 if not TYPE_CHECKING:
 

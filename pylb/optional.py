@@ -120,29 +120,14 @@ if any((HERE / f"_{abi}").is_dir() for abi in ABIS):
 
 @dataclass(frozen=True)
 class OptionalPart:
-    """An optional part.
+    """An optional part."""
 
-    Attributes
-    ----------
-    name : str
-        Name of a Python distribution or of a library.
-    purpose : str
-        What pylb uses it for.
-    find : callable
-        Returns the version ("present" if it has none), or raises ImportError.
-    module : str
-        The module that `require` imports.
-    extra : str
-        The extra of pylb that installs it; empty if none does.
-    debian : str
-        The Debian packages for a part that is built with pylb; empty for a Python package.
-    """
-
-    name: str
-    purpose: str
-    find: Callable[[], str]
-    module: str
-    extra: str = ""
+    name: str  #: Name of a Python distribution or of a library.
+    purpose: str  #: What pylb uses it for.
+    find: Callable[[], str]  #: Returns the version ("present" if none), or raises ImportError.
+    module: str  #: The module that `require` imports.
+    extra: str = ""  #: The extra of pylb that installs it; empty if none does.
+    #: The Debian packages for a part that is built with pylb; empty for a Python package.
     debian: str = ""
 
     @property
@@ -229,12 +214,7 @@ PARTS: dict[str, OptionalPart] = {
 def missing_part(name: str, why: object = None) -> MissingPartError:
     """Make the error for a missing part, with its purpose and the command that installs it.
 
-    Parameters
-    ----------
-    name : str
-        A key of `PARTS`.
-    why : object, optional
-        The error, if the part is installed but cannot be loaded.
+    why: the error, if the part is installed but cannot be loaded.
     """
     reason = f" ({why})" if why is not None else ""
     part = PARTS[name]

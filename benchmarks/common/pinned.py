@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pylb.lab import Lab
 from pylb.prediction.recorder.launch import loaded
-from pylb.prediction.recorder.monitor import RecordMonitor
-from pylb.prediction.recorder.protocol import TOKEN
+from pylb.prediction.recorder.monitor import TOKEN, RecordMonitor
 from pylb.prediction.recorder.recording import Recording
 
 PIN = Path(__file__).with_name("pin.py")

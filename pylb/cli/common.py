@@ -28,8 +28,7 @@ from pylb.errors import (
     nearest,
 )
 from pylb.placing.registry import Strategy, strategies, strategy
-from pylb.replaying.optima import Optimum
-from pylb.replaying.replayed import BASELINES
+from pylb.replaying.replayed import BASELINES, Optimum
 from pylb.replaying.run_record import RunRecord
 from pylb.replaying.trace import Trace
 from pylb.show import course

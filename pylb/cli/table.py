@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pylb.cli import completion, installed, programs, runs
+from pylb.cli import installed, programs, runs
 from pylb.cli.common import DEFAULT_STRATEGY, counts, floats, ints, pair, words
 from pylb.partitioning import METHODS
 from pylb.partitioning.libraries import APPROACHES
@@ -499,7 +499,7 @@ tree, shares)
         ),
     ),
     "completion": Command(
-        completion.completion,
+        installed.completion,
         "print a script that makes your shell complete the words of pylb commands",
         """\
   eval "$(pylb completion bash)"

@@ -12,8 +12,7 @@ works over MPI, between virtual ranks, or on one rank.  This room (folder of the
 `pylb.errors`, `pylb.optional`, the rooms `model` and `virtual`, and the C modules.
 """
 
-from pylb.comm.directory import Directory, Found
-from pylb.comm.migration import migrate, plan_between
+from pylb.comm.directory import Directory, Found, migrate, plan_between
 from pylb.comm.plan import Pending, Plan
 
 __all__ = ["Directory", "Found", "Pending", "Plan", "migrate", "plan_between"]

@@ -231,17 +231,9 @@ class Addresses:
     ) -> int:
         """Tell the homes where objects have moved; return how many moved, over all ranks.
 
-        Collective.
-
-        Parameters
-        ----------
-        keys, rank : (n,) int64, int32
-            Objects that have left this rank, and their new ranks.
-        wanted, by : (m,) int64, int32
-            Objects, and for each a rank that must know from now on where the object is.
-        used : (k,) int64
-            Objects to which this rank has sent messages.  The rank may forget where other objects
-            are, except those for which `ask` was called.
+        Collective.  keys, rank: objects that have left this rank, and their new ranks; wanted, by:
+        objects, and for each a rank that must know from now on where it is; used: objects to which
+        this rank has sent messages.  It may forget the others, except those given to `ask`.
         """
         left = self._leave(used)
         about = np.concatenate([keys, wanted, left])

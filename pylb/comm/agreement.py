@@ -211,48 +211,27 @@ class OpenLoop:
 
 
 class Agreement:
-    """The collective steps of the ranks of one communicator.
-
-    Attributes
-    ----------
-    transport : Transport
-    ended : str
-        Why no more steps are possible; empty: steps are possible.
-    at : str
-        Where this rank is in the program, in words, for error messages.
-    last_step : (kind, iteration, arguments in words)
-        The most recent step that this rank has taken.
-    taken : int
-        Number of steps that this rank has begun.
-    plans : int
-        Number of communication plans (`Plan`) made so far, the same on all ranks.
-    known_network : Network or None
-        The cost of messages; None: not measured yet.
-    running : OpenLoop or None
-        A loop with a lag on this communicator that is not complete.  If this rank has left the
-        loop, this rank helps the other ranks to complete the loop before the next step.
-    objects_on : weak reference to a method, or None
-        The method returns the keys of the objects that are on a rank, as far as this rank knows.
-    sharers : WeakSet of Sharer
-        Other ranks may wait for this one in a call of `Sharer.share`.
-    held : bool
-        Whether an object that needs this agreement, e.g. a Balancer, was made.  If not, the MPI
-        objects are freed when the user frees the communicator.
-    """
+    """The collective steps of the ranks of one communicator."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
-        self.ended = ""
-        self.at = "before the first iteration"
+        self.ended = ""  # why no more steps are possible; empty: steps are possible
+        self.at = "before the first iteration"  # where this rank is in the program, for messages
+        # The most recent step of this rank: kind, iteration, arguments in words.
         self.last_step: tuple[int, int, str] = (Step.START, 0, "")
-        self.taken = 0
+        self.taken = 0  # number of steps that this rank has begun
+        # A loop with a lag that is not complete.  If this rank has left it, this rank helps the
+        # other ranks to complete it before the next step.
         self.running: OpenLoop | None = None
+        # Returns the keys of the objects that are on a rank, as far as this rank knows.
         self.objects_on: WeakMethod[Callable[[int], NDArray[np.int64]]] | None = None
+        # Whether an object that needs this agreement, e.g. a Balancer, was made.  If not, the MPI
+        # objects are freed when the user frees the communicator.
         self.held = False
-        self.known_network: Network | None = None
+        self.known_network: Network | None = None  # the cost of messages; None: not measured yet
         self._cores: Cores | None = None
-        self.plans = 0
-        self.sharers: WeakSet[Any] = WeakSet()
+        self.plans = 0  # number of communication plans made so far, the same on all ranks
+        self.sharers: WeakSet[Any] = WeakSet()  # others may wait for this rank in `Sharer.share`
         self._turn = threading.Lock()  # held during a step: a second thread cannot take one
 
     @property
@@ -285,34 +264,14 @@ class Agreement:
         into: Memory | None = None,
         **figures: Any,
     ) -> tuple[Stats, Sends]:
-        """Take one collective step.
+        """Take one collective step; return the merged contributions, and what others have sent.
 
-        Parameters
-        ----------
-        arguments : (int, str)
-            What must be the same on all ranks: as a number, which the ranks compare, and in words,
-            for the error message.
-        sends : list of (rank, buffers), optional
-            What to send to other ranks.
-        error : Exception, optional
-            An error of this rank before the step; all ranks raise it.
-        into : dict of int to list of uint8 arrays, optional
-            Memory for the buffers that come from each rank.
-        **figures
-            More fields of `Contribution`.
+        arguments: what must be the same on all ranks, as a number and in words; error: of this rank
+        before the step; into: memory for the buffers of each rank; figures: more fields of
+        `Contribution`.
 
-        Returns
-        -------
-        (Stats, list of (rank, buffers))
-            The merged contributions, and what other ranks sent to this one.
-
-        Raises
-        ------
-        Exception
-            `error` on this rank.  The other ranks raise pylb's error of the same class, or
-            RemoteError if pylb has none.
-        StateError, DomainError, RemoteError
-            The ranks are at different places, have different arguments, or a rank has ended.
+        This rank raises `error`, the others pylb's error of the same class, or RemoteError.  All
+        raise an error if they are at different places or a rank has ended.
         """
         sample = Contribution(kind, iteration, arguments[0], error is not None, **figures)
         return self.take(sample, sends or [], error, arguments[1], into=into)

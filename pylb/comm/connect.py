@@ -1,34 +1,108 @@
-"""Find or make the `Agreement` of a communicator of mpi4py, of virtual ranks, or of one rank."""
+"""Find or make the `Agreement` of a communicator; the transport between virtual ranks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pylb.comm import transport_virtual
-from pylb.comm.agreement import Agreement
-from pylb.comm.transport import Serial
+import numpy as np
+
+from pylb import _core
+from pylb.comm.agreement import Agreement, Contribution, Stats, Step
+from pylb.comm.cores import Cores
+from pylb.comm.transport import Memory, Sends, Transferred, Transport
+from pylb.errors import StateError
+from pylb.model.network import Network
 from pylb.virtual.comm import VirtualComm
 
 
 def agreement_of(comm: Any, *, hold: bool = True) -> Agreement:
     """Return the `Agreement` of the ranks of a communicator.
 
-    For one communicator this is the same object at each call; for None it is a new one.  Collective
-    the first time.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator, VirtualComm or None
-        None: one rank.
-    hold : bool
-        Whether the agreement must still exist after the user has freed the communicator.
+    For one communicator this is the same object at each call; for None, one rank, it is a new one.
+    hold: it must still exist after the user has freed the communicator.  Collective the first time.
     """
     if comm is None:
-        return Agreement(Serial())
+        return Agreement(Transport())
     if isinstance(comm, VirtualComm):
-        return transport_virtual.agreement_on(comm)
+        return _virtual(comm)
     from pylb.comm.transport_mpi import agreement_on
 
     agreement = agreement_on(comm)
     agreement.held |= hold
     return agreement
+
+
+# ---- the transport between virtual ranks --------------------------------------------------------
+
+
+RECORD = _core.STATS_BYTES
+
+
+def _virtual(comm: VirtualComm) -> Agreement:
+    """Return the agreement of a virtual communicator's ranks: the same object at each call.
+
+    Collective the first time.
+    """
+    known = comm.attributes.get("agreement")
+    if not isinstance(known, Agreement):
+        known = comm.attributes["agreement"] = Agreement(Virtual(comm.duplicate()))
+    return known
+
+
+class Virtual(Transport):
+    """The transport of a virtual rank; a message takes its time at once."""
+
+    def __init__(self, comm: VirtualComm):
+        self.comm = comm
+        self.rank, self.size = comm.rank, comm.size
+        # Virtual seconds per second of computing; 0 if virtual time passes only when declared.
+        self.pace = 0.0 if comm.world.scheduler.source == "none" else 1.0 / comm.speed
+
+    def step(
+        self, sample: tuple[Any, ...], sends: Sends, into: Memory | None = None, /
+    ) -> tuple[tuple[Any, ...], Sends]:
+        sent = {rank: list(map(bytearray, parts)) for rank, parts in sends}
+        if sends:
+            nbytes = sum(len(part) for parts in sent.values() for part in parts)
+            _core.clock_declare(self.comm.network.seconds(len(sends), nbytes))
+
+        def doing() -> str:
+            return "the balancer " + Step(sample[0]).words.format(sample[1])
+
+        return self.comm.meet("step", (sample, sent), self._finish, doing)  # type: ignore[no-any-return]
+
+    def transfer(self, sends: Sends, into: Memory, /) -> Transferred:
+        """Send all at once: the time of a message in virtual time is the sender's."""
+        for source, parts in self.step(Contribution(Step.MIGRATE, 0, 0), sends)[1]:
+            for memory, part in zip(into[source], parts, strict=True):
+                memory[:] = np.frombuffer(part, np.uint8)
+        return Transferred()
+
+    def _finish(self, values: list[Any], times: list[float]) -> Any:
+        record = Stats._make(_core.stats([sample for sample, _ in values]))
+        received: list[Sends] = [[] for _ in values]
+        for source, (_, sent) in enumerate(values):
+            for rank, parts in sent.items():
+                received[rank].append((source, parts))
+        return [(record, r) for r in received], self.comm.world.together(times, RECORD)
+
+    def bcast(self, array: Any, root: int, /) -> None:
+        data = self.comm.bcast(memoryview(array).cast("B").tobytes(), root)
+        array.view(np.uint8).reshape(-1)[:] = np.frombuffer(data, np.uint8)
+
+    def allgather(self, data: Any, /) -> list[bytes]:
+        return self.comm.allgather_bytes(bytes(data))
+
+    def network(self) -> Network:
+        return Network(*self.comm.network)
+
+    def price(self, nbytes: int) -> float:
+        return _core.first_cost(*self.comm.network, 0.0, 0, nbytes, self.size)
+
+    def cores(self) -> Cores:
+        """Return that no ranks share cores: each virtual rank counts as having its own core."""
+        return Cores()
+
+    def reduction(self, depth: int, /) -> Any:
+        """Raise StateError: virtual ranks switch only at waits, which a loop with a lag avoids."""
+        raise StateError("a loop with lag > 0 cannot run on virtual ranks: expected lag=0")

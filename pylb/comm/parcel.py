@@ -147,16 +147,9 @@ def exchange_objects(
 ) -> Exchanged:
     """Send each rank its piece; this rank's own piece stays as it is.  Collective.
 
-    Parameters
-    ----------
-    pieces : callable
-        Returns the pieces by rank.  If it fails, or `pack` fails, all ranks raise the error.
-    packed, restored : Step, optional
-        Steps in which all ranks agree that packing and restoring have succeeded.  (Some objects can
-        be pickled but not restored.)  Without `restored`, only this rank raises an error of
-        `unpack`.
-    arguments : (fingerprint, words)
-        What must be equal on all ranks.
+    If `pieces`, which returns them by rank, or `pack` fails, all ranks raise the error.  packed,
+    restored: steps in which all ranks agree that packing and restoring have succeeded; without
+    `restored`, only this rank raises an error of `unpack`.
     """
     me = agreement.transport.rank
     own: dict[int, Any] = {}

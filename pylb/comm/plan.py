@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from pylb.comm import parcel
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.comm.parcel import exchange_objects
-from pylb.comm.transport import AnyExchanger, AnyLane, Sends, Side, Sides
+from pylb.comm.transport import Sends, Side, Sides
 from pylb.errors import DomainError, PylbError, SerializationError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
@@ -75,24 +75,11 @@ def shares(values: list[Any], side: Side) -> dict[int, list[Any]]:
     return {rank: ordered[a:b] for rank, a, b in pairs}
 
 
-class AnyPart(Protocol):
-    """The exchange of one value."""
-
-    @property
-    def met(self) -> bool:
-        """Whether a partner passes a list where this rank passes an array, after `wait`."""
-        ...
-
-    def wait(self) -> Any:
-        """Wait for the value, and return it."""
-        ...
-
-
 class Ready(NamedTuple):
     """A value that has arrived."""
 
     value: Any
-    met: bool = False
+    met: bool = False  # whether a partner passes a list where this rank passes an array
 
     def wait(self) -> Any:
         return self.value
@@ -111,7 +98,7 @@ class Failed(NamedTuple):
 class PendingRows(NamedTuple):
     """An exchange, under way, of the rows of one array."""
 
-    lane: AnyLane
+    lane: StepLane
     end: Callable[[NDArray[Any]], NDArray[Any]]  # makes the value from the received rows
 
     @property
@@ -120,6 +107,9 @@ class PendingRows(NamedTuple):
 
     def wait(self) -> NDArray[Any]:
         return self.end(self.lane.wait())
+
+
+Part = Ready | Failed | PendingRows  # the exchange of one value
 
 
 class Pending:
@@ -131,7 +121,7 @@ class Pending:
     array([1., 2.])
     """
 
-    def __init__(self, agreement: Agreement, parts: list[AnyPart], several: bool = False) -> None:
+    def __init__(self, agreement: Agreement, parts: list[Part], several: bool = False) -> None:
         self._agreement, self.parts, self._several = agreement, parts, several
         self._answers: list[Any] = []
         self._error: Exception | None = None
@@ -166,27 +156,39 @@ LOWEST_TAG, TAGS = 2, 32766  # lowest tag of an exchange, number of tags (csrc/c
 
 
 class StepExchanger:
-    """An `AnyExchanger` that uses collective steps."""
+    """Makes the lanes between the ranks of one communicator: here by collective steps."""
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
 
-    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> StepLane:
+        """Return a lane for rows with the dtype and shape of those of `like`."""
         return StepLane(self.agreement, sides, like, tag)
 
     def tell(self, sides: Sides, error: Exception) -> bool:
+        """Tell an error to the partners instead of exchanging rows; if all ranks are told, raise.
+
+        Returns whether a partner exchanges objects.
+        """
         self.agreement.step(Step.EXCHANGE, 0, error=error)
         return False
 
-    def meet(self, sides: Sides, tag: int) -> AnyLane:
+    def meet(self, sides: Sides, tag: int) -> StepLane:
+        """Begin to check that all partners exchange objects, too.
+
+        ``wait()`` raises StateError if one exchanges rows: it does not come to the next step.
+        """
         # no message: all exchanges are collective steps, which tell their kinds
         return StepLane(self.agreement, sides, np.empty((0, 0), np.uint8), tag)
 
 
 class StepLane:
-    """An `AnyLane` that uses collective steps; `begin` already completes the exchange."""
+    """Sends rows of one dtype and shape in one direction of a plan, any number of times.
 
-    unlike = ()
+    Here by collective steps: `begin` already completes the exchange.
+    """
+
+    unlike = ()  # ranks that have just exchanged objects where this one sent rows, or vice versa
 
     def __init__(self, agreement: Agreement, sides: Sides, like: NDArray[Any], tag: int) -> None:
         self._agreement, self._sides, self._tag = agreement, sides, tag
@@ -195,6 +197,7 @@ class StepLane:
         self._answer = like[:0]
 
     def begin(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> bool:
+        """Begin to send; return False if the rows do not fit or the lane is in use."""
         here, _, there, m = self._sides
         if (rows.dtype, rows.shape[1:]) != self._kind:
             return False
@@ -225,10 +228,12 @@ class StepLane:
             places[source][:] = np.frombuffer(piece, np.uint8)
 
     def wait(self) -> NDArray[Any]:
+        """Wait for the received rows; return `out` of `begin` or a new array."""
         return self._answer
 
     def move(self, rows: NDArray[Any], out: NDArray[Any] | None, /) -> NDArray[Any] | None:
-        return None  # so the caller uses begin() and wait()
+        """Call `begin` and `wait`, and return the received rows; None: the caller does both."""
+        return None
 
 
 def _raw(array: NDArray[Any]) -> NDArray[np.uint8]:
@@ -241,7 +246,7 @@ def _cut(side: Side, data: NDArray[np.uint8], row_bytes: int) -> dict[int, NDArr
     return {r: data[a:b] for r, a, b in zip(ranks, start, start[1:], strict=False)}
 
 
-def exchanger_of(agreement: Agreement) -> AnyExchanger:
+def exchanger_of(agreement: Agreement) -> StepExchanger:
     """Return the exchanger of an agreement's ranks.  Collective the first time."""
     return agreement.transport.exchanger() or StepExchanger(agreement)
 
@@ -379,8 +384,8 @@ class Plan:
         agreement.plans += 1
         self._number = agreement.plans
         # Lanes not in use, by direction, dtype and shape of a row, and whether answers are summed.
-        self._lanes: dict[Any, AnyLane] = {}
-        self._last: dict[str, AnyLane] = {}  # the lane that `_short` uses, by direction
+        self._lanes: dict[Any, StepLane] = {}
+        self._last: dict[str, StepLane] = {}  # the lane that `_short` uses, by direction
 
     @classmethod
     def answering(cls, asked: Plan, index: I32, n_items: int) -> Plan:
@@ -547,7 +552,7 @@ class Plan:
     ) -> Pending:
         sides = self._sides(direction)
         rows: list[Any] = []
-        lanes: list[tuple[Any, AnyLane | None]] = []  # (key, lane) for each value; objects: None
+        lanes: list[tuple[Any, StepLane | None]] = []  # (key, lane) for each value; objects: None
         with Attempt() as tried:
             rows = checked_values(values, out, add, sides)
             if direction == "reverse":
@@ -555,8 +560,8 @@ class Plan:
             lanes = [self._lane(direction, sides, value, add) for value in rows]
         objects = [i for i, value in enumerate(values) if are_objects(value)]
         error = tried.error
-        parts: list[AnyPart] = []
-        meetings: list[AnyLane] = []
+        parts: list[Part] = []
+        meetings: list[StepLane] = []
         for i in range(max(len(values), 1)):  # one exchange per value, with or without an error
             with Attempt(MemoryError) as tried:
                 if i in objects:
@@ -590,7 +595,7 @@ class Plan:
         return PendingRows(lane, partial(self._end_rows, key, lane, out))
 
     def _end_rows(
-        self, key: Any, lane: AnyLane, out: NDArray[Any] | None, came: NDArray[Any]
+        self, key: Any, lane: StepLane, out: NDArray[Any] | None, came: NDArray[Any]
     ) -> NDArray[Any]:
         self._give_back(key, lane)
         if key[-1]:
@@ -603,7 +608,7 @@ class Plan:
 
     def _fail(self, direction: str, n: int, error: Exception) -> NoReturn:
         """Raise an error instead of exchanging n arrays; tell it to the partners."""
-        parts: list[AnyPart] = [self._tell(self._sides(direction), error) for _ in range(n)]
+        parts: list[Part] = [self._tell(self._sides(direction), error) for _ in range(n)]
         Pending(self.agreement, parts).wait()
         raise AssertionError
 
@@ -645,7 +650,7 @@ class Plan:
         except PylbError as why:
             raise_where_partners_wait(self.agreement, why, bool(lane.unlike))
 
-    def _give_back(self, key: Any, lane: AnyLane) -> None:
+    def _give_back(self, key: Any, lane: StepLane) -> None:
         """Keep a lane whose exchange has ended, for later exchanges."""
         self._lanes[key] = lane
         if not key[-1] and not self._repeats:
@@ -693,7 +698,7 @@ class Plan:
         )
 
 
-def _wait_for_partners(meetings: list[AnyLane], sides: Sides) -> Exception | None:
+def _wait_for_partners(meetings: list[StepLane], sides: Sides) -> Exception | None:
     """Wait until all partners exchange objects; return the error to take to the next step.
 
     Raises the error if a partner that exchanges rows does not come to the step, because this rank

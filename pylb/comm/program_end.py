@@ -16,7 +16,7 @@ from typing import Any
 
 from pylb import _core
 from pylb.comm.agreement import NOBODY, Agreement, Contribution, Stats, Step
-from pylb.comm.transport import Remote, Sends
+from pylb.comm.transport import Sends
 from pylb.errors import DomainError, MPIError, PylbError
 
 _agreements: list[ExitingAgreement] = []
@@ -42,9 +42,9 @@ def abort_after() -> float:
 class ExitingAgreement(Agreement):
     """An `Agreement` which, when this rank's program ends, tells the other ranks."""
 
-    transport: Remote
+    transport: Any  # an `MPITransport`
 
-    def __init__(self, transport: Remote) -> None:
+    def __init__(self, transport: Any) -> None:
         super().__init__(transport)
         if transport.size > 1:
             _agreements.append(self)

@@ -16,7 +16,7 @@ from pylb import _core, optional
 from pylb.comm import program_end
 from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.cores import Cores
-from pylb.comm.transport import AnyLane, Memory, Sends, Sides
+from pylb.comm.transport import Memory, Sends, Sides, Transferred, Transport
 from pylb.errors import DomainError, MPIError
 from pylb.model import checks
 from pylb.model.network import Network, measure_network
@@ -65,25 +65,27 @@ def agreement_on(comm: Any) -> Agreement:
     return agreement
 
 
-class MPITransport:
+class MPITransport(Transport):
     """The transport on a duplicate of a communicator.  Do not free the duplicate, `comm`."""
 
-    pace, overlaps = 1.0, True
+    overlaps = True
 
     def __init__(self, module: Any, comm: Any) -> None:
         native = self._native = module.Comm(comm)
         self._module, self.comm = module, type(comm).f2py(native.number)
         self.rank, self.size = native.rank, native.size
-        self.step, self.begin, self.wait = native.step, native.begin, native.wait
-        self.bcast, self.allgather = native.bcast, native.allgather
-        self.reduction = native.reduction
+        # `step` is `begin` and `wait`, which returns None after a number of seconds.
+        for name in ("step", "begin", "wait", "bcast", "allgather", "reduction"):
+            setattr(self, name, getattr(native, name))
         self._exchanger: MPIExchanger | None = None
 
     @property
     def pending(self) -> bool:
+        """Whether a step has begun and is not complete."""
         return self._native.pending  # type: ignore[no-any-return]
 
     def died(self) -> list[int]:
+        """Return the ranks that have died, if this MPI can tell; otherwise []."""
         try:
             failed = self.comm.Get_failed()
         except (AttributeError, NotImplementedError, RuntimeError):
@@ -149,6 +151,7 @@ class MPITransport:
         return self._prepared(lambda: Cores.of(known, self.rank))
 
     def free(self) -> None:
+        """Free the MPI objects.  Collective."""
         if self._exchanger is not None:
             self._exchanger.native.free()
         self._native.free()
@@ -158,7 +161,7 @@ LATE = 5  # tag of a `Transfer`, see csrc/comm/comm.h
 PIECE = 1 << 22  # bytes: on one node, the receiver copies a piece when it asks for it
 
 
-class Transfer:
+class Transfer(Transferred):
     """Buffers that travel by nonblocking messages while the program goes on."""
 
     def __init__(self, comm: Any, sends: Sends, into: Memory) -> None:
@@ -209,19 +212,18 @@ def _pieces(of_ranks: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[tuple[int
 
 
 class MPIExchanger:
-    """Makes lanes over MPI, on one more duplicate of `comm`; the constructor is collective."""
+    """A `StepExchanger` over MPI, on one more duplicate of `comm`; making one is collective."""
 
     def __init__(self, module: Any, comm: Any) -> None:
         self._module, self.native = module, module.Exchanger(comm)
 
-    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> AnyLane:
-        lane: AnyLane = self._module.Lane(self.native, tuple(sides), like, tag)
-        return lane
+    def lane(self, sides: Sides, like: NDArray[Any], tag: int) -> Any:
+        return self._module.Lane(self.native, tuple(sides), like, tag)
 
     def tell(self, sides: Sides, error: Exception) -> bool:
         return self.native.fail(*sides.out[:2], *sides.into[:2])  # type: ignore[no-any-return]
 
-    def meet(self, sides: Sides, tag: int) -> AnyLane:
+    def meet(self, sides: Sides, tag: int) -> Any:
         rows = np.empty((sides.n_out, 0), np.uint8)
         lane = self.lane(sides, rows, tag)
         lane.begin(rows, None)

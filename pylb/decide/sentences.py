@@ -243,12 +243,7 @@ def _times(ratio: float) -> str:
 def verdict(run: Mapping[str, Any], history: Iterable[Any]) -> str:
     """Say in one sentence whether LB steps helped, by how much, or why not.
 
-    Parameters
-    ----------
-    run : mapping
-        Figures of the run by name, see `pylb.decide.figures.RUN`; ``mean_max_over_mean`` is that of
-        the run as it was.
-    history : iterable of Receipt
+    run: figures of the run as it was, by name, see `pylb.decide.figures.RUN`; history: receipts.
     """
     saved, others = run["saved"], run.get("others") or 0.0
     would, n = run.get("mode") == "shadow", run["n_lb_steps"]

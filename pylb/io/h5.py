@@ -27,44 +27,21 @@ from pylb.files import begins, decoded, understood, writing
 from pylb.io import hdf5
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_figures
+from pylb.model.objects import COLUMNS, used
 
 FORMAT = "pylb run"
 VERSION = 6  # no other version is read
-OF_OBJECTS = ("key", "rank", "nbytes", "memory", "migratable", "home")
+OF_OBJECTS = ("key", "rank", *used("recorded"))
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
-OPTIONAL = (
-    "edge_multicast",
-    "coords",
-    "work",
-    "birth",
-)  # datasets that a stretch has completely or not at all
-DTYPES = {
+# Datasets that a stretch has completely or not at all.
+OPTIONAL = ("edge_multicast", "coords", "work", "birth")
+DTYPES: dict[str, Any] = {
+    **{x: COLUMNS[x].dtype for x in used("recorded", "optional")},
+    **dict.fromkeys(("rank", "src", "dst", "edge_multicast"), np.int32),
+    **dict.fromkeys(("edge_bytes", "edge_messages", "load", *FIGURES), np.float64),
+    **dict.fromkeys(("migratable", "receipts", "answers"), np.uint8),
     "key": np.int64,
-    "rank": np.int32,
-    "nbytes": np.int64,
-    "memory": np.int64,
-    "migratable": np.uint8,
-    "home": np.int32,
-    "src": np.int32,
-    "dst": np.int32,
-    "edge_bytes": np.float64,
-    "edge_messages": np.float64,
-    "edge_multicast": np.int32,
-    "coords": np.float64,
-    "work": np.float64,
-    "birth": np.int64,
-    "load": np.float64,
     "load_check": np.uint32,
-    "time": np.float64,
-    "max": np.float64,
-    "mean": np.float64,
-    "idle": np.float64,
-    "utilization": np.float64,
-    "min": np.float64,
-    "messages": np.float64,
-    "message_bytes": np.float64,
-    "receipts": np.uint8,
-    "answers": np.uint8,
 }
 # Columns of the dataset ``stretch``; the last ones: number of elements in each `OPTIONAL` dataset.
 STRETCH = ("first", "iterations", "objects", "edges", "check", *OPTIONAL)

@@ -203,21 +203,12 @@ class Phases:
         """Return the trace of these phases only; entities keep their numbers."""
         task_ptr, tasks = vt.rows(self.task_ptr, phases)
         edge_ptr, edges = vt.rows(self.edge_ptr, phases)
-        of_tasks = (
-            "task_entity",
-            "task_rank",
-            "task_home",
-            "task_load",
-            "task_seconds",
-            "task_bytes",
-            "task_memory",
-            "task_coords",
-            "task_work",
-            "task_migratable",
-        )
-        names = ("src", "dst", "bytes", "messages", "multicast", "type")
-        part = {name: _pick(getattr(self, name), tasks) for name in of_tasks}
-        part |= {f"edge_{x}": _pick(getattr(self, f"edge_{x}"), edges) for x in names}
+        rows = {"task": tasks, "edge": edges}
+        part: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            of, _, what = field.name.partition("_")
+            if of in rows and what != "ptr":
+                part[field.name] = _pick(getattr(self, field.name), rows[of])
         if self.recorded is not None and len(self.recorded.answers) > 1 and len(phases):
             part |= self.recorded.ranks_at(2 * int(phases[0]) + 1)
         if "speed" in part and self.task_seconds is not None:

@@ -133,16 +133,19 @@ class RunFacts:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RunData(RunFacts):
-    """All data of a run record; `pylb.RunRecord` explains the fields."""
+    """All data of a run record."""
 
     n_ranks: int
+    #: The run, cut into stretches: consecutive iterations that differ only in loads.
     stretches: list[Stretch]
+    #: (m,) values of each iteration, as in `IterationMetrics`.
     time: F64
     max: F64
     mean: F64
     idle: F64
     utilization: F64
     min: F64
+    #: (m,) messages and bytes between ranks in each iteration.
     messages: F64
     message_bytes: F64
     path: str = ""

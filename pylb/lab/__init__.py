@@ -5,10 +5,9 @@ The kernel limits the shares of ranks (CPU bandwidth control of cgroups, v1 or v
 (what is above the limit is swapped out), and the bandwidth of hosts (tc in network namespaces).
 """
 
-from pylb.lab.plan import Change, Host, LabPlan, Link, Profile
+from pylb.lab.plan import Change, Host, LabPlan, Limit, Link, Profile, Usage
 from pylb.lab.run import Lab
 from pylb.lab.schedule import Done, announce
-from pylb.lab.shares import Limit, Usage
 
 __all__ = [
     "Change",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pylb.errors import NotAllowedError
-from pylb.lab.shares import SLACK, Limit, Usage
+from pylb.lab.plan import SLACK, Limit, Usage
 from pylb.lab.state import abandoned, claim
 
 ADVICE = (

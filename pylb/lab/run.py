@@ -22,9 +22,8 @@ from pylb.lab import schedule, state
 from pylb.lab.cgroup import Groups, control, parents
 from pylb.lab.guard import Guard
 from pylb.lab.network import HostNetwork
-from pylb.lab.plan import Change, LabPlan, Profile
+from pylb.lab.plan import SLACK, Change, LabPlan, Limit, Profile, Usage
 from pylb.lab.schedule import VARIABLE, Done
-from pylb.lab.shares import SLACK, Limit, Usage
 from pylb.lab.state import swap_on
 from pylb.model import checks
 

@@ -5,7 +5,6 @@ Imports `model`.
 """
 
 from pylb.measure.evaluation import Evaluation, evaluate
-from pylb.measure.learner import SpeedLearner
-from pylb.measure.monitor import Monitor
+from pylb.measure.monitor import Monitor, SpeedLearner
 
 __all__ = ["Evaluation", "Monitor", "SpeedLearner", "evaluate"]

@@ -19,15 +19,11 @@ class LoadModel:
     The seconds of a rank in a step are the sum of the loads of its cells.  The fit is by least
     squares with coefficients of zero or more; earlier steps count less (`KEEPS`).  Before an LB
     step, `sums` are added up over all ranks, so that the measurements of every rank count.
-
-    Attributes
-    ----------
-    sums : (k, k + 1) float64
-        This rank's normal equations: sums of products of features, and, in the last column, of
-        features times seconds.
     """
 
     def __init__(self, k: int) -> None:
+        # This rank's normal equations, (k, k + 1): sums of products of features, and, in the last
+        # column, of features times seconds.
         self.sums: F64 = np.zeros((k, k + 1))
 
     def observe(self, features: F64, seconds: float) -> LoadModel:

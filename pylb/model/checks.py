@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pylb import optional
 from pylb.console import clip
-from pylb.errors import DomainError, StateError
+from pylb.errors import DomainError, StateError, differing, of_rank, told
 
 
 def whole(
@@ -201,3 +202,30 @@ def sizes(name: str, value: Any, n: int) -> NDArray[np.int64]:
             f"{name}[{bad[0]}] is {out[bad[0]]:g}: expected bytes, a whole number, 0 or more"
         )
     return np.array(value, dtype=np.int64)
+
+
+# ---- an error of one rank on all ranks ----------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+def alike(comm: Any, words: str, call: Callable[[], T]) -> T:
+    """Call a function on every rank, and return its result; if it fails on one, all raise.
+
+    Collective.  words: the arguments that must be equal on all ranks, for the error message.
+    """
+    error: Exception | None = None
+    try:
+        out = call()
+    except Exception as why:
+        error = why
+    every = comm.allgather((words, None if error is None else told(error)))
+    if error is not None:
+        raise error
+    for rank, (_, theirs) in enumerate(every):
+        if theirs is not None:
+            raise of_rank(rank, *theirs)
+    if len({given for given, _ in every}) > 1:
+        raise DomainError(f"arguments differ between ranks: {differing(w for w, _ in every)}")
+    return out

@@ -6,9 +6,8 @@ also colourings and orderings of graphs.  Imports `model` and `comm`.
 
 from pylb.partitioning.call import partition
 from pylb.partitioning.dgraph import Coloring, Ordering, color, order
-from pylb.partitioning.geometry import Cuts, Hits
 from pylb.partitioning.libraries import METHODS
-from pylb.partitioning.result import Moves, Partition, Quality
+from pylb.partitioning.result import Cuts, Hits, Moves, Partition, Quality
 
 __all__ = [
     "METHODS",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pylb import _core, optional
 from pylb.comm.agreement import Agreement, Attempt, Step
-from pylb.comm.migration import plan_on
+from pylb.comm.directory import plan_on
 from pylb.errors import DomainError, PartitionerError
 from pylb.model import checks
 from pylb.model.snapshot import F64, I32, I64

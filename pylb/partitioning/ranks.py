@@ -43,15 +43,10 @@ class RankFacts(NamedTuple):
 
 
 class Ranks:
-    """The ranks of an mpi4py communicator; None: this process alone.
-
-    Attributes
-    ----------
-    comm
-        pylb's own duplicate of the communicator; with one rank, the communicator itself, or None.
-    """
+    """The ranks of an mpi4py communicator; None: this process alone."""
 
     def __init__(self, comm: Any = None):
+        # pylb's own duplicate of the communicator; with one rank, the communicator itself, or None.
         self.comm, self.rank, self.size = comm, 0, 1
         # What the most recent call of `together` has exchanged: `same` and `numbers` of each rank.
         self.heard: list[dict[str, Any]] = []

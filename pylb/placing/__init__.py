@@ -5,9 +5,8 @@ Imports `model`, and `partition`.
 """
 
 from pylb.placing.copies import Copies
-from pylb.placing.distributed import Traffic, traffic
 from pylb.placing.packs import Pack, Packer, pack
-from pylb.placing.placement import Placement, place
+from pylb.placing.placement import Placement, Traffic, place, traffic
 from pylb.placing.registry import Strategy, register_strategy, strategies, strategy
 
 __all__ = [

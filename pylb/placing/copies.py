@@ -28,22 +28,6 @@ class Copies(InNotebook):
     For loads ``[layers, objects]``, each attribute has a first axis of layers; for the loads of one
     layer it has not.
 
-    Attributes
-    ----------
-    copies : ([layers,] slots) array with the fields "object" and "rank"
-        The object in each slot, -1: the slot is empty; and the rank of the slot.
-    share : ([layers,] slots) float
-        The part of its object's load that each copy gets, in units of the load.
-    migrations, nbytes : ([layers]) int
-        Copies on ranks that did not hold the object in `previous`, and the bytes that they send; 0
-        if nothing was placed before.
-    max_over_mean : ([layers]) float
-        Load of the most loaded rank, divided by the mean.
-    bound : ([layers]) float
-        No placement of these objects into these slots has a smaller `max_over_mean`.
-    seconds : float
-        Run time in seconds.
-
     Examples
     --------
     >>> plan = pylb.place([6.0, 1.0, 1.0], "CopiesLB", slots=4, ranks=2)
@@ -53,13 +37,18 @@ class Copies(InNotebook):
     (array([3., 1., 3., 1.]), 1.0)
     """
 
+    #: ([layers,] slots) with the fields "object", the object in each slot, -1: the slot is empty,
+    #: and "rank", the rank of the slot.
     copies: NDArray[Any]
+    #: ([layers,] slots) the part of its object's load that each copy gets, in units of the load.
     share: F64
+    #: ([layers]) copies on ranks that did not hold the object in `previous`, and the bytes that
+    #: they send; 0 if nothing was placed before.
     migrations: Any
     nbytes: Any
-    max_over_mean: Any
-    bound: Any
-    seconds: float
+    max_over_mean: Any  #: ([layers]) load of the most loaded rank, divided by the mean.
+    bound: Any  #: ([layers]) no placement of these objects has a smaller `max_over_mean`.
+    seconds: float  #: Run time in seconds.
 
     def _bars(self) -> dict[str, Any]:
         return {"max/mean of each layer": np.atleast_1d(self.max_over_mean)}

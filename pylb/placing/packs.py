@@ -23,18 +23,6 @@ Cost = Callable[[F64], ArrayLike] | Sequence[float] | None
 class Pack(InNotebook):
     """The bins of items, from `pylb.pack`.
 
-    Attributes
-    ----------
-    bin : (n,) int32
-        The bin of each item.
-    cost : (bins,) float
-        Sum of the costs in each bin.
-    max_over_mean : float
-        Cost of the largest bin, divided by the mean.
-    bound : float
-        No packing has a smaller `max_over_mean`; with a capacity or `previous`, perhaps none
-        reaches it.
-
     Examples
     --------
     >>> pack = pylb.pack([700, 300, 400, 200, 100, 300], bins=2)
@@ -42,9 +30,11 @@ class Pack(InNotebook):
     (array([1000., 1000.]), [[0, 5], [1, 2, 3, 4]])
     """
 
-    bin: I32
-    cost: F64
-    max_over_mean: float
+    bin: I32  #: (n,) the bin of each item.
+    cost: F64  #: (bins,) sum of the costs in each bin.
+    max_over_mean: float  #: Cost of the largest bin, divided by the mean.
+    #: No packing has a smaller `max_over_mean`; with a capacity or `previous`, perhaps none reaches
+    #: it.
     bound: float
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 from numpy.typing import ArrayLike
 
@@ -14,7 +14,7 @@ from pylb.errors import DomainError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
 from pylb.model.network import Network
-from pylb.model.snapshot import I32, Snapshot
+from pylb.model.snapshot import I32, I64, Snapshot
 from pylb.placing.copies import Copies, place_copies
 from pylb.placing.registry import COPIES, Strategy, find
 from pylb.placing.registry import strategy as strategy_of
@@ -29,25 +29,6 @@ CHOOSERS: dict[str, Callable[..., Placement]] = {}
 class Placement(InNotebook):
     """The result of a strategy, and its metrics.
 
-    Attributes
-    ----------
-    rank : (n,) int32
-        The new rank of each object.
-    before, after : Metrics
-        Metrics of the snapshot's own placement and of the new one.
-    migrations : int
-        Objects that change their rank.
-    nbytes : int
-        Bytes that these migrations send; 0 if the snapshot has no sizes.
-    seconds : float
-        Run time of the strategy in seconds.
-    strategy : str
-        The strategy that was used.
-    seed : int
-        The same snapshot, parameters and seed give the same placement.
-    why : str
-        With "auto": why this strategy was chosen.
-
     Examples
     --------
     >>> snap = pylb.Snapshot([3.0, 1.0, 2.0, 2.0], rank=[0, 0, 0, 1], nbytes=[100] * 4)
@@ -56,15 +37,16 @@ class Placement(InNotebook):
     (array([0, 0, 1, 1], dtype=int32), 1, 100)
     """
 
-    rank: I32
+    rank: I32  #: (n,) the new rank of each object.
+    #: Metrics of the snapshot's own placement and of the new one.
     before: Metrics
     after: Metrics
-    migrations: int
-    nbytes: int
-    seconds: float
-    strategy: str
-    seed: int
-    why: str = ""
+    migrations: int  #: Objects that change their rank.
+    nbytes: int  #: Bytes that these migrations send; 0 if the snapshot has no sizes.
+    seconds: float  #: Run time of the strategy in seconds.
+    strategy: str  #: The strategy that was used.
+    seed: int  #: The same snapshot, parameters and seed give the same placement.
+    why: str = ""  #: With "auto": why this strategy was chosen.
 
     def _bars(self) -> dict[str, Any]:
         return {"max/mean before and after": [m.max_over_mean for m in (self.before, self.after)]}
@@ -161,4 +143,62 @@ def place(
         seconds=seconds,
         strategy=entry.name,
         seed=seed,
+    )
+
+
+# ---- the messages of a distributed strategy -----------------------------------------------------
+
+
+class Traffic(NamedTuple):
+    """A placement by a distributed strategy, and the traffic that it took.
+
+    Examples
+    --------
+    >>> seen = pylb.placing.traffic(trace[0], "DiffusionLB")
+    >>> np.array_equal(seen.rank, pylb.place(trace[0], "DiffusionLB").rank)
+    True
+    """
+
+    rank: I32  #: (n,) the new rank of each object, the same as from `place`.
+    rounds: int  #: Number of rounds; each has one sparse exchange and one reduction of six numbers.
+    #: (p,) messages and bytes that each rank sent, in all rounds together.
+    messages: I64
+    nbytes: I64
+    #: (p,) the largest number of items that each rank held at a time: objects, data about other
+    #: ranks, and entries of received messages.
+    held: I64
+
+
+def traffic(
+    snapshot: Snapshot,
+    strategy: str | Strategy | Callable[..., Any],
+    *,
+    seed: int = 0,
+) -> Traffic:
+    """Run a distributed strategy on virtual ranks and count its messages.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    strategy : str or `pylb.strategy`
+        A distributed strategy: ``pylb.strategies()[name].distributed`` is True.
+    seed : int
+
+    Raises
+    ------
+    UnknownStrategyError, DomainError
+        As in `place`; also if the strategy is not distributed.
+
+    Examples
+    --------
+    >>> seen = pylb.placing.traffic(trace[0], "GossipLB")
+    >>> seen.messages.shape, bool(seen.held.max() < trace[0].n_objects)
+    ((8,), True)
+    """
+    checks.instance("snapshot", snapshot, Snapshot)
+    entry = find(strategy)
+    if not entry.distributed:
+        raise DomainError(f"strategy is {entry.name!r}: expected a distributed one")
+    return Traffic(
+        *_core.traffic(snapshot, entry.name, entry.numbers, checks.whole("seed", seed, 0))
     )

@@ -15,9 +15,9 @@ from pylb.errors import DomainError, StrategyError, UnknownStrategyError, neares
 from pylb.model import checks
 from pylb.model.snapshot import I32, Snapshot
 from pylb.partitioning import libraries
+from pylb.partitioning.call import partition
 from pylb.partitioning.libraries import METHODS
 from pylb.placing import copies
-from pylb.placing.methods import divider
 
 # Words that stand where names of strategies do.
 RESERVED = ("auto", "unbalanced", "CopiesLB")
@@ -70,29 +70,6 @@ def _check_names(owner: str, names: list[str], given: Mapping[str, Any]) -> None
 class Strategy:
     """A strategy: an entry of the C core's table, or a Python callable; see `pylb.strategy`.
 
-    Attributes
-    ----------
-    name : str
-    family : {"comprehensive", "refinement"}
-        A comprehensive strategy ignores the present placement; a refinement changes it as little as
-        possible (Menon 2012, section 2.2).
-    looks_at : tuple of str
-        The parts of the snapshot that influence the placement.
-    help, source : str
-        A description, and the paper with its section.
-    params : tuple of Param
-    call : callable or None
-        None for a strategy of the C core.
-    selectable : bool
-        Whether `pylb.decide.Selector` may choose it by default.
-    distributed : bool
-        Whether each rank decides on its own objects, in rounds of messages, so that no rank
-        computes the placement alone.
-    library : str or None
-        The partitioning library that the strategy needs (see ``pylb info``).
-    values : dict
-        The values of parameters that `pylb.strategy` has set, by name.
-
     Examples
     --------
     >>> refine = pylb.strategies()["RefineLB"]
@@ -101,15 +78,21 @@ class Strategy:
     """
 
     name: str
+    #: {"comprehensive", "refinement"}: a comprehensive strategy ignores the present placement; a
+    #: refinement changes it as little as possible (Menon 2012, section 2.2).
     family: str
-    looks_at: tuple[str, ...]
+    looks_at: tuple[str, ...]  #: The parts of the snapshot that influence the placement.
+    #: A description, and the paper with its section.
     help: str
     source: str
     params: tuple[Param, ...] = ()
-    call: Callable[..., Any] | None = None
-    selectable: bool = True
+    call: Callable[..., Any] | None = None  #: None for a strategy of the C core.
+    selectable: bool = True  #: Whether `pylb.decide.Selector` may choose it by default.
+    #: Whether each rank decides on its own objects, in rounds of messages, so that no rank computes
+    #: the placement alone.
     distributed: bool = False
-    library: str | None = None
+    library: str | None = None  #: The partitioning library that it needs (see ``pylb info``).
+    #: The values of parameters that `pylb.strategy` has set, by name.
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @functools.cached_property
@@ -375,3 +358,61 @@ def _check(name: str, rank: Any, snapshot: Snapshot) -> None:
         bad = np.flatnonzero(~snapshot.migratable & (rank != snapshot.rank))
         if len(bad):
             raise StrategyError(f"strategy {name!r} moved object {bad[0]}, which may not migrate")
+
+
+# ---- methods of `pylb.partition` as strategies --------------------------------------------------
+
+
+def divider(which: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """Return a method of `pylb.partition` as a function of a snapshot, and what it looks at."""
+    takes = METHODS[which].takes
+    if takes == "tree" or which == "keep":
+        raise DomainError(f"strategy is {which!r}: expected a method that divides from scratch")
+
+    def divide(snapshot: Snapshot, **params: Any) -> I32:
+        if not snapshot.n_objects:
+            return np.zeros(0, np.int32)
+        result = partition(
+            **_question(snapshot, takes),
+            parts=snapshot.n_ranks,
+            method=which,
+            weight=snapshot.load if snapshot.load.any() else None,
+            shares=snapshot.speed,
+            old=snapshot.rank,
+            **{"approach": "partition", **params},
+        )
+        return result.part
+
+    divide.__name__ = which
+    divide.__doc__ = f"pylb.partition(method={which!r}) on one rank"
+    other = {"coords": "coords", "": "load"}.get(takes, "communication")
+    return divide, tuple(dict.fromkeys(("load", "speed", other)))
+
+
+def _question(snapshot: Snapshot, takes: str) -> dict[str, Any]:
+    """Return arguments of `partition`: the graph or the positions, and which cells are fixed."""
+    out: dict[str, Any] = {}
+    if takes == "coords":
+        if snapshot.coords is None:
+            raise DomainError("coords are missing: expected positions of the objects")
+        used = np.flatnonzero(snapshot.coords.any(axis=0))
+        out["coords"] = snapshot.coords[:, : max(used.max(initial=0) + 1, 1)]
+    elif takes:
+        out["graph"] = _graph(snapshot)
+    if snapshot.migratable is not None and not snapshot.migratable.all():
+        out["fixed_part"] = np.where(snapshot.migratable, -1, snapshot.rank)
+    return out
+
+
+def _graph(snapshot: Snapshot) -> tuple[Any, Any, Any]:
+    """Return the symmetric graph (start, to, weight); a weight is the bytes in both directions."""
+    n = snapshot.n_objects
+    edges = (snapshot.edge_src, snapshot.edge_dst, snapshot.edge_bytes)
+    src, dst, size = (np.asarray([] if x is None else x, np.int64) for x in edges)
+    pair = np.concatenate([src * n + dst, dst * n + src])
+    nbytes = np.tile(size, 2)
+    keep = pair // n != pair % n
+    pair, which = np.unique(pair[keep], return_inverse=True)
+    weight = np.maximum(np.bincount(which, nbytes[keep], len(pair)), 1.0)
+    start = np.concatenate([[0], np.cumsum(np.bincount(pair // n, minlength=n))])
+    return start, pair % n, weight

@@ -113,19 +113,12 @@ def suggest(
 
 
 class _Search:
-    """The placements that were tried, and the moves that lead to further ones.
-
-    Attributes
-    ----------
-    tried : dict
-        By the bytes of each simulated placement: its prediction, and how the placement was found:
-        the name of a strategy, "step by step" or "unchanged".
-    now : Prediction
-        The prediction of the present placement.
-    """
+    """The placements that were tried, and the moves that lead to further ones."""
 
     def __init__(self, recording: Recording, now: NDArray[Any], target: dict[str, Any]) -> None:
         self.recording, self.target = recording, target
+        # By the bytes of each simulated placement: its prediction, and how it was found (name of a
+        # strategy, "step by step" or "unchanged").
         self.tried: dict[bytes, tuple[Prediction, str]] = {}
         self.edges = _messages(recording)
         self.now = self.simulate(now)

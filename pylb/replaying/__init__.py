@@ -4,12 +4,10 @@ In: a recorded or generated run (`Trace`, `RunRecord`, `Imbalance`).  Out: `Repl
 schedule of LB steps (`Optimum`).  Imports `model`, `place`, `decide` and `io`.
 """
 
-from pylb.replaying.generated import GeneratedRun, Imbalance
-from pylb.replaying.optima import Optimum
-from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.generated import GeneratedRun, Imbalance, hotspot
+from pylb.replaying.replayed import Optimum, Replay, replay
 from pylb.replaying.run_record import RunRecord
 from pylb.replaying.schedule import optimum
-from pylb.replaying.synthetic import hotspot
 from pylb.replaying.trace import Trace
 
 __all__ = [

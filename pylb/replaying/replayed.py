@@ -8,10 +8,10 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.console import InNotebook
@@ -28,11 +28,10 @@ from pylb.errors import suggesting
 from pylb.io.phases import Phases, check_trace
 from pylb.io.run_record import OF_RANKS, Loop, Stretch
 from pylb.model import checks
+from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.network import Network
-from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32
 from pylb.placing.registry import Strategy, find
-from pylb.replaying.optima import Optimum, regret
 from pylb.replaying.trace_conversion import Entities, one_phase, or_zeros, stretch_of
 
 
@@ -123,16 +122,9 @@ def loops(trace: Phases) -> list[tuple[Loop, int]]:
 class Prices:
     """The costs of one replay.
 
-    Parameters
-    ----------
-    cost : float or None
-        Seconds of each LB step, if the user gives them.
-    tell : bool
-        Whether the decider knows the expected cost of the first LB step in advance.
-    network : (alpha, beta)
-        Seconds per message and per byte, as given; (0, 0): not given.
-    moves : (float, float)
-        Seconds per migration and per byte that migrates.
+    cost: seconds of each LB step, if the user gives them; tell: whether the decider knows the
+    expected cost of the first one; network: as given, (0, 0): not given; moves: seconds per
+    migration and per byte that migrates.
     """
 
     def __init__(
@@ -669,3 +661,34 @@ def _with_ranks(
         kept = [(at, {x: row[x] for x in row.keys() - given.keys()}) for at, row in rows]
         given["recorded"] = dataclasses.replace(trace.recorded, answers=kept)
     return dataclasses.replace(trace, **given) if given else trace
+
+
+# ---- the best schedule of LB steps --------------------------------------------------------------
+
+
+class Optimum(NamedTuple):
+    """The best schedule of LB steps that was found, with knowledge of the whole run.
+
+    Examples
+    --------
+    >>> best = trace.optimum("GreedyLB", cost=0.5)
+    >>> best.bound < best.time
+    True
+    """
+
+    time: float  #: Seconds of the whole run: iterations and LB steps.
+    iterations: NDArray[np.int64]  #: (n,) iterations that end with an LB step.
+    cost: float  #: Seconds of each LB step.
+    #: Lower bound in seconds: no schedule with LB steps of this cost is shorter, for any strategy.
+    bound: float
+    #: Whether it is proven that no schedule with these strategies takes less than `time`.
+    exact: bool
+    #: The strategy of each LB step; empty for a generated program.
+    strategies: tuple[str, ...] = ()
+
+
+def regret(time: float, best: Optimum) -> float:
+    """Return time / best.time - 1; 0 if both are 0, and inf if only `best.time` is 0."""
+    if time == best.time:
+        return 0.0
+    return time / best.time - 1.0 if best.time > 0 else math.inf

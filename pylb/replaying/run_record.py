@@ -18,27 +18,6 @@ from pylb.replaying.trace_conversion import stretches_of, trace_fields
 class RunRecord(RunData, InNotebook):
     """The record of a run, written by ``lb.save("run.h5")``.
 
-    Attributes
-    ----------
-    n_ranks : int
-    parameters : dict
-        Arguments of the balancer by name, and the version of pylb.
-    stretches : list of Stretch
-        The run, cut into stretches: consecutive iterations that differ only in loads.
-    time, max, mean, idle, utilization, min : (m,) float64
-        Values of each iteration, as in `IterationMetrics`.
-    messages, message_bytes : (m,) float64
-        Messages and bytes between ranks in each iteration.
-    history : History
-        The receipts.
-    loops : list of Loop
-    remaining, starting : dict of Stretch
-        For some k, the objects that exist after k iterations, and the objects of an LB step before
-        a loop that begins after k iterations; see `pylb.io.RunFacts`.
-    answers : list of (int, dict)
-        What the user's functions have returned about the ranks; see `pylb.io.RunFacts`.
-    path : str
-
     Examples
     --------
     >>> run = pylb.RunRecord.load("run.h5")

@@ -15,8 +15,7 @@ from pylb.errors import DomainError
 from pylb.io.phases import Phases, check_trace
 from pylb.model import checks
 from pylb.placing.registry import LOOKS_AT, Strategy, find
-from pylb.replaying.optima import Optimum
-from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.replayed import Optimum, Replay, replay
 
 PERIODS = (1, 2, 3, 5, 10, 20, 50)  # phases from one LB step to the next, see `_known`
 

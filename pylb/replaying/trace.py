@@ -19,8 +19,7 @@ from pylb.io import records, vt, vt_generated
 from pylb.io.phases import Phases, frozen
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64, Snapshot
-from pylb.replaying.optima import Optimum
-from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.replayed import Optimum, Replay, replay
 from pylb.replaying.schedule import optimum
 from pylb.replaying.trace_conversion import snapshot_fields, trace_fields
 

@@ -21,9 +21,8 @@ from pylb.run.advisor import Advisor
 from pylb.run.balancer import AsyncBalancer, Balancer
 from pylb.run.loops import AtSync
 from pylb.run.report import IterationMetrics, Report
-from pylb.run.rows import Division, RowPartition
+from pylb.run.rows import Division, RowPartition, TilePartition, rectangles
 from pylb.run.share import Sharer
-from pylb.run.tiles import TilePartition, rectangles
 
 __all__ = [
     "Advice",

@@ -24,20 +24,11 @@ class Block:
     """Timed blocks of the program, ``with block: ...``; their times are added up.
 
     A block that raises an error does not count.
-
-    Attributes
-    ----------
-    clock : str
-        Name of the clock, as for `_core.load_clock`.
-    seconds : float
-        Sum of the times since the last `take`.
-    n : int
-        Number of blocks that have ended since the last `take`.
     """
 
     def __init__(self, watch: Stopwatch, name: str, clock: str) -> None:
-        self._watch, self._name, self.clock = watch, name, clock
-        self.seconds, self.n = 0.0, 0
+        self._watch, self._name, self.clock = watch, name, clock  # as for `_core.load_clock`
+        self.seconds, self.n = 0.0, 0  # sum of the times, and number of blocks, since `take`
         self._began = 0.0
 
     def __enter__(self) -> None:

@@ -22,10 +22,9 @@ from pylb.model.snapshot import F64
 from pylb.run.advice import Advice, Stopwatch
 from pylb.run.cells import OPTIONAL, Cells, cells_of, loads_of
 from pylb.run.loops import AdvisorLoop
-from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode
+from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode, ShadowMode
 from pylb.run.options import checked_count, loop_is_open, options_of
 from pylb.run.results import RunResults
-from pylb.run.shadow import ShadowMode
 from pylb.run.share import Sharer
 
 log = logging.getLogger("pylb")
@@ -219,11 +218,8 @@ class Advisor(RunResults):
         How to place cells: a name of `pylb.strategies()`, a method of `pylb.partition` (e.g. "rcb",
         "hsfc", "scotch"; rank 0 calls it on all cells), or a function of a snapshot.  "auto":
         `pylb.decide.Selector` chooses a strategy for each LB step.  Without cells, only "auto".
-    every : int, optional
-        Number of steps from one LB step to the next.
-    trigger : str, callable or Trigger, optional
-        When to rebalance: a name of `pylb.triggers()`, or a function of a `Cycle` that returns the
-        same on all ranks.  Default: ``"auto"``.
+    every, trigger, seed, pause_if_useless, record
+        As for `Balancer`, with steps in place of iterations.
     mode : {"on", "shadow", "off"}
         "shadow" gives no advice, but computes what LB steps would have saved; only with cells.
         "off" only measures.
@@ -235,11 +231,6 @@ class Advisor(RunResults):
         the time that the rank waited for a core.  It also measures the work of steps in which
         nothing is timed and no seconds are given.  It needs a program that `pylb run` has started;
         there, "auto" is "mpi".  For the others, see `Balancer`.
-    seed : int
-        Seed for strategies that draw random numbers.
-    pause_if_useless : bool, optional
-        Stop LB steps as long as they cost more than they save, and try again from time to time.
-        Default: True, unless `every` or a function of yours decides when to rebalance.
     learn_speeds : bool, optional
         The ranks may have different speeds: learn them from the times of cells on different ranks.
         Only with `loads`.  Default: True if pylb chooses both the strategy and when to rebalance,
@@ -249,9 +240,6 @@ class Advisor(RunResults):
         `memory`, or, if `memory` is not given, to the sum of their `nbytes`.
     network : (alpha, beta), optional
         Seconds per message and per byte, for strategy "auto".  Default: measured in the first step.
-    record : bool or path
-        True: keep the loads of all steps in memory (at most 64 MiB per rank) for `save`.  A path:
-        write them to that file during the run, which needs lag=0.
 
     Raises
     ------

@@ -20,7 +20,7 @@ from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError, FormatError, SerializationError, StateError
 from pylb.files import named
 from pylb.io import checkpoint as disk
-from pylb.io.plain import decode, encode
+from pylb.io.checkpoint import decode, encode
 from pylb.model import checks
 from pylb.model.objects import COLUMNS, Objects, used
 from pylb.model.snapshot import F64, I64

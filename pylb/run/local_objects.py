@@ -14,7 +14,7 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
-from pylb.comm.transport import AnyTransfer, Sends
+from pylb.comm.transport import Sends, Transferred
 from pylb.console import clip
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, SerializationError, UnknownKeyError
@@ -115,38 +115,16 @@ class Arrival(NamedTuple):
 
 
 class Store:
-    """The objects of this rank, sorted by key, and their measured loads.
-
-    Attributes
-    ----------
-    objects : Objects
-        Keys, ascending, and properties.
-    places : _core.Keys
-        Finds the index of a key.
-    values : list of n
-        Reading it waits for objects that are on their way to this rank.
-    recorder : _core.Recorder
-        Yields (key, object) and adds the time of each loop body to `seconds`.
-    seconds : (n,) float64
-        Loads in the present iteration so far.
-    estimates : (rows, n) float64
-        Estimates of the loads, see ``csrc/measure/measure.h``; the first row is the expected load
-        of each object.  The column of an object migrates with it.
-    rows : int
-        Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.
-    window : (n,) float64
-        Sum of the loads since the last LB step.
-    passes : int
-        Number of iterations since the last LB step.
-    other : float
-        Seconds of other work of this rank since the last LB step.
-    """
+    """The objects of this rank, sorted by key, and their measured loads."""
 
     def __init__(self, clock: str, learns: bool) -> None:
-        self.clock, self.passes, self.other = clock, 0, 0.0
+        self.clock = clock
+        # Since the last LB step: number of iterations, seconds of other work of this rank.
+        self.passes, self.other = 0, 0.0
+        # Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.
         self.rows = _core.ESTIMATE_ROWS if learns else HERE
-        self._begin: Callable[[], AnyTransfer] | None = None
-        self._transfer: AnyTransfer | None = None  # of objects that come and go since an LB step
+        self._begin: Callable[[], Transferred] | None = None
+        self._transfer: Transferred | None = None  # of objects that come and go since an LB step
         self._arrivals: list[Arrival] = []
         self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros(0))
 
@@ -159,6 +137,7 @@ class Store:
 
     @property
     def values(self) -> list[Any]:
+        """The objects; reading them waits for those that are on their way to this rank."""
         self.settle()
         return self._values
 
@@ -226,9 +205,13 @@ class Store:
         key = items.objects.key
         places, seconds = _core.Keys(key), np.zeros(len(key))
         recorder = _core.Recorder(key, items.values, seconds, self.clock)
+        # Estimates of the loads, (rows, n), see ``csrc/measure/measure.h``; the first row is the
+        # expected load of each object.  The column of an object migrates with it.
         self.objects, self._values, self.estimates = items
-        self.window, self.places, self.seconds = window, places, seconds
-        self.recorder = recorder
+        self.places = places  # finds the index of a key
+        # (n,) loads: summed since the last LB step, and in the present iteration so far.
+        self.window, self.seconds = window, seconds
+        self.recorder = recorder  # yields (key, object), adds the time of a loop body to `seconds`
 
     def use(self, clock: str) -> None:
         """Time the objects with this clock from now on."""
@@ -237,7 +220,7 @@ class Store:
 
     # ---- objects that are on their way -----------------------------------------------------------
 
-    def expect(self, begin: Callable[[], AnyTransfer], arrivals: list[Arrival]) -> None:
+    def expect(self, begin: Callable[[], Transferred], arrivals: list[Arrival]) -> None:
         """Let objects arrive, and leave, while the program goes on; they are in the store already.
 
         Until `settle`, the value of an object that has not arrived is not here.  begin: begins to
@@ -714,12 +697,7 @@ class LocalObjects:
 
         If an object that sends messages moves, its new rank must know the ranks of its receivers.
         If a receiver leaves and its sender stays, this rank must know the receiver's new rank.
-
-        Returns
-        -------
-        (keys, ranks, all keys)
-            Keys of receivers; for each, a rank that must know where the receiver is; keys of all
-            receivers of messages from this rank's objects.
+        Returns the keys of receivers, for each such a rank, and the keys of all receivers.
         """
         edges, me = self.edges(), np.int32(self.rank)
         new = np.full(len(self.store) + 1, me, np.int32)

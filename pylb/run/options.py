@@ -168,25 +168,18 @@ EXPECTED = {
 
 
 class RankFacts:
-    """The properties of this rank that the user has given.
-
-    Attributes
-    ----------
-    words : dict of str
-        "given" or "auto" for each property that is given; the same on all ranks.
-    background : float
-        Seconds per iteration of this rank's other work; if a function gives them, its most recent
-        answer.
-    """
+    """The properties of this rank that the user has given."""
 
     def __init__(self, agreement: Agreement, **given: Any) -> None:
         self._agreement = agreement
         self._given = {
             name: self._resolved(name, value) for name, value in given.items() if value is not None
         }
+        # "given" or "auto" for each property that is given; the same on all ranks.
         self.words = {
             name: "auto" if value == "auto" else "given" for name, value in self._given.items()
         }
+        # Seconds per iteration of other work; of a function: its most recent answer.
         fixed = self._given.get("background", 0.0)
         self.background = 0.0 if callable(fixed) else fixed
         self._before = resident() if "auto" in self.words.values() else 0

@@ -18,8 +18,8 @@ from pylb.comm.cores import Cores, Used
 from pylb.comm.parcel import gather_objects
 from pylb.decide.receipts import History
 from pylb.io.run_record import Loop, Stretch
+from pylb.model.machine import BEFORE, as_before, fractions, spans
 from pylb.model.objects import NO_KEYS, Objects, database, used
-from pylb.model.sharing import BEFORE, as_before, fractions, spans
 from pylb.model.snapshot import F64, I32, I64
 from pylb.run.cells import LocalCells
 from pylb.run.local_objects import LocalObjects
@@ -200,30 +200,19 @@ MOST_SUMS = 1 << 14
 
 
 class Saved:
-    """The seconds that LB steps have saved, without their cost.
-
-    Attributes
-    ----------
-    total : float
-        Seconds up to the most recent `update`, the same on all ranks; nan: not known.
-    log : IterationLog
-        On rank 0: seconds of each iteration from the first LB step on, (m, 1).
-    waits : bool
-        Whether the loads include the time for which a rank waited for a core.
-    keyed : bool
-        Whether it is known where an object was created.  If not, each rank is assumed to keep its
-        share of the loads from before the first LB step.
-    cores : Cores
-        The ranks that share cores; none if the loads are not measured times.
-    others : float
-        Number of cores that other programs used, if ranks had to wait for these; else 0.
-    """
+    """The seconds that LB steps have saved, without their cost."""
 
     def __init__(self, agreement: Agreement, core_waits: CoreWaits) -> None:
         self._agreement, self._me = agreement, agreement.transport.rank
         self._core_waits = core_waits
-        self.total, self.others, self.log = 0.0, 0.0, IterationLog(1)
-        self.waits, self.keyed, self.cores = False, True, Cores()
+        self.total = 0.0  # seconds up to the most recent `update`, on all ranks; nan: not known
+        self.others = 0.0  # cores that other programs used, if ranks had to wait for these; else 0
+        self.log = IterationLog(1)  # on rank 0: seconds of each iteration from the first LB step on
+        self.waits = False  # whether the loads include the time for which a rank waited for a core
+        # Whether it is known where an object was created.  If not, each rank is assumed to keep its
+        # share of the loads from before the first LB step.
+        self.keyed = True
+        self.cores = Cores()  # the ranks that share cores; none if the loads are not measured
         self._begun = False  # whether an LB step has taken place: before it, nothing can be saved
         self._recent: list[float] = []  # loads of this rank in the last iterations before that
         # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows)

@@ -48,22 +48,11 @@ def picture(
 ) -> dict[str, Any]:
     """Reduce the loads of ranks over iterations to at most `rows` x `columns` cells, for a page.
 
-    Parameters
-    ----------
-    times : (m, p) float64
-        Seconds of each rank in each iteration.
-    elapsed : (m,) float64
-        Seconds of each iteration.
-    recorded : (m,) float64 or None
-        Seconds of the slowest rank in the recorded run.
+    times, elapsed: (m, p) and (m,) seconds; recorded: (m,) seconds of the slowest rank, or None.
 
-    Returns
-    -------
-    dict
-        ``cells``, the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
-        ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest``: seconds of
-        the brightest colour.  ``max``, ``mean``, ``elapsed``, ``recorded``: the values of
-        lines, one for each column.
+    ``cells`` are the bytes of (rows, columns) uint16: the largest load of ``rank_step`` ranks in
+    ``iteration_step`` iterations, where 65535 means ``top`` seconds.  ``brightest``: seconds of the
+    brightest colour.  ``max``, ``mean``, ``elapsed``, ``recorded``: lines, a value for each column.
     """
     m, p = times.shape
     width, height = step(m, columns), step(p, rows)

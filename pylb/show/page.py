@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ import numpy as np
 
 from pylb import files
 from pylb._version import __version__
-from pylb.console import clip, script_json, text
+from pylb.console import clip, json_text, script_json, text
 from pylb.decide.figures import RECEIPT, RUN, Figure
 from pylb.decide.receipts import Receipt
 from pylb.errors import DomainError
-from pylb.show import aggregate, efficiency, lanes
+from pylb.show import aggregate, course, efficiency, lanes
 from pylb.show.course import Course, Migrations
 from pylb.show.objects import ObjectPicture
 
@@ -222,3 +223,59 @@ def flows(moves: Migrations) -> list[list[float]]:
     """Return (from, to, objects, bytes, load) for the pairs of ranks with the most load."""
     order = np.argsort(-moves.load, kind="stable")[:MOST_FLOWS]
     return [[*(int(a[i]) for a in moves[1:5]), float(f"{moves.load[i]:.4g}")] for i in order]
+
+
+# ---- pylb.report --------------------------------------------------------------------------------
+
+
+SUFFIXES = (".html", ".json")
+
+
+def report(
+    run: Any,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    names: Mapping[int, str] | None = None,
+    coords: Mapping[int, Any] | None = None,
+    stem: str | None = None,
+) -> Path:
+    """Write a file that shows a recorded run; for a running program see `Balancer.report`.
+
+    Parameters
+    ----------
+    run : RunRecord, Trace, Replay or path
+    path : path
+        ``.html``: one interactive page, which needs no network.  ``.json``: efficiencies of the
+        whole run, and of the iterations between LB steps, in the format of TALP.
+    title : str, optional
+        Title of the page, or of the run.  Default: the file's name, or the kind of run.
+    names : mapping from int to str, optional
+        Names of objects by key.  Any text is safe, because it is shown as text.
+    coords : mapping from int to 1 ... 3 floats, optional
+        Coordinates of the objects by key, at which the page draws them.  Default: objects that
+        communicate are drawn close to each other.
+    stem : str, optional
+        Selects one of several runs in a folder, see `Trace.load`.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> pylb.report("run.h5", "run.html", names={12: "core"}).name
+    'run.html'
+    >>> pylb.report(trace.replay("RefineLB", every=10), "refined.html").name
+    'refined.html'
+    """
+    out = Path(files.named(path))
+    if out.suffix not in SUFFIXES:
+        raise DomainError(f"path is {str(out)!r}: expected a suffix {' or '.join(SUFFIXES)}")
+    check_used(out.suffix == ".html", names=names, coords=coords)
+    shown = course.of(run, title=title, names=names, coords=coords, stem=stem)
+    if out.suffix == ".html":
+        return write(shown, out)
+    files.write_text(out, json_text(efficiency.talp(shown), indent=2) + "\n")
+    return out

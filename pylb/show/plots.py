@@ -26,8 +26,7 @@ from pylb.model.snapshot import F64, Snapshot
 from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
-from pylb.replaying.optima import Optimum
-from pylb.replaying.replayed import Replay, replay
+from pylb.replaying.replayed import Optimum, Replay, replay
 from pylb.show import aggregate, course, lanes
 
 if TYPE_CHECKING:

@@ -212,15 +212,8 @@ class World:
     ) -> Any:
         """Take part in collective call number `turn` with `value`, and wait for all ranks.
 
-        Parameters
-        ----------
-        call : str
-            Name of the call, the same on all ranks.
-        finish : callable
-            ``finish(values, times)`` is called when the last rank has come.  It returns what each
-            rank gets, and the virtual time at which the rank can continue.
-        doing : str or callable
-            Description of what the rank waits for; default: the call.
+        When the last rank has come, ``finish(values, times)`` returns what each rank gets, and the
+        virtual time at which it can continue.  doing: what the rank waits for; default: the call.
         """
         self.scheduler.check(rank)
         meeting = self.meetings.get(turn)

@@ -7,7 +7,7 @@ import pytest
 
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec, n_ranks
 from pylb.errors import DomainError, NotAllowedError
-from pylb.lab import Limit, cgroup, plan, shares, units
+from pylb.lab import Limit, cgroup, plan, units
 
 # --- shares ---------------------------------------------------------------------------------
 
@@ -31,10 +31,10 @@ def test_periods_without_number_or_unit(text):
 
 
 def test_shares_become_limits_that_the_kernel_accepts():
-    assert shares.limits([0.25, 1.5], 2) == [Limit(1250, 5000), Limit(7500, 5000)]
+    assert plan.limits([0.25, 1.5], 2) == [Limit(1250, 5000), Limit(7500, 5000)]
     # the kernel refuses a quota below 1 ms, so the period grows instead
-    assert shares.limits([0.1, 0.001], 2) == [Limit(1000, 10_000), Limit(1000, 1_000_000)]
-    assert shares.limits([0.5], 2, 20_000) == [Limit(10_000, 20_000)]
+    assert plan.limits([0.1, 0.001], 2) == [Limit(1000, 10_000), Limit(1000, 1_000_000)]
+    assert plan.limits([0.5], 2, 20_000) == [Limit(10_000, 20_000)]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_shares_become_limits_that_the_kernel_accepts():
 )
 def test_limits_out_of_range(given, period, said):
     with pytest.raises(DomainError, match=said):
-        shares.limits(given, 2, period)
+        plan.limits(given, 2, period)
 
 
 # --- command lines --------------------------------------------------------------------------

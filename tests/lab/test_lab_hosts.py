@@ -20,7 +20,7 @@ from pylb.lab import (
     state,
 )
 from pylb.lab import network as network_module
-from pylb.lab.shares import SLACK
+from pylb.lab.plan import SLACK
 
 pytest.importorskip("yaml")
 pytestmark = pytest.mark.lab

@@ -7,7 +7,7 @@ from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylb.measure.learner import SpeedLearner
+from pylb.measure.monitor import SpeedLearner
 
 # Each of these programs once misled the learner: all objects that leave one rank become lighter;
 # growing objects go from rank to rank; a region jumps; a single object connects two ranks.

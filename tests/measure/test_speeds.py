@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError, OutOfRangeError
-from pylb.measure.learner import SpeedLearner
+from pylb.measure.monitor import SpeedLearner
 
 
 def made(n, p, placements=5, noise=0.2, moving=1.0, seed=0, outliers=0.0):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylb import _core
-from pylb.model.sharing import as_before, fractions, spans
+from pylb.model.machine import as_before, fractions, spans
 
 LOADS = st.floats(0, 1e3, allow_subnormal=False).map(lambda x: round(x, 3))
 

@@ -29,8 +29,8 @@ from pylb.errors import (
     UnknownTriggerError,
 )
 from pylb.io.run_record import RunFacts
+from pylb.replaying.generated import hotspot
 from pylb.replaying.replayed import Prices
-from pylb.replaying.synthetic import hotspot
 
 
 def lpt(snapshot):

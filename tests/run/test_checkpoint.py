@@ -22,7 +22,7 @@ from pylb.errors import (
     StateError,
 )
 from pylb.io import checkpoint as disk
-from pylb.io.plain import decode, encode
+from pylb.io.checkpoint import decode, encode
 from pylb.run.records import IterationLog
 
 pytest.importorskip("h5py")

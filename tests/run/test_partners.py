@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pylb import VirtualCluster, _core
 from pylb.comm.agreement import Agreement
-from pylb.comm.transport_virtual import Virtual
+from pylb.comm.connect import Virtual
 from pylb.run.lb_step import exchange_speeds
 from pylb.run.options import ranks_with
 

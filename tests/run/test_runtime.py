@@ -19,7 +19,7 @@ from pylb import _core
 from pylb.comm import parcel
 from pylb.comm.addresses import Addresses
 from pylb.comm.agreement import Agreement, Stats, Step
-from pylb.comm.transport import Serial
+from pylb.comm.transport import Transport
 from pylb.errors import (
     DomainError,
     DuplicateKeyError,
@@ -192,7 +192,7 @@ def test_what_is_sent_is_the_value_at_that_moment():
 
 
 def test_a_doubled_key_changes_nothing():
-    where = Addresses(Agreement(Serial()))
+    where = Addresses(Agreement(Transport()))
     where.change(0, np.array([3, 1, 2]), np.array([], np.int64), 3)
     with pytest.raises(DuplicateKeyError, match=r"key 2 was added twice on rank 0$"):
         where.change(0, np.array([2, 9]), np.array([1]), 4)
@@ -203,7 +203,7 @@ def test_a_doubled_key_changes_nothing():
 
 
 def test_the_addresses_that_were_asked_for_are_counted_unless_there_is_no_such_object():
-    where, keys = Addresses(Agreement(Serial())), np.arange(1000)
+    where, keys = Addresses(Agreement(Transport())), np.arange(1000)
     where.learn(np.stack([keys, np.zeros(1000, np.int64)], axis=1))
     before = where.nbytes
     with pytest.raises(UnknownKeyError, match="key 2000: no such object"):
@@ -326,7 +326,7 @@ def test_reports_are_written_by_suffix(tmp_path):
 
 
 def test_an_ended_agreement_says_why():
-    agreement = Agreement(Serial())
+    agreement = Agreement(Transport())
     agreement.ended = "rank 3 failed"
     with pytest.raises(StateError, match="rank 3 failed"):
         agreement.step(Step.SYNC, 0)

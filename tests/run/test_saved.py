@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pylb
+from pylb.comm.connect import Virtual
 from pylb.comm.cores import Cores, Used
-from pylb.comm.transport_virtual import Virtual
 from pylb.console import seconds
 from pylb.show import course, live, page
 from pylb.show.comparison import Comparison

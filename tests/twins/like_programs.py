@@ -14,7 +14,7 @@ import numpy as np
 
 import pylb
 from pylb import _core
-from pylb.measure.learner import SpeedLearner
+from pylb.measure.monitor import SpeedLearner
 from pylb.model.snapshot import Snapshot
 
 ROWS, HERE = 9, 4  # rows of the estimator's table, and the row HERE (csrc/measure/measure.h)

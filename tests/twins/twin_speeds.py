@@ -22,7 +22,7 @@ FEW = 50  # if fewer than one in FEW objects moved, nothing is learned
 
 
 class SpeedLearner:
-    """The twin of `pylb.measure.learner.SpeedLearner`, without checks of its input."""
+    """The twin of `pylb.measure.monitor.SpeedLearner`, without checks of its input."""
 
     def __init__(self, n_ranks: int) -> None:
         self.n_ranks = n_ranks

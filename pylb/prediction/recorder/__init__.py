@@ -1,6 +1,5 @@
 """Record the operations of an MPI program, for `pylb.whatif`."""
 
-from pylb.prediction.recorder.marks import procedure
-from pylb.prediction.recorder.recording import Recording
+from pylb.prediction.recorder.recording import Recording, procedure
 
 __all__ = ["Recording", "procedure"]

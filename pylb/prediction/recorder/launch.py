@@ -18,8 +18,7 @@ from pylb import _core, optional
 from pylb.comm.mpiexec import insert_before_programs, is_mpiexec
 from pylb.errors import DomainError, PylbError
 from pylb.prediction.prediction import Target, comm_arrays, target
-from pylb.prediction.recorder.monitor import RecordMonitor
-from pylb.prediction.recorder.protocol import TOKEN
+from pylb.prediction.recorder.monitor import TOKEN, RecordMonitor
 from pylb.prediction.recorder.recording import Recording
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 import secrets
 import selectors
 import socket
+import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pylb.console import clip
-from pylb.prediction.recorder import protocol
 from pylb.prediction.recorder.layout import OP, OpKind
-from pylb.prediction.recorder.protocol import HEAD, LIMIT, MOST_NAMES, ProtocolError
 from pylb.prediction.recorder.recording import Recording, one_sided
 
 DRIFT = 1e-4  # a larger drift between two clocks, as a fraction of the run's time, is reported
@@ -27,15 +28,15 @@ SHOWN = 10  # largest number of warnings about absent ranks, and about refused c
 class RankLog:
     """The data received from one rank."""
 
-    hello: dict[str, Any]  # the fields of the first frame, `protocol.HELLO`
+    hello: dict[str, Any]  # the fields of the first frame, `HELLO`
     offset: float  # the monitor's clock minus this rank's clock at the start, in seconds
     room: NDArray[Any] = field(default_factory=lambda: np.zeros(1024, OP))  # memory for `ops`
     n_ops: int = 0
     numbers: list[int] = field(default_factory=list)  # the monitor's number of each communicator
-    end: dict[str, Any] | None = None  # the fields of the last frame, `protocol.END`
+    end: dict[str, Any] | None = None  # the fields of the last frame, `END`
     end_offset: float = 0.0  # like `offset`, at the end
     lost: int = 0  # number of operations that did not arrive
-    costs: dict[str, float] = field(default_factory=dict)  # measured costs, `protocol.COSTS`
+    costs: dict[str, float] = field(default_factory=dict)  # measured costs, `COSTS`
     procedures: list[int] = field(default_factory=list)  # the monitor's number of each procedure
 
     def ops(self) -> NDArray[Any]:
@@ -64,20 +65,12 @@ class Connection:
 
 
 class RecordMonitor:
-    """The monitor of one run, to which the ranks connect.
-
-    Attributes
-    ----------
-    address : str
-        ``host:port``, for the recorder.
-    token : str
-        A secret, the first line of each connection.  Other users can see the address in command
-        lines, but not the token.
-    ranks : dict of int to RankLog
-    """
+    """The monitor of one run, to which the ranks connect."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._listener = socket.create_server((host, 0))
+        # The first line of each connection.  Other users can see the address in command lines, but
+        # not the token.
         self.token = secrets.token_hex(16)
         self.address = f"{host}:{self._listener.getsockname()[1]}"
         self._selector = selectors.DefaultSelector()
@@ -186,7 +179,7 @@ class RecordMonitor:
 
     def _frame(self, one: Connection, kind: str, first: int, body: bytes) -> None:
         if kind == "H":
-            self._hello(one, protocol.hello(body))
+            self._hello(one, hello(body))
         elif one.second:
             return
         elif one.rank is None:
@@ -198,11 +191,11 @@ class RecordMonitor:
         elif kind == "P":
             self._procedure(one.rank, body)
         elif kind == "L":
-            self._note_lack(**protocol.decoded(body, protocol.LACK))
+            self._note_lack(**decoded(body, LACK))
         elif kind == "N":
-            one.rank.costs = protocol.decoded(body, protocol.COSTS)
+            one.rank.costs = decoded(body, COSTS)
         elif kind == "E":
-            one.rank.end = protocol.decoded(body, protocol.END)
+            one.rank.end = decoded(body, END)
             one.rank.end_offset = time.monotonic() - 1e-9 * one.rank.end["now"]
         else:
             raise ProtocolError(f"a frame of the unknown kind {kind!r}")
@@ -225,11 +218,11 @@ class RecordMonitor:
 
     def _operations(self, rank: RankLog, first: int, sent: NDArray[Any]) -> None:
         ops = sent.copy()
-        ops["comm"] = protocol.renumbered(ops["comm"], rank.numbers, "communicator")
+        ops["comm"] = renumbered(ops["comm"], rank.numbers, "communicator")
         marks = np.flatnonzero((ops["kind"] == OpKind.ENTER) | (ops["kind"] == OpKind.LEAVE))
         if len(marks):
             mine = ops["tag"][marks]
-            ops["tag"][marks] = protocol.renumbered(mine, rank.procedures, "procedure")
+            ops["tag"][marks] = renumbered(mine, rank.procedures, "procedure")
         if not rank.n_ops + rank.lost <= first < 2**62:
             raise ProtocolError(
                 f"a frame begins with operation {first}: expected {rank.n_ops + rank.lost} or more"
@@ -246,7 +239,7 @@ class RecordMonitor:
         rank.procedures.append(self.procedures.index(name))
 
     def _communicator(self, rank: RankLog, body: bytes) -> None:
-        number, name, members = protocol.communicator(body, rank.hello["size"])
+        number, name, members = communicator(body, rank.hello["size"])
         if number != len(rank.numbers):
             raise ProtocolError(f"communicator {number} after {len(rank.numbers)} communicators")
         if name not in self._comms:
@@ -367,3 +360,86 @@ class RecordMonitor:
         if not rank.hello["delays"]:
             out.append("no /proc/self/schedstat: waits for a core may count as computing")
         return out
+
+
+# ---- the frames of the recorder: csrc/whatif/recorder/internal.h --------------------------------
+
+
+HEAD = struct.Struct("=IIq")  # kind, length in bytes, number of the first operation
+COMM = struct.Struct("=qqq")  # a communicator's number, name and number of members
+LIMIT = 1 << 26  # largest length of a frame in bytes
+MOST_RANKS = 1 << 20
+MOST_NAMES = 1 << 16  # largest number of procedures, and of kinds of calls that are not simulated
+
+TOKEN = "OMPI_PYLB_TOKEN"
+"""Environment variable with the token.  Open MPI passes variables that begin with OMPI_ to the
+ranks on all machines; other launchers pass all variables."""
+
+HELLO = {
+    **dict.fromkeys(("rank", "size", "now", "cores", "core"), int),
+    **dict.fromkeys(("host", "library"), str),
+    "delays": bool,
+}
+END = {
+    **dict.fromkeys(("ops", "ns", "start", "now", "beyond", "foreign"), int),
+    "finalized": bool,
+    "asked": dict.fromkeys(("wall", "square", "napped"), float),
+}
+COSTS = dict.fromkeys(("overhead", "alpha", "beta"), float)
+LACK = {"what": str, "times": int}
+
+
+class ProtocolError(Exception):
+    """Raised if a connection does not follow the protocol of the recorder."""
+
+
+def decoded(body: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a frame that contains a JSON object, and check that it has these fields and types."""
+    found = json.loads(body)
+    _check(found, fields)
+    return dict(found)
+
+
+def _check(found: Any, fields: Mapping[str, Any]) -> None:
+    if not isinstance(found, dict):
+        raise ProtocolError("a frame that is not a JSON object")
+    for name, kind in fields.items():
+        value: Any = found.get(name)
+        if isinstance(kind, dict):
+            _check(value if name in found else dict.fromkeys(kind, 0), kind)
+        elif kind is float and type(value) in (int, float):
+            found[name] = value = float(value)
+            if not math.isfinite(value):
+                raise ProtocolError(f"{name} is {value}: expected a finite number")
+        elif type(value) is not kind or (kind is int and not -(2**63) <= value < 2**63):
+            raise ProtocolError(f"{name} is {value!r}: expected {kind.__name__}")
+
+
+def hello(body: bytes) -> dict[str, Any]:
+    """Read the first frame of a rank."""
+    found = decoded(body, HELLO)
+    if not 1 <= found["size"] <= MOST_RANKS:
+        raise ProtocolError(f"a world of {found['size']} ranks: expected 1 ... {MOST_RANKS}")
+    if not 0 <= found["rank"] < found["size"]:
+        raise ProtocolError(f"rank is {found['rank']}: expected 0 ... {found['size'] - 1}")
+    return found
+
+
+def communicator(body: bytes, n_ranks: int) -> tuple[int, int, NDArray[np.int32]]:
+    if len(body) < COMM.size:
+        raise ProtocolError(f"a frame of {len(body)} bytes is too short for a communicator")
+    number, name, size = COMM.unpack_from(body)
+    if size < 0 or len(body) != COMM.size + 4 * size:
+        raise ProtocolError(f"a communicator of {size} ranks in {len(body)} bytes")
+    members = np.frombuffer(body, np.int32, size, COMM.size).copy()
+    if size and not 0 <= members.min() <= members.max() < n_ranks:
+        raise ProtocolError("a communicator with a member that is not a rank")
+    return number, name, members
+
+
+def renumbered(values: NDArray[Any], numbers: list[int], what: str) -> NDArray[np.int32]:
+    """Replace a rank's number i of a communicator or procedure by the monitor's, ``numbers[i]``."""
+    if values.size and not 0 <= values.min() <= values.max() < len(numbers):
+        raise ProtocolError(f"an operation with an unknown {what}")
+    out: NDArray[np.int32] = np.array(numbers, np.int32)[values]
+    return out

@@ -18,8 +18,7 @@ from pylb.model.speed_models import SpeedModels
 from pylb.partitioning import files
 from pylb.prediction.prediction import whatif
 from pylb.prediction.recorder.layout import OP
-from pylb.prediction.recorder.monitor import RecordMonitor
-from pylb.prediction.recorder.protocol import HEAD
+from pylb.prediction.recorder.monitor import HEAD, RecordMonitor
 from pylb.prediction.recorder.recording import Recording
 from pylb.show import course, efficiency, page
 
