@@ -28,8 +28,8 @@ from setuptools.command.build_ext import build_ext
 
 ROOMS = ["base", "model", "measure", "partition", "place", "place/strategies"]
 ROOMS += ["decide", "decide/triggers", "replay", "whatif", "whatif/simulator", "run"]
-MPI_SHELLS = ["comm_lane", "comm_ranks", "comm_share", "partition_settle"]
-BOTH_SHELLS = ["convert", "errors", "measure_stats", "views"]
+MPI_SHELLS = ["comm_ranks", "partition_settle"]
+BOTH_SHELLS = ["convert", "measure_stats", "views"]
 CORES = len(os.sched_getaffinity(0))
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-Wmissing-declarations"]
 
@@ -198,7 +198,7 @@ def partitioner_extensions(mpi):
         if name == "zoltan":  # this module takes NumPy's arrays and mpi4py's communicators
             own = ("run", "assign")
             files += [f"partition/libraries/zoltan_{f}" for f in own]
-            files += ["bind/views", "bind/errors", "base/interrupt"]
+            files += ["bind/views", "base/interrupt"]
         out[name] = extension(
             f"pylb._{name}",
             [f"csrc/{f}.c" for f in files],
@@ -225,7 +225,7 @@ def dgraph_extension(mpi, found):
         "pylb._dgraph",
         sources("base", "model", "measure")
         + [f"csrc/partition/libraries/{f}.c" for f in ("zoltan_color", "ptscotch_order")]
-        + [f"csrc/bind/{f}.c" for f in ("dgraphmodule", "errors", "views")],
+        + [f"csrc/bind/{f}.c" for f in ("dgraphmodule", "views")],
         compile_args=compile_args,
         link_args=[*link_args, "-pthread"],
     )
@@ -236,7 +236,7 @@ def dgraph_extension(mpi, found):
 def extensions():
     others = "|".join((r"\w+module", *MPI_SHELLS))
     core = [f for f in sources(*ROOMS, "bind") if not re.search(rf"/bind/({others})\.c$", f)]
-    alone = ("reduction_alone", "route", "share_plan", "table")  # need no MPI
+    alone = ("reduction_alone", "route", "table")  # need no MPI
     core += ["csrc/bind/coremodule.c", *(f"csrc/comm/{f}.c" for f in alone)]
     mpi = mpi_words()
     out = [extension("pylb._core", core, link_args=["-lm", "-pthread"])]

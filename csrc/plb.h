@@ -14,7 +14,6 @@
 #include "base/heap.h"
 #include "base/interrupt.h"
 #include "base/item.h"
-#include "base/last_words.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "base/rng.h"

@@ -54,19 +54,14 @@ __attribute__((destructor)) static void tear_down(void)
     pthread_key_delete(key);
 }
 
-static void open_meter(meter_t *self)
-{
-    pthread_once(&once, set_up);
-    pthread_setspecific(key, self);
-    self->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    self->open = true;
-}
-
 static int64_t read_meter(meter_t *self)
 {
     char text[80]; /* three numbers; the second is the run delay in nanoseconds */
     if (!self->open) {
-        open_meter(self);
+        pthread_once(&once, set_up);
+        pthread_setspecific(key, self);
+        self->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+        self->open = true;
     }
     const ssize_t n = self->fd < 0 ? 0 : pread(self->fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = '\0';
@@ -79,26 +74,23 @@ int64_t plb_run_delay_ns(void)
     return read_meter(&meter);
 }
 
-/* Read the run delay and the clock; if the thread had to wait in between, read both again. */
-static int64_t read_both(meter_t *self, int64_t now)
-{
-    for (int i = 0; i < 3; i++) {
-        const int64_t before = now;
-        self->delay = read_meter(self);
-        now = plb_monotonic_ns();
-        if (now - before < PLB_RUN_DELAY_GRAIN_NS / 2) {
-            break;
-        }
-    }
-    self->read_at = now;
-    return now;
-}
-
 plb_moment_t plb_moment_now(int64_t wall, bool reads)
 {
     meter_t *self = &meter;
     if (reads || wall - self->read_at >= PLB_RUN_DELAY_GRAIN_NS) {
-        wall = read_both(self, wall);
+        /* Read the run delay and the clock; if the thread had to wait in between, read both again.
+         */
+        int64_t now = wall;
+        for (int i = 0; i < 3; i++) {
+            const int64_t before = now;
+            self->delay = read_meter(self);
+            now = plb_monotonic_ns();
+            if (now - before < PLB_RUN_DELAY_GRAIN_NS / 2) {
+                break;
+            }
+        }
+        self->read_at = now;
+        wall = now;
     }
     const int64_t t = wall - self->delay;
     self->last = t > self->last ? t : self->last;
@@ -127,14 +119,6 @@ void plb_wait_begin(plb_wait_t *self, plb_tick_fn tick, void *arg)
     *self = (plb_wait_t){now, now, PLB_WAIT_SLEEP_NS, tick, arg};
 }
 
-static void sleep_a_little(plb_wait_t *self)
-{
-    const struct timespec t = {0, (long)self->sleep};
-    nanosleep(&t, NULL);
-    self->sleep += self->sleep / 4;
-    self->sleep = self->sleep < PLB_WAIT_MOST_NS ? self->sleep : PLB_WAIT_MOST_NS;
-}
-
 int plb_wait_pause(plb_wait_t *self)
 {
     const int64_t now = plb_clock_ns(PLB_CLOCK_WALL), waited = now - self->start;
@@ -145,7 +129,10 @@ int plb_wait_pause(plb_wait_t *self)
         sched_yield();
         return 0;
     }
-    sleep_a_little(self);
+    const struct timespec t = {0, (long)self->sleep};
+    nanosleep(&t, NULL);
+    self->sleep += self->sleep / 4;
+    self->sleep = self->sleep < PLB_WAIT_MOST_NS ? self->sleep : PLB_WAIT_MOST_NS;
     if (self->tick != NULL && now - self->ticked > PLB_WAIT_TICK_NS) {
         self->ticked = now;
         return self->tick(self->arg);

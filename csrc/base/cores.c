@@ -82,10 +82,14 @@ static void find_quota(const char *root, const char *group, plb_cores_t *out)
     }
 }
 
-/* Each line of /proc/self/cgroup is number:controllers:path.  In version 2 of control groups,
- * `controllers` is empty. */
-static void quota_here(plb_cores_t *out)
+void plb_cores_here(plb_cores_t *out)
 {
+    *out = (plb_cores_t){.host = host_here()};
+    if (sched_getaffinity(0, sizeof out->mask, (cpu_set_t *)out->mask) != 0) {
+        memset(out->mask, 0, sizeof out->mask); /* the cores are unknown */
+    }
+    /* Each line of /proc/self/cgroup is number:controllers:path.  In version 2 of control groups,
+     * `controllers` is empty. */
     char line[4096], root[64];
     FILE *f = fopen("/proc/self/cgroup", "re");
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
@@ -106,15 +110,6 @@ static void quota_here(plb_cores_t *out)
     if (f != NULL) {
         fclose(f);
     }
-}
-
-void plb_cores_here(plb_cores_t *out)
-{
-    *out = (plb_cores_t){.host = host_here()};
-    if (sched_getaffinity(0, sizeof out->mask, (cpu_set_t *)out->mask) != 0) {
-        memset(out->mask, 0, sizeof out->mask); /* the cores are unknown */
-    }
-    quota_here(out);
 }
 
 /* ---- the cores of all ranks ----------------------------------------------------------------- */
@@ -147,83 +142,6 @@ bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank)
     return is_capped(&all[rank]) && n == 1;
 }
 
-static int by_mask(const void *a, const void *b)
-{
-    return memcmp(a, b, offsetof(plb_cores_t, group));
-}
-
-static int by_group(const void *a, const void *b)
-{
-    const plb_cores_t *x = a, *y = b;
-    const int host = (x->host > y->host) - (x->host < y->host);
-    return host != 0 ? host : (x->group > y->group) - (x->group < y->group);
-}
-
-static bool same_host(const plb_cores_t *a, const plb_cores_t *b)
-{
-    return a->host == b->host;
-}
-
-static bool same_mask(const plb_cores_t *a, const plb_cores_t *b)
-{
-    return by_mask(a, b) == 0;
-}
-
-/* The number of cores that at least one of the ranks c[n] may use; 0: unknown. */
-static double cores_of_masks(const plb_cores_t *c, int32_t n)
-{
-    uint64_t every[WORDS] = {0};
-    for (int32_t i = 0; i < n; i++) {
-        for (int w = 0; w < WORDS; w++) {
-            every[w] |= c[i].mask[w];
-        }
-    }
-    return n_cores(every);
-}
-
-static double cores_of_quota(const plb_cores_t *c, int32_t n)
-{
-    return n > 1 && is_capped(c) ? c->quota : 0.0;
-}
-
-/* Divide c[p] into groups of successive ranks for which `alike` is true.  Copy the group with the
- * fewest cores per rank to `out`, if it has fewer than the group that is there already. */
-static void find_crowd(const plb_cores_t *c, int32_t p,
-                       bool (*alike)(const plb_cores_t *, const plb_cores_t *),
-                       double (*cores)(const plb_cores_t *, int32_t), plb_crowd_t *out)
-{
-    for (int32_t i = 0, end; i < p; i = end) {
-        for (end = i + 1; end < p && alike(&c[i], &c[end]);) {
-            end++;
-        }
-        const double n = cores(c + i, end - i);
-        if (n > 0.0 && (out->n_ranks == 0 || (end - i) * out->n_cores > out->n_ranks * n)) {
-            *out = (plb_crowd_t){end - i, n, ""};
-        }
-    }
-}
-
-int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    plb_cores_t *c = NULL;
-    PLB_NEW(c, p);
-    *out = (plb_crowd_t){0, 0.0, ""};
-    memcpy(c, all, (size_t)p * sizeof *c);
-    qsort(c, (size_t)p, sizeof *c, by_mask); /* sorts by host first, then by mask */
-    find_crowd(c, p, same_host, cores_of_masks, out);
-    find_crowd(c, p, same_mask, cores_of_masks, out);
-    qsort(c, (size_t)p, sizeof *c, by_group);
-    find_crowd(c, p, same_group, cores_of_quota, out);
-    if (out->n_ranks > out->n_cores) {
-        snprintf(out->words, sizeof out->words, "%d ranks share %g %s", out->n_ranks, out->n_cores,
-                 out->n_cores == 1.0 ? "core" : "cores");
-    }
-out:
-    plb_free(c);
-    return ret;
-}
-
 /* The lowest rank of the group of rank r; shortens the path to it. */
 static int32_t lowest(int32_t *group, int32_t r)
 {
@@ -246,7 +164,7 @@ static bool overlap(const plb_cores_t *a, const plb_cores_t *b)
     for (int w = 0; w < WORDS; w++) {
         out = out || (a->mask[w] & b->mask[w]) != 0;
     }
-    return out && same_host(a, b);
+    return out && a->host == b->host;
 }
 
 int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *cores,
@@ -286,10 +204,9 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
     for (int32_t r = 0; r < p; r++) {
         const int32_t g = lowest(group, r);
         const double c = n_cores(mask[g]);
-        const bool quota = is_capped(&all[r]) && same_group(&all[r], &all[g]);
         group[r] = g;
         cores[r] = c > 0.0 ? c : 1.0;
-        if (quota && !plb_cores_capped(all, p, r)) {
+        if (is_capped(&all[r]) && !plb_cores_capped(all, p, r)) {
             cores[r] = all[r].quota < cores[r] ? all[r].quota : cores[r];
         }
     }
@@ -302,5 +219,31 @@ int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *
     }
 out:
     PLB_FREE(mask, kind);
+    return ret;
+}
+
+int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int32_t *group = NULL, *n = NULL; /* n[g]: number of ranks of the group g */
+    double *cores = NULL;
+    *out = (plb_crowd_t){0, 0.0, ""};
+    PLB_NEW_EACH(p, group, cores);
+    PLB_NEW0(n, p);
+    PLB_TRY(plb_cores_groups(all, p, group, cores, err));
+    for (int32_t r = 0; r < p; r++) {
+        n[group[r]]++;
+    }
+    for (int32_t g = 0; g < p; g++) {
+        if (n[g] * out->n_cores > out->n_ranks * cores[g] || (n[g] > 0 && out->n_ranks == 0)) {
+            *out = (plb_crowd_t){n[g], cores[g], ""};
+        }
+    }
+    if (out->n_ranks > out->n_cores) {
+        snprintf(out->words, sizeof out->words, "%d ranks share %g %s", out->n_ranks, out->n_cores,
+                 out->n_cores == 1.0 ? "core" : "cores");
+    }
+out:
+    PLB_FREE(group, cores, n);
     return ret;
 }

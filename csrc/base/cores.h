@@ -35,12 +35,11 @@ void plb_cores_here(plb_cores_t *out);
 /** Whether a quota limits `rank` to less than its cores, and limits no other rank of all[p]. */
 bool plb_cores_capped(const plb_cores_t *all, int32_t p, int32_t rank);
 
-/** Find the group of ranks with the fewest cores per rank, among three kinds of groups: ranks
- * of one host, ranks that may use the same cores, and ranks under the same quota. */
-int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err);
-
 /** Divide the ranks into groups that share cores: ranks of one host whose sets of cores overlap,
  * or that are under the same quota.  group[p]: the lowest rank of each rank's group; cores[p]: the
  * number of cores of this group; if it is unknown, one for each rank. */
 int plb_cores_groups(const plb_cores_t *all, int32_t p, int32_t *group, double *cores,
                      plb_err_t *err);
+
+/** Find the group with the fewest cores per rank. */
+int plb_cores_crowd(const plb_cores_t *all, int32_t p, plb_crowd_t *out, plb_err_t *err);

@@ -1,20 +1,5 @@
-/* Vector instructions of the processor, and those that pylb's C code was compiled for. */
+/* Vector instructions of the processor. */
 #pragma once
-
-#if defined(__clang__)
-#define PLB_COMPILER "clang " __clang_version__
-#elif defined(__GNUC__)
-#define PLB_COMPILER "gcc " __VERSION__
-#else
-#define PLB_COMPILER "unknown"
-#endif
-
-/** The widest vector instructions of this processor that the operating system has switched on:
- *  "avx512", "avx2", "avx", "sse4.2", "sse2", "neon" or "none". */
-const char *plb_cpu_simd(void);
-
-/** The vector instructions that the compiler was allowed to use everywhere in pylb's C code. */
-const char *plb_cpu_compiled(void);
 
 /* Compile a hot function twice: for all x86-64 processors, and for those with AVX2 and BMI
  * (x86-64-v3).  The loader chooses the version for this processor.  Neither version uses fused

@@ -2,12 +2,9 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- check ------------------------------------------------------------------------------------- */
 
 int plb_check_fail(plb_domain_t domain, const plb_figure_t *figure, plb_err_t *err)
 {
@@ -35,28 +32,6 @@ int plb_check_coords(const double *coords, int64_t n, int32_t n_dims, plb_err_t 
     return PLB_OK;
 }
 
-/* ---- finite ------------------------------------------------------------------------------------ */
-
-/* The exponent of infinity and NaN has only ones, so adding 1 to it carries over into the sign
- * bit.  There is no branch, so that compilers can vectorize the loop. */
-bool plb_all_finite(const double *x, int64_t n)
-{
-    const uint64_t exponent = UINT64_C(0x7ff) << 52, one = UINT64_C(1) << 52;
-    uint64_t over = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        over |= (bits & exponent) + one;
-    }
-    return over >> 63 == 0;
-}
-
-static bool traces(void)
-{
-    const char *trace = getenv("PLB_TRACE");
-    return trace != NULL && strcmp(trace, "1") == 0;
-}
-
 int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *fmt, ...)
 {
     plb_err_t unread, *to = err == NULL ? &unread : err;
@@ -65,7 +40,8 @@ int plb_fail(plb_err_t *err, int code, const char *file, int line, const char *f
     to->code = code;
     vsnprintf(to->text, sizeof to->text, fmt, args);
     va_end(args);
-    if (traces()) {
+    const char *trace = getenv("PLB_TRACE");
+    if (trace != NULL && strcmp(trace, "1") == 0) {
         fprintf(stderr, "pylb: %s:%d: %s\n", file, line, to->text);
     }
     return code;

@@ -141,11 +141,6 @@ int plb_check_known(plb_domain_t domain, const plb_figure_t *figure, size_t n, p
 #member, (double)(from)->member                                                           \
     }
 
-/* Tests whether numbers are finite, or all the same. */
-
-/** Whether all x[n] are finite: none is infinite or NaN.  Raises no floating-point exceptions. */
-bool plb_all_finite(const double *x, int64_t n);
-
 /** Whether all x[n] are equal; true if x is NULL. */
 static inline bool plb_all_equal(const double *x, int64_t n)
 {

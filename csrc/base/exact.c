@@ -4,23 +4,6 @@
 
 enum { LOWEST_BIT = -192 };
 
-static void add_shifted(plb_exact_t *self, uint64_t bits, int shift)
-{
-    const int word = shift / 64, up = shift % 64;
-    const unsigned __int128 wide = (unsigned __int128)bits << up;
-    unsigned __int128 carry = 0;
-    for (int i = word; i < PLB_EXACT_LIMBS; i++) {
-        carry += self->limb[i];
-        if (i == word) {
-            carry += (uint64_t)wide;
-        } else if (i == word + 1) {
-            carry += (uint64_t)(wide >> 64);
-        }
-        self->limb[i] = (uint64_t)carry;
-        carry >>= 64;
-    }
-}
-
 /* Return x as bits * 2^exponent, taken from its binary form: frexp would cost a function call. */
 static uint64_t bits_of(double x, int *exponent)
 {
@@ -42,7 +25,19 @@ void plb_exact_add(plb_exact_t *self, double x)
         shift = 0;
     }
     if (bits != 0) {
-        add_shifted(self, bits, shift);
+        const int word = shift / 64, up = shift % 64;
+        const unsigned __int128 wide = (unsigned __int128)bits << up;
+        unsigned __int128 carry = 0;
+        for (int i = word; i < PLB_EXACT_LIMBS; i++) {
+            carry += self->limb[i];
+            if (i == word) {
+                carry += (uint64_t)wide;
+            } else if (i == word + 1) {
+                carry += (uint64_t)(wide >> 64);
+            }
+            self->limb[i] = (uint64_t)carry;
+            carry >>= 64;
+        }
     }
 }
 

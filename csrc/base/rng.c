@@ -2,12 +2,6 @@
 
 #include "base/hash.h"
 
-static uint64_t splitmix64(uint64_t *x)
-{
-    *x += 0x9e3779b97f4a7c15u;
-    return plb_mix64(*x);
-}
-
 static uint64_t rotl(uint64_t x, int k)
 {
     return (x << k) | (x >> (64 - k));
@@ -16,7 +10,8 @@ static uint64_t rotl(uint64_t x, int k)
 void plb_rng_init(plb_rng_t *self, uint64_t seed)
 {
     for (int i = 0; i < 4; i++) {
-        self->s[i] = splitmix64(&seed);
+        seed += 0x9e3779b97f4a7c15u; /* splitmix64 */
+        self->s[i] = plb_mix64(seed);
     }
 }
 

@@ -42,15 +42,6 @@ static inline void insertion(const plb_item_t *from, int64_t n, plb_item_t *to)
     }
 }
 
-static bool ordered(const plb_item_t *item, int64_t n)
-{
-    int64_t i = 1;
-    while (i < n && !plb_item_before(item[i], item[i - 1])) {
-        i++;
-    }
-    return i >= n;
-}
-
 static void merge(const plb_item_t *a, const plb_item_t *a_end, const plb_item_t *b,
                   const plb_item_t *b_end, plb_item_t *to)
 {
@@ -125,7 +116,11 @@ static void sort_items(plb_item_t *item, int64_t n, double low, double high, plb
     }
     /* no bins if the depth is too large, or if the range of the keys is too small or infinite */
     if (depth > MOST_DEPTH || !(scale > 0.0 && scale <= 1e300)) {
-        if (!ordered(item, n)) {
+        int64_t i = 1;
+        while (i < n && !plb_item_before(item[i], item[i - 1])) {
+            i++;
+        }
+        if (i < n) {
             merge_sort(item, n, spare);
         }
         return;
@@ -212,30 +207,6 @@ static inline uint64_t part_of(const struct plb_sort_parts *self, double key)
     return (image(key) - self->first) >> self->shift;
 }
 
-/* Choose the parts, and set end[k] to the index where part k begins.  Writing the items then moves
- * end[k] to the end of the part. */
-static void split(struct plb_sort_parts *self, const double *x, int64_t n, double sign)
-{
-    double low = 0.0, high = 0.0;
-    if (n > 0) {
-        range_of(x, n, &low, &high);
-    }
-    const double a = key_of(low, sign), b = key_of(high, sign);
-    self->low = a < b ? a : b;
-    self->high = a < b ? b : a;
-    self->first = image(self->low);
-    const uint64_t range = image(self->high) - self->first;
-    const int used = range == 0 ? 0 : 64 - __builtin_clzll(range);
-    self->shift = n < FEW_LOADS ? 63 : used > DIGIT_BITS ? used - DIGIT_BITS : 0;
-    self->n = part_of(self, self->high) + 1;
-    self->next = 0;
-    memset(self->end, 0, self->n * sizeof *self->end);
-    for (int64_t i = 0; i < n; i++) {
-        self->end[part_of(self, key_of(x[i], sign))]++;
-    }
-    self->largest = starts(self->end, (int64_t)self->n);
-}
-
 PLB_MULTIVERSION
 int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_t direction,
                    plb_err_t *err)
@@ -248,7 +219,26 @@ int plb_loads_init(plb_loads_t *self, const double *x, int64_t n, plb_direction_
     struct plb_sort_parts *parts = self->parts;
     parts->spare = NULL;
     parts->bin = NULL;
-    split(parts, x, n, sign);
+    /* Choose the parts, and set end[k] to the index where part k begins.  Writing the items then
+     * moves end[k] to the end of the part. */
+    double low = 0.0, high = 0.0;
+    if (n > 0) {
+        range_of(x, n, &low, &high);
+    }
+    const double a = key_of(low, sign), b = key_of(high, sign);
+    parts->low = a < b ? a : b;
+    parts->high = a < b ? b : a;
+    parts->first = image(parts->low);
+    const uint64_t range = image(parts->high) - parts->first;
+    const int used = range == 0 ? 0 : 64 - __builtin_clzll(range);
+    parts->shift = n < FEW_LOADS ? 63 : used > DIGIT_BITS ? used - DIGIT_BITS : 0;
+    parts->n = part_of(parts, parts->high) + 1;
+    parts->next = 0;
+    memset(parts->end, 0, parts->n * sizeof *parts->end);
+    for (int64_t i = 0; i < n; i++) {
+        parts->end[part_of(parts, key_of(x[i], sign))]++;
+    }
+    parts->largest = starts(parts->end, (int64_t)parts->n);
     PLB_TRY(plb_interrupted(n));
     PLB_NEW(parts->spare, parts->largest);
     PLB_NEW(parts->bin, PLB_SORT_BINS(parts->largest));
@@ -263,23 +253,19 @@ out:
     return ret;
 }
 
-static void sort_part(plb_loads_t *self, uint64_t part)
-{
-    const struct plb_sort_parts *parts = self->parts;
-    const uint64_t first = parts->first + (part << parts->shift);
-    const uint64_t last = first + ((UINT64_C(1) << parts->shift) - 1);
-    const double low = part == 0 ? parts->low : from_image(first);
-    const double high = last > first && last < image(parts->high) ? from_image(last) : parts->high;
-    plb_sort_items(self->item + self->ready, parts->end[part] - self->ready, low, high,
-                   parts->spare, parts->bin);
-}
-
 void plb_loads_sort(plb_loads_t *self, int64_t upto)
 {
     while (self->ready < upto) {
         const uint64_t part = self->parts->next++;
         if (self->parts->end[part] > self->ready) {
-            sort_part(self, part);
+            const struct plb_sort_parts *parts = self->parts;
+            const uint64_t first = parts->first + (part << parts->shift);
+            const uint64_t last = first + ((UINT64_C(1) << parts->shift) - 1);
+            const double low = part == 0 ? parts->low : from_image(first);
+            const double high =
+                last > first && last < image(parts->high) ? from_image(last) : parts->high;
+            plb_sort_items(self->item + self->ready, parts->end[part] - self->ready, low, high,
+                           parts->spare, parts->bin);
             self->ready = self->parts->end[part];
         }
     }

@@ -1,15 +1,82 @@
 /* Python binding of csrc/base: how the C code was compiled, clocks, exact sums. */
 #include <math.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "bind/convert.h"
 #include "bind/rooms.h"
 
+#if defined(__clang__)
+#define COMPILER "clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+/* The vector instructions that the compiler was allowed to use everywhere in pylb's C code. */
+static const char *cpu_compiled(void)
+{
+#if defined(__AVX512F__)
+    return "avx512";
+#elif defined(__AVX2__)
+    return "avx2";
+#elif defined(__AVX__)
+    return "avx";
+#elif defined(__SSE4_2__)
+    return "sse4.2";
+#elif defined(__SSE2__)
+    return "sse2";
+#elif defined(__ARM_NEON)
+    return "neon";
+#else
+    return "none";
+#endif
+}
+
+/* The widest vector instructions of this processor that the operating system has switched on. */
+static const char *cpu_simd(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_cpu_init(); /* needed if a constructor of another library calls this function before
+                             the constructor of libgcc has run */
+    if (__builtin_cpu_supports("avx512f")) {
+        return "avx512";
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        return "avx2";
+    }
+    if (__builtin_cpu_supports("avx")) {
+        return "avx";
+    }
+    return __builtin_cpu_supports("sse4.2") ? "sse4.2" : "sse2";
+#else
+    return cpu_compiled(); /* on other processors, no code depends on the result */
+#endif
+}
+
+/* Whether all x[n] are finite.  The exponent of infinity and NaN has only ones, so adding 1 to it
+ * carries over into the sign bit.  There is no branch, so that compilers can vectorize the loop.
+ */
+static bool is_finite(const double *x, int64_t n)
+{
+    const uint64_t exponent = UINT64_C(0x7ff) << 52, one = UINT64_C(1) << 52;
+    uint64_t over = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        over |= (bits & exponent) + one;
+    }
+    return over >> 63 == 0;
+}
+
 PLB_PY_DEF(fn, simd, "",
            "Return {'cpu': vector instructions of this processor, 'compiled': of the C core}.")
 {
-    return plb_py_answer(
-        c, Py_BuildValue("{ssss}", "cpu", plb_cpu_simd(), "compiled", plb_cpu_compiled()));
+    return plb_py_answer(c,
+                         Py_BuildValue("{ssss}", "cpu", cpu_simd(), "compiled", cpu_compiled()));
 }
 
 PLB_PY_DEF(fn, all_finite, "!x", "Return whether all numbers of a float64 array are finite.")
@@ -17,7 +84,7 @@ PLB_PY_DEF(fn, all_finite, "!x", "Return whether all numbers of a float64 array 
     PyArrayObject *a =
         (PyArrayObject *)PyArray_FROMANY(c->arg, NPY_FLOAT64, 0, 0, NPY_ARRAY_IN_ARRAY);
     PLB_PASS(a == NULL);
-    const bool good = plb_all_finite(PyArray_DATA(a), PyArray_SIZE(a));
+    const bool good = is_finite(PyArray_DATA(a), PyArray_SIZE(a));
     Py_DECREF(a);
     return plb_py_answer(c, PyBool_FromLong(good));
 }
@@ -130,6 +197,22 @@ PLB_PY_DEF(fn, clock_declare, "seconds", "Advance this thread's own clock by `se
     return PLB_OK;
 }
 
+/* Prints a message, and may end the process, if the process still exists some seconds after the
+ * user's program has finished.  This reports a deadlock: the process waits in MPI_Finalize, while
+ * other ranks wait for this process in another call. */
+static char said[512];
+static volatile sig_atomic_t length, is_the_end;
+
+static void on_alarm(int signal_number)
+{
+    (void)signal_number;
+    const ssize_t written = write(STDERR_FILENO, said, (size_t)length);
+    (void)written;
+    if (is_the_end) {
+        _exit(1);
+    }
+}
+
 PLB_PY_DEF(fn, last_words, "seconds text ends",
            "Write a text to standard error after `seconds` seconds, if the process still exists\n"
            "then.  ends: True: the process then ends with code 1; False: it continues.")
@@ -138,7 +221,15 @@ PLB_PY_DEF(fn, last_words, "seconds text ends",
     double seconds;
     bool ends;
     PLB_PASS(PLB_READ(c, PLB_ONE(&seconds), PLB_ONE(&text), PLB_ONE(&ends)));
-    plb_last_words(seconds, text, ends);
+    const long whole = (long)seconds, rest = (long)(1e6 * (seconds - (double)whole));
+    const struct itimerval timer = {.it_value = {whole, rest > 0 || whole > 0 ? rest : 1}};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    snprintf(said, sizeof said, "%.500s\n", text);
+    length = (sig_atomic_t)strlen(said);
+    is_the_end = ends;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
     return PLB_OK;
 }
 
@@ -150,44 +241,30 @@ PLB_PY_DEF(fn, cores, "",
     return plb_py_answer(c, PyBytes_FromStringAndSize((const char *)&here, sizeof here));
 }
 
-PLB_PY_DEF(fn, crowd, "all rank",
-           "Return (n_ranks, n_cores, words, capped).  all: the cores() of all ranks, joined.\n"
-           "The first three describe the group of ranks with the fewest cores per rank; words:\n"
-           "e.g. \"4 ranks share 2 cores\", or empty if there is a core for each rank.  capped:\n"
-           "whether a quota limits rank `rank` and no other rank.")
+PLB_PY_DEF(
+    fn, crowd, "all rank",
+    "Return (n_ranks, n_cores, words, capped, group, cores), see pylb.comm.cores.Cores.\n"
+    "all: the cores() of all ranks, joined.  capped: whether a quota limits rank `rank` and\n"
+    "no other rank.")
 {
     PyObject *all;
     int32_t rank;
     plb_crowd_t crowd;
     PLB_PASS(PLB_READ(c, PLB_ONE(&all), PLB_ONE(&rank)));
     const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
-    const Py_ssize_t p = PyBytes_Check(all) ? PyBytes_GET_SIZE(all) / size : 0;
+    const int32_t p = PyBytes_Check(all) ? (int32_t)(PyBytes_GET_SIZE(all) / size) : 0;
     PLB_PASS(plb_py_refuse(
         rank < 0 || rank >= p || PyBytes_GET_SIZE(all) % size != 0, PyExc_ValueError,
         "all: expected the bytes of cores() of each rank; rank: one of these ranks"));
-    const plb_cores_t *cores = (const plb_cores_t *)PyBytes_AS_STRING(all);
-    PLB_PASS(plb_cores_crowd(cores, (int32_t)p, &crowd, &c->err));
-    return plb_py_answer(
-        c, Py_BuildValue("idsN", crowd.n_ranks, crowd.n_cores, crowd.words,
-                         PyBool_FromLong(plb_cores_capped(cores, (int32_t)p, rank))));
-}
-
-PLB_PY_DEF(fn, core_groups, "all",
-           "Return (group, cores), (p,) each: the lowest rank of the ranks that share cores with\n"
-           "each rank, and the number of these cores.  all: the cores() of all ranks, joined.")
-{
-    PyObject *all;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&all)));
-    const Py_ssize_t size = (Py_ssize_t)sizeof(plb_cores_t);
-    PLB_PASS(plb_py_refuse(!PyBytes_Check(all) || PyBytes_GET_SIZE(all) % size != 0,
-                           PyExc_ValueError, "all: expected the bytes of cores() of each rank"));
-    const int32_t p = (int32_t)(PyBytes_GET_SIZE(all) / size);
+    const plb_cores_t *here = (const plb_cores_t *)PyBytes_AS_STRING(all);
     int32_t *group = plb_py_new(c, NPY_INT32, p);
     double *cores = plb_py_new(c, NPY_FLOAT64, p);
     PLB_PASS(group == NULL || cores == NULL);
-    PLB_PASS(
-        plb_cores_groups((const plb_cores_t *)PyBytes_AS_STRING(all), p, group, cores, &c->err));
-    return plb_py_answer(c, Py_BuildValue("NN", plb_py_out(c, group), plb_py_out(c, cores)));
+    PLB_PASS(plb_cores_groups(here, p, group, cores, &c->err));
+    PLB_PASS(plb_cores_crowd(here, p, &crowd, &c->err));
+    return plb_py_answer(c, Py_BuildValue("idsNNN", crowd.n_ranks, crowd.n_cores, crowd.words,
+                                          PyBool_FromLong(plb_cores_capped(here, p, rank)),
+                                          plb_py_out(c, group), plb_py_out(c, cores)));
 }
 
 typedef struct watch {
@@ -225,13 +302,23 @@ static const plb_py_def_t *const watch_methods[] = {&watch_use, &watch_seconds, 
 
 PLB_PY_TYPE(watch, "pylb._core.Clock", "name", "A clock of load_clock(), which is read faster.", )
 
-static const plb_py_def_t *const methods[] = {
-    &fn_last_words,  &fn_simd,          &fn_all_finite,
-    &fn_exact_sum,   &fn_trim,          &fn_clock,
-    &fn_load_clock,  &fn_mpi_clock,     &fn_run_delay,
-    &fn_cores,       &fn_crowd,         &fn_core_groups,
-    &fn_clock_enter, &fn_clock_leave,   &fn_clock_declare,
-    &fn_stop_when,   &fn_check_signals, NULL};
+static const plb_py_def_t *const methods[] = {&fn_last_words,
+                                              &fn_simd,
+                                              &fn_all_finite,
+                                              &fn_exact_sum,
+                                              &fn_trim,
+                                              &fn_clock,
+                                              &fn_load_clock,
+                                              &fn_mpi_clock,
+                                              &fn_run_delay,
+                                              &fn_cores,
+                                              &fn_crowd,
+                                              &fn_clock_enter,
+                                              &fn_clock_leave,
+                                              &fn_clock_declare,
+                                              &fn_stop_when,
+                                              &fn_check_signals,
+                                              NULL};
 
 static int constants(PyObject *module)
 {
@@ -241,7 +328,7 @@ static int constants(PyObject *module)
     return plb_py_add_value(module, "ERRORS",
                             plb_py_names(errors, sizeof errors / sizeof *errors)) ||
            PyModule_AddStringConstant(module, "version", PLB_VERSION) ||
-           PyModule_AddStringConstant(module, "compiler", PLB_COMPILER);
+           PyModule_AddStringConstant(module, "compiler", COMPILER);
 }
 
 const plb_py_room_t plb_py_base = {methods, {&watch_spec}, constants};

@@ -1,7 +1,6 @@
 /* Python binding of the part of csrc/comm without MPI. */
 #include "bind/convert.h"
 #include "bind/order.h"
-#include "bind/rooms.h"
 #include "comm/share.h"
 
 PLB_PY_DEF(fn, route, "destination n_ranks",
@@ -33,7 +32,8 @@ static int copy(const plb_py_order_t *order, int64_t row_bytes, const char *from
     if (plb_py_order_rows(order, &travel) != rows || travel * row_bytes != packed_bytes) {
         return PLB_ERR_VALUE;
     }
-    (gather ? plb_py_order_gather : plb_py_order_scatter)(order, from, row_bytes, to);
+    (gather ? plb_gather : plb_scatter)(from, order->offset, order->index, order->n, row_bytes,
+                                        to);
     return PLB_OK;
 }
 
@@ -87,98 +87,14 @@ PLB_PY_DEF(fn, home, "ids n_ranks",
 {
     const int64_t *id;
     int64_t n = -1;
-    int32_t n_ranks, *rank;
+    int32_t n_ranks;
     PLB_PASS(PLB_READ(c, PLB_MANY(&id, &n), PLB_ONE(&n_ranks)));
-    PLB_PASS((rank = plb_py_new(c, NPY_INT32, n)) == NULL);
+    int32_t *rank = plb_py_new(c, NPY_INT32, n);
     PLB_PASS(PLB_PY_UNLOCKED(c, (homes(id, n, n_ranks, rank), PLB_OK)));
     return plb_py_answer(c, plb_py_out(c, rank));
 }
 
-enum { MOST_COLUMNS = 3 };
-
-/* Return the rows for the route's peer number `peer`: an (m, k) array of m items, k columns. */
-static PyObject *rows_of_rank(const plb_route_t *route, int32_t peer,
-                              const int64_t *const column[], Py_ssize_t n_columns)
-{
-    const int64_t start = route->start[peer], end = route->start[peer + 1];
-    npy_intp shape[2] = {(npy_intp)(end - start), n_columns};
-    PyObject *out = PyArray_SimpleNew(2, shape, NPY_INT64);
-    int64_t *row = out ? PyArray_DATA((PyArrayObject *)out) : NULL;
-    for (int64_t i = start; row != NULL && i < end; i++) {
-        const int64_t at = route->order ? route->order[i] : i;
-        for (Py_ssize_t k = 0; k < n_columns; k++) {
-            *row++ = column[k][at];
-        }
-    }
-    return out;
-}
-
-PLB_PY_DEF(
-    fn, rows_to, "rank n_ranks columns:T",
-    "Return a dict from each rank that gets rows to its rows, an (m, k) int64 array.  Item\n"
-    "i becomes a row for rank[i]: its entries in the k columns (up to three).")
-{
-    const int32_t *rank;
-    int64_t n = -1;
-    int32_t n_ranks;
-    PyObject *columns;
-    const int64_t *column[MOST_COLUMNS] = {NULL};
-    plb_route_t route;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&rank, &n), PLB_ONE(&n_ranks), PLB_ONE(&columns)));
-    const Py_ssize_t k = PyTuple_GET_SIZE(columns);
-    PLB_PASS(plb_py_refuse(k > MOST_COLUMNS, PyExc_ValueError, "columns: expected at most %d",
-                           MOST_COLUMNS));
-    for (Py_ssize_t i = 0; i < k; i++) {
-        PLB_PASS(plb_py_view(&c->held, PyTuple_GET_ITEM(columns, i), "columns", NPY_INT64, n,
-                             &column[i]));
-    }
-    PLB_PASS(plb_route_init(&route, rank, n, n_ranks, &c->err));
-    PyObject *out = PyDict_New();
-    for (int32_t p = 0; p < route.n_peers && out != NULL; p++) {
-        PyObject *key = PyLong_FromLong(route.rank[p]);
-        PyObject *rows = key ? rows_of_rank(&route, p, column, k) : NULL;
-        if (rows == NULL || PyDict_SetItem(out, key, rows) != 0) {
-            Py_CLEAR(out);
-        }
-        Py_XDECREF(key);
-        Py_XDECREF(rows);
-    }
-    plb_route_free(&route);
-    return plb_py_answer(c, out);
-}
-
-PLB_PY_DEF(fn, share_plan, "work speed toll",
-           "Decide which rank lends work to which rank: (from, to, work, seconds of the slowest).")
-{
-    const double *work, *speed;
-    double toll;
-    int64_t p = -1;
-    int32_t n = 0;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&work, &p), PLB_MANY(&speed, &p), PLB_ONE(&toll)));
-    PLB_PASS(plb_py_refuse(p < 1 || p > INT32_MAX, PyExc_ValueError, "work: expected 1 or more"));
-    plb_share_rank_t *rank = plb_py_memory(c, p, sizeof *rank);
-    plb_share_flow_t *flow = plb_py_memory(c, p, sizeof *flow);
-    PLB_PASS(rank == NULL || flow == NULL);
-    for (int64_t r = 0; r < p; r++) {
-        PLB_PASS(plb_py_refuse(!(work[r] >= 0.0 && speed[r] > 0.0), PyExc_ValueError,
-                               "work, speed: expected positive numbers"));
-        rank[r] = (plb_share_rank_t){work[r], speed[r]};
-    }
-    const double time = plb_share_plan(rank, (int32_t)p, toll, flow, &n);
-    int32_t *from = plb_py_new(c, NPY_INT32, n), *to = plb_py_new(c, NPY_INT32, n);
-    double *amount = plb_py_new(c, NPY_FLOAT64, n);
-    PLB_PASS(from == NULL || to == NULL || amount == NULL);
-    for (int32_t k = 0; k < n; k++) {
-        from[k] = flow[k].from;
-        to[k] = flow[k].to;
-        amount[k] = flow[k].work;
-    }
-    return plb_py_answer(c, Py_BuildValue("NNNd", plb_py_out(c, from), plb_py_out(c, to),
-                                          plb_py_out(c, amount), time));
-}
-
-static const plb_py_def_t *const methods[] = {&fn_route, &fn_rows_to,    &fn_gather, &fn_scatter,
-                                              &fn_home,  &fn_share_plan, NULL};
+static const plb_py_def_t *const methods[] = {&fn_route, &fn_gather, &fn_scatter, &fn_home, NULL};
 
 /* ---- a rank's part of a directory ----------------------------------------------------------- */
 
@@ -198,9 +114,10 @@ static void forget_staged(table_t *self)
 static int table_init(table_t *self, plb_py_call_t *c)
 {
     int64_t data_bytes;
-    PLB_PASS(PLB_READ(c, PLB_ONE(&data_bytes)));
+    bool has_local = true;
+    PLB_PASS(PLB_READ(c, PLB_ONE(&data_bytes), PLB_ONE(&has_local)));
     PLB_PASS(plb_py_refuse(data_bytes < 0, PyExc_ValueError, "data_bytes: expected 0 or more"));
-    plb_table_init(&self->core, data_bytes, true);
+    plb_table_init(&self->core, data_bytes, has_local);
     return 0;
 }
 
@@ -265,7 +182,7 @@ static int data_of(const table_t *self, PyObject *object, int64_t n, char **data
     return 0;
 }
 
-PLB_PY_DEF(table, commit, "owner local data",
+PLB_PY_DEF(table, commit, "owner local:? data",
            "Write the entries of the ids that were given to stage().  data None: old entries\n"
            "keep their user data, and new ones get zeros.")
 {
@@ -275,7 +192,8 @@ PLB_PY_DEF(table, commit, "owner local data",
     PyObject *data;
     char *bytes;
     PLB_PASS(PLB_READ(c, PLB_MANY(&owner, &n), PLB_MANY(&local, &n_local), PLB_ONE(&data)));
-    PLB_PASS(plb_py_refuse(self->staged == NULL || n != PyArray_SIZE(self->staged) || n_local != n,
+    PLB_PASS(plb_py_refuse(self->staged == NULL || n != PyArray_SIZE(self->staged) ||
+                               n_local != (self->core.has_local ? n : -1),
                            PyExc_ValueError, "owner, local: expected one for each staged id"));
     PLB_PASS(data_of(self, data, n, &bytes));
     PLB_PASS(PLB_PY_UNLOCKED(
@@ -294,19 +212,21 @@ PLB_PY_DEF(table, abandon, "", "Forget the ids that were given to stage(), if th
 }
 
 PLB_PY_DEF(table, find, "ids data",
-           "Return (owner, local, missing): owner and local id of each id (-1: unknown), and\n"
-           "the index of the first unknown id (-1: none).  data: gets the user data; or None.")
+           "Return (owner, local, missing): owner and local id of each id (-1: unknown; None:\n"
+           "not wanted), and the index of the first unknown id (-1: none).  data: gets the user "
+           "data; or None.")
 {
     PyObject *object, *data;
     PyArrayObject *ids;
     int32_t *owner;
-    int64_t *local, missing = -1;
+    int64_t *local = NULL, missing = -1;
     char *bytes;
     PLB_PASS(PLB_READ(c, PLB_ONE(&object), PLB_ONE(&data)));
     PLB_PASS((ids = ids_of(self, c, object)) == NULL);
     PLB_PASS(data_of(self, data, PyArray_SIZE(ids), &bytes));
     PLB_PASS((owner = plb_py_new(c, NPY_INT32, PyArray_SIZE(ids))) == NULL);
-    PLB_PASS((local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids))) == NULL);
+    PLB_PASS(self->core.has_local &&
+             (local = plb_py_new(c, NPY_INT64, PyArray_SIZE(ids))) == NULL);
     PLB_PASS(PLB_PY_UNLOCKED(c, (plb_table_find(&self->core, PyArray_DATA(ids), PyArray_SIZE(ids),
                                                 owner, local, bytes, &missing),
                                  PLB_OK)));
@@ -324,20 +244,12 @@ PLB_PY_DEF(table, remove, "!ids", "Remove ids.  Returns how many of them were in
     return plb_py_answer(c, PyLong_FromLongLong(n));
 }
 
-static PyObject *all_ids(const table_t *self, plb_py_call_t *c)
-{
-    int64_t *ids = plb_py_new(c, NPY_INT64, self->core.n);
-    if (ids == NULL) {
-        return NULL;
-    }
-    plb_table_ids(&self->core, ids);
-    return plb_py_out(c, ids);
-}
-
 PLB_PY_DEF(table, ids, "", "Return all ids, in arbitrary order.")
 {
-    PLB_PASS(is_staged(self));
-    return plb_py_answer(c, all_ids(self, c));
+    int64_t *ids = plb_py_new(c, NPY_INT64, self->core.n);
+    PLB_PASS(is_staged(self) || ids == NULL);
+    plb_table_ids(&self->core, ids);
+    return plb_py_answer(c, plb_py_out(c, ids));
 }
 
 static const plb_py_def_t *const table_methods[] = {
@@ -353,80 +265,9 @@ static Py_ssize_t table_length(PyObject *object)
       "Bytes of memory that the table uses.")
 PLB_PY_PROPERTIES(table, TABLE)
 
-PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes",
-            "A rank's entries of a directory: id, owner, local id, and data_bytes of user data.",
-            {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
-
-/* ---- where objects are, as far as a rank knows ---------------------------------------------- */
-
-typedef table_t owners_t; /* its ids are keys of objects; `staged` and `slot` are not used */
-
-static int owners_init(owners_t *self, plb_py_call_t *c)
-{
-    plb_table_init(&self->core, 0, false);
-    return plb_py_read(c, &(const plb_py_arg_t){0});
-}
-
-static void owners_fini(owners_t *self)
-{
-    table_fini(self);
-}
-
-static int put(owners_t *self, const int64_t *key, int64_t n, const int64_t *rank, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    int64_t *slot = NULL, twice[2];
-    int32_t *owner = NULL;
-    PLB_NEW_EACH(n, slot, owner);
-    PLB_TRY(plb_table_stage(&self->core, key, n, slot, twice, err));
-    for (int64_t i = 0; i < n; i++) {
-        owner[i] = (int32_t)rank[i];
-    }
-    plb_table_commit(&self->core, slot, n, owner, NULL, NULL);
-out:
-    PLB_FREE(slot, owner);
-    return ret;
-}
-
-PLB_PY_DEF(owners, put, "keys ranks",
-           "Store the rank of each object, or change it.  No key may be repeated.")
-{
-    const int64_t *key, *rank;
-    int64_t n = -1;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_MANY(&rank, &n)));
-    return PLB_PY_UNLOCKED(c, put(self, key, n, rank, &c->err));
-}
-
-PLB_PY_DEF(owners, find, "keys", "Return the rank of each object, or -1.")
-{
-    const int64_t *key;
-    int64_t n = -1, missing;
-    int32_t *rank;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n)));
-    PLB_PASS((rank = plb_py_new(c, NPY_INT32, n)) == NULL);
-    PLB_PASS(PLB_PY_UNLOCKED(
-        c, (plb_table_find(&self->core, key, n, rank, NULL, NULL, &missing), PLB_OK)));
-    return plb_py_answer(c, plb_py_out(c, rank));
-}
-
-PLB_PY_DEF(owners, remove, "keys", "Forget objects.")
-{
-    const int64_t *key;
-    int64_t n = -1;
-    PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n)));
-    plb_table_remove(&self->core, key, n);
-    return PLB_OK;
-}
-
-PLB_PY_DEF(owners, keys, "", "Return all keys, in arbitrary order.")
-{
-    return plb_py_answer(c, all_ids(self, c));
-}
-
-static const plb_py_def_t *const owners_methods[] = {&owners_put, &owners_find, &owners_remove,
-                                                     &owners_keys, NULL};
-
-PLB_PY_TYPE(owners, "pylb._core.Owners", "", "The ranks of objects, by key.",
+PLB_PY_TYPE(table, "pylb._core.Table", "data_bytes has_local=True",
+            "A rank's entries of a directory: id, owner, local id (if wanted), and data_bytes of\n"
+            "user data.",
             {Py_tp_getset, table_getset}, {Py_sq_length, table_length}, )
 
 static int constants(PyObject *module)
@@ -438,4 +279,4 @@ static int constants(PyObject *module)
                             plb_py_names(names, sizeof names / sizeof *names));
 }
 
-const plb_py_room_t plb_py_comm = {methods, {&table_spec, &owners_spec}, constants};
+const plb_py_room_t plb_py_comm = {methods, {&table_spec}, constants};

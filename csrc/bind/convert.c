@@ -118,15 +118,6 @@ PyObject *plb_py_names(const char *const *names, size_t n)
     return plb_py_as_tuple(out);
 }
 
-PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n)
-{
-    static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_py_help_row_t, name),
-                                            PLB_PY_FIELD(plb_py_help_row_t, unit),
-                                            PLB_PY_FIELD(plb_py_help_row_t, help),
-                                            {0}};
-    return plb_py_rows(fields, rows, (int64_t)n, sizeof *rows);
-}
-
 PyObject *plb_py_params(const plb_param_t *params, int n)
 {
     static const plb_py_field_t fields[] = {PLB_PY_FIELD(plb_param_t, name),

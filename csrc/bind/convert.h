@@ -48,12 +48,6 @@ void plb_py_append(PyObject **list, PyObject *value);
 
 PyObject *plb_py_names(const char *const *names, size_t n);
 
-/* (name, unit, help) of a field of an X-macro table; plb_py_help makes a list of them. */
-typedef struct plb_py_help_row {
-    const char *name, *unit, *help;
-} plb_py_help_row_t;
-PyObject *plb_py_help(const plb_py_help_row_t *rows, size_t n);
-
 /** Return a new tuple with (name, default, minimum, maximum, unit, help) of each parameter. */
 PyObject *plb_py_params(const plb_param_t *params, int n);
 

@@ -5,11 +5,8 @@
 /* X(name): the files that make up the module.  Each defines a plb_py_room_t, plb_py_NAME. */
 /* clang-format off */
 #define ROOMS(X)                                                                                  \
-    X(base) X(model) X(model_topology) X(measure) X(measure_speeds) X(comm)                       \
-    X(partition) X(partition_packages) X(place) X(place_rounds)                                   \
-    X(decide) X(decide_selection) X(decide_decider) X(decide_advisor)                             \
-    X(run) X(run_recorder) X(run_keys) X(run_mail)                                                \
-    X(replay) X(replay_optimum) X(whatif) X(whatif_path)
+    X(base) X(model) X(measure) X(comm) X(partition) X(place) X(decide) X(run) X(run_mail)        \
+    X(replay) X(whatif)
 /* clang-format on */
 #define X(name) extern const plb_py_room_t plb_py_##name;
 ROOMS(X)

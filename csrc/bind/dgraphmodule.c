@@ -1,6 +1,5 @@
 /* pylb._dgraph: distributed graphs: colouring by Zoltan, ordering by PT-Scotch. */
 #define PLB_PY_MAIN
-#include "bind/library.h"
 
 #include "bind/mpi_comm.h"
 

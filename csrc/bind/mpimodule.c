@@ -2,15 +2,12 @@
 #define PLB_PY_MAIN
 #include "bind/rooms.h"
 
-extern const plb_py_room_t plb_py_comm_ranks, plb_py_comm_lane, plb_py_comm_share,
-    plb_py_partition_settle;
+extern const plb_py_room_t plb_py_comm_ranks, plb_py_partition_settle;
 
 static int mpi_exec(PyObject *module)
 {
     PLB_PASS(PyArray_ImportNumPyAPI());
     PLB_PASS(plb_py_add(module, &plb_py_comm_ranks));
-    PLB_PASS(plb_py_add(module, &plb_py_comm_lane));
-    PLB_PASS(plb_py_add(module, &plb_py_comm_share));
     return plb_py_add(module, &plb_py_partition_settle);
 }
 

@@ -23,25 +23,3 @@ static inline int64_t plb_py_order_rows(const plb_py_order_t *o, int64_t *travel
     }
     return good ? rows : -1;
 }
-
-/** Copy the rows of the items o->index (not NULL) to `to`, one after the other.
- * plb_py_order_scatter does the reverse. */
-static inline void plb_py_order_gather(const plb_py_order_t *o, const char *from,
-                                       int64_t row_bytes, char *to)
-{
-    if (o->offset != NULL) {
-        plb_gather_sized(from, o->offset, o->index, o->n, row_bytes, to);
-    } else {
-        plb_gather(from, o->index, o->n, row_bytes, to);
-    }
-}
-
-static inline void plb_py_order_scatter(const plb_py_order_t *o, const char *from,
-                                        int64_t row_bytes, char *to)
-{
-    if (o->offset != NULL) {
-        plb_scatter_sized(from, o->offset, o->index, o->n, row_bytes, to);
-    } else {
-        plb_scatter(from, o->index, o->n, row_bytes, to);
-    }
-}

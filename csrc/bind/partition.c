@@ -1,7 +1,8 @@
-/* Python binding of csrc/partition: library calls, quality of partitions, objects that move. */
+/* Python binding of csrc/partition: library calls, quality of partitions, objects that move; Mt-
+ * KaHyPar. */
 #include "partition/partition.h"
+
 #include "bind/library.h"
-#include "bind/rooms.h"
 
 PLB_PY_DEF(fn, install, "!partitioner",
            "Add a library to the table of partitioners, from the capsule of its module.")
@@ -9,17 +10,6 @@ PLB_PY_DEF(fn, install, "!partitioner",
     const plb_partitioner_t *library = PyCapsule_GetPointer(c->arg, plb_py_partitioner_name);
     PLB_PASS(library == NULL);
     return plb_partitioner_install(library, &c->err);
-}
-
-/* Check that the rows of the graph and of the nets end where their arrays end. */
-static int finish(plb_question_t *q, int64_t m, int64_t nets, int64_t pins)
-{
-    q->n_nets = nets < 0 ? 0 : (int32_t)nets;
-    const bool graph = q->start == NULL || q->start[q->n_vertices] == (m < 0 ? 0 : m);
-    return plb_py_refuse(
-        !graph || (q->net_start != NULL && q->net_start[q->n_nets] != (pins < 0 ? 0 : pins)),
-        PyExc_ValueError, "%s: expected its last entry to be the length of %s",
-        graph ? "net_start" : "start", graph ? "pin" : "to");
 }
 
 /* Get the part of each vertex from the library (NULL: the parts are in part[] already), improve
@@ -71,7 +61,13 @@ PLB_PY_DEF(
                       PLB_MANY(&q.net_weight, &nets), PLB_MANY(&q.coords, &coords),
                       PLB_MANY(&q.fixed, &n), PLB_MANY(&q.old, &n), PLB_MANY(&q.old_cost, &n),
                       PLB_MANY(&given, &n)));
-    PLB_PASS(finish(&q, m, nets, pins));
+    /* Check that the rows of the graph and of the nets end where their arrays end. */
+    q.n_nets = nets < 0 ? 0 : (int32_t)nets;
+    const bool graph = q.start == NULL || q.start[q.n_vertices] == (m < 0 ? 0 : m);
+    PLB_PASS(plb_py_refuse(
+        !graph || (q.net_start != NULL && q.net_start[q.n_nets] != (pins < 0 ? 0 : pins)),
+        PyExc_ValueError, "%s: expected its last entry to be the length of %s",
+        graph ? "net_start" : "start", graph ? "pin" : "to"));
     PLB_PASS(plb_py_options(c, options, &q.option, &q.n_options));
     if ((library == NULL) != (given != NULL)) {
         plb_py_fail(PLB_ERR_VALUE, "library and part: expected exactly one of the two");
@@ -228,8 +224,63 @@ PLB_PY_DEF(fn, moves, "part old:? parts first ids:?",
     return plb_py_answer(c, found);
 }
 
+/* ---- Mt-KaHyPar ----------------------------------------------------------------------------- */
+
+/* View `data` (NULL: None) as an array, which the package may read only during the call. */
+static PyObject *shown(const void *data, npy_intp n, int type)
+{
+    return data == NULL ? Py_NewRef(Py_None)
+                        : PyArray_SimpleNewFromData(1, &n, type, (void *)(uintptr_t)data);
+}
+
+static PyObject *answer_of(PyObject *module, const plb_question_t *q)
+{
+    const bool nets = q->net_start != NULL;
+    const int32_t *start = nets ? q->net_start : q->start;
+    const int32_t n_rows = nets ? q->n_nets : q->n_vertices;
+    return PyObject_CallMethod(
+        module, "answer_of", "iidiONNNNNN", q->n_vertices, q->n_parts, q->imbalance, q->seed,
+        nets ? Py_True : Py_False, shown(q->weight, q->n_vertices, NPY_INT32),
+        shown(q->share, q->n_parts, NPY_FLOAT64), shown(q->fixed, q->n_vertices, NPY_INT32),
+        shown(start, n_rows + 1, NPY_INT32),
+        shown(nets ? q->pin : q->to, start[n_rows], NPY_INT32),
+        shown(nets ? q->net_weight : q->edge_weight, nets ? q->n_nets : start[n_rows], NPY_INT32));
+}
+
+static int run(const plb_question_t *q, int32_t *part, plb_err_t *err)
+{
+    PLB_FAIL_IF(q->n_options > 0, err, PLB_ERR_VALUE, "mtkahypar has no parameter %s",
+                q->option[0]);
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("pylb.partitioning.packages");
+    PyObject *answer = module != NULL ? answer_of(module, q) : NULL;
+    if (answer != NULL) {
+        memcpy(part, PyArray_DATA((PyArrayObject *)answer), (size_t)q->n_vertices * sizeof *part);
+    }
+    const int ret =
+        answer != NULL ? PLB_OK : PLB_FAIL(err, PLB_ERR_CALLBACK, "mtkahypar has raised an error");
+    Py_XDECREF(answer);
+    Py_XDECREF(module);
+    PyGILState_Release(state);
+    return ret;
+}
+
+static const plb_partitioner_t mtkahypar = {
+    .name = "mtkahypar",
+    .takes = PLB_TAKES_GRAPH | PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED,
+    .run = run,
+};
+
+static int add_mtkahypar(PyObject *module)
+{
+    PyObject *one = PyCapsule_New((void *)(uintptr_t)&mtkahypar, plb_py_partitioner_name, NULL);
+    const int failed = one == NULL || PyModule_AddObjectRef(module, "MTKAHYPAR", one) != 0;
+    Py_XDECREF(one);
+    return failed ? -1 : 0;
+}
+
 static const plb_py_def_t *const methods[] = {
     &fn_install,      &fn_partition, &fn_fill,  &fn_scan_rows, &fn_graph_quality,
     &fn_nets_quality, &fn_part_sums, &fn_remap, &fn_moves,     NULL};
 
-const plb_py_room_t plb_py_partition = {methods, {NULL}, NULL};
+const plb_py_room_t plb_py_partition = {methods, {NULL}, add_mtkahypar};

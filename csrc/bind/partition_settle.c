@@ -1,6 +1,5 @@
 /* Python binding of csrc/partition/ranks/settle.h; linked into pylb._mpi. */
 #include "bind/mpi_comm.h"
-#include "bind/rooms.h"
 #include "partition/ranks/settle.h"
 
 /* Return an array with n entries -1: an object that arrives has no row on this rank yet. */

@@ -36,11 +36,3 @@ const plb_keys_t *plb_py_keys(PyObject *object);
 static const char plb_py_reduction_name[] = "pylb.reduction"; /* of the capsules */
 const plb_reduction_t *plb_py_reduction(plb_py_call_t *c, PyObject *capsule,
                                         plb_reduction_t *alone, int depth);
-
-/** End the time interval that the loop over a pylb._core.Recorder is measuring now, and add its
- * length to the load of the object that is being measured. */
-void plb_py_recorder_cut(PyObject *recorder);
-
-/** Return how many rows a table of estimates of n objects has: PLB_ESTIMATE_HERE if its size fits,
- * else PLB_ESTIMATE_ROWS; then the caller must check the size. */
-int64_t plb_py_estimate_rows(PyObject *table, int64_t n);

@@ -1,12 +1,284 @@
 /* The messages that the objects of one rank send and receive, as a Python object (uses csrc/run).
- * A letter is a message to one object (bind/wire.h); a pile is a list of letters. */
+ *
+ * Between ranks they travel as bytes (the wire).  Small plain arrays, numbers and data that are
+ * already pickled are copied, in a tenth of the time that pickle takes; other data are pickled.  A
+ * letter is a message to one object.  A multicast consists of several letters in a row, one for
+ * each receiver, all with the same data, which are in the wire only once.  A pile is a list of
+ * letters. */
+
 #include "bind/rooms.h"
-#include "bind/wire.h"
+
+typedef struct letter {
+    int64_t target, source;
+    PyObject *data; /* owned */
+    int64_t cast;   /* 0: a message to one object.  Else a part of a multicast: > 0: each receiver
+                     * gets a copy; < 0: the receivers share the data.  The absolute value is the
+                     * number of the multicast on the sender, and 1 on the receiver. */
+} letter_t;
+
+/* Whether letter b, which follows a, belongs to the same multicast. */
+static bool same_cast(const letter_t *a, const letter_t *b)
+{
+    return b->cast != 0 && a->cast == b->cast && a->source == b->source && a->data == b->data;
+}
+
+/* Whether the data cannot be changed: numbers, texts, bytes, None. */
+static bool is_constant(PyObject *data)
+{
+    return PyFloat_CheckExact(data) || PyLong_CheckExact(data) || data == Py_None ||
+           PyUnicode_CheckExact(data) || PyBytes_CheckExact(data) || PyBool_Check(data) ||
+           PyComplex_CheckExact(data);
+}
+
+/* Whether the data are a NumPy array without Python objects. */
+static bool is_numbers(PyObject *data)
+{
+    return PyArray_CheckExact(data) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)data));
+}
+
+/* Protect data from later changes by their owner: return a copy of an array of numbers, a
+ * constant itself, or freeze(data) for other data. */
+static PyObject *own_copy(PyObject *data, PyObject *freeze)
+{
+    if (is_constant(data)) {
+        return Py_NewRef(data);
+    }
+    PyArrayObject *a = (PyArrayObject *)data;
+    if (is_numbers(data)) {
+        /* Keep the order of the entries in memory (C or Fortran), as pickling does.  So sums over
+         * the array do not depend on whether it was sent or copied. */
+        const bool fortran = PyArray_IS_F_CONTIGUOUS(a) && !PyArray_IS_C_CONTIGUOUS(a);
+        return PyArray_NewCopy(a, fortran ? NPY_FORTRANORDER : NPY_CORDER);
+    }
+    return PyObject_CallOneArg(freeze, data);
+}
+
+/* Estimate the bytes of the data, for the communication graph: 8 if they are unknown; for a str,
+ * the number of characters. */
+static int64_t bytes_of(PyObject *data)
+{
+    if (PyArray_CheckExact(data)) {
+        return PyArray_NBYTES((PyArrayObject *)data);
+    }
+    if (PyBytes_Check(data)) {
+        return PyBytes_GET_SIZE(data);
+    }
+    if (PyUnicode_Check(data)) {
+        return PyUnicode_GET_LENGTH(data);
+    }
+    if (PyFloat_CheckExact(data) || PyLong_CheckExact(data)) {
+        return 8;
+    }
+    PyObject *nbytes = PyObject_GetAttrString(data, "nbytes");
+    const int64_t bytes = nbytes != NULL ? PyLong_AsLongLong(nbytes) : 8;
+    Py_XDECREF(nbytes);
+    const bool failed = PyErr_Occurred() != NULL;
+    if (failed && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+        PyErr_SetInterrupt(); /* raised again, outside of the user's property */
+    }
+    PyErr_Clear();
+    const int64_t most = INT64_C(1) << 53; /* sums of more could overflow */
+    return failed || bytes < 0 || bytes > most ? 8 : bytes;
+}
+
+typedef struct head {
+    int64_t target, source;
+    int16_t kind; /* NumPy type of an array, or one of OTHER ... NOTHING below */
+    int16_t ndim;
+    int32_t more;  /* number of further targets of a multicast, whose keys follow the head with 8
+                      bytes each. Negative: minus that number, and the receivers share the data */
+    int64_t extra; /* for an array: 1 if its layout is that of Fortran; for frozen data: number of
+                      bytes; for an integer: its value; for a float: its bits */
+} head_t;
+
+enum { OTHER = -1, FROZEN = -2, INTEGER = -3, REAL = -4, NOTHING = -5 };
+
+static int64_t padded(int64_t n)
+{
+    return (n + 7) & ~(int64_t)7;
+}
+
+/* Whether `data` is a contiguous array of numbers with at most `most` bytes. */
+static bool is_plain(PyObject *data, npy_intp most)
+{
+    PyArrayObject *a = (PyArrayObject *)data;
+    return PyArray_CheckExact(data) && PyArray_NBYTES(a) <= most &&
+           (PyTypeNum_ISNUMBER(PyArray_TYPE(a)) || PyTypeNum_ISBOOL(PyArray_TYPE(a))) &&
+           PyArray_ISNOTSWAPPED(a) && (PyArray_IS_C_CONTIGUOUS(a) || PyArray_IS_F_CONTIGUOUS(a));
+}
+
+/* Return the head of a letter; *n_bytes: size of the packed data that follow the head. */
+static head_t head_of(const letter_t *letter, npy_intp most, const PyTypeObject *frozen,
+                      int64_t *n_bytes)
+{
+    PyObject *data = letter->data;
+    head_t head = {letter->target, letter->source, OTHER, 0, 0, 0};
+    *n_bytes = 0;
+    if (PyFloat_CheckExact(data)) {
+        const double x = PyFloat_AS_DOUBLE(data);
+        head.kind = REAL;
+        memcpy(&head.extra, &x, sizeof x);
+    } else if (PyLong_CheckExact(data)) {
+        int overflow = 0;
+        head.extra = PyLong_AsLongLongAndOverflow(data, &overflow);
+        head.kind = overflow == 0 ? INTEGER : OTHER;
+    } else if (data == Py_None) {
+        head.kind = NOTHING;
+    } else if (Py_TYPE(data) == frozen) {
+        head.kind = FROZEN;
+        head.extra = PyBytes_GET_SIZE(data);
+        *n_bytes = padded(head.extra);
+    } else if (is_plain(data, most)) {
+        PyArrayObject *a = (PyArrayObject *)data;
+        head.kind = (int16_t)PyArray_TYPE(a);
+        head.ndim = (int16_t)PyArray_NDIM(a);
+        head.extra = !PyArray_IS_C_CONTIGUOUS(a);
+        *n_bytes = 8 * head.ndim + padded(PyArray_NBYTES(a));
+    }
+    return head;
+}
+
+static char *put(char *to, const void *from, int64_t n)
+{
+    memcpy(to, from, (size_t)n);
+    return to + n;
+}
+
+static char *put_padded(char *to, const void *from, int64_t n)
+{
+    to = put(to, from, n);
+    memset(to, 0, (size_t)(padded(n) - n));
+    return to + (padded(n) - n);
+}
+
+static char *put_array(char *to, PyArrayObject *a)
+{
+    for (int k = 0; k < PyArray_NDIM(a); k++) {
+        const int64_t dim = PyArray_DIM(a, k);
+        to = put(to, &dim, sizeof dim);
+    }
+    return put_padded(to, PyArray_DATA(a), PyArray_NBYTES(a));
+}
+
+/* Return the end of the letters that belong to the same message as letter[index[i]]. */
+static int64_t end_of(const letter_t *letter, const int32_t *index, int64_t i, int64_t n)
+{
+    int64_t end = i + 1;
+    while (end < n && same_cast(&letter[index[end - 1]], &letter[index[end]])) {
+        end++;
+    }
+    return end;
+}
+
+/* Pack the letters letter[index[n]] into bytes.  *messages: their number; a multicast counts as
+ * one.  Packed are floats, int64, None, objects of type `frozen` (a subclass of bytes), contiguous
+ * arrays of numbers of up to `most` bytes; other data are appended to the list `others`. */
+static PyObject *wire_pack(const letter_t *letter, const int32_t *index, int64_t n, npy_intp most,
+                           PyTypeObject *frozen, PyObject *others, int64_t *messages)
+{
+    int64_t heads = 0, size = sizeof heads, bytes;
+    for (int64_t i = 0, end; i < n; i = end, heads++) {
+        end = end_of(letter, index, i, n);
+        head_of(&letter[index[i]], most, frozen, &bytes);
+        size += (int64_t)sizeof(head_t) + 8 * (end - i - 1) + bytes;
+    }
+    PyObject *wire = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    char *to = wire != NULL ? put(PyBytes_AS_STRING(wire), &heads, sizeof heads) : NULL;
+    for (int64_t i = 0, end; i < n && wire != NULL; i = end) {
+        PyObject *data = letter[index[i]].data;
+        head_t head = head_of(&letter[index[i]], most, frozen, &bytes);
+        end = end_of(letter, index, i, n);
+        head.more = (int32_t)(letter[index[i]].cast < 0 ? i + 1 - end : end - i - 1);
+        to = put(to, &head, sizeof head);
+        for (int64_t k = i + 1; k < end; k++) {
+            to = put(to, &letter[index[k]].target, 8);
+        }
+        if (head.kind == OTHER && PyList_Append(others, data) != 0) {
+            Py_CLEAR(wire);
+        } else if (head.kind == FROZEN) {
+            to = put_padded(to, PyBytes_AS_STRING(data), head.extra);
+        } else if (head.kind >= 0) {
+            to = put_array(to, (PyArrayObject *)data);
+        }
+    }
+    *messages = heads;
+    return wire;
+}
+
+/* Copy n bytes from *at, which advances past them and their padding. */
+static void get(const char **at, void *to, int64_t n)
+{
+    memcpy(to, *at, (size_t)n);
+    *at += padded(n);
+}
+
+static PyObject *get_data(const char **at, const head_t *head, PyObject *others, Py_ssize_t *taken,
+                          PyTypeObject *frozen)
+{
+    double x;
+    PyObject *plain, *data;
+    switch (head->kind) {
+    case REAL:
+        memcpy(&x, &head->extra, sizeof x);
+        return PyFloat_FromDouble(x);
+    case INTEGER:
+        return PyLong_FromLongLong(head->extra);
+    case NOTHING:
+        return Py_NewRef(Py_None);
+    case FROZEN:
+        plain = PyBytes_FromStringAndSize(*at, (Py_ssize_t)head->extra);
+        *at += padded(head->extra);
+        data = plain ? PyObject_CallOneArg((PyObject *)frozen, plain) : NULL;
+        Py_XDECREF(plain);
+        return data;
+    case OTHER:
+        return Py_XNewRef(PyList_GetItem(others, (*taken)++));
+    default:
+        npy_intp dim[NPY_MAXDIMS] = {0};
+        for (int k = 0; k < head->ndim; k++) {
+            int64_t n;
+            get(at, &n, sizeof n);
+            dim[k] = (npy_intp)n;
+        }
+        PyObject *a = PyArray_EMPTY(head->ndim, dim, head->kind, head->extra != 0);
+        if (a != NULL) {
+            get(at, PyArray_DATA((PyArrayObject *)a), PyArray_NBYTES((PyArrayObject *)a));
+        }
+        return a;
+    }
+}
+
+/* Call take(arg, letter) for each letter of the wire, in order; `take` gets the reference to the
+ * data. */
+static int wire_unpack(const char *wire, PyObject *others, PyTypeObject *frozen,
+                       int (*take)(void *arg, letter_t letter), void *arg)
+{
+    int64_t n;
+    Py_ssize_t taken = 0;
+    int failed = 0;
+    get(&wire, &n, sizeof n);
+    for (int64_t i = 0; i < n && failed == 0; i++) {
+        head_t head;
+        get(&wire, &head, sizeof head);
+        const char *targets = wire; /* of a multicast, beside the one in the head */
+        const int64_t more = llabs((int64_t)head.more);
+        wire += 8 * more;
+        PyObject *data = get_data(&wire, &head, others, &taken, frozen);
+        letter_t letter = {head.target, head.source, data, (head.more > 0) - (head.more < 0)};
+        failed = data == NULL || take(arg, letter) != 0;
+        for (int64_t k = 0; k < more && failed == 0; k++) {
+            memcpy(&letter.target, targets + 8 * k, 8);
+            letter.data = Py_NewRef(data);
+            failed = take(arg, letter);
+        }
+    }
+    return failed ? -1 : 0;
+}
 
 enum { OUT_OF_BAND = 2048 }; /* bytes; a larger array is sent from its own memory */
 
 typedef struct pile {
-    plb_letter_t *letter;
+    letter_t *letter;
     int64_t n, room;
 } pile_t;
 
@@ -40,7 +312,7 @@ out:
     return -1;
 }
 
-static int push(void *arg, plb_letter_t letter)
+static int push(void *arg, letter_t letter)
 {
     pile_t *self = arg;
     if (self->n == self->room && grow(self) != 0) {
@@ -127,13 +399,13 @@ PLB_PY_DEF(mail, post, "target source data copy",
            "Send data from an object of this rank to any object.  copy: True: send a copy, so\n"
            "the sender can change its data.  Raises UnknownKeyError if the source is not here.")
 {
-    plb_letter_t letter = {.cast = 0};
+    letter_t letter = {.cast = 0};
     PyObject *target, *source, *data;
     bool copy;
     PLB_PASS(PLB_READ(c, PLB_ONE(&target), PLB_ONE(&source), PLB_ONE(&data), PLB_ONE(&copy)));
     PLB_PASS(key_of(target, "target", &letter.target));
     PLB_PASS(source_of(self, source, &letter.source));
-    letter.data = copy ? plb_own_copy(data, self->freeze) : Py_NewRef(data);
+    letter.data = copy ? own_copy(data, self->freeze) : Py_NewRef(data);
     return letter.data == NULL ? -1 : push(&self->out, letter);
 }
 
@@ -164,7 +436,7 @@ PLB_PY_DEF(mail, multicast, "targets source data copy",
     PyObject *targets, *source, *data;
     bool copy;
     Py_ssize_t n = 0;
-    plb_letter_t letter;
+    letter_t letter;
     if (PLB_READ(c, PLB_ONE(&targets), PLB_ONE(&source), PLB_ONE(&data), PLB_ONE(&copy))) {
         return -1;
     }
@@ -175,7 +447,7 @@ PLB_PY_DEF(mail, multicast, "targets source data copy",
         return PLB_OK;
     }
     letter.cast = n == 1 ? 0 : copy ? ++self->casts : -++self->casts;
-    letter.data = copy ? plb_own_copy(data, self->freeze) : Py_NewRef(data);
+    letter.data = copy ? own_copy(data, self->freeze) : Py_NewRef(data);
     int failed = letter.data == NULL;
     const int64_t before = self->out.n;
     for (Py_ssize_t i = 0; i < n && !failed; i++) {
@@ -196,7 +468,7 @@ static int64_t frozen_in(const mail_t *self)
     int64_t n = 0;
     for (int64_t i = 0; i < self->out.n; i++) {
         PyObject *data = self->out.letter[i].data;
-        n += !(plb_is_constant(data) || plb_is_numbers(data));
+        n += !(is_constant(data) || is_numbers(data));
     }
     return n;
 }
@@ -215,15 +487,15 @@ static PyObject *ends_of(const pile_t *self, bool sources)
 
 /* ---- packing -------------------------------------------------------------------------------- */
 
-/* Append (rank, number of messages, wire, others), see bind/wire.h, for the letters to a rank. */
+/* Append (rank, number of messages, wire, others), see head_t, for the letters to a rank. */
 static int append_parcel(const mail_t *self, const pile_t *pile, int rank, const int32_t *index,
                          int64_t n, PyObject *parcels)
 {
     int64_t messages;
     PyObject *others = PyList_New(0);
-    PyObject *wire = others ? plb_wire_pack(pile->letter, index, n, OUT_OF_BAND, self->frozen,
-                                            others, &messages)
-                            : NULL;
+    PyObject *wire =
+        others ? wire_pack(pile->letter, index, n, OUT_OF_BAND, self->frozen, others, &messages)
+               : NULL;
     PyObject *entry = wire ? Py_BuildValue("iLNN", rank, (long long)messages, wire, others) : NULL;
     if (wire == NULL) {
         Py_XDECREF(others);
@@ -238,7 +510,7 @@ static int keep(mail_t *self, const pile_t *pile, const int32_t *index, int64_t 
 {
     int failed = 0;
     for (int64_t i = 0; i < n && !failed; i++) {
-        plb_letter_t letter = pile->letter[index[i]];
+        letter_t letter = pile->letter[index[i]];
         Py_INCREF(letter.data);
         failed = push(&self->coming, letter);
     }
@@ -298,7 +570,7 @@ PLB_PY_DEF(
     mail, pack, "to me",
     "Pack the messages of this iteration.  to[n]: the rank of each message; negative: do not\n"
     "pack it.  Messages to this rank, `me`, are not packed: they count as arrived.  Returns\n"
-    "a list of (rank, number of messages, wire, others), see csrc/bind/wire.h.")
+    "a list of (rank, number of messages, wire, others).")
 {
     self->n_packed = self->out.n;
     return plb_py_answer(c, pack(self, c, &self->out));
@@ -339,8 +611,7 @@ PLB_PY_DEF(mail, take, "wire others:L",
     Py_buffer view;
     PLB_PASS(PLB_READ(c, PLB_ONE(&wire), PLB_ONE(&others)));
     PLB_PASS(PyObject_GetBuffer(wire, &view, PyBUF_SIMPLE));
-    const int failed =
-        plb_wire_unpack(view.buf, view.len, others, self->frozen, push, &self->coming);
+    const int failed = wire_unpack(view.buf, others, self->frozen, push, &self->coming);
     PyBuffer_Release(&view);
     return plb_py_answer(c, failed ? NULL : Py_NewRef(Py_None));
 }
@@ -363,7 +634,7 @@ PLB_PY_DEF(mail, part, "",
     int64_t kept = 0, i = 0;
     int failed = 0;
     for (; i < self->coming.n && !failed; i++) {
-        const plb_letter_t letter = self->coming.letter[i];
+        const letter_t letter = self->coming.letter[i];
         if (place_of(self, letter.target) >= 0) {
             self->coming.letter[kept++] = letter;
         } else {
@@ -385,13 +656,13 @@ PLB_PY_DEF(
 {
     const PyObject *last = NULL;
     for (int64_t i = 0; i < self->coming.n; i++) {
-        const plb_letter_t letter = self->coming.letter[i];
-        const bool again = letter.cast > 0 && letter.data == last && plb_is_numbers(letter.data);
+        const letter_t letter = self->coming.letter[i];
+        const bool again = letter.cast > 0 && letter.data == last && is_numbers(letter.data);
         const bool frozen = Py_TYPE(letter.data) == self->frozen;
         last = letter.data;
         if (frozen || again) {
             PyObject *own = frozen ? PyObject_CallOneArg(self->thaw, letter.data)
-                                   : plb_own_copy(letter.data, self->freeze);
+                                   : own_copy(letter.data, self->freeze);
             PLB_PASS(own == NULL);
             if (i >= self->coming.n || self->coming.letter[i].data != letter.data) {
                 Py_DECREF(own);
@@ -431,27 +702,6 @@ out:
     PLB_FREE(to, source);
     self->n = ret == PLB_OK ? n : 0;
     return ret;
-}
-
-/* Add the messages that were sent to the communication graph, which has only senders that are
- * here: since the message, its sender may have moved (in an LB step at the start of a loop), or it
- * was removed. */
-static int enter(mail_t *self, plb_py_call_t *c)
-{
-    int64_t *target = plb_py_memory(c, self->n_packed, sizeof *target);
-    for (int64_t i = 0, n; i < self->n_packed && target != NULL; i += n) {
-        const plb_letter_t *letter = self->out.letter + i;
-        n = 0;
-        do {
-            target[n] = letter[n].target;
-        } while (i + ++n < self->n_packed && plb_same_cast(letter + n - 1, letter + n));
-        if (place_of(self, letter->source) >= 0 &&
-            plb_talk_add(&self->talk, letter->source, target, n, plb_bytes_of(letter->data),
-                         &c->err) != PLB_OK) {
-            return c->err.code;
-        }
-    }
-    return target != NULL ? 0 : -1;
 }
 
 /* Forget the letters that were packed.  The others wait for the next delivery: objects and
@@ -494,7 +744,23 @@ PLB_PY_DEF(mail, deliver, "!adds",
            "communication graph the messages that were sent.  adds: True: the inboxes also keep\n"
            "the messages that they have.")
 {
-    PLB_PASS(enter(self, c));
+    /* Add the messages that were sent to the communication graph, which has only senders that are
+     * here: since the message, its sender may have moved (in an LB step at the start of a loop),
+     * or it was removed. */
+    int64_t *target = plb_py_memory(c, self->n_packed, sizeof *target);
+    for (int64_t i = 0, n; i < self->n_packed && target != NULL; i += n) {
+        const letter_t *letter = self->out.letter + i;
+        n = 0;
+        do {
+            target[n] = letter[n].target;
+        } while (i + ++n < self->n_packed && same_cast(letter + n - 1, letter + n));
+        if (place_of(self, letter->source) >= 0 &&
+            plb_talk_add(&self->talk, letter->source, target, n, bytes_of(letter->data),
+                         &c->err) != PLB_OK) {
+            return c->err.code;
+        }
+    }
+    PLB_PASS(target == NULL);
     PLB_PASS(c->arg == Py_True && arrive_again(self));
     pile_t old = self->in;
     self->in = self->coming;
@@ -512,7 +778,7 @@ static int filter(mail_t *self, const plb_keys_t *keys, bool wanted)
     int failed = 0;
     self->n = 0;
     for (int64_t i = 0; i < old.n && !failed; i++) {
-        plb_letter_t letter = old.letter[i];
+        letter_t letter = old.letter[i];
         if ((plb_keys_find(keys, letter.target) >= 0) == wanted) {
             Py_INCREF(letter.data);
             failed = push(&kept, letter);
@@ -534,7 +800,7 @@ PLB_PY_DEF(
     self->n = self->at = 0;
     int failed = 0;
     for (int64_t i = 0; i < self->coming.n && !failed; i++) {
-        plb_letter_t letter = self->coming.letter[i];
+        letter_t letter = self->coming.letter[i];
         Py_INCREF(letter.data);
         failed = push(&self->in, letter);
     }
@@ -559,7 +825,7 @@ PLB_PY_DEF(mail, inbox, "!key",
     const int64_t end = k < self->n ? self->start[k + 1] : 0;
     PyObject *out = PyList_New((Py_ssize_t)(end - begin));
     for (int64_t i = begin; i < end && out != NULL; i++) {
-        const plb_letter_t letter = self->in.letter[self->order[i]];
+        const letter_t letter = self->in.letter[self->order[i]];
         PyObject *pair = Py_BuildValue("LO", (long long)letter.source, letter.data);
         if (pair == NULL) {
             Py_CLEAR(out);

@@ -1,5 +1,65 @@
-/* Converts Python arguments and NumPy arrays to C, and results back to Python. */
+/* Converts Python arguments and NumPy arrays to C, results back to Python, and error codes of the
+ * C core to exceptions: classes of pylb.errors or of Python. */
 #include "bind/views.h"
+
+#include <stdarg.h>
+
+static const char *class_of(int code)
+{
+    switch (code) {
+#define X(name, number, class, help)                                                              \
+    case number:                                                                                  \
+        return class;
+        PLB_ERRORS(X)
+#undef X
+    default:
+        return "SystemError";
+    }
+}
+
+PyObject *plb_py_raise(int code, const plb_err_t *err)
+{
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    const char *name = class_of(code);
+    PyObject *module = PyImport_ImportModule("pylb.errors");
+    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+    if (module != NULL && type == NULL) {
+        PyErr_Clear();
+        type = PyMapping_GetItemString(PyEval_GetBuiltins(), name);
+    }
+    if (type != NULL) {
+        PyErr_SetString(type, err->text);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return NULL;
+}
+
+int plb_py_fail(int code, const char *format, ...)
+{
+    plb_err_t err;
+    va_list values;
+    va_start(values, format);
+    vsnprintf(err.text, sizeof err.text, format, values);
+    va_end(values);
+    plb_py_raise(code, &err);
+    return -1;
+}
+
+int plb_py_refuse(bool wrong, PyObject *type, const char *format, ...)
+{
+    if (wrong) {
+        va_list values;
+        va_start(values, format);
+        PyErr_FormatV(type, format, values);
+        va_end(values);
+    }
+    return wrong ? -1 : 0;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
 
 /* Say that the object of this call is in another call. */
 static int refuse_call(const plb_py_call_t *c)
@@ -272,19 +332,6 @@ static int read_array(plb_py_held_t *held, const item_t *item, PyObject *value,
     return 0;
 }
 
-static int read_numbers(const item_t *item, PyObject *value, double *out)
-{
-    PyObject *items = PySequence_Fast(value, "expected a sequence of numbers");
-    if (items != NULL && PySequence_Fast_GET_SIZE(items) != item->n_numbers) {
-        PyErr_Format(PyExc_TypeError, "%s: expected %d numbers", name_of(item), item->n_numbers);
-    }
-    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < item->n_numbers; i++) {
-        out[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, i));
-    }
-    Py_XDECREF(items);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
 static int read_int32(const item_t *item, PyObject *value, int32_t *out)
 {
     int overflow;
@@ -328,7 +375,17 @@ static int read_item(plb_py_held_t *held, const item_t *item, PyObject *value,
     switch (to->kind) {
     case 'd':
         if (item->n_numbers > 0) {
-            return read_numbers(item, value, to->to);
+            double *const out = to->to;
+            PyObject *items = PySequence_Fast(value, "expected a sequence of numbers");
+            if (items != NULL && PySequence_Fast_GET_SIZE(items) != item->n_numbers) {
+                PyErr_Format(PyExc_TypeError, "%s: expected %d numbers", name_of(item),
+                             item->n_numbers);
+            }
+            for (Py_ssize_t i = 0; !PyErr_Occurred() && i < item->n_numbers; i++) {
+                out[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items, i));
+            }
+            Py_XDECREF(items);
+            return PyErr_Occurred() ? -1 : 0;
         }
         *(double *)to->to = PyFloat_AsDouble(value);
         return *(double *)to->to == -1.0 && PyErr_Occurred() ? -1 : 0;

@@ -348,7 +348,7 @@ typedef void fn_t;
 /* What a file of this folder adds to its module: methods, types, and what `more` adds. */
 typedef struct plb_py_room {
     const plb_py_def_t *const *methods; /* ends with NULL; NULL: none */
-    PyType_Spec *types[3];
+    PyType_Spec *types[6];
     int (*more)(PyObject *module);
 } plb_py_room_t;
 

@@ -24,26 +24,6 @@ static int check(const int32_t *dest, int64_t n, int32_t n_ranks, bool *sorted, 
     return PLB_OK;
 }
 
-/* Set self->rank and self->start; count[r] becomes the index of the first item of rank r. */
-static int set_peers(plb_route_t *self, int64_t *count, int32_t n_ranks, plb_err_t *err)
-{
-    int32_t k = 0;
-    for (int32_t r = 0; r < n_ranks; r++) {
-        k += count[r] > 0;
-    }
-    PLB_PASS_NEW(self->rank, k);
-    PLB_PASS_NEW(self->start, k + 1);
-    self->start[0] = 0;
-    for (int32_t r = 0; r < n_ranks; r++) {
-        if (count[r] > 0) {
-            self->rank[self->n_peers] = r;
-            self->start[self->n_peers + 1] = self->start[self->n_peers] + count[r];
-            count[r] = self->start[self->n_peers++];
-        }
-    }
-    return PLB_OK;
-}
-
 /* Sort few items by insertion; the time does not depend on the number of ranks. */
 static int sort_few(plb_route_t *self, const int32_t *dest, int64_t n, plb_err_t *err)
 {
@@ -76,7 +56,21 @@ static int sort_many(plb_route_t *self, const int32_t *dest, int64_t n, int32_t 
     for (int64_t i = 0; i < n; i++) {
         count[dest[i]]++;
     }
-    PLB_TRY(set_peers(self, count, n_ranks, err));
+    /* Set self->rank and self->start; count[r] becomes the index of the first item of rank r. */
+    int32_t k = 0;
+    for (int32_t r = 0; r < n_ranks; r++) {
+        k += count[r] > 0;
+    }
+    PLB_NEW(self->rank, k);
+    PLB_NEW(self->start, k + 1);
+    self->start[0] = 0;
+    for (int32_t r = 0; r < n_ranks; r++) {
+        if (count[r] > 0) {
+            self->rank[self->n_peers] = r;
+            self->start[self->n_peers + 1] = self->start[self->n_peers] + count[r];
+            count[r] = self->start[self->n_peers++];
+        }
+    }
     if (!sorted) {
         PLB_NEW(self->order, n);
         for (int64_t i = 0; i < n; i++) {
@@ -145,8 +139,17 @@ void plb_route_free(plb_route_t *self)
         COPY((size_t)bytes);                                                                      \
     }
 
-void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to)
+void plb_gather(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                int64_t bytes, char *to)
 {
+    for (int64_t i = 0; offset != NULL && i < n; i++) {
+        const int64_t at = offset[index[i]], size = (offset[index[i] + 1] - at) * bytes;
+        memcpy(to, from + at * bytes, (size_t)size);
+        to += size;
+    }
+    if (offset != NULL) {
+        return;
+    }
 #define COPY(size)                                                                                \
     for (int64_t i = 0; i < n; i++) {                                                             \
         memcpy(to + i * (int64_t)(size), from + index[i] * (int64_t)(size), (size));              \
@@ -155,32 +158,21 @@ void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes
 #undef COPY
 }
 
-void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to)
+void plb_scatter(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                 int64_t bytes, char *to)
 {
+    for (int64_t i = 0; offset != NULL && i < n; i++) {
+        const int64_t at = offset[index[i]], size = (offset[index[i] + 1] - at) * bytes;
+        memcpy(to + at * bytes, from, (size_t)size);
+        from += size;
+    }
+    if (offset != NULL) {
+        return;
+    }
 #define COPY(size)                                                                                \
     for (int64_t i = 0; i < n; i++) {                                                             \
         memcpy(to + index[i] * (int64_t)(size), from + i * (int64_t)(size), (size));              \
     }
     BY_SIZE(bytes, COPY)
 #undef COPY
-}
-
-void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
-                      int64_t bytes, char *to)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = offset[index[i]], size = (offset[index[i] + 1] - at) * bytes;
-        memcpy(to, from + at * bytes, (size_t)size);
-        to += size;
-    }
-}
-
-void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
-                       int64_t bytes, char *to)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = offset[index[i]], size = (offset[index[i] + 1] - at) * bytes;
-        memcpy(to + at * bytes, from, (size_t)size);
-        from += size;
-    }
 }

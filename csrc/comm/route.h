@@ -19,18 +19,13 @@ int plb_route_init(plb_route_t *self, const int32_t *dest, int64_t n, int32_t n_
                    plb_err_t *err);
 void plb_route_free(plb_route_t *self);
 
-/** Set to[i] = from[index[i]] for n items of `bytes` bytes. */
-void plb_gather(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
-
-/** Set to[index[i]] = from[i] for n items of `bytes` bytes. */
-void plb_scatter(const char *from, const int32_t *index, int64_t n, int64_t bytes, char *to);
-
-/** Like plb_gather and plb_scatter, for items of different sizes: item i of the array that `index`
- * refers to has the elements offset[i] ... offset[i+1]-1, of `bytes` bytes each. */
-void plb_gather_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
-                      int64_t bytes, char *to);
-void plb_scatter_sized(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
-                       int64_t bytes, char *to);
+/** Set to[i] = from[index[i]], for n items of `bytes` bytes; plb_scatter: to[index[i]] = from[i].
+ * offset (NULL: none): item i of the array that `index` refers to has the elements offset[i] ...
+ * offset[i+1]-1, of `bytes` bytes each. */
+void plb_gather(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                int64_t bytes, char *to);
+void plb_scatter(const char *from, const int64_t *offset, const int32_t *index, int64_t n,
+                 int64_t bytes, char *to);
 
 /* A rank's part of a distributed directory: for each global id its owner and, if wanted, a local
  * id and user data.

@@ -169,17 +169,6 @@ out:
     return ret;
 }
 
-/* End a step that has failed.  If a head was sent, no new step is possible, because other ranks
- * could not distinguish the heads of the two steps. */
-static void give_up(plb_step_t *self)
-{
-    if (self->heads.n > 0) {
-        self->phase = PLB_STEP_BROKEN;
-    } else {
-        drop_wires(self);
-    }
-}
-
 static int check_unbroken(const plb_step_t *self, plb_err_t *err)
 {
     PLB_FAIL_IF(self->phase == PLB_STEP_BROKEN, err, PLB_ERR_STATE,
@@ -207,7 +196,13 @@ int plb_step_begin(plb_step_t *self, const plb_stats_t *mine, const plb_parcel_t
     if (ret == PLB_OK) {
         self->phase = PLB_STEP_SENDING;
     } else {
-        give_up(self);
+        /* End a step that has failed.  If a head was sent, no new step is possible, because other
+         * ranks could not distinguish the heads of the two steps. */
+        if (self->heads.n > 0) {
+            self->phase = PLB_STEP_BROKEN;
+        } else {
+            drop_wires(self);
+        }
     }
     return ret;
 }
@@ -279,14 +274,6 @@ static int receive_heads(plb_step_t *self, plb_err_t *err)
     }
 }
 
-static void settle(plb_step_t *self)
-{
-    drop_wires(self);
-    self->heads.n = self->parts.n = 0;
-    self->phase = PLB_STEP_IDLE;
-    self->parity ^= 1;
-}
-
 static int test(plb_step_t *self, bool *done, plb_err_t *err)
 {
     int ret = PLB_OK, reduced = 0;
@@ -314,7 +301,10 @@ static int test(plb_step_t *self, bool *done, plb_err_t *err)
     }
     if (self->phase == PLB_STEP_DRAINING) {
         if ((ret = all_done(&self->parts, done, err)) == PLB_OK && *done) {
-            settle(self);
+            drop_wires(self);
+            self->heads.n = self->parts.n = 0;
+            self->phase = PLB_STEP_IDLE;
+            self->parity ^= 1;
         }
     }
 out:

@@ -134,21 +134,6 @@ static int reserve(plb_table_t *self, int64_t n, plb_err_t *err)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-static void insert(plb_table_t *self, int64_t i, int64_t id)
-{
-    self->id[i] = id;
-    self->owner[i] = PLB_STAGED;
-    if (self->local != NULL) {
-        self->local[i] = -1;
-    }
-    if (self->row != NULL) {
-        const int32_t row = self->n_spare > 0 ? self->spare[--self->n_spare] : self->n_rows++;
-        memset(self->data + row * self->data_bytes, 0, (size_t)self->data_bytes);
-        self->row[i] = row;
-    }
-    self->n++;
-}
-
 static int64_t steps(const plb_table_t *self, int64_t i, int64_t j)
 {
     return j >= i ? j - i : j - i + self->n_slots;
@@ -204,7 +189,18 @@ int plb_table_stage(plb_table_t *self, const int64_t *id, int64_t n, int64_t *sl
         }
         seen[at / 64] |= bit;
         if (self->owner[at] == PLB_FREE) {
-            insert(self, at, id[i]);
+            self->id[at] = id[i];
+            self->owner[at] = PLB_STAGED;
+            if (self->local != NULL) {
+                self->local[at] = -1;
+            }
+            if (self->row != NULL) {
+                const int32_t row =
+                    self->n_spare > 0 ? self->spare[--self->n_spare] : self->n_rows++;
+                memset(self->data + row * self->data_bytes, 0, (size_t)self->data_bytes);
+                self->row[at] = row;
+            }
+            self->n++;
         }
     }
 out:

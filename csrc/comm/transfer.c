@@ -251,16 +251,6 @@ out:
     return ret;
 }
 
-/* Leave sends without data to MPI, which completes them later. */
-static void let_go(plb_transfer_t *notes, int n)
-{
-    for (int i = 0; i < n; i++) {
-        if (notes->request[i] != MPI_REQUEST_NULL) {
-            MPI_Request_free(&notes->request[i]);
-        }
-    }
-}
-
 int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t *in,
                       plb_tick_fn tick, void *tick_arg, bool *met, plb_err_t *err)
 {
@@ -279,7 +269,12 @@ int plb_transfer_fail(plb_comm_t *comm, const plb_side_t *out, const plb_side_t 
         }
     }
     PLB_THEN(plb_transfer_wait(&notes, tick, tick_arg, err));
-    let_go(&notes, n);
+    /* Leave sends without data to MPI, which completes them later. */
+    for (int i = 0; i < n; i++) {
+        if (notes.request[i] != MPI_REQUEST_NULL) {
+            MPI_Request_free(&notes.request[i]);
+        }
+    }
     plb_transfer_free(&notes);
     return ret;
 }

@@ -139,12 +139,14 @@ typedef struct sides {
     int64_t *start;
 } sides_t;
 
-/* Check the offsets before an exchange, so that no rank fails while others wait for its items. */
-static int check_offsets(const plb_transport_t *face, const int64_t *send, const int64_t *receive,
-                         plb_err_t *err)
+static int prepare(by_mpi_t *self, sides_t *sides, plb_transfer_t *transfer, const char *from,
+                   const int64_t *send, char *to, const int64_t *receive, plb_err_t *err)
 {
-    const int me = face->rank;
-    for (int r = 0; r < face->size; r++) {
+    const int p = self->face.size;
+    /* Check the offsets before an exchange, so that no rank fails while others wait for its items.
+     */
+    const int me = self->face.rank;
+    for (int r = 0; r < self->face.size; r++) {
         PLB_FAIL_IF(
             send[r + 1] < send[r] || receive[r + 1] < receive[r], err, PLB_ERR_VALUE,
             "the offsets give rank %d fewer than 0 items: expected offsets that never fall", r);
@@ -153,14 +155,6 @@ static int check_offsets(const plb_transport_t *face, const int64_t *send, const
     PLB_FAIL_IF(out != in, err, PLB_ERR_VALUE,
                 "rank %d sends %lld items to itself, but receives %lld: expected the same number",
                 me, (long long)out, (long long)in);
-    return PLB_OK;
-}
-
-static int prepare(by_mpi_t *self, sides_t *sides, plb_transfer_t *transfer, const char *from,
-                   const int64_t *send, char *to, const int64_t *receive, plb_err_t *err)
-{
-    const int p = self->face.size;
-    PLB_PASS(check_offsets(&self->face, send, receive, err));
     PLB_PASS_NEW(sides->rank, 2 * p);
     PLB_PASS_NEW(sides->start, 2 * (p + 1));
     side_of(&sides->out, sides->rank, sides->start, send, p, (char *)from);

@@ -1,10 +1,269 @@
+/* An advisor: begin and end, and its run record. */
 #include "lib/internal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ints.h"
 #include "base/mem.h"
+#include "base/point.h"
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+/* JSON has neither NaN nor infinity.  NaN becomes null, infinity a number too large for a double,
+ * which readers convert to infinity. */
+static void put_number(FILE *f, double x)
+{
+    if (isnan(x)) {
+        fputs("null", f);
+    } else if (isinf(x)) {
+        fputs(x > 0 ? "1e999" : "-1e999", f);
+    } else {
+        fprintf(f, "%.17g", x);
+    }
+}
+
+static void put_numbers(FILE *f, const double *x, int64_t n)
+{
+    fputc('[', f);
+    for (int64_t i = 0; i < n; i++) {
+        fputs(i > 0 ? ", " : "", f);
+        put_number(f, x[i]);
+    }
+    fputc(']', f);
+}
+
+static void put_text(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') {
+            fprintf(f, "\\%c", c);
+        } else if (c < 32) {
+            fprintf(f, "\\u%04x", c);
+        } else {
+            fputc(c, f);
+        }
+    }
+    fputc('"', f);
+}
+
+static void put_member(FILE *f, const char *name, double x)
+{
+    fprintf(f, ", \"%s\": ", name);
+    put_number(f, x);
+}
+
+/* ---- what is written ------------------------------------------------------------------------ */
+
+static void put_params(FILE *f, const char *word, const plb_param_t *params, int n,
+                       const double *value)
+{
+    fprintf(f, "\"%s\": {", word);
+    for (int i = 0; i < n; i++) {
+        fprintf(f, "%s\"%s\": ", i > 0 ? ", " : "", params[i].name);
+        put_number(f, value[i]);
+    }
+    fputs("},\n", f);
+}
+
+static void put_settings(FILE *f, const plb_lib_advisor_t *self)
+{
+    const plb_settings_t *s = &self->settings;
+    const plb_decider_t *d = &self->decider;
+    const plb_strategy_t *strategy = &d->candidates[0].strategy;
+    fprintf(f, "\"pylb\": \"%s\",\n\"n_ranks\": %d,\n\"strategy\": ", PYLB_VERSION,
+            self->ranks->size);
+    put_text(f, d->opt.selects ? "auto" : strategy->name);
+    fputs(",\n", f);
+    if (d->opt.selects) {
+        put_params(f, "strategy_params", plb_selection_params, PLB_N_SELECTION,
+                   s->strategy_params);
+    } else {
+        put_params(f, "strategy_params", strategy->params, strategy->n_params,
+                   d->candidates[0].params);
+    }
+    fputs("\"strategies\": [", f);
+    for (int32_t i = 0; i < d->opt.n; i++) {
+        fputs(i > 0 ? ", " : "", f);
+        put_text(f, d->candidates[i].strategy.name);
+    }
+    fputs("],\n", f);
+    fputs("\"trigger\": ", f);
+    put_text(f, s->trigger->name);
+    fputs(",\n", f);
+    put_params(f, "trigger_params", s->trigger->params, s->trigger->n_params, s->trigger_params);
+    fprintf(f, "\"mode\": \"%s\",\n\"lag\": %lld,\n\"seed\": %lld,\n\"clock\": \"%s\",\n",
+            s->off ? "off" : "on", (long long)s->lag, (long long)s->seed,
+            plb_clock_name(s->clock));
+    if (*self->crowd.words != '\0') {
+        fprintf(f,
+                "\"cores\": \"%s\",\n"
+                "\"sharing\": {\"ranks\": %d, \"cores\": %g, \"waits\": %s},\n",
+                self->crowd.words, (int)self->crowd.n_ranks, self->crowd.n_cores,
+                plb_lib_loads_wait(self) ? "true" : "false");
+    }
+    fprintf(f, "\"pause_if_useless\": %s,\n\"learn_speeds\": %s,\n\"steps\": %lld,\n",
+            plb_settings_gives_up(s) ? "true" : "false", d->opt.learns ? "true" : "false",
+            (long long)s->steps);
+}
+
+static void put_receipt(FILE *f, const plb_settings_t *s, const plb_decider_t *d,
+                        const plb_receipt_t *r)
+{
+    static const char *const kinds[] = {"hold", "off", "balance", "speeds"};
+    fprintf(f, "{\"kind\": \"%s\", \"strategy\": %d, \"moved\": %s", kinds[r->kind],
+            (int)r->strategy, r->moved ? "true" : "false");
+#define X(name) put_member(f, #name, r->placing.name);
+    PLB_PLACING(X)
+#undef X
+#define X(name) put_member(f, #name, r->name);
+    PLB_RECEIPT(X)
+#undef X
+#define X(name) fprintf(f, ", \"%s\": %lld", #name, (long long)r->name);
+    PLB_RECEIPT_COUNTS(X)
+#undef X
+    fputs(", \"speed\": ", f);
+    put_numbers(f, r->speed, r->speed == NULL ? 0 : d->opt.n_ranks);
+    fputs(", \"why\": ", f);
+    const bool by_environment = s->strategy_by_environment && r->strategy >= 0 && *r->why == '\0';
+    put_text(f, by_environment ? "the environment says so (PYLB_STRATEGY)" : r->why);
+    fputs(", \"reason\": ", f);
+    put_text(f, plb_reason_words(r->verdict.reason));
+    fputs(", \"figures\": {", f);
+    const char *comma = "";
+#define X(name, unit, help)                                                                       \
+    if (!isnan(r->verdict.name)) {                                                                \
+        fprintf(f, "%s\"%s\": ", comma, #name);                                                   \
+        put_number(f, r->verdict.name);                                                           \
+        comma = ", ";                                                                             \
+    }
+    PLB_VERDICT(X)
+#undef X
+    fputs("}, \"alternatives\": [", f);
+    for (int32_t i = 0; i < d->opt.n; i++) {
+        const double pair[] = {r->alternatives[i].gain, r->alternatives[i].cost};
+        fputs(i > 0 ? ", " : "", f);
+        put_numbers(f, pair, 2);
+    }
+    fputs("]}", f);
+}
+
+/* Create a file beside `path`, with a random name, under which nobody can have put a link. */
+static FILE *new_beside(const char *path, char *part, size_t size)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) {
+        return NULL;
+    }
+    snprintf(part, size, "%s.%016" PRIx64 ".part", path, random);
+    const int fd = open(part, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && out == NULL) {
+        const int why = errno;
+        (void)close(fd);
+        (void)remove(part);
+        errno = why;
+    }
+    return out;
+}
+
+/* Write under a temporary name, then rename: so a file under the final name is complete. */
+static int write_file(const plb_lib_advisor_t *self, const double *load, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const char *path = self->settings.record;
+    char *part = NULL;
+    const size_t size = strlen(path) + sizeof ".0123456789abcdef.part";
+    PLB_NEW(part, size);
+    FILE *f = new_beside(path, part, size);
+    bool good = f != NULL;
+    if (good) {
+        const locale_t before = plb_point_begin();
+        const plb_decider_t *d = &self->decider;
+        fputs("{\"format\": \"pylb advisor\", \"version\": 1,\n", f);
+        put_settings(f, self);
+        /* Write the figures of each step, and load[p][n], the load of each rank in each step. */
+        const int p = self->ranks->size;
+        const int64_t n = self->n_rows;
+        fputs("\"figures\": [", f);
+        for (int64_t i = 0; i < n; i++) {
+            const plb_step_row_t *r = &self->row[i];
+            const double figures[] = {r->time,        r->max, r->mean, r->idle,
+                                      r->utilization, r->min, 0.0,     0.0};
+            fputs(i > 0 ? ",\n" : "\n", f);
+            put_numbers(f, figures, 8);
+        }
+        fputs("],\n\"loads\": [", f);
+        for (int r = 0; r < p; r++) {
+            fputs(r > 0 ? ",\n" : "\n", f);
+            put_numbers(f, load + r * n, n);
+        }
+        fputs("],\n", f);
+        fputs("\"receipts\": [", f);
+        for (int64_t i = 0; i < d->n_receipts; i++) {
+            fputs(i > 0 ? ",\n" : "\n", f);
+            put_receipt(f, &self->settings, d, &d->receipts[i]);
+        }
+        fputs("]}\n", f);
+        plb_point_end(before);
+        good = ferror(f) == 0;
+        good = fclose(f) == 0 && good;
+        good = good && rename(part, path) == 0;
+    }
+    if (!good) {
+        ret = PLB_FAIL(err, PLB_ERR_FORMAT, "%.300s cannot be written: %s", path, strerror(errno));
+        if (f != NULL) {
+            (void)remove(part);
+        }
+    }
+out:
+    plb_free(part);
+    return ret;
+}
+
+/* Complete the receipts, and copy the loads of this rank to *out, owned by the caller. */
+static int settle(plb_lib_advisor_t *self, double **out, plb_err_t *err)
+{
+    PLB_PASS(plb_advisor_judge(&self->core, err));
+    plb_decider_settle(&self->decider);
+    PLB_PASS_NEW(*out, self->n_rows);
+    for (int64_t i = 0; i < self->n_rows; i++) {
+        (*out)[i] = self->row[i].load;
+    }
+    return PLB_OK;
+}
+
+/* Gather the loads of the ranks, and write the record, if one was asked for.  failed: PLB_OK, or
+ * the code of an error of this rank.  Collective; an error is raised on all ranks. */
+static int record_write(plb_lib_advisor_t *self, int failed, plb_err_t *err)
+{
+    char *all = NULL;
+    double *mine = NULL;
+    plb_err_t said = {0};
+    if (self->settings.record == NULL) {
+        return failed;
+    }
+    int ret = failed ? failed : settle(self, &mine, err);
+    const int64_t bytes = ret == PLB_OK ? (int64_t)sizeof *mine * self->n_rows : ret;
+    PLB_TRY(self->ranks->gather(self->ranks, mine, bytes, &all, err));
+    if (self->ranks->rank == 0) {
+        said.code = write_file(self, (const double *)(const void *)all, &said);
+    }
+    PLB_TRY(self->ranks->bcast(self->ranks, &said, sizeof said, err));
+    ret = said.code == PLB_OK ? PLB_OK : PLB_FAIL(err, said.code, "%s", said.text);
+out:
+    PLB_FREE(mine, all);
+    return ret;
+}
 
 /* ---- begin ---------------------------------------------------------------------------------- */
 
@@ -117,8 +376,10 @@ int pylb_advisor_receipt(pylb_advisor *lb, int64_t i, pylb_receipt *receipt)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void free_content(plb_lib_advisor_t *self)
+void plb_lib_advisor_drop(plb_handle_t *handle)
 {
+    plb_lib_advisor_t *self = handle->content;
+    plb_handle_close(handle);
     plb_plan_free(&self->plan);
     plb_decider_free(&self->decider);
     plb_trigger_free(&self->trigger);
@@ -126,13 +387,6 @@ static void free_content(plb_lib_advisor_t *self)
     PLB_FREE(self->exported, self->row);
     self->ranks->free(self->ranks);
     plb_free(self);
-}
-
-void plb_lib_advisor_drop(plb_handle_t *handle)
-{
-    plb_lib_advisor_t *self = handle->content;
-    plb_handle_close(handle);
-    free_content(self);
 }
 
 /* Tell the other ranks that this rank makes no steps at all; they may already be in the first. */
@@ -160,7 +414,7 @@ int plb_lib_advisor_close(plb_handle_t *handle, plb_err_t *err)
     if (self->begun && !self->over) {
         ret = plb_lib_advisor_leave(self, err);
         if (!plb_steps_broken(&self->steps)) { /* the same on all ranks */
-            ret = plb_lib_record_write(self, ret, err);
+            ret = record_write(self, ret, err);
         }
     } else if (!self->begun && self->ranks->size > 1) {
         ret = leave_at_once(self, err);

@@ -78,24 +78,8 @@ void plb_settings_free(plb_settings_t *self);
 /** Set an option; errors: see pylb_advisor_set. */
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
 
-/** Let the environment override options.  A strategy or trigger from the environment has its
- * default parameters.  Call this before the first step. */
-int plb_settings_environment(plb_settings_t *self, plb_err_t *err);
-
-/** Check and set the parameters.  Call this after all options have been set. */
-int plb_settings_close(plb_settings_t *self, plb_err_t *err);
-
 /** Whether to stop LB steps while they cost more than they save. */
 bool plb_settings_gives_up(const plb_settings_t *self);
-
-/** Whether to learn the ranks' speeds, by the same rule as Python's Advisor. */
-bool plb_settings_learns(const plb_settings_t *self);
-
-/** Whether to check that the last LB step achieved what it predicted (decider.h), as in Python. */
-bool plb_settings_watches(const plb_settings_t *self);
-
-/** Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */
-int64_t plb_settings_fingerprint(const plb_settings_t *self);
 
 /* The strategies and triggers that the C library knows: those of pylb's tables, and those
  * that the program has registered. */
@@ -108,49 +92,11 @@ int plb_registered_trigger(const char *name, const plb_trigger_kind_t **out, plb
 /** Whether "auto" may choose this strategy, which is one of plb_strategies. */
 bool plb_registered_is_selectable(const plb_strategy_t *strategy);
 
-/** Whether the trigger is a function that the program has registered. */
-bool plb_registered_is_own(const plb_trigger_kind_t *kind);
-
-/* Converts between the public snapshot and the internal one. */
-
 /** Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
 int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err);
 
-/** Make the public view of an internal snapshot, for functions of the program. */
-void plb_lib_show(const plb_snapshot_t *from, pylb_snapshot *out);
-
-/* The load database of an LB step: the cells of all ranks, gathered on rank 0 and placed there. */
-
-/* The part of a placement that a rank gets. */
-typedef struct plb_placed {
-    int32_t *rank;    /* [n] owned: new rank of each cell of this rank */
-    int64_t *receive; /* [p] owned: number of cells that come from each rank, including this one */
-    double *speed;    /* [p] owned: speeds of the ranks, see plb_decider_place */
-    plb_placing_t placing;
-    int64_t migrations, bytes; /* number of cells of all ranks that move, and their bytes */
-} plb_placed_t;
-
-/** Check the counts of a rank's cells and edges, and that no required array is missing. */
-int plb_cells_check(const pylb_cells *cells, plb_err_t *err);
-
-/** Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
- * is raised on all ranks.  Free *out by plb_placed_free, also after an error.  timed: whether to
- * set the seconds in out->placing that pylb itself needed; otherwise they are 0. */
-int plb_database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                       bool timed, plb_placed_t *out, plb_err_t *err);
-
-/** Estimate the seconds per step that a new placement would save (plb_decider_preview).
- * Collective; an error is raised on all ranks. */
-int plb_database_preview(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
-                         double *gain, plb_err_t *err);
-
-/** Estimate the seconds of an LB step: the time to send all cells of the rank with the most bytes
- * and, if `timed`, the measured time of an LB step that runs no strategy and moves nothing.
- * Collective. */
-int plb_database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
-                          const pylb_cells *cells, bool timed, double *seconds, plb_err_t *err);
-
-void plb_placed_free(plb_placed_t *self);
+/** Whether the trigger is a function that the program has registered. */
+bool plb_registered_is_own(const plb_trigger_kind_t *kind);
 
 /* A plan: the new rank of each cell of a rank.  Also the migration of the cells. */
 
@@ -292,14 +238,6 @@ void plb_lib_say_late(void *arg);
 
 /** Begin to leave, then complete all reductions, even after an error.  Collective. */
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err);
-
-/* The run record of an advisor: JSON that `pylb report` and pylb.RunRecord.load can read. */
-
-/** Gather the loads of the ranks, and write the record, if one was asked for.  failed: PLB_OK, or
- * the code of an error of this rank.  Collective; an error is raised on all ranks. */
-int plb_lib_record_write(plb_lib_advisor_t *self, int failed, plb_err_t *err);
-
-/* What ranks tell each other before the first step: their cores and their option `lag`. */
 
 /* The decider of an advisor, with its trigger and the strategies from which it chooses. */
 

@@ -31,26 +31,6 @@ static int close_all(MPI_Comm comm, int keyval, void *value, void *state)
     return MPI_SUCCESS;
 }
 
-static int watch(plb_handle_t *handle, plb_err_t *err)
-{
-    int ret = PLB_OK, kept = 0;
-    if (closing == MPI_KEYVAL_INVALID) {
-        PLB_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_all, &closing, NULL));
-        PLB_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, closing, NULL));
-    }
-    for (int i = 0; i < n_opened; i++) {
-        if (opened[i]->content != NULL) {
-            opened[kept++] = opened[i];
-        }
-    }
-    n_opened = kept;
-    PLB_FAIL_IF(n_opened == (int)(sizeof opened / sizeof *opened), err, PLB_ERR_STATE,
-                "%d advisors of several ranks are open already: expected fewer", n_opened);
-    opened[n_opened++] = handle;
-out:
-    return ret;
-}
-
 static int check_mpi(plb_err_t *err)
 {
     int begun = 0, ended = 0;
@@ -65,14 +45,6 @@ static int check_mpi(plb_err_t *err)
                                       begun ? "finalised" : "not initialised");
 }
 
-static int check_comm(MPI_Comm comm, plb_err_t *err)
-{
-    PLB_PASS(check_mpi(err));
-    return comm == MPI_COMM_NULL
-               ? PLB_FAIL(err, PLB_ERR_VALUE, "comm is MPI_COMM_NULL: expected a communicator")
-               : PLB_OK;
-}
-
 static void say_late(void *comm)
 {
     int rank = -1;
@@ -84,7 +56,22 @@ static void say_late(void *comm)
 static int open_and_watch(plb_transport_t *ranks, pylb_advisor **out, plb_err_t *err)
 {
     PLB_PASS(plb_lib_advisor_open(ranks, out, err));
-    return watch((plb_handle_t *)*out, err);
+    int ret = PLB_OK, kept = 0;
+    if (closing == MPI_KEYVAL_INVALID) {
+        PLB_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, close_all, &closing, NULL));
+        PLB_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, closing, NULL));
+    }
+    for (int i = 0; i < n_opened; i++) {
+        if (opened[i]->content != NULL) {
+            opened[kept++] = opened[i];
+        }
+    }
+    n_opened = kept;
+    PLB_FAIL_IF(n_opened == (int)(sizeof opened / sizeof *opened), err, PLB_ERR_STATE,
+                "%d advisors of several ranks are open already: expected fewer", n_opened);
+    opened[n_opened++] = (plb_handle_t *)*out;
+out:
+    return ret;
 }
 
 int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
@@ -94,7 +81,9 @@ int pylb_advisor_create_mpi(MPI_Comm comm, pylb_advisor **lb)
     plb_transport_t *ranks;
     PLB_FAIL_IF(lb == NULL, err, PLB_ERR_VALUE, "lb is NULL");
     *lb = NULL;
-    PLB_PASS(check_comm(comm, err));
+    PLB_PASS(check_mpi(err));
+    PLB_FAIL_IF(comm == MPI_COMM_NULL, err, PLB_ERR_VALUE,
+                "comm is MPI_COMM_NULL: expected a communicator");
     PLB_PASS(plb_transport_mpi(&ranks, comm, &patience, err));
     pylb_advisor *mine = NULL;
     const int ret = plb_agree(comm, open_and_watch(ranks, &mine, err), err);

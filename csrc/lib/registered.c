@@ -1,3 +1,4 @@
+/* Strategies and triggers by name, the program's own included; snapshots of the program. */
 #include "lib/internal.h"
 
 #include <stdatomic.h>
@@ -5,6 +6,54 @@
 
 #include "base/mem.h"
 #include "partition/partition.h"
+
+/* X(field): the fields that pylb_snapshot and plb_snapshot_t have in common. */
+#define SHARED(X)                                                                                 \
+    X(n_objects)                                                                                  \
+    X(n_ranks)                                                                                    \
+    X(load)                                                                                       \
+    X(rank)                                                                                       \
+    X(key)                                                                                        \
+    X(nbytes)                                                                                     \
+    X(memory)                                                                                     \
+    X(migratable)                                                                                 \
+    X(coords)                                                                                     \
+    X(n_edges)                                                                                    \
+    X(edge_src)                                                                                   \
+    X(edge_dst)                                                                                   \
+    X(edge_bytes)                                                                                 \
+    X(edge_messages)                                                                              \
+    X(speed)                                                                                      \
+    X(background)                                                                                 \
+    X(memory_limit)                                                                               \
+    X(node)
+
+/* Make the internal view of a public snapshot, and check the snapshot (plb_snapshot_check). */
+int plb_lib_view(const pylb_snapshot *from, plb_snapshot_t *out, plb_err_t *err)
+{
+    PLB_FAIL_IF(from == NULL || from->size != sizeof *from, err, PLB_ERR_VALUE,
+                "the snapshot is %s: expected one that pylb_snapshot_init() prepared",
+                from == NULL ? "NULL" : "of another size");
+    *out = (plb_snapshot_t){.n_components = 1};
+#define X(field) out->field = from->field;
+    SHARED(X)
+#undef X
+    PLB_FAIL_IF(from->n_objects > 0 && (from->load == NULL || from->rank == NULL), err,
+                PLB_ERR_VALUE, "%s of the snapshot is NULL: expected %lld values",
+                from->load == NULL ? "load" : "rank", (long long)from->n_objects);
+    PLB_FAIL_IF(from->n_edges > 0 &&
+                    (from->edge_src == NULL || from->edge_dst == NULL || from->edge_bytes == NULL),
+                err, PLB_ERR_VALUE,
+                "the snapshot has %lld edges: expected edge_src, edge_dst and edge_bytes",
+                (long long)from->n_edges);
+    return plb_snapshot_check(out, err);
+}
+
+void pylb_snapshot_init(pylb_snapshot *snapshot)
+{
+    memset(snapshot, 0, sizeof *snapshot);
+    snapshot->size = sizeof *snapshot;
+}
 
 /* A strategy or trigger that the program has registered.  It stays until the process ends. */
 typedef struct own {
@@ -72,7 +121,11 @@ static int run_own(const plb_strategy_t *self, const plb_snapshot_t *in, const p
 {
     const own_t *own = self->user;
     pylb_snapshot shown;
-    plb_lib_show(in, &shown);
+    /* Make the public view of an internal snapshot, for functions of the program. */
+    pylb_snapshot_init(&shown);
+#define X(field) shown.field = in->field;
+    SHARED(X)
+#undef X
     const int code = own->place(&shown, opts->seed, out, own->user);
     return code == 0 ? PLB_OK
                      : PLB_FAIL(err, PLB_ERR_CALLBACK, "strategy %s has failed: it returned %d",

@@ -1,18 +1,21 @@
+/* The options of an advisor, and the beginning: makes the settings final, and the decider. */
 #include "lib/internal.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "decide/advisor.h"
 #include "decide/decider.h"
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-/* 2^53 - 1: a text with a larger number may have been rounded */
-static const double MOST = 9007199254740991.0;
+/* a text with a larger number may have been rounded */
+static const int64_t MOST = (INT64_C(1) << 53) - 1;
 
 static int read_number(const char *option, const char *text, double *out, plb_err_t *err)
 {
@@ -21,29 +24,6 @@ static int read_number(const char *option, const char *text, double *out, plb_er
     return end == text || *end != '\0'
                ? PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected a number", option, text)
                : PLB_OK;
-}
-
-/* Read a whole number from `least` to 2^53. */
-static int option_count(const char *option, const char *text, int64_t least, int64_t *out,
-                        plb_err_t *err)
-{
-    double number;
-    PLB_PASS(read_number(option, text, &number, err));
-    PLB_FAIL_IF(!(number >= (double)least && number <= MOST) || number != (double)(int64_t)number,
-                err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... 2^53 - 1",
-                option, text, (long long)least);
-    *out = (int64_t)number;
-    return PLB_OK;
-}
-
-/* Read "yes" or "no". */
-static int option_flag(const char *option, const char *text, bool *out, plb_err_t *err)
-{
-    *out = strcmp(text, "yes") == 0;
-    return *out || strcmp(text, "no") == 0
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE, "%s is \"%.100s\": expected \"yes\" or \"no\"",
-                          option, text);
 }
 
 int plb_option_defaults(const plb_param_t *params, int n, double **value, plb_err_t *err)
@@ -131,107 +111,52 @@ void plb_settings_free(plb_settings_t *self)
 
 /* ---- the options --------------------------------------------------------------------------- */
 
-typedef int (*set_fn)(plb_settings_t *self, const char *option, const char *value, plb_err_t *err);
-
-static int set_strategy(plb_settings_t *self, const char *option, const char *value,
-                        plb_err_t *err)
+/* Set an option that is a number, or "yes" or "no".  *known: whether the option is such a one. */
+static int set_number(plb_settings_t *self, const char *option, const char *value, bool *known,
+                      plb_err_t *err)
 {
-    const plb_strategy_t *found = NULL;
-    (void)option;
-    if (strcmp(value, "auto") != 0) {
-        PLB_PASS(plb_registered_strategy(value, &found, err));
+    const struct {
+        const char *name;
+        int64_t least, most, *to;
+    } counts[] = {{"every", 1, MOST, &self->every},
+                  {"lag", 0, (1 << 20) - 1, &self->lag},
+                  {"seed", 0, MOST, &self->seed},
+                  {"steps", 0, MOST, &self->steps}};
+    const bool learns = strcmp(option, "learn_speeds") == 0, yes = strcmp(value, "yes") == 0;
+    double number;
+    *known = true;
+    if (learns || strcmp(option, "pause_if_useless") == 0) {
+        PLB_FAIL_IF(!yes && strcmp(value, "no") != 0, err, PLB_ERR_VALUE,
+                    "%s is \"%.100s\": expected \"yes\" or \"no\"", option, value);
+        *(learns ? &self->learn_speeds : &self->pause_if_useless) = yes;
+        return PLB_OK;
     }
-    self->strategy = found;
+    if (strcmp(option, "verify") == 0) {
+        PLB_PASS(read_number(option, value, &number, err));
+        PLB_FAIL_IF(!(number >= 0.0 && number <= 1.0), err, PLB_ERR_VALUE,
+                    "%s is %.100s: expected 0 ... 1", option, value);
+        self->verify = number;
+        return PLB_OK;
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (strcmp(counts[i].name, option) == 0) {
+            PLB_PASS(read_number(option, value, &number, err));
+            PLB_FAIL_IF(!(number >= (double)counts[i].least && number <= (double)counts[i].most) ||
+                            number != (double)(int64_t)number,
+                        err, PLB_ERR_VALUE, "%s is %.100s: expected a whole number, %lld ... %s",
+                        option, value, (long long)counts[i].least,
+                        counts[i].most < MOST ? "2^20 - 1" : "2^53 - 1");
+            *counts[i].to = (int64_t)number;
+            return PLB_OK;
+        }
+    }
+    *known = false;
     return PLB_OK;
 }
 
-static int set_trigger(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    (void)option;
-    PLB_PASS(plb_registered_trigger(value, &self->trigger, err));
-    self->every = 0;
-    return PLB_OK;
-}
-
-static int set_every(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    PLB_PASS(option_count(option, value, 1, &self->every, err));
-    return plb_registered_trigger("periodic", &self->trigger, err);
-}
-
-static int set_mode(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    const bool off = strcmp(value, "off") == 0;
-    (void)option;
-    PLB_FAIL_IF(!off && strcmp(value, "on") != 0, err, PLB_ERR_VALUE,
-                "mode is \"%.100s\": expected \"on\" or \"off\"", value);
-    self->off = off;
-    return PLB_OK;
-}
-
-static int set_lag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    int64_t lag = 0;
-    PLB_PASS(option_count(option, value, 0, &lag, err));
-    PLB_FAIL_IF(lag >= 1 << 20, err, PLB_ERR_VALUE, "lag is %lld: expected less than 2^20 steps",
-                (long long)lag);
-    self->lag = lag;
-    return PLB_OK;
-}
-
-static int set_count(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    int64_t *out = strcmp(option, "seed") == 0 ? &self->seed : &self->steps;
-    return option_count(option, value, 0, out, err);
-}
-
-static int set_flag(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    bool flag;
-    PLB_PASS(option_flag(option, value, &flag, err));
-    *(strcmp(option, "learn_speeds") == 0 ? &self->learn_speeds : &self->pause_if_useless) = flag;
-    return PLB_OK;
-}
-
-static int set_network(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    char *end, *last;
-    const double alpha = plb_point_read(value, &end), beta = plb_point_read(end, &last);
-    PLB_FAIL_IF(end == value || last == end || *last != '\0' || !(alpha >= 0.0 && alpha <= 1e30) ||
-                    !(beta >= 0.0 && beta <= 1e30),
-                err, PLB_ERR_VALUE,
-                "%s is \"%.100s\": expected seconds per message and seconds per byte, e.g. "
-                "\"2e-6 1e-10\"",
-                option, value);
-    self->network = (plb_network_t){alpha, beta};
-    return PLB_OK;
-}
-
-static int set_clock(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    (void)option;
-    return plb_clock_named(value, &self->clock) && self->clock != PLB_CLOCK_MPI_WALL
-               ? PLB_OK
-               : PLB_FAIL(err, PLB_ERR_VALUE,
-                          "clock is \"%.100s\": expected \"auto\", \"wall\", \"cpu\", \"mpi\" or "
-                          "\"none\"",
-                          value);
-}
-
-static int set_verify(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
-{
-    double part;
-    PLB_PASS(read_number(option, value, &part, err));
-    PLB_FAIL_IF(!(part >= 0.0 && part <= 1.0), err, PLB_ERR_VALUE,
-                "%s is %.100s: expected 0 ... 1", option, value);
-    self->verify = part;
-    return PLB_OK;
-}
-
-static int set_record(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
+static int set_record(plb_settings_t *self, const char *value, plb_err_t *err)
 {
     const size_t n = strlen(value);
-    (void)option;
     PLB_FAIL_IF(n < 6 || strcmp(value + n - 5, ".json") != 0, err, PLB_ERR_VALUE,
                 "record is \"%.100s\": expected a path that ends in "
                 ".json",
@@ -241,7 +166,7 @@ static int set_record(plb_settings_t *self, const char *option, const char *valu
     return copy_text(value, &self->record, err);
 }
 
-/* Keep a parameter until strategy and trigger are known; plb_settings_close then checks it. */
+/* Keep a parameter until strategy and trigger are known; settings_close then checks it. */
 static int keep(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -258,57 +183,65 @@ out:
     return ret;
 }
 
-static const struct {
-    const char *option;
-    set_fn set;
-} options[] = {
-    {"strategy", set_strategy}, {"trigger", set_trigger},
-    {"every", set_every},       {"mode", set_mode},
-    {"lag", set_lag},           {"seed", set_count},
-    {"steps", set_count},       {"pause_if_useless", set_flag},
-    {"clock", set_clock},       {"record", set_record},
-    {"learn_speeds", set_flag}, {"network", set_network},
-    {"verify", set_verify},
-};
-
 int plb_settings_set(plb_settings_t *self, const char *option, const char *value, plb_err_t *err)
 {
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (strcmp(options[i].option, option) == 0) {
-            return options[i].set(self, option, value, err);
-        }
+    bool known;
+    PLB_PASS(set_number(self, option, value, &known, err));
+    if (known) {
+        return strcmp(option, "every") == 0
+                   ? plb_registered_trigger("periodic", &self->trigger, err)
+                   : PLB_OK;
     }
-    return strncmp(option, "strategy.", 9) == 0 || strncmp(option, "trigger.", 8) == 0
-               ? keep(self, option, value, err)
-               : PLB_FAIL(
-                     err, PLB_ERR_KEY,
-                     "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
-                     "steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
-                     "verify, strategy.X or trigger.X",
-                     option);
+    if (strcmp(option, "strategy") == 0) {
+        const plb_strategy_t *found = NULL;
+        if (strcmp(value, "auto") != 0) {
+            PLB_PASS(plb_registered_strategy(value, &found, err));
+        }
+        self->strategy = found;
+    } else if (strcmp(option, "trigger") == 0) {
+        PLB_PASS(plb_registered_trigger(value, &self->trigger, err));
+        self->every = 0;
+    } else if (strcmp(option, "mode") == 0) {
+        const bool off = strcmp(value, "off") == 0;
+        PLB_FAIL_IF(!off && strcmp(value, "on") != 0, err, PLB_ERR_VALUE,
+                    "mode is \"%.100s\": expected \"on\" or \"off\"", value);
+        self->off = off;
+    } else if (strcmp(option, "clock") == 0) {
+        plb_clock_t clock;
+        PLB_FAIL_IF(!plb_clock_named(value, &clock) || clock == PLB_CLOCK_MPI_WALL, err,
+                    PLB_ERR_VALUE,
+                    "clock is \"%.100s\": expected \"auto\", \"wall\", \"cpu\", \"mpi\" or "
+                    "\"none\"",
+                    value);
+        self->clock = clock;
+    } else if (strcmp(option, "network") == 0) {
+        char *end, *last;
+        const double alpha = plb_point_read(value, &end), beta = plb_point_read(end, &last);
+        PLB_FAIL_IF(
+            end == value || last == end || *last != '\0' || !(alpha >= 0.0 && alpha <= 1e30) ||
+                !(beta >= 0.0 && beta <= 1e30),
+            err, PLB_ERR_VALUE,
+            "network is \"%.100s\": expected seconds per message and seconds per byte, e.g. "
+            "\"2e-6 1e-10\"",
+            value);
+        self->network = (plb_network_t){alpha, beta};
+        return PLB_OK;
+    } else if (strcmp(option, "record") == 0) {
+        return set_record(self, value, err);
+    } else if (strncmp(option, "strategy.", 9) == 0 || strncmp(option, "trigger.", 8) == 0) {
+        return keep(self, option, value, err);
+    } else {
+        return PLB_FAIL(
+            err, PLB_ERR_KEY,
+            "\"%.100s\": no such option; expected strategy, trigger, every, mode, lag, "
+            "steps, pause_if_useless, learn_speeds, network, clock, seed, record, "
+            "verify, strategy.X or trigger.X",
+            option);
+    }
+    return PLB_OK;
 }
 
 /* ---- all options together ------------------------------------------------------------------ */
-
-/* If PYLB_TRIGGER is a number, it sets the option `every`. */
-static const char *option_of(const char *option, const char *value)
-{
-    return strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value) ? "every" : option;
-}
-
-static void drop_params(plb_settings_t *self, const char *option)
-{
-    int kept = 0;
-    for (int i = 0; i < self->n; i++) {
-        if (strncmp(self->option[i], option, strlen(option)) == 0) {
-            PLB_FREE(self->option[i], self->value[i]);
-        } else {
-            self->option[kept] = self->option[i];
-            self->value[kept++] = self->value[i];
-        }
-    }
-    self->n = kept;
-}
 
 /* Set an option by a variable of the environment, which an error names; *set: it is not empty. */
 static int set_by(plb_settings_t *self, const char *variable, const char *option, bool *set,
@@ -320,22 +253,20 @@ static int set_by(plb_settings_t *self, const char *variable, const char *option
         return PLB_OK;
     }
     plb_err_t why = {0};
-    const int code = plb_settings_set(self, option_of(option, value), value, &why);
+    /* if PYLB_TRIGGER is a number, it sets the option `every` */
+    const bool every = strcmp(option, "trigger") == 0 && isdigit((unsigned char)*value);
+    const int code = plb_settings_set(self, every ? "every" : option, value, &why);
     PLB_FAIL_IF(code != PLB_OK, err, code, "%s: %.480s", variable, why.text);
-    drop_params(self, option);
-    return PLB_OK;
-}
-
-int plb_settings_environment(plb_settings_t *self, plb_err_t *err)
-{
-    bool set;
-#define X(variable, option)                                                                       \
-    PLB_PASS(set_by(self, variable, option, &set, err));                                          \
-    if (strcmp(option, "strategy") == 0) {                                                        \
-        self->strategy_by_environment = set;                                                      \
+    int kept = 0;
+    for (int i = 0; i < self->n; i++) {
+        if (strncmp(self->option[i], option, strlen(option)) == 0) {
+            PLB_FREE(self->option[i], self->value[i]);
+        } else {
+            self->option[kept] = self->option[i];
+            self->value[kept++] = self->value[i];
+        }
     }
-    ENVIRONMENT(X)
-#undef X
+    self->n = kept;
     return PLB_OK;
 }
 
@@ -348,7 +279,8 @@ static const plb_param_t *strategy_table(const plb_settings_t *self, int *n, con
     return s == NULL ? plb_selection_params : s->params;
 }
 
-int plb_settings_close(plb_settings_t *self, plb_err_t *err)
+/* Check and set the parameters.  Call this after all options have been set. */
+static int settings_close(plb_settings_t *self, plb_err_t *err)
 {
     int n;
     const char *name;
@@ -378,16 +310,11 @@ bool plb_settings_gives_up(const plb_settings_t *self)
     return self->pause_if_useless < 0 ? !by_user : self->pause_if_useless;
 }
 
-bool plb_settings_learns(const plb_settings_t *self)
+/* Whether to learn the ranks' speeds, by the same rule as Python's Advisor. */
+static bool settings_learns(const plb_settings_t *self)
 {
     const bool chosen_by_pylb = self->strategy == NULL && strcmp(self->trigger->name, "auto") == 0;
     return self->learn_speeds < 0 ? chosen_by_pylb && self->lag == 0 : self->learn_speeds;
-}
-
-/* Only LB steps of the trigger "auto" are checked: a trigger of the user is never overruled. */
-bool plb_settings_watches(const plb_settings_t *self)
-{
-    return plb_settings_learns(self) && strcmp(self->trigger->name, "auto") == 0 && self->lag == 0;
 }
 
 static uint64_t add_number(uint64_t hash, double x)
@@ -405,7 +332,8 @@ static uint64_t add_name(uint64_t hash, const char *name)
     return hash;
 }
 
-int64_t plb_settings_fingerprint(const plb_settings_t *self)
+/* Return a fingerprint, 0 or more, of the settings that must be the same on all ranks. */
+static int64_t settings_fingerprint(const plb_settings_t *self)
 {
     int n;
     const char *name;
@@ -430,4 +358,240 @@ int64_t plb_settings_fingerprint(const plb_settings_t *self)
         hash = add_number(hash, (double)rest[i]);
     }
     return (int64_t)(hash >> 1);
+}
+
+/* ---- the decider ---------------------------------------------------------------------------- */
+
+enum { MOST_RECEIPTS = 4096 }; /* a run without a record keeps at most this many */
+
+/* The strategies from which a decider chooses. */
+typedef struct candidates {
+    plb_candidate_strategy_t *list; /* [n] owned */
+    int32_t n;
+    double *params; /* owned: the parameters of all strategies in the list, one after the other */
+} candidates_t;
+
+/* Count the strategies from which "auto" chooses, and list them in `out`, unless it is NULL.
+ * *n_params: the number of their parameters.  (Python's "auto" also chooses from distributed
+ * strategies, and from those of installed libraries.) */
+static int32_t count(const plb_strategy_t **out, int64_t *n_params)
+{
+    int32_t n = 0;
+    *n_params = 0;
+    for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
+        if (plb_registered_is_selectable(*s)) {
+            *n_params += (*s)->n_params;
+            if (out != NULL) {
+                out[n] = *s;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static int list_all(candidates_t *self, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_strategy_t **all = NULL;
+    int64_t n_params;
+    self->n = count(NULL, &n_params);
+    PLB_NEW(all, self->n);
+    PLB_NEW(self->list, self->n);
+    PLB_NEW(self->params, n_params);
+    (void)count(all, &n_params);
+    double *at = self->params;
+    for (int32_t i = 0; i < self->n; i++) {
+        self->list[i] = (plb_candidate_strategy_t){*all[i], at};
+        for (int k = 0; k < all[i]->n_params; k++) {
+            *at++ = all[i]->params[k].fallback;
+        }
+    }
+out:
+    PLB_FREE(all);
+    return ret;
+}
+
+static int list_one(candidates_t *self, const plb_strategy_t *strategy, const double *params,
+                    plb_err_t *err)
+{
+    self->n = 1;
+    PLB_PASS_NEW(self->list, 1);
+    self->list[0] = (plb_candidate_strategy_t){*strategy, params};
+    return PLB_OK;
+}
+
+/* List the strategies of the settings; without cells, only the program's own redistribution. */
+static int list(candidates_t *self, const plb_settings_t *s, bool with_cells, plb_err_t *err)
+{
+    return !with_cells           ? list_one(self, &plb_own_strategy, NULL, err)
+           : s->strategy != NULL ? list_one(self, s->strategy, s->strategy_params, err)
+                                 : list_all(self, err);
+}
+
+int plb_lib_decider_init(plb_decider_t *self, plb_trigger_t *trigger, const plb_settings_t *s,
+                         bool with_cells, int32_t n_ranks, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double ledger[PLB_N_LEDGER], selection[PLB_N_SELECTION];
+    candidates_t among = {0};
+    const bool selects = with_cells && s->strategy == NULL;
+    for (int i = 0; i < PLB_N_LEDGER; i++) {
+        ledger[i] = plb_ledger_params[i].fallback;
+    }
+    for (int i = 0; i < PLB_N_SELECTION; i++) {
+        selection[i] = selects ? s->strategy_params[i] : plb_selection_params[i].fallback;
+    }
+    PLB_TRY(list(&among, s, with_cells, err));
+    const plb_decider_options_t opt = {
+        .n_ranks = n_ranks,
+        .candidates = among.list,
+        .n = among.n,
+        .selects = selects,
+        .selection = selection,
+        .ledger = ledger,
+        .gives_up = plb_settings_gives_up(s),
+        .learns = with_cells && settings_learns(s),
+        .watches = with_cells &&
+                   (settings_learns(s) && strcmp(s->trigger->name, "auto") == 0 && s->lag == 0),
+        .network = s->network,
+        .keep = s->record == NULL ? MOST_RECEIPTS : 0,
+        .seed = (uint64_t)s->seed,
+    };
+    PLB_TRY(plb_trigger_init(trigger, s->trigger, s->trigger_params, err));
+    PLB_TRY(plb_decider_init(self, &opt, trigger, err));
+    ret = s->steps < 0 ? PLB_OK : plb_decider_expect(self, s->steps, NAN, NAN, err);
+out:
+    PLB_FREE(among.list, among.params);
+    return ret;
+}
+
+/* ---- the first step ------------------------------------------------------------------------- */
+
+typedef struct share {
+    plb_cores_t cores;
+    int64_t lag;
+} share_t;
+
+typedef struct answer {
+    plb_crowd_t crowd;
+    int64_t lag;
+} answer_t;
+
+static int compare(const share_t *all, int32_t p, answer_t *out, bool *capped, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_cores_t *cores = NULL;
+    PLB_NEW(cores, p);
+    for (int32_t r = 0; r < p; r++) {
+        cores[r] = all[r].cores;
+        out->lag = all[r].lag > out->lag ? all[r].lag : out->lag;
+    }
+    for (int32_t r = 0; r < p; r++) {
+        capped[r] = plb_cores_capped(cores, p, r);
+    }
+    ret = plb_cores_crowd(cores, p, &out->crowd, err);
+out:
+    plb_free(cores);
+    return ret;
+}
+
+/* Find the group of ranks with the fewest cores per rank.  *capped: whether a quota of processor
+ * time limits this rank and no other.  *lag becomes the largest lag of all ranks: then all ranks
+ * have the same number of reductions under way, even if they were given different lags by mistake.
+ * Collective; an error is raised on all ranks. */
+static int share_cores(plb_transport_t *ranks, plb_crowd_t *crowd, bool *capped, int64_t *lag,
+                       plb_err_t *err)
+{
+    char *all = NULL;
+    share_t mine = {.lag = *lag};
+    answer_t answer = {.lag = 0};
+    plb_cores_here(&mine.cores);
+    bool *of_rank = plb_calloc((size_t)ranks->size, sizeof *of_rank);
+    int ret = of_rank == NULL ? PLB_NO_MEMORY(of_rank, ranks->size) : PLB_OK;
+    PLB_TRY(ranks->gather(ranks, &mine, ret == PLB_OK ? (int64_t)sizeof mine : ret, &all, err));
+    if (ranks->rank == 0) {
+        ret = compare((const share_t *)(const void *)all, ranks->size, &answer, of_rank, err);
+    }
+    PLB_TRY(ranks->agree(ranks, ret, err));
+    PLB_TRY(ranks->bcast(ranks, &answer, sizeof answer, err));
+    PLB_TRY(ranks->bcast(ranks, of_rank, ranks->size * (int64_t)sizeof *of_rank, err));
+    *crowd = answer.crowd;
+    *lag = answer.lag;
+    *capped = of_rank[ranks->rank];
+out:
+    PLB_FREE(of_rank, all);
+    return ret;
+}
+
+plb_lib_advisor_t *plb_lib_advisor_of(const pylb_advisor *lb, plb_err_t *err)
+{
+    return plb_handle_content((const plb_handle_t *)lb, PLB_HANDLE_ADVISOR, err);
+}
+
+int plb_lib_advisor_ready(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    if (self->ready) {
+        return PLB_OK;
+    }
+    /* Let the environment override options.  A strategy or trigger from the environment has its
+     * default parameters.  Call this before the first step. */
+    bool set;
+#define X(variable, option)                                                                       \
+    PLB_PASS(set_by(&self->settings, variable, option, &set, err));                               \
+    if (strcmp(option, "strategy") == 0) {                                                        \
+        self->settings.strategy_by_environment = set;                                             \
+    }
+    ENVIRONMENT(X)
+#undef X
+    /* "auto" is the clock "mpi" where that works.  On one rank it needs no call of MPI. */
+    const plb_mpi_clock_t mpi = plb_mpi_clock();
+    self->clock = self->settings.clock;
+    PLB_FAIL_IF(self->clock == PLB_CLOCK_MPI && mpi == PLB_NO_PMPI, err, PLB_ERR_MISSING,
+                "clock is \"mpi\", but libpylb_pmpi is not loaded: start the program by `pylb run "
+                "-- mpiexec ...`, or link it with pylb_pmpi");
+    PLB_FAIL_IF(self->clock == PLB_CLOCK_MPI && mpi == PLB_PMPI_BLIND && self->ranks->size > 1,
+                err, PLB_ERR_STATE,
+                "clock is \"mpi\", but libpylb_pmpi sees no call of MPI: expected a program that "
+                "loads MPI as a shared library, after libpylb_pmpi, and no other tool before it");
+    if (self->clock == PLB_CLOCK_AUTO && mpi == PLB_PMPI_SEES) {
+        self->clock = PLB_CLOCK_MPI;
+    }
+    self->ready = true;
+    return PLB_OK;
+}
+
+/* What needs no other rank. */
+static int prepare(plb_lib_advisor_t *self, plb_err_t *err)
+{
+    PLB_PASS(plb_lib_advisor_ready(self, err));
+    PLB_PASS(settings_close(&self->settings, err));
+    PLB_PASS(plb_lib_decider_init(&self->decider, &self->trigger, &self->settings,
+                                  self->with_cells, self->ranks->size, err));
+    self->asks = plb_registered_is_own(self->settings.trigger);
+    plb_advisor_init(&self->core, &self->decider, self->with_cells);
+    self->core.untold = plb_lib_measures_work(self);
+    self->fingerprint = settings_fingerprint(&self->settings) ^ (self->with_cells ? 1 : 0) ^
+                        (plb_lib_measures_work(self) ? 2 : 0);
+    return PLB_OK;
+}
+
+/* The collective part runs even after an error, so that no other rank waits for this one. */
+int plb_lib_advisor_begin(plb_lib_advisor_t *self, bool with_cells, plb_err_t *err)
+{
+    self->begun = true;
+    self->with_cells = with_cells;
+    const int ret = prepare(self, err);
+    int64_t lag = self->settings.lag;
+    bool capped = false;
+    PLB_PASS(share_cores(self->ranks, &self->crowd, &capped, &lag, err));
+    if (capped && (self->clock == PLB_CLOCK_AUTO || self->clock == PLB_CLOCK_MPI)) {
+        self->clock = self->clock == PLB_CLOCK_AUTO ? PLB_CLOCK_WALL : PLB_CLOCK_MPI_WALL;
+    }
+    if (plb_lib_loads_wait(self) && self->crowd.n_ranks == self->ranks->size) {
+        self->core.share = fmin(self->crowd.n_cores / self->crowd.n_ranks, 1.0);
+    }
+    PLB_PASS(self->ranks->reserve(self->ranks, (int)lag + 2, err));
+    PLB_PASS(plb_steps_init(&self->steps, self->ranks->reduction, (int32_t)lag, err));
+    return ret;
 }

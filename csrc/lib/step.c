@@ -1,12 +1,484 @@
-/* The end of a step: all ranks reduce their statistics to one record, and learn what to do. */
+/* The end of a step: all ranks reduce their statistics to one record, and learn what to do; in an
+ * LB step, rank 0 gathers the cells of all ranks (the load database) and places them. */
+#include "lib/internal.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/ints.h"
 #include "base/mem.h"
-#include "lib/internal.h"
+
+/* ---- the cells of a rank -------------------------------------------------------------------- */
+
+void pylb_cells_init(pylb_cells *cells)
+{
+    memset(cells, 0, sizeof *cells);
+    cells->size = sizeof *cells;
+}
+
+/* X(array, its length): the arrays that a rank sends, in this order, padded to 8 bytes. */
+#define ARRAYS(X)                                                                                 \
+    X(load, n)                                                                                    \
+    X(key, n)                                                                                     \
+    X(nbytes, n)                                                                                  \
+    X(memory, n)                                                                                  \
+    X(coords, 3 * n)                                                                              \
+    X(migratable, n)                                                                              \
+    X(src, n_edges)                                                                               \
+    X(dst, n_edges)                                                                               \
+    X(edge_bytes, n_edges)
+
+enum {
+#define X(array, n) HAS_##array,
+    ARRAYS(X)
+#undef X
+};
+
+typedef struct head {
+    int64_t n, n_edges, has; /* has: bit HAS_x is 1 if the rank has given array x */
+} head_t;
+
+static int64_t rounded(int64_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+static int64_t wire_bytes(const pylb_cells *c)
+{
+    int64_t size = (int64_t)sizeof(head_t);
+    const int64_t n = c->n, n_edges = c->n_edges;
+#define X(array, count)                                                                           \
+    size += c->array == NULL ? 0 : rounded((count) * (int64_t)sizeof *c->array);
+    ARRAYS(X)
+#undef X
+    (void)n;
+    (void)n_edges;
+    return size;
+}
+
+static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
+{
+    const int64_t n = c->n, n_edges = c->n_edges;
+    head_t head = {c->n, c->n_edges, 0};
+#define X(array, n) head.has |= (int64_t)(c->array != NULL) << HAS_##array;
+    ARRAYS(X)
+#undef X
+    *size = wire_bytes(c);
+    PLB_PASS_NEW0(*out, *size);
+    memcpy(*out, &head, sizeof head);
+    char *at = *out + sizeof head;
+#define X(array, count)                                                                           \
+    if (c->array != NULL && (count) > 0) {                                                        \
+        memcpy(at, c->array, (size_t)(count) * sizeof *c->array);                                 \
+        at += rounded((count) * (int64_t)sizeof *c->array);                                       \
+    }
+    ARRAYS(X)
+#undef X
+    return PLB_OK;
+}
+
+/* ---- all cells, on rank 0 ------------------------------------------------------------------- */
+
+typedef struct keyed {
+    int64_t key;
+    int64_t at; /* index of the cell in the order of the ranks (all cells of rank 0 first) */
+} keyed_t;
+
+typedef struct database {
+    int64_t n, n_edges;
+    int64_t *count; /* [p] number of cells of each rank */
+    keyed_t *order; /* [n] all cells, sorted by key */
+    double *load, *coords, *edge_bytes;
+    int64_t *key, *nbytes, *memory;
+    uint8_t *migratable;
+    int32_t *rank, *src, *dst, *placed;
+} database_t;
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed_t *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Set *out to the cells of a rank: pointers into the bytes that the rank has sent. */
+static head_t unpack(const char *wire, pylb_cells *out)
+{
+    head_t h;
+    memcpy(&h, wire, sizeof h);
+    *out = (pylb_cells){.n = h.n, .n_edges = h.n_edges};
+    const int64_t n = h.n, n_edges = h.n_edges;
+    const char *at = wire + sizeof h;
+#define X(array, count)                                                                           \
+    if (h.has >> HAS_##array & 1 && (count) > 0) {                                                \
+        out->array = (const void *)at;                                                            \
+        at += rounded((count) * (int64_t)sizeof *out->array);                                     \
+    }
+    ARRAYS(X)
+#undef X
+    return h;
+}
+
+/* Check that all ranks with cells gave the same kinds of arrays (arrays of edges may be missing on
+ * some ranks).  *all: the numbers of all cells and edges, and the kinds of arrays. */
+static int check_alike(const char *wire, const int64_t *size, int p, head_t *all, plb_err_t *err)
+{
+    int first = -1;
+    *all = (head_t){0};
+    for (int r = 0; r < p; wire += size[r++]) {
+        head_t h;
+        memcpy(&h, wire, sizeof h);
+        all->n += h.n;
+        all->n_edges += h.n_edges;
+        const int64_t edges = (int64_t)7 << HAS_src;
+        PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
+                    PLB_ERR_VALUE,
+                    "ranks %d and %d gave different kinds of arrays for their cells: expected the "
+                    "same kinds",
+                    first, r);
+        if (h.n > 0 && first < 0) {
+            first = r;
+            all->has = h.has;
+        }
+    }
+    return all->n > INT32_MAX ? PLB_FAIL(err, PLB_ERR_RANGE,
+                                         "%lld cells: expected fewer than 2^31", (long long)all->n)
+                              : PLB_OK;
+}
+
+static int sort_keys(database_t *self, plb_err_t *err)
+{
+    qsort(self->order, (size_t)self->n, sizeof *self->order, by_key);
+    for (int64_t i = 1; i < self->n; i++) {
+        PLB_FAIL_IF(self->order[i].key == self->order[i - 1].key, err, PLB_ERR_KEY,
+                    "key %lld is given twice", (long long)self->order[i].key);
+    }
+    return PLB_OK;
+}
+
+/* Copy the cells of rank r.  where[i]: index of the rank's cell i in the cells sorted by key. */
+static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const int32_t *where)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        const int32_t k = where[i];
+        self->load[k] = c->load[i];
+        self->rank[k] = r;
+        if (self->nbytes != NULL) {
+            self->nbytes[k] = c->nbytes[i];
+        }
+        if (self->memory != NULL) {
+            self->memory[k] = c->memory[i];
+        }
+        if (self->migratable != NULL) {
+            self->migratable[k] = c->migratable[i] != 0;
+        }
+        for (int x = 0; self->coords != NULL && x < 3; x++) {
+            self->coords[3 * (int64_t)k + x] = c->coords[3 * i + x];
+        }
+    }
+}
+
+static int find_key(const database_t *self, int64_t key, int32_t *out, plb_err_t *err)
+{
+    const int64_t low = plb_lower_bound(self->key, self->n, key);
+    *out = (int32_t)low;
+    return low < self->n && self->key[low] == key
+               ? PLB_OK
+               : PLB_FAIL(err, PLB_ERR_KEY, "an edge has key %lld, which no cell has",
+                          (long long)key);
+}
+
+static int join(database_t *self, const char *wire, const int64_t *size, int p, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    head_t all;
+    pylb_cells c;
+    int32_t *where = NULL;
+    int64_t at = 0;
+    PLB_TRY(check_alike(wire, size, p, &all, err));
+    const int64_t n = self->n = all.n;
+    PLB_NEW(self->count, p);
+    PLB_NEW_EACH(n, self->order, self->load, self->key, self->rank, self->placed);
+    if (all.has >> HAS_nbytes & 1) {
+        PLB_NEW(self->nbytes, n);
+    }
+    if (all.has >> HAS_memory & 1) {
+        PLB_NEW(self->memory, n);
+    }
+    if (all.has >> HAS_migratable & 1) {
+        PLB_NEW(self->migratable, n);
+    }
+    if (all.has >> HAS_coords & 1) {
+        PLB_NEW(self->coords, 3 * n);
+    }
+    PLB_NEW_EACH(all.n_edges, self->src, self->dst, self->edge_bytes);
+    PLB_NEW(where, all.n);
+    const char *from = wire;
+    for (int r = 0; r < p; from += size[r++]) {
+        (void)unpack(from, &c);
+        self->count[r] = c.n;
+        for (int64_t i = 0; i < c.n; i++, at++) {
+            const int64_t key = c.key == NULL ? ((int64_t)r << 32) + i : c.key[i];
+            self->order[at] = (keyed_t){key, at};
+        }
+    }
+    PLB_TRY(sort_keys(self, err));
+    for (int64_t k = 0; k < self->n; k++) {
+        self->key[k] = self->order[k].key;
+        where[self->order[k].at] = (int32_t)k;
+    }
+    from = wire;
+    at = 0;
+    for (int r = 0; r < p; from += size[r++]) {
+        (void)unpack(from, &c);
+        copy_cells(self, &c, r, where + at);
+        for (int64_t e = 0; e < c.n_edges; e++) {
+            const int64_t k = self->n_edges++;
+            PLB_TRY(find_key(self, c.src[e], &self->src[k], err));
+            PLB_TRY(find_key(self, c.dst[e], &self->dst[k], err));
+            self->edge_bytes[k] = c.edge_bytes[e];
+        }
+        at += c.n;
+    }
+out:
+    plb_free(where);
+    return ret;
+}
+
+static plb_snapshot_t snapshot_of(const database_t *self, int p)
+{
+    return (plb_snapshot_t){
+        .n_objects = self->n,
+        .n_ranks = p,
+        .n_components = 1,
+        .load = self->load,
+        .rank = self->rank,
+        .key = self->key,
+        .nbytes = self->nbytes,
+        .memory = self->memory,
+        .migratable = self->migratable,
+        .coords = self->coords,
+        .n_edges = self->n_edges,
+        .edge_src = self->src,
+        .edge_dst = self->dst,
+        .edge_bytes = self->edge_bytes,
+    };
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+/* The part of a placement that a rank gets. */
+typedef struct placed {
+    int32_t *rank;    /* [n] owned: new rank of each cell of this rank */
+    int64_t *receive; /* [p] owned: number of cells that come from each rank, including this one */
+    double *speed;    /* [p] owned: speeds of the ranks, see plb_decider_place */
+    plb_placing_t placing;
+    int64_t migrations, bytes; /* number of cells of all ranks that move, and their bytes */
+} placed_t;
+
+/* The first part of rank 0's answer.  The second part has the number of cells and the speed of
+ * each rank, and the new rank of each cell, in the order of the ranks. */
+typedef struct reply {
+    int32_t code;
+    char text[512];
+    plb_placing_t placing;
+    double seconds; /* result of the question: seconds saved (preview) or needed (rehearse) */
+    int64_t n, migrations, bytes; /* number of all cells; cells that move, and their bytes */
+} reply_t;
+
+/* A computation on the database, by rank 0; its function `ask` writes `reply` and `speed`. */
+typedef struct question {
+    plb_decider_t *decider;
+    const plb_network_t *network;
+    int (*ask)(const struct question *self, database_t *db, int p, double *speed, reply_t *reply,
+               plb_err_t *err);
+} question_t;
+
+static int place(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
+                 plb_err_t *err)
+{
+    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
+    PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &reply->placing, err));
+    for (int64_t k = 0; k < db->n; k++) {
+        if (db->placed[k] != db->rank[k]) {
+            reply->migrations++;
+            reply->bytes += db->nbytes == NULL ? 0 : db->nbytes[k];
+        }
+    }
+    return PLB_OK;
+}
+
+static int preview(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
+                   plb_err_t *err)
+{
+    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
+    (void)speed;
+    memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
+    return plb_decider_preview(self->decider, &all, &reply->seconds, err);
+}
+
+/* Estimate the time to send all cells of the rank that has the most bytes.  No cell moves. */
+static int rehearse(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
+                    plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *bytes = NULL, most = 0;
+    const plb_lb_cost_t cost = {.alpha = self->network->alpha, .beta = self->network->beta};
+    (void)speed;
+    memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
+    PLB_NEW0(bytes, p);
+    for (int64_t k = 0; k < db->n && db->nbytes != NULL; k++) {
+        bytes[db->rank[k]] += db->nbytes[k];
+    }
+    for (int r = 0; r < p; r++) {
+        most = bytes[r] > most ? bytes[r] : most;
+    }
+    reply->seconds = plb_first_cost(&cost, 0, most, p);
+out:
+    plb_free(bytes);
+    return ret;
+}
+
+/* Compute the answer on rank 0; `tail` gets its second part: count[p], speed[p], rank[n]. */
+static int answer(plb_transport_t *ranks, const question_t *question, const char *wire,
+                  const int64_t *size, reply_t *reply, char **tail, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int p = ranks->size;
+    database_t db = {0};
+    PLB_TRY(join(&db, wire, size, p, err));
+    const plb_snapshot_t all = snapshot_of(&db, p);
+    PLB_TRY(plb_snapshot_check(&all, err));
+    PLB_NEW0(*tail, 16 * (int64_t)p + 4 * db.n);
+    double *speed = (double *)(void *)(*tail + 8 * (int64_t)p);
+    int32_t *rank = (int32_t *)(void *)(*tail + 16 * (int64_t)p);
+    memcpy(*tail, db.count, 8 * (size_t)p);
+    reply->n = db.n;
+    PLB_TRY(question->ask(question, &db, p, speed, reply, err));
+    for (int64_t k = 0; k < db.n; k++) {
+        rank[db.order[k].at] = db.placed[k];
+    }
+out:
+    PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
+             db.migratable, db.rank, db.src, db.dst, db.placed);
+    return ret;
+}
+
+/* Copy this rank's part of the answer, and count the cells that it will get from each rank. */
+static int take(const plb_transport_t *ranks, const reply_t *reply, const char *tail,
+                placed_t *out, plb_err_t *err)
+{
+    const int p = ranks->size;
+    const int64_t *count = (const int64_t *)(const void *)tail;
+    const int32_t *rank = (const int32_t *)(const void *)(tail + 16 * (int64_t)p);
+    PLB_PASS_NEW0_EACH(p, out->receive, out->speed);
+    memcpy(out->speed, tail + 8 * (int64_t)p, 8 * (size_t)p);
+    PLB_PASS_NEW(out->rank, count[ranks->rank]);
+    for (int r = 0; r < p; rank += count[r++]) {
+        for (int64_t i = 0; i < count[r]; i++) {
+            out->receive[r] += rank[i] == ranks->rank;
+        }
+        if (r == ranks->rank && count[r] > 0) {
+            memcpy(out->rank, rank, (size_t)count[r] * sizeof *rank);
+        }
+    }
+    out->placing = reply->placing;
+    out->migrations = reply->migrations;
+    out->bytes = reply->bytes;
+    return PLB_OK;
+}
+
+/* Broadcast the answer of rank 0, or its error; `tail` is allocated on the other ranks. */
+static int tell(plb_transport_t *ranks, reply_t *reply, char **tail, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    PLB_PASS(ranks->bcast(ranks, reply, sizeof *reply, err));
+    PLB_FAIL_IF(reply->code != PLB_OK, err, reply->code, "%s", reply->text);
+    const int64_t bytes = 16 * (int64_t)ranks->size + 4 * reply->n;
+    if (ranks->rank != 0) {
+        *tail = plb_malloc((size_t)bytes, 1);
+        ret = *tail == NULL ? PLB_NO_MEMORY(*tail, bytes) : PLB_OK;
+    }
+    PLB_PASS(ranks->agree(ranks, ret, err));
+    return ranks->bcast(ranks, *tail, bytes, err);
+}
+
+static void placed_free(placed_t *self)
+{
+    PLB_FREE(self->rank, self->receive, self->speed);
+    *self = (placed_t){0};
+}
+
+static int ask(plb_transport_t *ranks, const question_t *question, const pylb_cells *cells,
+               reply_t *reply, placed_t *out, plb_err_t *err)
+{
+    int64_t bytes;
+    char *mine = NULL, *wire = NULL, *tail = NULL;
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    *out = (placed_t){0};
+    *reply = (reply_t){0};
+    int ret = pack(cells, &mine, &bytes, err);
+    PLB_TRY(ranks->gather(ranks, mine, ret == PLB_OK ? bytes : ret, &wire, err));
+    if (ranks->rank == 0) {
+        const double gathered = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+        reply->code = answer(ranks, question, wire, ranks->sizes, reply, &tail, err);
+        memcpy(reply->text, err->text, sizeof reply->text);
+        reply->placing.seconds_statistics = gathered;
+    }
+    PLB_TRY(tell(ranks, reply, &tail, err));
+    ret = ranks->agree(ranks, take(ranks, reply, tail, out, err), err);
+out:
+    PLB_FREE(mine, wire, tail);
+    return ret;
+}
+
+/* Place the cells of all ranks by the strategy that the decider has chosen.  Collective; an error
+ * is raised on all ranks.  Free *out by placed_free, also after an error.  timed: whether to
+ * set the seconds in out->placing that pylb itself needed; otherwise they are 0. */
+static int database_place(plb_transport_t *ranks, plb_decider_t *decider, const pylb_cells *cells,
+                          bool timed, placed_t *out, plb_err_t *err)
+{
+    reply_t reply;
+    const question_t question = {.decider = decider, .ask = place};
+    PLB_PASS(ask(ranks, &question, cells, &reply, out, err));
+    if (!timed) {
+        out->placing.seconds_statistics = out->placing.seconds_strategy = 0.0;
+    }
+    return PLB_OK;
+}
+
+/* Estimate the seconds per step that a new placement would save (plb_decider_preview).
+ * Collective; an error is raised on all ranks. */
+static int database_preview(plb_transport_t *ranks, plb_decider_t *decider,
+                            const pylb_cells *cells, double *gain, plb_err_t *err)
+{
+    reply_t reply;
+    placed_t answered;
+    const question_t question = {.decider = decider, .ask = preview};
+    const int ret = ask(ranks, &question, cells, &reply, &answered, err);
+    *gain = reply.seconds;
+    placed_free(&answered);
+    return ret;
+}
+
+/* Estimate the seconds of an LB step: the time to send all cells of the rank with the most bytes
+ * and, if `timed`, the measured time of an LB step that runs no strategy and moves nothing.
+ * Collective. */
+static int database_rehearse(plb_transport_t *ranks, const plb_network_t *network,
+                             const pylb_cells *cells, bool timed, double *seconds, plb_err_t *err)
+{
+    reply_t reply;
+    placed_t answered;
+    const question_t question = {.network = network, .ask = rehearse};
+    const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+    const int ret = ask(ranks, &question, cells, &reply, &answered, err);
+    placed_free(&answered);
+    const double passed = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+    *seconds = reply.seconds + (timed ? passed : 0.0);
+    return ret == PLB_OK ? ranks->bcast(ranks, seconds, sizeof *seconds, err) : ret;
+}
 
 /* ---- was the plan carried out? -------------------------------------------------------------- */
 
@@ -73,16 +545,6 @@ static int end(plb_lib_advisor_t *self, plb_err_t *err)
     self->over = true;
     plb_plan_free(&self->plan);
     return self->ranks->leave(self->ranks, err);
-}
-
-/* What was measured in a step belongs to it once all ranks have ended it. */
-static void forget_step(plb_lib_advisor_t *self)
-{
-    self->step++;
-    self->mark = self->now;
-    self->work = self->cost = 0.0;
-    self->moved_ns = 0;
-    self->rebalanced = self->told = false;
 }
 
 /* Make this rank's record of the step, whose load is `work` seconds.  Changes only self->now, and
@@ -153,15 +615,6 @@ static int end_steps(plb_lib_advisor_t *self, int failed, plb_err_t *err)
     return failed != PLB_OK ? failed : why_broken(self, err);
 }
 
-static void keep_row(plb_lib_advisor_t *self, const plb_iteration_t *it, double idle)
-{
-    if (self->settings.record != NULL) {
-        plb_step_row_t *row = &self->row[self->n_rows++];
-        *row = (plb_step_row_t){it->time,        it->max, it->mean, idle,
-                                it->utilization, it->min, row->load};
-    }
-}
-
 /* Estimate the cost of the first LB step if pylb chooses the strategy, like Python's Advisor.  If
  * nothing is measured, it is that of the messages; without a network, it is not known. */
 static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
@@ -171,21 +624,10 @@ static int foresee(plb_lib_advisor_t *self, plb_err_t *err)
     if (self->n_observed++ > 0 || self->cells == NULL || !self->decider.opt.selects || s->off) {
         return PLB_OK;
     }
-    PLB_PASS(plb_database_rehearse(self->ranks, &s->network, self->cells,
-                                   !plb_lib_measures_nothing(self), &cost, err));
+    PLB_PASS(database_rehearse(self->ranks, &s->network, self->cells,
+                               !plb_lib_measures_nothing(self), &cost, err));
     return plb_decider_expect(&self->decider, s->steps < 0 ? INT64_MAX : s->steps,
                               cost > 0.0 ? cost : NAN, NAN, err);
-}
-
-/* Say once, on rank 0, that waiting is counted as work. */
-static void say_waiting(plb_lib_advisor_t *self)
-{
-    plb_wait_check_t *waiting = &self->core.waiting;
-    const bool before = waiting->noticed;
-    plb_wait_check_observe(waiting, &self->steps.all, self->steps.all.time_max);
-    if (waiting->noticed && !before && self->ranks->rank == 0) {
-        fprintf(stderr, "pylb: %s\n", plb_wait_check_words);
-    }
 }
 
 static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
@@ -194,8 +636,18 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     plb_iteration_t it;
     *ask = PLB_ASK_NOTHING;
     plb_advisor_iteration(all, &it);
-    say_waiting(self);
-    keep_row(self, &it, plb_exact_value(&all->idle_sum) / (double)all->n_ranks);
+    /* Say once, on rank 0, that waiting is counted as work. */
+    plb_wait_check_t *waiting = &self->core.waiting;
+    const bool before = waiting->noticed;
+    plb_wait_check_observe(waiting, &self->steps.all, self->steps.all.time_max);
+    if (waiting->noticed && !before && self->ranks->rank == 0) {
+        fprintf(stderr, "pylb: %s\n", plb_wait_check_words);
+    }
+    const double idle = plb_exact_value(&all->idle_sum) / (double)all->n_ranks;
+    if (self->settings.record != NULL) {
+        plb_step_row_t *row = &self->row[self->n_rows++];
+        *row = (plb_step_row_t){it.time, it.max, it.mean, idle, it.utilization, it.min, row->load};
+    }
     PLB_PASS(foresee(self, err));
     if (self->settings.off) {
         return PLB_OK;
@@ -207,7 +659,7 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
         return PLB_OK;
     }
     double gain = 0.0;
-    PLB_PASS(plb_database_preview(self->ranks, &self->decider, self->cells, &gain, err));
+    PLB_PASS(database_preview(self->ranks, &self->decider, self->cells, &gain, err));
     return plb_advisor_previewed(&self->core, gain, self->step, ask, err);
 }
 
@@ -259,16 +711,6 @@ static int observe(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     return ret;
 }
 
-static int wait_for_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
-{
-    PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, have, err));
-    if (!*have && plb_steps_is_due(&self->steps)) {
-        plb_lib_say_late(self);
-        PLB_PASS(plb_steps_take(&self->steps, -1, NULL, NULL, have, err));
-    }
-    return PLB_OK;
-}
-
 /* Reduce the records of all ranks.  failed: PLB_OK, or an error of this rank in this step; then
  * all ranks get an error, and the step has not ended.  With a lag, the steps are over instead,
  * because the other ranks are already in later ones. */
@@ -286,7 +728,11 @@ static int exchange(plb_lib_advisor_t *self, double work, int failed, bool *have
     }
     PLB_PASS(plb_steps_begin(&self->steps, &mine, err));
     if (failed == PLB_OK || self->steps.lag == 0) { /* with a lag, end_steps waits */
-        PLB_PASS(wait_for_record(self, have, err));
+        PLB_PASS(plb_steps_take(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, have, err));
+        if (!*have && plb_steps_is_due(&self->steps)) {
+            plb_lib_say_late(self);
+            PLB_PASS(plb_steps_take(&self->steps, -1, NULL, NULL, have, err));
+        }
     }
     *err = own;
     const bool fatal = self->over || self->steps.lag > 0;
@@ -315,7 +761,7 @@ static int check_step(const plb_lib_advisor_t *self, bool with_cells, plb_err_t 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
 /* Make this rank's part of the plan.  If nothing migrates, there is no plan. */
-static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const plb_placed_t *a,
+static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const placed_t *a,
                    plb_err_t *err)
 {
     PLB_PASS(plb_advisor_placed(&self->core, &a->placing, a->speed, a->migrations, a->bytes, err));
@@ -333,9 +779,9 @@ static int plan_of(plb_lib_advisor_t *self, const pylb_cells *cells, const plb_p
 /* Make the plan.  If one rank fails, all ranks get an error, and no rank has a plan. */
 static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t *err)
 {
-    plb_placed_t a;
-    int ret = plb_database_place(self->ranks, &self->decider, cells,
-                                 !plb_lib_measures_nothing(self), &a, err);
+    placed_t a;
+    int ret = database_place(self->ranks, &self->decider, cells, !plb_lib_measures_nothing(self),
+                             &a, err);
     if (ret == PLB_OK) { /* on all ranks */
         ret = self->ranks->agree(self->ranks, plan_of(self, cells, &a, err), err);
     }
@@ -344,7 +790,7 @@ static int make_plan(plb_lib_advisor_t *self, const pylb_cells *cells, plb_err_t
         plb_plan_free(&self->plan);
         forget_exports(self);
     }
-    plb_placed_free(&a);
+    placed_free(&a);
     return ret;
 }
 
@@ -392,7 +838,12 @@ static int step(plb_lib_advisor_t *self, double work, bool with_cells, int faile
     if (ret == PLB_OK && *ask == PLB_ASK_BALANCE && with_cells) {
         ret = make_plan(self, self->cells, err);
     }
-    forget_step(self);
+    /* What was measured in a step belongs to it once all ranks have ended it. */
+    self->step++;
+    self->mark = self->now;
+    self->work = self->cost = 0.0;
+    self->moved_ns = 0;
+    self->rebalanced = self->told = false;
     plb_lib_begin_work(self);
     return ret;
 }
@@ -411,7 +862,22 @@ int pylb_advise(pylb_advisor *lb, int *rebalance)
 static int check_cells(const pylb_cells *cells, pylb_plan **plan, double *sum, plb_err_t *err)
 {
     PLB_FAIL_IF(plan == NULL, err, PLB_ERR_VALUE, "plan is NULL");
-    PLB_PASS(plb_cells_check(cells, err));
+    /* Check the counts of a rank's cells and edges, and that no required array is missing. */
+    PLB_FAIL_IF(cells == NULL || cells->size != sizeof *cells, err, PLB_ERR_VALUE,
+                "cells is %s: expected a struct that pylb_cells_init() prepared",
+                cells == NULL ? "NULL" : "of another size");
+    PLB_FAIL_IF(cells->n < 0 || cells->n > INT32_MAX || cells->n_edges < 0 ||
+                    cells->n_edges > INT32_MAX,
+                err, PLB_ERR_VALUE,
+                "n and n_edges of the cells are %lld and %lld: expected 0 ... 2^31 - 1",
+                (long long)cells->n, (long long)cells->n_edges);
+    PLB_FAIL_IF(cells->n > 0 && cells->load == NULL, err, PLB_ERR_VALUE,
+                "load of the cells is NULL: expected %lld values", (long long)cells->n);
+    PLB_FAIL_IF(cells->n_edges > 0 && (cells->src == NULL || cells->dst == NULL ||
+                                       cells->edge_bytes == NULL || cells->key == NULL),
+                err, PLB_ERR_VALUE,
+                "the cells have %lld edges: expected key, src, dst and edge_bytes",
+                (long long)cells->n_edges);
     return plb_advisor_load(cells->load, cells->n, sum, err);
 }
 
@@ -450,20 +916,6 @@ int plb_lib_advisor_begin_leaving(plb_lib_advisor_t *self, plb_err_t *err)
     return self->ranks->leave(self->ranks, err);
 }
 
-/* Take the next record, although it is not due. */
-static int next_record(plb_lib_advisor_t *self, bool *have, plb_err_t *err)
-{
-    PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, have, err));
-    if (!*have && plb_steps_under_way(&self->steps) > 0) {
-        fprintf(stderr,
-                "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
-                "step %lld: all ranks must close several advisors in the same order\n",
-                self->ranks->rank, (long long)self->step);
-        PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, have, err));
-    }
-    return PLB_OK;
-}
-
 int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
 {
     plb_ask_t ask;
@@ -471,7 +923,15 @@ int plb_lib_advisor_leave(plb_lib_advisor_t *self, plb_err_t *err)
     int ret = PLB_OK;
     PLB_PASS(plb_lib_advisor_begin_leaving(self, err));
     while (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
-        PLB_PASS(next_record(self, &have, err));
+        /* Take the next record, although it is not due. */
+        PLB_PASS(plb_steps_next(&self->steps, PLB_WAIT_PATIENCE_NS, NULL, NULL, &have, err));
+        if (!have && plb_steps_under_way(&self->steps) > 0) {
+            fprintf(stderr,
+                    "pylb: rank %d has waited 10 s for the other ranks to close an advisor before "
+                    "step %lld: all ranks must close several advisors in the same order\n",
+                    self->ranks->rank, (long long)self->step);
+            PLB_PASS(plb_steps_next(&self->steps, -1, NULL, NULL, &have, err));
+        }
         if (have && !plb_steps_broken(&self->steps) && self->steps.all.n_ended == 0) {
             /* no same_answer(): answers have no effect here, and other ranks may make steps */
             ret = ret != PLB_OK ? ret : ask_decider(self, &ask, err);

@@ -15,23 +15,6 @@ static bool is_sorted(const int32_t *order, const int64_t *source, int64_t n)
     return true;
 }
 
-/* Bottom-up merge sort: stable, and fast even if one object receives very many messages. */
-static void sort_by_source(int32_t *order, const int64_t *source, int64_t n, int32_t *spare)
-{
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t begin = 0; begin < n; begin += 2 * width) {
-            const int64_t middle = begin + width < n ? begin + width : n;
-            const int64_t end = middle + width < n ? middle + width : n;
-            int64_t a = begin, b = middle;
-            for (int64_t i = begin; i < end; i++) {
-                const bool left = b == end || (a < middle && source[order[a]] <= source[order[b]]);
-                spare[i] = order[left ? a++ : b++];
-            }
-        }
-        memcpy(order, spare, (size_t)n * sizeof *order);
-    }
-}
-
 int plb_inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t n, int64_t *start,
                     int32_t *order, plb_err_t *err)
 {
@@ -57,7 +40,21 @@ int plb_inbox_order(const int32_t *to, const int64_t *source, int64_t m, int64_t
         int32_t *mine = order + start[k];
         const int64_t count = start[k + 1] - start[k];
         if (!is_sorted(mine, source, count)) {
-            sort_by_source(mine, source, count, spare);
+            /* Bottom-up merge sort: stable, and fast even if one object receives very many
+             * messages. */
+            for (int64_t width = 1; width < count; width *= 2) {
+                for (int64_t begin = 0; begin < count; begin += 2 * width) {
+                    const int64_t middle = begin + width < count ? begin + width : count;
+                    const int64_t end = middle + width < count ? middle + width : count;
+                    int64_t a = begin, b = middle;
+                    for (int64_t i = begin; i < end; i++) {
+                        const bool left =
+                            b == end || (a < middle && source[mine[a]] <= source[mine[b]]);
+                        spare[i] = mine[left ? a++ : b++];
+                    }
+                }
+                memcpy(mine, spare, (size_t)count * sizeof *mine);
+            }
         }
     }
 out:

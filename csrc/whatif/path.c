@@ -2,9 +2,240 @@
 
 #include <string.h>
 
+#include "base/csr.h"
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/ints.h"
 #include "base/mem.h"
+
+enum { MOST_REQUESTS = 1 << 24 }; /* largest number of open requests of a rank */
+/* Largest number of nanoseconds (104 days) and of bytes (9 PB): a double holds it exactly. */
+static const int64_t MOST = INT64_C(1) << 53;
+
+bool plb_op_is_send(const plb_op_t *op)
+{
+    return op->kind == PLB_OP_SEND || op->kind == PLB_OP_ISEND;
+}
+
+bool plb_op_is_receive(const plb_op_t *op)
+{
+    return op->kind == PLB_OP_RECV || op->kind == PLB_OP_IRECV;
+}
+
+static bool op_has_request(const plb_op_t *op)
+{
+    return op->kind == PLB_OP_ISEND || op->kind == PLB_OP_IRECV || op->kind == PLB_OP_WAIT ||
+           op->kind == PLB_OP_ICOLL;
+}
+
+static bool has_peer(const plb_op_t *op)
+{
+    switch (op->kind) {
+    case PLB_OP_SEND:
+    case PLB_OP_ISEND:
+        return true;
+    case PLB_OP_RECV:
+    case PLB_OP_IRECV:
+    case PLB_OP_PROBE:
+        return !(op->flags & PLB_OP_ANY_SOURCE) || op->peer != -1;
+    default:
+        return false;
+    }
+}
+
+const char *const plb_one_sided_names[PLB_N_ONE_SIDED] = {
+#define X(name) #name,
+    PLB_ONE_SIDED_CALLS(X)
+#undef X
+};
+
+#define EXPECT(what, value, most)                                                                 \
+    do {                                                                                          \
+        const long long is_ = (value), most_ = (most);                                            \
+        PLB_FAIL_IF(!(0 <= is_ && is_ <= most_), err, PLB_ERR_FORMAT,                             \
+                    "operation %lld of rank %d: %s is %lld: expected 0 ... %lld", (long long)at,  \
+                    rank, (what), is_, most_);                                                    \
+    } while (0)
+
+int plb_op_check(const plb_op_t *op, int32_t rank, int64_t at, int32_t n_ranks,
+                 const plb_comms_t *comms, plb_err_t *err)
+{
+    EXPECT("kind", op->kind, PLB_N_OPS - 1);
+    if (op->kind == PLB_OP_ONE_SIDED) {
+        EXPECT("one-sided call", op->what, PLB_N_ONE_SIDED - 1);
+        return PLB_FAIL(err, PLB_ERR_VALUE,
+                        "operation %lld of rank %d is MPI_%s: one-sided calls are not simulated",
+                        (long long)at, rank, plb_one_sided_names[op->what]);
+    }
+    EXPECT("processor time in ns", op->compute, MOST);
+    EXPECT("number of bytes", op->bytes, MOST);
+    EXPECT("communicator", op->comm, comms->n - 1);
+    if (op_has_request(op)) {
+        EXPECT("request", op->request, MOST_REQUESTS - 1);
+    }
+    if (has_peer(op)) {
+        EXPECT("peer", op->peer, n_ranks - 1);
+    }
+    if (op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL) {
+        const int64_t first = comms->start[op->comm], size = comms->start[op->comm + 1] - first;
+        EXPECT("collective", op->what, PLB_N_COLLECTIVES - 1);
+        EXPECT("root", op->peer, size - 1);
+        EXPECT("own rank in the communicator", op->tag, size - 1);
+        PLB_FAIL_IF(comms->member[first + op->tag] != rank, err, PLB_ERR_FORMAT,
+                    "operation %lld of rank %d: own rank in the communicator is %d, which is rank "
+                    "%d of MPI_COMM_WORLD: expected rank %d",
+                    (long long)at, rank, op->tag, comms->member[first + op->tag], rank);
+    }
+    return PLB_OK;
+}
+
+/* ---- the send of each receive --------------------------------------------------------------- */
+
+/* A channel: the messages with the same sender, receiver, communicator and tag. */
+typedef struct channel {
+    int32_t source, target, comm, tag;
+} channel_t;
+
+typedef struct channels {
+    /* ends: numbers of the pairs (source, target); what: numbers of the pairs (communicator, tag);
+     * both: numbers of the channels, which are pairs of these two numbers */
+    plb_keys_t ends, what, both;
+} channels_t;
+
+static int64_t join(int32_t a, int32_t b)
+{
+    return (int64_t)((uint64_t)(uint32_t)a << 32 | (uint32_t)b);
+}
+
+static int32_t find_channel(const channels_t *self, const channel_t *c)
+{
+    const int32_t ends = plb_keys_find(&self->ends, join(c->source, c->target));
+    const int32_t what = plb_keys_find(&self->what, join(c->comm, c->tag));
+    return ends < 0 || what < 0 ? -1 : plb_keys_find(&self->both, join(ends, what));
+}
+
+/* The channel of a receive's message, as far as the operations so far determine it. */
+typedef struct wanted {
+    channel_t channel;
+    uint8_t flags; /* flags of the receive's operation */
+} wanted_t;
+
+/* Find the channel of each send and of each receive.  If a nonblocking receive has a wildcard, its
+ * WAIT has the source or the tag. */
+static int find_channels(const plb_streams_t *s, const plb_pairing_t *p, channels_t *table,
+                         int32_t *channel, wanted_t *wanted, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    int64_t *pending = NULL;
+    for (int32_t r = 0; r < s->n_ranks; r++) {
+        int64_t send = p->send_start[r], receive = p->receive_start[r];
+        plb_free(pending);
+        PLB_NEW(pending, p->requests[r]);
+        memset(pending, -1, (size_t)p->requests[r] * sizeof *pending);
+        for (int64_t i = 0; i < s->n[r]; i++) {
+            const plb_op_t *op = &s->op[r][i];
+            PLB_TRY(plb_interrupted(8));
+            if (plb_op_is_send(op)) {
+                const channel_t c = {r, op->peer, op->comm, op->tag};
+                int32_t *const number = &channel[send++];
+                int32_t ends, what;
+                PLB_TRY(plb_keys_add(&table->ends, join(c.source, c.target), &ends, err));
+                PLB_TRY(plb_keys_add(&table->what, join(c.comm, c.tag), &what, err));
+                PLB_TRY(plb_keys_add(&table->both, join(ends, what), number, err));
+            } else if (plb_op_is_receive(op)) {
+                wanted[receive] = (wanted_t){{op->peer, r, op->comm, op->tag}, op->flags};
+            }
+            if (op->kind == PLB_OP_IRECV) {
+                pending[op->request] = receive;
+            } else if (op->kind == PLB_OP_ISEND || op->kind == PLB_OP_ICOLL) {
+                pending[op->request] = -1;
+            } else if (op->kind == PLB_OP_WAIT && pending[op->request] >= 0) {
+                const uint8_t flags = wanted[pending[op->request]].flags;
+                channel_t *c = &wanted[pending[op->request]].channel;
+                c->source = op->flags & PLB_OP_CANCELLED ? -1
+                            : flags & PLB_OP_ANY_SOURCE  ? op->peer
+                                                         : c->source;
+                c->tag = flags & PLB_OP_ANY_TAG ? op->tag : c->tag;
+                pending[op->request] = -1;
+            }
+            receive += plb_op_is_receive(op);
+        }
+    }
+out:
+    plb_free(pending);
+    return ret;
+}
+
+static int pair(plb_pairing_t *p, const channels_t *table, const int32_t *channel,
+                const wanted_t *wanted, int64_t sends, int64_t receives, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    plb_groups_t sent = {0};
+    int64_t *taken = NULL; /* number of sends of each channel that are paired already */
+    PLB_NEW0(taken, table->both.n);
+    PLB_TRY(plb_groups_init(&sent, channel, sends, (int32_t)table->both.n, err));
+    p->unreceived = sends;
+    for (int64_t i = 0; i < receives; i++) {
+        PLB_TRY(plb_interrupted(16));
+        const channel_t *its = &wanted[i].channel;
+        const int32_t c = its->source < 0 ? -1 : find_channel(table, its);
+        const bool found = c >= 0 && sent.start[c] + taken[c] < sent.start[c + 1];
+        p->send_of[i] = found ? sent.item[sent.start[c] + taken[c]++] : -1;
+        p->unreceived -= found;
+        p->unsent += !found;
+    }
+out:
+    plb_groups_free(&sent);
+    plb_free(taken);
+    return ret;
+}
+
+int plb_pairing_make(const plb_streams_t *streams, plb_pairing_t *out, plb_err_t *err)
+{
+    int32_t *channel = NULL;
+    wanted_t *wanted = NULL;
+    channels_t table = {0};
+    memset(out, 0, sizeof *out);
+    int ret;
+    PLB_NEW0(out->send_start, streams->n_ranks + 1);
+    PLB_NEW0(out->receive_start, streams->n_ranks + 1);
+    PLB_NEW0(out->requests, streams->n_ranks);
+    for (int32_t r = 0; r < streams->n_ranks; r++) {
+        int64_t sends = 0, receives = 0;
+        for (int64_t i = 0; i < streams->n[r]; i++) {
+            const plb_op_t *op = &streams->op[r][i];
+            PLB_TRY(plb_interrupted(4));
+            PLB_TRY(plb_op_check(op, r, i, streams->n_ranks, &streams->comms, err));
+            sends += plb_op_is_send(op);
+            receives += plb_op_is_receive(op);
+            if (op_has_request(op) && op->request >= out->requests[r]) {
+                out->requests[r] = op->request + 1;
+            }
+        }
+        out->send_start[r + 1] = out->send_start[r] + sends;
+        out->receive_start[r + 1] = out->receive_start[r] + receives;
+    }
+    const int64_t sends = out->send_start[streams->n_ranks];
+    const int64_t receives = out->receive_start[streams->n_ranks];
+    PLB_NEW(out->send_of, receives);
+    PLB_NEW(channel, sends);
+    PLB_NEW(wanted, receives);
+    PLB_TRY(find_channels(streams, out, &table, channel, wanted, err));
+    PLB_TRY(pair(out, &table, channel, wanted, sends, receives, err));
+out:
+    plb_keys_free(&table.ends);
+    plb_keys_free(&table.what);
+    plb_keys_free(&table.both);
+    PLB_FREE(channel, wanted);
+    return ret;
+}
+
+void plb_pairing_free(plb_pairing_t *self)
+{
+    PLB_FREE(self->send_start, self->receive_start, self->send_of, self->requests);
+}
+
+/* ---- the critical path ---------------------------------------------------------------------- */
 
 typedef struct message {
     /* ns.  longest: the sender's path length plus the transfer time, < 0: not sent yet; work,
@@ -154,10 +385,15 @@ static int collective_of(path_t *p, int32_t comm, int64_t number, plb_err_t *err
     return PLB_OK;
 }
 
-/* Members that call different collectives would wait for different things, as no path does. */
-static int check_like(const collective_t *m, int32_t rank, int64_t at, const plb_op_t *op,
-                      plb_err_t *err)
+static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
 {
+    walk_t *w = &p->rank[rank];
+    const int64_t start = p->s->comms.start[op->comm];
+    *number = p->n_entered[start + op->tag]++;
+    PLB_PASS(collective_of(p, op->comm, *number, err));
+    collective_t *m = &p->collective[op->comm].at[*number];
+    m->first = m->first == NULL ? op : m->first;
+    /* Members that call different collectives would wait for different things, as no path does. */
 #define X(name) #name,
     static const char *const words[] = {PLB_COLLECTIVES(X)};
 #undef X
@@ -167,19 +403,7 @@ static int check_like(const collective_t *m, int32_t rank, int64_t at, const plb
         PLB_ERR_FORMAT,
         "operation %lld of rank %d is %s with root %d, but another rank calls %s with root "
         "%d at this point: expected the same",
-        (long long)at, rank, words[op->what], op->peer, words[first->what], first->peer);
-    return PLB_OK;
-}
-
-static int enter(path_t *p, int32_t rank, const plb_op_t *op, int64_t *number, plb_err_t *err)
-{
-    walk_t *w = &p->rank[rank];
-    const int64_t start = p->s->comms.start[op->comm];
-    *number = p->n_entered[start + op->tag]++;
-    PLB_PASS(collective_of(p, op->comm, *number, err));
-    collective_t *m = &p->collective[op->comm].at[*number];
-    m->first = m->first == NULL ? op : m->first;
-    PLB_PASS(check_like(m, rank, w->at, op, err));
+        (long long)w->at, rank, words[op->what], op->peer, words[first->what], first->peer);
     m->longest[op->tag] = w->longest;
     m->op[op->tag] = w->at;
     if (w->longest > m->top || (w->longest == m->top && op->tag < m->top_member)) {
@@ -279,10 +503,10 @@ static bool leave(path_t *p, int32_t rank, const plb_op_t *op, int64_t number)
 
 /* --- a rank ---------------------------------------------------------------------------------- */
 
-static void add_time(path_t *p, int32_t rank, const plb_op_t *op)
+static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
-    const plb_path_query_t *query = p->query;
     walk_t *w = &p->rank[rank];
+    const plb_path_query_t *query = p->query;
     const bool active = w->depth > 0;
     hop(p, rank, -1, 0);
     if (!active || query->change != PLB_PATH_ZEROED) {
@@ -295,12 +519,6 @@ static void add_time(path_t *p, int32_t rank, const plb_op_t *op)
     if (op->kind == PLB_OP_PAUSE) {
         w->longest += op->bytes;
     }
-}
-
-static int begin(path_t *p, int32_t rank, const plb_op_t *op, plb_err_t *err)
-{
-    walk_t *w = &p->rank[rank];
-    add_time(p, rank, op);
     switch ((plb_op_kind_t)op->kind) {
     case PLB_OP_SEND:
         send(p, rank, op);
@@ -400,20 +618,6 @@ static int make(path_t *p, plb_err_t *err)
     return PLB_OK;
 }
 
-static void unmake(path_t *p)
-{
-    for (int32_t r = 0; p->rank != NULL && r < p->s->n_ranks; r++) {
-        plb_free(p->rank[r].request);
-    }
-    for (int32_t c = 0; p->collective != NULL && c < p->s->comms.n; c++) {
-        for (int64_t i = 0; i < p->collective[c].n; i++) {
-            PLB_FREE(p->collective[c].at[i].longest, p->collective[c].at[i].op);
-        }
-        plb_free(p->collective[c].at);
-    }
-    PLB_FREE(p->rank, p->message, p->collective, p->n_entered, p->runnable, p->queued);
-}
-
 int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
                      const plb_path_query_t *query, int64_t *longest, plb_path_hop_t *const *hop,
                      int32_t *stuck, plb_err_t *err)
@@ -433,7 +637,16 @@ int plb_path_lengths(const plb_streams_t *streams, const plb_pairing_t *pairing,
         longest[r] = p.rank[r].longest;
         *stuck += p.rank[r].at < streams->n[r];
     }
-    unmake(&p);
+    for (int32_t r = 0; p.rank != NULL && r < p.s->n_ranks; r++) {
+        plb_free(p.rank[r].request);
+    }
+    for (int32_t c = 0; p.collective != NULL && c < p.s->comms.n; c++) {
+        for (int64_t i = 0; i < p.collective[c].n; i++) {
+            PLB_FREE(p.collective[c].at[i].longest, p.collective[c].at[i].op);
+        }
+        plb_free(p.collective[c].at);
+    }
+    PLB_FREE(p.rank, p.message, p.collective, p.n_entered, p.runnable, p.queued);
     return ret;
 }
 

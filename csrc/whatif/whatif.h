@@ -106,8 +106,6 @@ typedef struct plb_comms {
 
 bool plb_op_is_send(const plb_op_t *op);
 bool plb_op_is_receive(const plb_op_t *op);
-bool plb_op_has_request(const plb_op_t *op);
-
 extern const char *const plb_one_sided_names[PLB_N_ONE_SIDED]; /* without MPI_ */
 
 /** Check operation `at` of a rank: PLB_ERR_VALUE if it is one-sided; PLB_ERR_FORMAT if its kind,

@@ -40,9 +40,9 @@ class Used(NamedTuple):
 class Cores(NamedTuple):
     """Which ranks share cores and wait for one another, and whether a quota slows this rank."""
 
-    #: Number of ranks in a group that shares cores: ranks of one host, ranks that can use the same
-    #: cores, or ranks under one quota (of a Linux control group).  Of all groups, this is the one
-    #: with the fewest cores per rank.
+    #: Number of ranks in a group that shares cores: ranks of one host whose sets of cores overlap,
+    #: or ranks under one quota (of a Linux control group).  Of all groups, this is the one with the
+    #: fewest cores per rank.
     n_ranks: int = 0
     #: Number of cores that these ranks may use.  If it is less than `n_ranks`, the ranks wait for
     #: one another.
@@ -57,9 +57,8 @@ class Cores(NamedTuple):
     @classmethod
     def of(cls, known: list[bytes], rank: int) -> Cores:
         """Evaluate the results of ``_core.cores()`` of all ranks, in order of rank."""
-        whole = b"".join(known)
-        group, cores = _core.core_groups(whole)
-        return cls(*_core.crowd(whole, rank), tuple(group.tolist()), tuple(cores.tolist()))
+        *crowd, group, cores = _core.crowd(b"".join(known), rank)
+        return cls(*crowd, tuple(group.tolist()), tuple(cores.tolist()))
 
     @property
     def shared(self) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pylb import _core
 from pylb.comm import parcel
+from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Step
 from pylb.comm.parcel import exchange_objects, gather_objects
 from pylb.comm.transport import Memory, Sends
@@ -589,7 +590,7 @@ def _packed(
     to[moves.places] = moves.to
     letters = {rank: (wire, others) for rank, _, wire, others in mail.pack_inboxes(to)}
     out = []
-    for rank, rows in _core.rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
+    for rank, rows in rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = store.take(rows[:, 0])
         factor = 1.0 if speed is None else float(speed[rank] / speed[me])
         items = items._replace(estimates=converted(items.estimates, factor))

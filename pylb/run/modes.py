@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from pylb import _core
+from pylb.comm.addresses import rows_to
 from pylb.comm.agreement import Agreement, Attempt, Stats, Step
 from pylb.comm.transport import Sends
 from pylb.decide import sentences
@@ -767,7 +768,7 @@ class AdvisingMode(MeasuringMode):
         """Tell the new ranks of this rank's cells where these were first.  Collective."""
         state, cells = self._state, self._state.cells
         columns = cells.keys[moves.places], cells.homes[moves.places]
-        rows = _core.rows_to(moves.to, state.objects.n_ranks, columns)
+        rows = rows_to(moves.to, state.objects.n_ranks, columns)
         sends: Sends = [(rank, [pairs]) for rank, pairs in rows.items()]
         _, received = state.agreement.step(Step.PLACE, state.done - 1, sends=sends)
         came = [np.frombuffer(parts[0], np.int64).reshape(-1, 2) for _, parts in received]

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "base/rng.h"
 #include "comm/share.h"
 
 enum { P = 4, SIGHTS = 2 };
@@ -18,6 +19,48 @@ static plb_chunks_t chunks(int n, double predicted, double seconds)
         plb_chunks_add(&out, predicted, seconds * (i % 2 == 0 ? 0.9 : 1.1));
     }
     return out;
+}
+
+/* Nobody gets or gives more than the plan's time allows; without a toll this is the bound. */
+static void test_a_plan_reaches_the_bound(void **state)
+{
+    enum { MOST = 40 };
+    (void)state;
+    plb_rng_t rng;
+    plb_rng_init(&rng, 1);
+    for (int round = 0; round < 500; round++) {
+        const int p = 1 + (int)plb_rng_below(&rng, MOST);
+        const double toll = round % 2 == 0 ? 0.0 : 0.01;
+        plb_share_rank_t rank[MOST];
+        plb_share_flow_t flow[MOST];
+        double after[MOST], trade[MOST] = {0}, work = 0.0, speed = 0.0, longest = 0.0;
+        int32_t n;
+        for (int r = 0; r < p; r++) {
+            const bool none = plb_rng_below(&rng, 4) == 0;
+            after[r] = none ? 0.0 : exp(14.0 * plb_rng_uniform(&rng) - 7.0);
+            rank[r] = (plb_share_rank_t){after[r], 0.1 + 9.9 * plb_rng_uniform(&rng)};
+            work += after[r];
+            speed += rank[r].speed;
+            longest = fmax(longest, after[r] / rank[r].speed);
+        }
+        const double time = plb_share_plan(rank, p, toll, flow, &n), bound = work / speed;
+        assert_true(n < p);
+        for (int k = 0; k < n; k++) {
+            assert_true(flow[k].work > 0.0);
+            after[flow[k].from] -= flow[k].work;
+            after[flow[k].to] += flow[k].work;
+            trade[flow[k].from] += flow[k].work;
+            trade[flow[k].to] += flow[k].work;
+        }
+        assert_true(bound * (1.0 - 1e-9) <= time && time <= longest * (1.0 + 1e-9));
+        assert_true(toll > 0.0 || time <= bound * (1.0 + 1e-5) + 1e-6 * longest);
+        const double slack = 0.011 * time * speed; /* of all small flows, which are left out */
+        for (int r = 0; r < p; r++) {
+            assert_true(after[r] >= -1e-9 * longest * rank[r].speed);
+            assert_true(after[r] / rank[r].speed + toll * trade[r] <=
+                        time * (1.0 + 1e-5) + slack / rank[r].speed);
+        }
+    }
 }
 
 /* Rank 0 lends to each other rank in turn; their speeds are 1, 2, 4 and 8. */
@@ -103,6 +146,7 @@ static void test_rows_beside_heavy_ones_may_be_heavy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_plan_reaches_the_bound),
         cmocka_unit_test(test_speeds_are_learned),
         cmocka_unit_test(test_one_wrong_sight_does_little),
         cmocka_unit_test(test_rows_beside_heavy_ones_may_be_heavy),

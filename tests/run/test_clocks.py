@@ -148,17 +148,22 @@ def test_a_quota_of_one_rank_is_a_slow_processor():
 
 
 def fewest_cores(ranks):
-    """Return the largest number of ranks per core in any set of ranks that share cores."""
-    sets = []
-    for key in (lambda r: r[0], lambda r: r[:2]):
-        for k in {key(r) for r in ranks}:
-            mine = [r for r in ranks if key(r) == k]
-            sets.append((len(mine), np.bitwise_or.reduce([r[1] for r in mine]).bit_count()))
-    for k in {(r[0], r[2]) for r in ranks if r[2]}:
-        mine = [r for r in ranks if (r[0], r[2]) == k]
-        if len(mine) > 1:
-            sets.append((len(mine), 1.5))
-    return max(n / cores for n, cores in sets)
+    """Return the largest number of ranks per core in any group of ranks that share cores."""
+    groups = []
+    for one in ranks:
+        host, mask, quota, _ = one
+        near = [
+            group
+            for group in groups
+            if any(h == host and (m & mask or (quota and q == quota)) for h, m, q, _ in group)
+        ]
+        groups = [g for g in groups if g not in near] + [[one, *(r for g in near for r in g)]]
+    most = 0.0
+    for group in groups:
+        cores = np.bitwise_or.reduce([mask for _, mask, _, _ in group]).bit_count()
+        limited = sum(quota > 0 for _, _, quota, _ in group) > 1
+        most = max(most, len(group) / (min(cores, 1.5) if limited else cores))
+    return most
 
 
 RANK = st.tuples(st.integers(1, 3), st.integers(1, 15)).map(

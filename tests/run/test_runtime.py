@@ -546,15 +546,6 @@ def test_mail_arrives_as_it_was_sent():
     assert again.inbox(0)[0][1][0, 0] == 0.0
 
 
-def test_mail_that_was_cut():
-    wire, _ = packed([(1, 2, np.ones(3)), (1, 2, parcel.freeze({}))])
-    for n in range(len(wire)):
-        with pytest.raises(ValueError, match="ends within"):
-            mail(1).take(wire[:n], [])
-    with pytest.raises(ValueError, match="fewer items than"):
-        mail(1).take(packed([(1, 2, "x")])[0], [])
-
-
 @settings(max_examples=60)
 @given(
     letters=st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 3)), max_size=60),

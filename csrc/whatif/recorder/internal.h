@@ -23,7 +23,7 @@ int64_t plb_now(clockid_t clock); /* in nanoseconds */
  * reports how long the thread waited for a processor. */
 bool plb_log_prepare(void);
 void plb_log_begin(bool on);
-void plb_log_end(bool finalized);
+void plb_log_end(bool finalized); /* also closes the connection to the monitor */
 
 /** Begin a call.  Returns true if the call is logged; then plb_leave must follow. */
 bool plb_enter(void);
@@ -51,7 +51,6 @@ void *plb_must_have(void *block);
 
 void *plb_map_get(const plb_map_t *self, uint64_t key);
 void plb_map_put(plb_map_t *self, uint64_t key, void *value);
-void *plb_map_take(plb_map_t *self, uint64_t key);
 
 static inline uint64_t plb_handle(const void *handle, size_t size)
 {
@@ -81,12 +80,6 @@ typedef struct plb_group {
 
 /** Return the group of a communicator, registered if it is new; NULL: for MPI_COMM_NULL. */
 plb_group_t *plb_group(MPI_Comm comm);
-/** Return group->own; the first call creates it. */
-plb_group_t *plb_group_own(plb_group_t *group);
-/** Return the rank in MPI_COMM_WORLD of member `rank` of the remote group or, if there is none, of
- * the group; -1: unknown. */
-int32_t plb_world_rank(const plb_group_t *group, int rank);
-
 /** Register a new communicator, created by a call that was collective over `parent`.
  * plb_made_between: an intercommunicator, created by two groups with different parents;
  * plb_made_among: collective over the members of `fresh` only. */
@@ -99,10 +92,6 @@ void plb_group_gone(MPI_Comm comm);
 
 /* Requests: maps MPI's handles to operations. */
 
-/** Record a new request.  `op` is logged now or, if the request is persistent, at each start. */
-void plb_request_made(MPI_Request request, plb_op_t op, const plb_group_t *group, bool persistent);
-/** Record a persistent request with MPI_PROC_NULL, of which nothing is logged. */
-void plb_request_to_nobody(MPI_Request request);
 void plb_request_started(MPI_Request request);
 void plb_request_freed(MPI_Request request);
 void plb_request_cancelled(MPI_Request request);
@@ -116,12 +105,6 @@ void plb_requests_all(int flag, int n, const uint64_t *was, const MPI_Status *st
 void plb_requests_some(int n, const int *index, int base, const uint64_t *was,
                        const MPI_Status *status);
 void plb_requests_any(int flag, int index, const uint64_t *was, const MPI_Status *status);
-
-/** Log the beginning of an operation, and return its new request number. */
-int32_t plb_note_begun(plb_op_t op);
-/** Log the completion of an operation.  received: the operation that has the source and tag of the
- * received message; NULL: for a send, or for a receive without wildcards. */
-void plb_note_complete(int32_t number, const plb_op_t *received);
 
 /* Logs point-to-point messages. */
 
@@ -203,29 +186,15 @@ int64_t plb_own(plb_counts_t counts, MPI_Datatype type, MPI_Comm comm);
  * the macro of pylb_procedure.h in C; or the compiler's -finstrument-functions, with -rdynamic for
  * the linker and the procedure's name in PYLB_PROCEDURES. */
 
-/** Send those names of marked procedures that the monitor does not have yet. */
-void plb_procedures_tell(void);
-
 /* The connection to the monitor, a process that writes the recording to a file. */
 
 /** Connect to the monitor at the address in PYLB_RECORDER; false: not connected. */
 bool plb_monitor_reach(int rank);
 bool plb_monitor_is_open(void);
-void plb_monitor_close(void);
 
 /** Send a frame of `length` bytes; type: a letter.  A failure closes the connection. */
 void plb_frame(char type, const void *data, uint32_t length);
 void plb_frame_text(char type, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/** Send `n` operations of `size` bytes each. */
-void plb_frame_ops(const void *op, int32_t n, uint32_t size);
-int64_t plb_monitor_sent(void); /* number of operations sent so far */
-
-/* Measures the cost of an MPI call and of a message. */
-
-typedef struct plb_call_costs {
-    double overhead;    /* seconds of a call */
-    double alpha, beta; /* seconds per message and per byte; -1: the rank has no partner */
-} plb_call_costs_t;
 
 /* Begins a recording after MPI_Init, and ends it before MPI_Finalize. */
 

@@ -1,10 +1,129 @@
+/* The connection to the monitor, the clocks, and the buffer of operations. */
 #include "whatif/recorder/internal.h"
 
-#include <fcntl.h>
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <mpi.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/point.h"
+
+static int connection = -1, own_rank;
+static int64_t sent; /* number of operations that have been sent */
+
+bool plb_monitor_is_open(void)
+{
+    return connection >= 0;
+}
+
+static void monitor_close(void)
+{
+    if (connection >= 0) {
+        close(connection);
+    }
+    connection = -1;
+}
+
+static bool write_all(const void *data, size_t n)
+{
+    const char *at = data;
+    while (n > 0) {
+        const ssize_t done = send(connection, at, n, MSG_NOSIGNAL);
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done <= 0) {
+            return false;
+        }
+        at += done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+void plb_frame(char type, const void *data, uint32_t length)
+{
+    if (connection < 0) {
+        return;
+    }
+    const struct {
+        uint32_t type, length;
+        /* number of the frame's first operation, so that the monitor notices gaps */
+        int64_t first;
+    } head = {(uint32_t)type, length, sent};
+    if (!write_all(&head, sizeof head) || !write_all(data, length)) {
+        fprintf(stderr, "pylb record: rank %d lost its monitor (%s): the recording stops here\n",
+                own_rank, strerror(errno));
+        monitor_close();
+    }
+}
+
+void plb_frame_text(char type, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    const locale_t before = plb_point_begin();
+    const int n = vsnprintf(text, sizeof text, fmt, args);
+    plb_point_end(before);
+    va_end(args);
+    plb_frame(type, text, (uint32_t)(n < (int)sizeof text ? n : (int)sizeof text - 1));
+}
+
+/* Send `n` operations of `size` bytes each. */
+static void frame_ops(const void *op, int32_t n, uint32_t size)
+{
+    plb_frame('O', op, (uint32_t)n * size);
+    sent += n;
+}
+
+/* PYLB_RECORDER is address:port, without the secret token: this variable appears in command lines,
+ * which every user can read. */
+bool plb_monitor_reach(int rank)
+{
+    own_rank = rank;
+    char text[128] = "";
+    const char *where = getenv("PYLB_RECORDER"), *token = getenv("OMPI_PYLB_TOKEN");
+    if (where == NULL || token == NULL) {
+        return false;
+    }
+    snprintf(text, sizeof text, "%s", where);
+    char *port = strchr(text, ':');
+    if (port == NULL) {
+        return false;
+    }
+    *port++ = '\0';
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    const int yes = 1, large = 1 << 22;
+    connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection < 0 || inet_pton(AF_INET, text, &to.sin_addr) != 1 ||
+        connect(connection, (struct sockaddr *)&to, sizeof to) != 0) {
+        fprintf(stderr, "pylb record: no monitor at %s:%s: this rank is not recorded\n", text,
+                port);
+        monitor_close();
+        return false;
+    }
+    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &large, sizeof large);
+    if (!write_all(token, strlen(token)) || !write_all("\n", 1)) {
+        monitor_close();
+    }
+    return connection >= 0;
+}
+
+/* ---- the log -------------------------------------------------------------------------------- */
 
 enum {
     BUFFERED = 4096,          /* number of operations in the buffer */
@@ -25,7 +144,6 @@ typedef struct lack {
 static struct {
     bool on;
     pthread_t thread;
-    int schedstat;
     int64_t start;          /* wall time at which the recording begins: time 0 of the operations */
     int64_t wall, cpu;      /* wall time and processor time at the end of the last call */
     int64_t delay;          /* ns for which the process has waited for a processor (run_delay) */
@@ -42,7 +160,7 @@ static struct {
     int32_t n_lacks;
     lack_t lack[MOST_LACKS];
     plb_op_t op[BUFFERED];
-} me = {.schedstat = -1};
+} me;
 
 static __thread bool inside_call; /* within a call of the program, where MPI may call itself */
 static pthread_mutex_t foreign_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,24 +174,10 @@ int64_t plb_now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Return the nanoseconds for which the thread was ready to run while another one ran: the second
- * number of schedstat; -1: unknown. */
-static int64_t run_delay(void)
-{
-    char text[96];
-    const ssize_t n = me.schedstat < 0 ? -1 : pread(me.schedstat, text, sizeof text - 1, 0);
-    if (n <= 0) {
-        return -1;
-    }
-    text[n] = '\0';
-    const char *second = strchr(text, ' ');
-    return second ? strtoll(second, NULL, 10) : -1;
-}
-
 static void flush_ops(int64_t wall)
 {
     if (me.n > 0) {
-        plb_frame_ops(me.op, me.n, sizeof *me.op);
+        frame_ops(me.op, me.n, sizeof *me.op);
         me.on = me.on && plb_monitor_is_open();
         me.n = 0;
     }
@@ -91,23 +195,6 @@ static bool is_foreign(void)
     return true;
 }
 
-/* Log a pause between two calls, which were `wall` ns apart.  The process ran for `cpu` ns of this
- * time.  In the remaining time it slept, or waited for its processor. */
-static void note_pause(int64_t wall, int64_t cpu)
-{
-    const int64_t delay = run_delay();
-    const int64_t waited = delay < 0 ? 0 : delay - me.delay;
-    me.delay = delay;
-    const int64_t pause = wall - cpu - waited;
-    if (pause > LONG_NS / 2) {
-        const int64_t kept = me.compute;
-        me.compute = 0;
-        plb_note((plb_op_t){.kind = PLB_OP_PAUSE, .bytes = pause});
-        me.first = -1;
-        me.compute = kept;
-    }
-}
-
 bool plb_enter(void)
 {
     if (!me.on || inside_call || is_foreign()) {
@@ -121,7 +208,18 @@ bool plb_enter(void)
     me.beyond += cpu > wall + LONG_NS ? cpu - wall : 0;
     /* sleep between two polls counts as waiting, not as a pause */
     if (wall - cpu > LONG_NS && !me.asked) {
-        note_pause(wall, cpu);
+        /* Log a pause between two calls, which were `wall` ns apart.  The process ran for `cpu` ns
+         * of this time.  In the remaining time it slept, or waited for its processor. */
+        const int64_t delay = plb_run_delay_ns(), waited = delay - me.delay;
+        me.delay = delay;
+        const int64_t pause = wall - cpu - waited;
+        if (pause > LONG_NS / 2) {
+            const int64_t kept = me.compute;
+            me.compute = 0;
+            plb_note((plb_op_t){.kind = PLB_OP_PAUSE, .bytes = pause});
+            me.first = -1;
+            me.compute = kept;
+        }
     }
     return true;
 }
@@ -147,23 +245,11 @@ static int64_t slept(int64_t computed)
     int64_t away = me.begin - me.wall - computed;
     /* the process may have waited for its processor instead of sleeping */
     if (away > LONG_NS || computed >= POLL_NS) {
-        const int64_t delay = run_delay();
-        away -= delay < 0 ? 0 : delay - me.delay;
+        const int64_t delay = plb_run_delay_ns();
+        away -= delay - me.delay;
         me.delay = delay;
     }
     return away;
-}
-
-static void count_asking(int64_t computed, int64_t away)
-{
-    const double since = (double)(computed + away);
-    if (away >= 0) {
-        me.asked_wall += since;
-        me.asked_square += since * since;
-    }
-    if (away > NAP_NS) {
-        me.napped += (double)away;
-    }
 }
 
 /* A process that sleeps between two polls is only waiting, even if it uses more time than POLL_NS:
@@ -174,7 +260,14 @@ void plb_polled(void)
     if (me.asked && computed < LONG_NS) {
         const int64_t away = slept(computed);
         if (computed < POLL_NS || away > NAP_NS) {
-            count_asking(computed, away);
+            const double since = (double)(computed + away);
+            if (away >= 0) {
+                me.asked_wall += since;
+                me.asked_square += since * since;
+            }
+            if (away > NAP_NS) {
+                me.napped += (double)away;
+            }
             me.compute = me.carried;
         }
     }
@@ -195,7 +288,7 @@ void plb_leave(void)
         me.carried = me.compute;
     }
     if (inside > LONG_NS) {
-        me.delay = run_delay();
+        me.delay = plb_run_delay_ns();
     }
     if (me.n > BUFFERED / 2 || wall - me.flushed > FLUSH_NS) {
         flush_ops(wall);
@@ -239,15 +332,14 @@ bool plb_log_prepare(void)
 {
     me.thread = pthread_self();
     pthread_atfork(NULL, NULL, stop_in_child);
-    me.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    return run_delay() >= 0;
+    return access("/proc/thread-self/schedstat", R_OK) == 0;
 }
 
 void plb_log_begin(bool on)
 {
     me.on = on;
     me.n = 0;
-    me.delay = run_delay();
+    me.delay = plb_run_delay_ns();
     me.start = me.wall = me.flushed = plb_now(CLOCK_MONOTONIC);
     me.cpu = plb_now(CLOCK_PROCESS_CPUTIME_ID);
 }
@@ -269,8 +361,9 @@ void plb_log_end(bool finalized)
                    "{\"ops\": %lld, \"ns\": %lld, \"start\": %lld, \"now\": %lld, "
                    "\"beyond\": %lld, \"foreign\": %lld, \"finalized\": %s, "
                    "\"asked\": {\"wall\": %.6g, \"square\": %.6g, \"napped\": %.6g}}",
-                   (long long)plb_monitor_sent(), (long long)seconds, (long long)me.start,
+                   (long long)sent, (long long)seconds, (long long)me.start,
                    (long long)plb_now(CLOCK_MONOTONIC), (long long)me.beyond,
                    (long long)me.foreign, finalized ? "true" : "false", 1e-9 * me.asked_wall,
                    1e-18 * me.asked_square, 1e-9 * me.napped);
+    monitor_close();
 }

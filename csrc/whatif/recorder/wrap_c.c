@@ -120,31 +120,25 @@ typedef MPI_Message *MessageOut;
 #ifndef PLB_CLOCK_ONLY
 /* Copies of the handles, because the call may change them; and space for statuses. */
 typedef struct many {
-    uint64_t few[64], *was;
-    MPI_Status few_statuses[64], *status;
-    bool own_statuses;
+    uint64_t *was;
+    MPI_Status *own;
 } many_t;
 
 static MPI_Status *remember(many_t *self, int n, const MPI_Request *requests, MPI_Status *given)
 {
-    const bool many = n > 64;
-    self->own_statuses = given == MPI_STATUSES_IGNORE || given == MPI_STATUS_IGNORE;
-    self->was = many ? plb_must_have(malloc((size_t)n * sizeof *self->was)) : self->few;
-    self->status = !self->own_statuses ? given
-                   : many              ? plb_must_have(malloc((size_t)n * sizeof *self->status))
-                                       : self->few_statuses;
+    const bool own = given == MPI_STATUSES_IGNORE || given == MPI_STATUS_IGNORE;
+    self->was = plb_must_have(malloc(((size_t)n + 1) * sizeof *self->was));
+    self->own = own ? plb_must_have(malloc(((size_t)n + 1) * sizeof *self->own)) : NULL;
     for (int i = 0; i < n; i++) {
         self->was[i] = PLB_HANDLE(requests[i]);
     }
-    return self->status;
+    return own ? self->own : given;
 }
 
-static void let_go(many_t *self)
+static void let_go(const many_t *self)
 {
-    if (self->was != self->few) {
-        free(self->was);
-        free(self->own_statuses ? self->status : NULL);
-    }
+    free(self->was);
+    free(self->own);
 }
 
 #define REMEMBER                                                                                  \

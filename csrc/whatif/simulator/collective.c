@@ -219,16 +219,6 @@ static double slowest(const double *matrix, int32_t n_nodes)
     return out;
 }
 
-/* Seconds that a tree of messages takes over the slowest link. */
-static double tree_seconds(const plb_whatif_t *self, const plb_op_t *op, int32_t size)
-{
-    const plb_target_t *t = &self->target;
-    int32_t steps;
-    int64_t bytes;
-    tree_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
-    return slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
-}
-
 static int new_icoll(plb_whatif_t *self, int32_t size, int32_t *out, plb_err_t *err)
 {
     if (self->free_icoll >= 0) {
@@ -276,29 +266,6 @@ static void close_icoll(plb_whatif_t *self, int32_t comm, int32_t which)
     self->free_icoll = which;
 }
 
-/* If the root has entered, complete the members that wait only for the root.  If all members have
- * entered, complete all other members, too. */
-static void release_icoll(plb_whatif_t *self, const plb_op_t *op, icoll_t *one, int32_t size)
-{
-    const double tree = tree_seconds(self, op, size);
-    const int32_t *member = self->comm_member + self->comm_start[op->comm];
-    for (int32_t i = 0; i < size; i++) {
-        if (one->slot[i] < 0) {
-            continue;
-        }
-        const plb_awaits_t awaits = tree_awaits((plb_collective_t)op->what, i == op->peer);
-        const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
-        if (!root && one->entered < size) {
-            continue;
-        }
-        const double at = (root ? one->root_at : one->latest) + tree;
-        plb_slot_complete(self, member[i], one->slot[i], at > self->now ? at : self->now,
-                          root ? one->root_rank : one->latest_rank,
-                          root ? one->root_op : one->latest_op);
-        one->slot[i] = -1;
-    }
-}
-
 int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, plb_err_t *err)
 {
     const int64_t first = self->comm_start[op->comm];
@@ -326,7 +293,31 @@ int plb_collective_enter(plb_whatif_t *self, int32_t rank, const plb_op_t *op, p
         one->slot[op->tag] = slot;
     }
     if (one->entered == size || one->root_rank >= 0) {
-        release_icoll(self, op, one, size);
+        /* If the root has entered, complete the members that wait only for the root.  If all
+         * members have entered, complete all other members, too.  `tree`: seconds that a tree of
+         * messages takes over the slowest link. */
+        const plb_target_t *t = &self->target;
+        int32_t steps;
+        int64_t bytes;
+        tree_depth((plb_collective_t)op->what, size, op->bytes, &steps, &bytes);
+        const double tree =
+            slowest(t->alpha, t->n_nodes) * steps + slowest(t->beta, t->n_nodes) * (double)bytes;
+        const int32_t *member = self->comm_member + self->comm_start[op->comm];
+        for (int32_t i = 0; i < size; i++) {
+            if (one->slot[i] < 0) {
+                continue;
+            }
+            const plb_awaits_t awaits = tree_awaits((plb_collective_t)op->what, i == op->peer);
+            const bool root = awaits == PLB_AWAITS_ROOT && one->root_rank >= 0;
+            if (!root && one->entered < size) {
+                continue;
+            }
+            const double at = (root ? one->root_at : one->latest) + tree;
+            plb_slot_complete(self, member[i], one->slot[i], at > self->now ? at : self->now,
+                              root ? one->root_rank : one->latest_rank,
+                              root ? one->root_op : one->latest_op);
+            one->slot[i] = -1;
+        }
     }
     if (one->entered == size) {
         close_icoll(self, op->comm, which);

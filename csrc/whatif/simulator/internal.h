@@ -175,41 +175,6 @@ verdict_t plb_slot_wait(plb_whatif_t *self, int32_t rank, int32_t slot);
 void plb_slot_complete(plb_whatif_t *self, int32_t rank, int32_t slot, double when,
                        int32_t cause_rank, int64_t cause_op);
 
-/* The simulated machine, and the times of its links. */
-
-/** Check and copy a target. */
-int plb_target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err);
-
-/** Return the seconds per message from one rank to another.  plb_link_beta: per byte. */
-double plb_link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst);
-double plb_link_beta(const plb_whatif_t *self, int32_t src, int32_t dst);
-
-/* Divides the processors' time among processes: egalitarian processor sharing.  Each of k
- * processes that compute on a processor gets 1/k of it at any time. */
-
-/** Give `rank` more work: seconds at speed 1. */
-void plb_processor_give(plb_whatif_t *self, int32_t rank, double work);
-/** Let `rank` stop computing: it waits, pauses or has ended. */
-void plb_processor_leave(plb_whatif_t *self, int32_t rank);
-/** Handle the processor's event: return the rank whose work is done. */
-int32_t plb_processor_event(plb_whatif_t *self, int32_t processor);
-
-/* Lets a server process its requests in an order different from the recorded one.
- *
- * A receive from any source and the operations after it, up to the next such receive, form a
- * block: the work for one message.  If messages arrive in a different order than recorded, their
- * blocks are reordered accordingly.  These stay in their place: blocks with a collective; those of
- * 4096 operations or more; and the last one, because it includes the operations after the loop. */
-
-typedef enum plb_order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } plb_order_t;
-
-/** Whether an operation is open: a blocking receive or probe from any source. */
-bool plb_order_is_open(const plb_op_t *op);
-/** Choose the next block of `rank`, which is at an open operation: the block whose message has
- * arrived first.  *out is CHOICE_NONE: no block's message has arrived; CHOICE_UNKNOWN: more
- * operations of the rank must be passed first (plb_whatif_feed). */
-int plb_order_choose(plb_whatif_t *self, int32_t rank, plb_order_t *out, plb_err_t *err);
-
 /* Matches messages with receives.  Messages with the same sender, receiver and communicator form
  * a channel, in the order of sending.  Receives from a given sender wait in the channel; receives
  * from any source wait at the receiver.  So the usual match is the first one that is tried. */

@@ -4,7 +4,25 @@
 
 #include "base/mem.h"
 
-/* ---- slots ------------------------------------------------------------------------------------- */
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static double link_of(const plb_whatif_t *self, const double *matrix, int32_t src, int32_t dst)
+{
+    const plb_target_t *t = &self->target;
+    return matrix[(int64_t)t->node[t->place[src]] * t->n_nodes + t->node[t->place[dst]]];
+}
+
+static double link_alpha(const plb_whatif_t *self, int32_t src, int32_t dst)
+{
+    return link_of(self, self->target.alpha, src, dst);
+}
+
+static double link_beta(const plb_whatif_t *self, int32_t src, int32_t dst)
+{
+    return link_of(self, self->target.beta, src, dst);
+}
+
+/* ---- slots ---------------------------------------------------------------------------------- */
 
 int plb_slot_open(plb_whatif_t *self, int32_t rank, int32_t slot, plb_err_t *err)
 {
@@ -94,8 +112,8 @@ static void drop_message(plb_whatif_t *self, int32_t m)
 /* The receive, and the send if its sender waits, are complete when the data have arrived. */
 static void transfer(plb_whatif_t *self, const message_t *m, int32_t dst, int32_t slot)
 {
-    const double alpha = plb_link_alpha(self, m->src, dst);
-    const double data = plb_link_beta(self, m->src, dst) * (double)m->bytes;
+    const double alpha = link_alpha(self, m->src, dst);
+    const double data = link_beta(self, m->src, dst) * (double)m->bytes;
     if (m->slot < 0) {
         const double there = m->at + data;
         plb_slot_complete(self, dst, slot, there > self->now ? there : self->now, m->src, m->op);
@@ -140,8 +158,16 @@ void plb_message_progress(plb_whatif_t *self, int32_t rank)
 
 /* --- sending --- */
 
-static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
+int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
+                     plb_err_t *err)
 {
+    int32_t channel = -1, m = -1;
+    PLB_PASS(channel_of(self, context, message.src, dst, &channel, err));
+    PLB_PASS(new_message(self, &m, err));
+    message.at = self->now + link_alpha(self, message.src, dst);
+    message.channel = channel;
+    message.behind = -1;
+    self->message[m] = message;
     process_t *to = &self->process[dst];
     message_t *const all = self->message;
     /* sorted by arrival, ties in order of sending; nearly always, a message goes to the end */
@@ -154,19 +180,6 @@ static void fly(plb_whatif_t *self, int32_t m, int32_t dst)
     *(before >= 0 ? &all[before].next : &to->flying) = m;
     *(all[m].next >= 0 ? &all[all[m].next].prev : &to->flying_last) = m;
     plb_agenda_set(self, owner_arrival(self, dst), all[to->flying].at);
-}
-
-int plb_message_send(plb_whatif_t *self, int32_t dst, uint32_t context, message_t message,
-                     plb_err_t *err)
-{
-    int32_t channel = -1, m = -1;
-    PLB_PASS(channel_of(self, context, message.src, dst, &channel, err));
-    PLB_PASS(new_message(self, &m, err));
-    message.at = self->now + plb_link_alpha(self, message.src, dst);
-    message.channel = channel;
-    message.behind = -1;
-    self->message[m] = message;
-    fly(self, m, dst);
     return PLB_OK;
 }
 
@@ -251,23 +264,6 @@ void plb_message_arrive(plb_whatif_t *self, int32_t rank)
     }
 }
 
-static void take_message(plb_whatif_t *self, int32_t m, int32_t rank)
-{
-    message_t *const all = self->message;
-    process_t *to = &self->process[rank];
-    channel_t *channel = &self->channel[all[m].channel];
-    int32_t before = -1;
-    for (int32_t i = channel->first; i != m; i = all[i].behind) {
-        before = i;
-    }
-    *(before >= 0 ? &all[before].behind : &channel->first) = all[m].behind;
-    if (channel->last == m) {
-        channel->last = before;
-    }
-    *(all[m].prev >= 0 ? &all[all[m].prev].next : &to->there) = all[m].next;
-    *(all[m].next >= 0 ? &all[all[m].next].prev : &to->there_last) = all[m].prev;
-}
-
 static int32_t find_in(const plb_whatif_t *self, const channel_t *channel, int32_t tag)
 {
     int32_t m = channel->first;
@@ -298,7 +294,19 @@ int plb_message_receive(plb_whatif_t *self, int32_t rank, uint32_t context, int3
     process_t *process = &self->process[rank];
     const int32_t m = plb_message_find(self, rank, context, src, tag);
     if (m >= 0) {
-        take_message(self, m, rank);
+        message_t *const all = self->message;
+        process_t *to = &self->process[rank];
+        channel_t *channel = &self->channel[all[m].channel];
+        int32_t before = -1;
+        for (int32_t i = channel->first; i != m; i = all[i].behind) {
+            before = i;
+        }
+        *(before >= 0 ? &all[before].behind : &channel->first) = all[m].behind;
+        if (channel->last == m) {
+            channel->last = before;
+        }
+        *(all[m].prev >= 0 ? &all[all[m].prev].next : &to->there) = all[m].next;
+        *(all[m].next >= 0 ? &all[all[m].next].prev : &to->there_last) = all[m].prev;
         match(self, m, rank, slot, true);
         return PLB_OK;
     }

@@ -1,10 +1,259 @@
-#include "whatif/whatif.h"
+#include "whatif/simulator/internal.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
-#include "whatif/simulator/internal.h"
+#include "whatif/whatif.h"
+
+/* ---- processor ------------------------------------------------------------------------------ */
+
+/* Divides the processors' time among processes: egalitarian processor sharing.  Each of k
+ * processes that compute on a processor gets 1/k of it at any time. */
+
+/* --- available time --- */
+
+/* Seconds in which the processor was available, from the start of its first period to `time`. */
+static double there_until(const processor_t *p, double time)
+{
+    const double since = time - p->phase, whole = floor(since / p->period);
+    const double part = since - whole * p->period;
+    return whole * p->on + (part < p->on ? part : p->on);
+}
+
+static double work_between(const processor_t *p, double from, double to)
+{
+    const double seconds = p->period > 0.0 ? there_until(p, to) - there_until(p, from) : to - from;
+    return seconds * p->speed;
+}
+
+static double done_after(const processor_t *p, double from, double work)
+{
+    const double seconds = work > 0.0 ? work / p->speed : 0.0;
+    if (p->period <= 0.0) {
+        return from + seconds;
+    }
+    const double total = there_until(p, from) + seconds;
+    /* if the work exactly fills a number of periods, it ends in the last one of them */
+    const double whole = ceil(total / p->on - 1e-9) - 1.0;
+    const double to = p->phase + whole * p->period + (total - whole * p->on);
+    return to > from ? to : from;
+}
+
+/* --- equal shares --- */
+
+/* Bring v, the work that each computing process has got, up to the present time. */
+static void settle(const plb_whatif_t *self, processor_t *p)
+{
+    p->v = p->active.n > 0 ? p->v + work_between(p, p->last, self->now) / p->active.n : 0.0;
+    p->last = self->now;
+}
+
+static void rekey(plb_whatif_t *self, int32_t number)
+{
+    const processor_t *p = &self->processor[number];
+    const double done = p->active.n > 0
+                            ? done_after(p, p->last, (p->active.item[0].key - p->v) * p->active.n)
+                            : INFINITY;
+    plb_agenda_set(self, owner_processor(self, number), done);
+}
+
+/* Let `rank` stop computing: it waits, pauses or has ended. */
+static void processor_leave(plb_whatif_t *self, int32_t rank)
+{
+    process_t *one = &self->process[rank];
+    processor_t *p = &self->processor[one->processor];
+    settle(self, p);
+    if (one->has_run) {
+        plb_heap_pop(&p->active);
+    }
+    one->has_run = false;
+    rekey(self, one->processor);
+}
+
+/* Handle the processor's event: return the rank whose work is done. */
+static int32_t processor_event(plb_whatif_t *self, int32_t number)
+{
+    processor_t *p = &self->processor[number];
+    const plb_item_t top = p->active.item[0];
+    p->v = top.key; /* not a sum of shares, which would have rounding errors */
+    p->last = self->now;
+    return top.id;
+}
+
+static const double MOST = 1e30;  /* the product of two such numbers does not overflow */
+static const double LEAST = 1e-9; /* smallest share; smallest seconds of a period */
+
+static int check(int32_t n_ranks, const plb_target_t *t, plb_err_t *err)
+{
+    for (int32_t p = 0; p < t->n_processors; p++) {
+        PLB_FAIL_IF(!(t->speed[p] >= 1.0 / MOST && t->speed[p] <= MOST), err, PLB_ERR_VALUE,
+                    "speed of processor %d is %g: expected 1e-30 ... 1e30", p, t->speed[p]);
+        PLB_FAIL_IF(t->share != NULL && !(t->share[p] >= LEAST && t->share[p] <= 1.0), err,
+                    PLB_ERR_VALUE, "share of processor %d is %g: expected 1e-9 ... 1", p,
+                    t->share[p]);
+        PLB_FAIL_IF(t->node[p] < 0 || t->node[p] >= t->n_nodes, err, PLB_ERR_RANGE,
+                    "node of processor %d is %d: expected 0 ... %d", p, t->node[p],
+                    t->n_nodes - 1);
+    }
+    for (int32_t r = 0; r < n_ranks; r++) {
+        PLB_FAIL_IF(t->place[r] < 0 || t->place[r] >= t->n_processors, err, PLB_ERR_RANGE,
+                    "placement of rank %d is processor %d: expected 0 ... %d", r, t->place[r],
+                    t->n_processors - 1);
+    }
+    PLB_PASS(plb_check(
+        PLB_AMOUNT,
+        PLB_FIGURES(PLB_FIGURE(t, period), PLB_FIGURE(t, overhead), PLB_FIGURE(t, eager)), err));
+    PLB_FAIL_IF(t->period > 0.0 && t->period < LEAST, err, PLB_ERR_VALUE,
+                "period is %g: expected 0, or 1e-9 s or more", t->period);
+    for (int64_t i = 0; i < (int64_t)t->n_nodes * t->n_nodes; i++) {
+        PLB_FAIL_IF(!(t->alpha[i] >= 0.0 && t->alpha[i] <= MOST && t->beta[i] >= 0.0 &&
+                      t->beta[i] <= MOST),
+                    err, PLB_ERR_VALUE,
+                    "network from node %d to %d is alpha %g s, beta %g s/byte: expected "
+                    "numbers from 0 to 1e30",
+                    (int)(i / t->n_nodes), (int)(i % t->n_nodes), t->alpha[i], t->beta[i]);
+    }
+    return PLB_OK;
+}
+
+/* Copy all arrays into one block, doubles first. */
+static int copy(plb_whatif_t *self, const plb_target_t *t, plb_err_t *err)
+{
+    const size_t p = (size_t)t->n_processors, links = (size_t)t->n_nodes * (size_t)t->n_nodes;
+    const size_t ranks = (size_t)self->n_ranks;
+    double *d = NULL;
+    PLB_PASS_NEW(d, p + 2 * links + (p + ranks + 1) / 2 + 1);
+    int32_t *i = (int32_t *)(d + p + 2 * links);
+    self->target = *t;
+    self->target_arrays = d;
+    self->target.speed = memcpy(d, t->speed, p * sizeof *d);
+    self->target.alpha = memcpy(d + p, t->alpha, links * sizeof *d);
+    self->target.beta = memcpy(d + p + links, t->beta, links * sizeof *d);
+    self->target.place = memcpy(i, t->place, ranks * sizeof *i);
+    self->target.node = memcpy(i + ranks, t->node, p * sizeof *i);
+    self->target.share = NULL; /* from now on, only the copies in the processors are used */
+    return PLB_OK;
+}
+
+/* Check and copy a target. */
+static int target_set(plb_whatif_t *self, const plb_target_t *target, plb_err_t *err)
+{
+    const int ret = check(self->n_ranks, target, err);
+    return ret != PLB_OK ? ret : copy(self, target, err);
+}
+
+/* ---- the order of a server's requests ------------------------------------------------------- */
+
+/* Lets a server process its requests in an order different from the recorded one.
+ *
+ * A receive from any source and the operations after it, up to the next such receive, form a
+ * block: the work for one message.  If messages arrive in a different order than recorded, their
+ * blocks are reordered accordingly.  These stay in their place: blocks with a collective; those of
+ * 4096 operations or more; and the last one, because it includes the operations after the loop. */
+
+typedef enum order { CHOICE_MADE, CHOICE_NONE, CHOICE_UNKNOWN } order_t;
+
+enum { FAR = 4096 }; /* largest number of operations that are examined in advance */
+
+/* Whether an operation is open: a blocking receive or probe from any source. */
+static bool order_is_open(const plb_op_t *op)
+{
+    return (op->kind == PLB_OP_RECV || op->kind == PLB_OP_PROBE) &&
+           (op->flags & PLB_OP_ANY_SOURCE) && op->peer >= 0;
+}
+
+static bool is_fixed(const plb_op_t *op)
+{
+    return op->kind == PLB_OP_COLL || op->kind == PLB_OP_ICOLL || op->kind == PLB_OP_END;
+}
+
+/* Return the end of the block that begins at operation `at`: the next open operation.  -1: the
+ * block cannot be moved; -2: the end is not among the operations that were passed so far. */
+static int64_t block_end(const process_t *process, int64_t at)
+{
+    for (int64_t i = at + 1; i < at + FAR; i++) {
+        if (i >= process->n) {
+            return process->closed ? -1 : -2;
+        }
+        if (order_is_open(&process->op[i])) {
+            return i;
+        }
+        if (is_fixed(&process->op[i])) {
+            return -1;
+        }
+    }
+    return -1;
+}
+
+static bool is_for(const plb_op_t *open, const plb_op_t *standing, const plb_whatif_t *self,
+                   const message_t *m)
+{
+    return open->kind == standing->kind && open->peer == m->src &&
+           self->channel[m->channel].context == (uint32_t)open->comm * 2u &&
+           ((open->flags & PLB_OP_ANY_TAG) || open->tag == m->tag);
+}
+
+static int skip(process_t *process, int64_t at, plb_err_t *err)
+{
+    PLB_PASS_GROW(process->skipped, process->room_skipped, process->n_skipped + 1);
+    process->skipped[process->n_skipped++] = at;
+    return PLB_OK;
+}
+
+static bool take_skipped(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
+                         const message_t *m)
+{
+    for (int32_t i = 0; i < process->n_skipped; i++) {
+        const int64_t at = process->skipped[i];
+        if (is_for(&process->op[at], standing, self, m)) {
+            process->n_skipped--;
+            for (; i < process->n_skipped; i++) {
+                process->skipped[i] = process->skipped[i + 1];
+            }
+            process->at = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Search from `frontier` on for a block for message `m`; skip the blocks before this block. */
+static int take_ahead(plb_whatif_t *self, process_t *process, const plb_op_t *standing,
+                      const message_t *m, order_t *out, plb_err_t *err)
+{
+    const int64_t from = process->frontier;
+    int64_t i = from, end;
+    *out = CHOICE_NONE;
+    for (;;) {
+        end = block_end(process, i);
+        if (end == -2) {
+            *out = CHOICE_UNKNOWN;
+            return PLB_OK;
+        }
+        /* a block that cannot be moved may still be the next one in the recorded order */
+        const bool may = end >= 0 || (i == from && process->n_skipped == 0);
+        if (may && is_for(&process->op[i], standing, self, m)) {
+            break;
+        }
+        if (end < 0 || end - from > FAR) {
+            return PLB_OK;
+        }
+        i = end;
+    }
+    int ret = PLB_OK;
+    for (int64_t k = from; ret == PLB_OK && k < i; k++) {
+        if (order_is_open(&process->op[k])) {
+            ret = skip(process, k, err);
+        }
+    }
+    process->frontier = end;
+    process->at = i;
+    *out = CHOICE_MADE;
+    return ret;
+}
 
 /* --- begin and end --- */
 
@@ -44,33 +293,6 @@ static int make_processors(plb_whatif_t *self, const double *share, plb_err_t *e
     return PLB_OK;
 }
 
-static int make_processes(plb_whatif_t *self, plb_err_t *err)
-{
-    PLB_PASS_NEW0(self->process, self->n_ranks);
-    for (int32_t r = 0; r < self->n_ranks; r++) {
-        self->process[r] = (process_t){.processor = self->target.place[r],
-                                       .waits_for = -1,
-                                       .exchange = -1,
-                                       .flying = -1,
-                                       .flying_last = -1,
-                                       .there = -1,
-                                       .there_last = -1,
-                                       .any = -1,
-                                       .any_last = -1,
-                                       .rendezvous = -1,
-                                       .frontier = -1};
-    }
-    return PLB_OK;
-}
-
-static int make_agenda(plb_whatif_t *self, plb_err_t *err)
-{
-    const int64_t owners = 2 * (int64_t)self->n_ranks + self->target.n_processors;
-    PLB_PASS_NEW_EACH(owners, self->agenda.item, self->agenda.at);
-    memset(self->agenda.at, -1, (size_t)owners * sizeof *self->agenda.at);
-    return PLB_OK;
-}
-
 plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const plb_target_t *target,
                              plb_err_t *err)
 {
@@ -84,10 +306,25 @@ plb_whatif_t *plb_whatif_new(int32_t n_ranks, const plb_comms_t *comms, const pl
     self->n_ranks = n_ranks;
     self->missing = -1;
     self->free_message = self->free_post = self->free_icoll = -1;
-    PLB_TRY(plb_target_set(self, target, err));
+    PLB_TRY(target_set(self, target, err));
     PLB_TRY(make_processors(self, target->share, err));
-    PLB_TRY(make_processes(self, err));
-    PLB_TRY(make_agenda(self, err));
+    PLB_NEW0(self->process, self->n_ranks);
+    for (int32_t r = 0; r < self->n_ranks; r++) {
+        self->process[r] = (process_t){.processor = self->target.place[r],
+                                       .waits_for = -1,
+                                       .exchange = -1,
+                                       .flying = -1,
+                                       .flying_last = -1,
+                                       .there = -1,
+                                       .there_last = -1,
+                                       .any = -1,
+                                       .any_last = -1,
+                                       .rendezvous = -1,
+                                       .frontier = -1};
+    }
+    const int64_t owners = 2 * (int64_t)self->n_ranks + self->target.n_processors;
+    PLB_NEW_EACH(owners, self->agenda.item, self->agenda.at);
+    memset(self->agenda.at, -1, (size_t)owners * sizeof *self->agenda.at);
     PLB_TRY(plb_whatif_comms(self, comms, err));
 out:
     if (ret != PLB_OK) {
@@ -279,9 +516,27 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
     process_t *process = &self->process[rank];
     int ret = PLB_OK;
     process->is_chosen = self->target.as_recorded;
-    if (plb_order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
-        plb_order_t choice;
-        PLB_PASS(plb_order_choose(self, rank, &choice, err));
+    if (order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
+        order_t choice;
+        /* Choose the next block of `rank`, which is at an open operation: the block whose message
+         * has arrived first.  *out is CHOICE_NONE: no block's message has arrived; CHOICE_UNKNOWN:
+         * more operations of the rank must be passed first (plb_whatif_feed). */
+        order_t *out = &choice;
+        const plb_op_t standing = process->op[process->at];
+        if (process->frontier < 0) {
+            process->frontier = process->at;
+        }
+        *out = CHOICE_NONE;
+        for (int32_t m = process->there; m >= 0 && *out == CHOICE_NONE;
+             m = self->message[m].next) {
+            if (take_skipped(self, process, &standing, &self->message[m])) {
+                *out = CHOICE_MADE;
+            } else if ((ret = take_ahead(self, process, &standing, &self->message[m], out, err)) !=
+                       PLB_OK) {
+                return ret;
+            }
+        }
+        PLB_PASS(ret);
         if (choice != CHOICE_MADE) {
             process->probing = choice == CHOICE_NONE;
             *verdict = choice == CHOICE_NONE ? WAIT : MISSING;
@@ -362,7 +617,7 @@ static int perform(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err
 static void finish(plb_whatif_t *self, int32_t rank, plb_end_t how)
 {
     process_t *process = &self->process[rank];
-    plb_processor_leave(self, rank);
+    processor_leave(self, rank);
     process->state = ENDED;
     process->times.finish = self->now;
     process->times.end = (int32_t)how;
@@ -404,7 +659,7 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
         break;
     case WAIT:
     case PAUSE:
-        plb_processor_leave(self, rank);
+        processor_leave(self, rank);
         process->state = *verdict == PAUSE ? PAUSED : WAITING;
         process->since = self->now;
         break;
@@ -419,16 +674,20 @@ static int act(plb_whatif_t *self, int32_t rank, verdict_t *verdict, plb_err_t *
     return PLB_OK;
 }
 
-static double work_of(const plb_whatif_t *self, const plb_op_t *op)
-{
-    const bool costs = op->kind != PLB_OP_END && op->kind != PLB_OP_PAUSE &&
-                       op->kind < PLB_OP_ENTER && !(op->flags & PLB_OP_SAME_CALL);
-    return 1e-9 * (double)op->compute + (costs ? self->target.overhead : 0.0);
-}
-
 static void compute(plb_whatif_t *self, int32_t rank, double work)
 {
-    plb_processor_give(self, rank, work);
+    /* Give `rank` more work: seconds at speed 1. */
+    process_t *one = &self->process[rank];
+    processor_t *p = &self->processor[one->processor];
+    settle(self, p);
+    if (one->has_run) { /* the process is at the top of the heap, because its work is done */
+        plb_heap_rekey(&p->active, p->v + work);
+    } else {
+        plb_heap_push(&p->active, (plb_item_t){p->v + work, rank});
+    }
+    one->has_run = true;
+    one->times.busy += work / p->speed;
+    rekey(self, one->processor);
     self->process[rank].state = COMPUTING;
 }
 
@@ -450,7 +709,9 @@ static int begin(plb_whatif_t *self, int32_t rank, plb_err_t *err)
         if (process->step != NULL) {
             process->step[process->at] = (plb_op_time_t){.begin = self->now, .cause_rank = -1};
         }
-        const double work = work_of(self, op);
+        const bool costs = op->kind != PLB_OP_END && op->kind != PLB_OP_PAUSE &&
+                           op->kind < PLB_OP_ENTER && !(op->flags & PLB_OP_SAME_CALL);
+        const double work = 1e-9 * (double)op->compute + (costs ? self->target.overhead : 0.0);
         if (work > 0.0) {
             compute(self, rank, work);
             return PLB_OK;
@@ -470,37 +731,6 @@ static int computed(plb_whatif_t *self, int32_t rank, plb_err_t *err)
     return ret != PLB_OK || verdict != NEXT ? ret : begin(self, rank, err);
 }
 
-static void count_waiting(plb_whatif_t *self, int32_t rank)
-{
-    process_t *process = &self->process[rank];
-    *(process->state == PAUSED ? &process->times.paused : &process->times.waiting) +=
-        self->now - process->since;
-    process->since = self->now;
-}
-
-static int woken(plb_whatif_t *self, int32_t rank, plb_err_t *err)
-{
-    process_t *process = &self->process[rank];
-    wake_at(self, rank, INFINITY);
-    count_waiting(self, rank);
-    plb_hop_t step;
-    if (process->probing || (process->exchange >= 0 && plb_collective_next(self, rank, &step))) {
-        process->probing = false;
-        keep_cause(process);
-        if (process->exchange >= 0 && self->target.overhead > 0.0) {
-            compute(self, rank, self->target.overhead);
-            return PLB_OK;
-        }
-        return computed(self, rank, err);
-    }
-    process->exchange = -1;
-    if (process->waits_for >= 0) {
-        process->slot[process->waits_for].state = SLOT_FREE;
-    }
-    complete(self, rank);
-    return begin(self, rank, err);
-}
-
 static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
 {
     if (owner < self->n_ranks) {
@@ -508,9 +738,31 @@ static int event(plb_whatif_t *self, int32_t owner, plb_err_t *err)
         return PLB_OK;
     }
     if (owner < 2 * self->n_ranks) {
-        return woken(self, owner - self->n_ranks, err);
+        const int32_t rank = owner - self->n_ranks;
+        process_t *process = &self->process[rank];
+        wake_at(self, rank, INFINITY);
+        *(process->state == PAUSED ? &process->times.paused : &process->times.waiting) +=
+            self->now - process->since;
+        process->since = self->now;
+        plb_hop_t step;
+        if (process->probing ||
+            (process->exchange >= 0 && plb_collective_next(self, rank, &step))) {
+            process->probing = false;
+            keep_cause(process);
+            if (process->exchange >= 0 && self->target.overhead > 0.0) {
+                compute(self, rank, self->target.overhead);
+                return PLB_OK;
+            }
+            return computed(self, rank, err);
+        }
+        process->exchange = -1;
+        if (process->waits_for >= 0) {
+            process->slot[process->waits_for].state = SLOT_FREE;
+        }
+        complete(self, rank);
+        return begin(self, rank, err);
     }
-    return computed(self, plb_processor_event(self, owner - 2 * self->n_ranks), err);
+    return computed(self, processor_event(self, owner - 2 * self->n_ranks), err);
 }
 
 /* Continue the rank for which operations were missing. */
@@ -531,24 +783,19 @@ static int start(plb_whatif_t *self, plb_err_t *err)
     return ret;
 }
 
-static void note_stuck(plb_whatif_t *self)
-{
-    for (int32_t r = 0; r < self->n_ranks; r++) {
-        process_t *process = &self->process[r];
-        if (process->state != ENDED) {
-            process->times.finish = process->since;
-            process->times.end = PLB_END_STUCK;
-        }
-    }
-}
-
 int plb_whatif_run(plb_whatif_t *self, int32_t *missing, plb_err_t *err)
 {
     int ret = self->missing >= 0 ? resume(self, err) : PLB_OK;
     PLB_THEN(start(self, err));
     while (ret == PLB_OK && self->missing < 0) {
         if (self->agenda.n == 0) {
-            note_stuck(self);
+            for (int32_t r = 0; r < self->n_ranks; r++) {
+                process_t *process = &self->process[r];
+                if (process->state != ENDED) {
+                    process->times.finish = process->since;
+                    process->times.end = PLB_END_STUCK;
+                }
+            }
             break;
         }
         self->now = self->agenda.item[0].key;

@@ -190,16 +190,16 @@ static void check_items(feed_t *feed, const plb_route_t *route, int64_t n)
     for (size_t i = 0; i < all; i++) {
         from[i] = (char)feed_byte(feed);
     }
-    plb_gather(from, index, n, bytes, sent);
-    plb_scatter(sent, index, n, bytes, back);
+    plb_gather(from, NULL, index, n, bytes, sent);
+    plb_scatter(sent, NULL, index, n, bytes, back);
     MUST(memcmp(from, back, all) == 0);
     for (int64_t i = 0; i < n; i++) { /* the same bytes as items of different sizes */
         const int64_t left = n * bytes - offset[i], want = feed_below(feed, 9);
         offset[i + 1] = offset[i] + (want < left ? want : left);
     }
     memset(back, 0, sizeof back);
-    plb_gather_sized(from, offset, index, n, 1, sent);
-    plb_scatter_sized(sent, offset, index, n, 1, back);
+    plb_gather(from, offset, index, n, 1, sent);
+    plb_scatter(sent, offset, index, n, 1, back);
     MUST(memcmp(from, back, (size_t)offset[n]) == 0);
 }
 
