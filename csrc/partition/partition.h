@@ -93,7 +93,7 @@ typedef struct plb_partitioner {
     unsigned takes;
     /** Compute part[n_vertices]; undefined after an error.  `in` has been checked: there are
      * enough vertices for all parts, and there are edges, pins or coordinates.  At least one share
-     * is above zero; a share is zero only if vertices are fixed in its part. */
+     * is above zero. */
     int (*run)(const plb_question_t *in, int32_t *part, plb_err_t *err);
 } plb_partitioner_t;
 
@@ -109,9 +109,9 @@ const plb_partitioner_t *plb_partitioner_find(const char *name);
 /** Check ranges and sums, not the symmetry of the graph.  Errors name array, index and value. */
 int plb_partition_check(const plb_question_t *in, plb_err_t *err);
 
-/** Let a library answer the question.  Cases that libraries handle badly are solved here: parts
- * without a share, fewer vertices than parts, weights that are all zero, no connections.  The
- * answer is checked: parts are in range, and fixed vertices in their parts.  Then
+/** Let a library answer the question.  Cases that libraries handle badly are solved here: fewer
+ * vertices than parts, weights that are all zero, no connections.  The answer is checked: parts
+ * are in range, and fixed vertices in their parts.  Then
  * plb_partition_repair follows.  PLB_ERR_VALUE or PLB_ERR_RANGE: a value is wrong,
  * or the library does not take a part of the question; PLB_ERR_LIBRARY: it has failed. */
 int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,

@@ -147,95 +147,6 @@ static int check_taken(const plb_partitioner_t *with, const plb_question_t *in, 
     return PLB_OK;
 }
 
-/* ---- parts that get no vertices ------------------------------------------------------------- */
-
-/* The question without the parts that cannot get vertices.  If there are more parts than vertices,
- * parts with fixed vertices remain, then those with the lowest numbers. */
-typedef struct reduced {
-    plb_question_t in;
-    int32_t *part_of, *index_of; /* part_of[k]: k-th remaining part; index_of[part]: k, or -1 */
-    double *share;
-    int32_t *fixed, *old;
-    bool same; /* all parts remain */
-} reduced_t;
-
-static void reduced_free(reduced_t *self)
-{
-    PLB_FREE(self->part_of, self->index_of, self->share, self->fixed, self->old);
-}
-
-/* Set part_of, index_of and in.n_parts.  Parts with fixed vertices always remain. */
-static int choose_parts(reduced_t *self, const plb_question_t *in, plb_err_t *err)
-{
-    enum { OUT = -1, IN = -2 };
-    int32_t left = 0, most = in->n_vertices < in->n_parts ? in->n_vertices : in->n_parts;
-    PLB_PASS_NEW_EACH(in->n_parts, self->part_of, self->index_of);
-    for (int32_t r = 0; r < in->n_parts; r++) {
-        self->index_of[r] = OUT;
-    }
-    for (int32_t v = 0; in->fixed != NULL && v < in->n_vertices; v++) {
-        if (in->fixed[v] >= 0 && self->index_of[in->fixed[v]] == OUT) {
-            self->index_of[in->fixed[v]] = IN;
-            left++;
-        }
-    }
-    for (int32_t r = 0; r < in->n_parts && left < most; r++) {
-        if (self->index_of[r] == OUT && (in->share == NULL || in->share[r] > 0.0)) {
-            self->index_of[r] = IN;
-            left++;
-        }
-    }
-    self->in.n_parts = 0;
-    for (int32_t r = 0; r < in->n_parts; r++) {
-        if (self->index_of[r] == IN) {
-            self->index_of[r] = self->in.n_parts;
-            self->part_of[self->in.n_parts++] = r;
-        }
-    }
-    return PLB_OK;
-}
-
-static void renumber(const int32_t *index_of, const int32_t *part, int32_t n, int32_t *out)
-{
-    for (int32_t v = 0; v < n; v++) {
-        out[v] = part[v] < 0 ? -1 : index_of[part[v]];
-    }
-}
-
-static int reduce(reduced_t *self, const plb_question_t *in, plb_err_t *err)
-{
-    *self = (reduced_t){.in = *in};
-    int ret = choose_parts(self, in, err);
-    if (ret != PLB_OK) {
-        goto out;
-    }
-    self->same = self->in.n_parts == in->n_parts;
-    if (self->same) {
-        goto out;
-    }
-    if (in->share != NULL) {
-        double sum = 0.0;
-        PLB_NEW(self->share, self->in.n_parts);
-        for (int32_t k = 0; k < self->in.n_parts; k++) {
-            sum += self->share[k] = in->share[self->part_of[k]];
-        }
-        /* if these shares are all 0, all vertices are fixed, and equal shares will do */
-        self->in.share = sum > 0.0 ? self->share : NULL;
-    }
-    if (in->fixed != NULL) {
-        PLB_NEW(self->fixed, in->n_vertices);
-        renumber(self->index_of, in->fixed, in->n_vertices, self->fixed);
-        self->in.fixed = self->fixed;
-    }
-    if (in->old != NULL) {
-        PLB_NEW(self->old, in->n_vertices);
-        renumber(self->index_of, in->old, in->n_vertices, self->old);
-        self->in.old = self->old;
-    }
-out:
-    return ret;
-}
-
 static int64_t total_weight(const plb_question_t *in)
 {
     int64_t total = 0;
@@ -303,7 +214,7 @@ static int weigh_vertices(const plb_question_t *in, double *out, plb_err_t *err)
     return PLB_OK;
 }
 
-/* Without connections: fill the parts one after the other, each up to its share. */
+/* Fill the parts one after the other, each up to its share. */
 static int by_order(const plb_question_t *in, int32_t *part, plb_err_t *err)
 {
     int ret = PLB_OK;
@@ -329,12 +240,16 @@ out:
     return ret;
 }
 
-static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
-               plb_err_t *err)
+int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
+                      plb_err_t *err)
 {
     plb_question_t plain = *in;
+    PLB_PASS(plb_partition_check(in, err));
+    PLB_PASS(check_taken(with, in, err));
     if (in->n_parts == 1) {
         memset(part, 0, (size_t)in->n_vertices * sizeof *part);
+    }
+    if (in->n_parts == 1 || in->n_vertices == 0) {
         return PLB_OK;
     }
     /* all weights are 0: use 1, because some libraries divide by the sum */
@@ -342,29 +257,10 @@ static int ask(const plb_partitioner_t *with, const plb_question_t *in, int32_t 
         plain.weight = NULL;
         plain.n_weights = 1;
     }
-    PLB_PASS(is_connected_at_all(in) ? with->run(&plain, part, err) : by_order(&plain, part, err));
+    const bool asks = is_connected_at_all(in) && in->n_vertices >= in->n_parts;
+    PLB_PASS(asks ? with->run(&plain, part, err) : by_order(&plain, part, err));
     PLB_PASS(check_answer(with, in, part, err));
     /* regions of points stay as the library has cut them */
     const bool cuts = in->n_dims > 0 && in->start == NULL && in->net_start == NULL;
     return cuts ? PLB_OK : plb_partition_repair(&plain, part, err);
-}
-
-int plb_partition_run(const plb_partitioner_t *with, const plb_question_t *in, int32_t *part,
-                      plb_err_t *err)
-{
-    reduced_t reduced = {0};
-    int ret = PLB_OK;
-    PLB_PASS(plb_partition_check(in, err));
-    PLB_PASS(check_taken(with, in, err));
-    if (in->n_vertices == 0) {
-        return PLB_OK;
-    }
-    PLB_TRY(reduce(&reduced, in, err));
-    PLB_TRY(ask(with, &reduced.in, part, err));
-    for (int32_t v = 0; !reduced.same && v < in->n_vertices; v++) {
-        part[v] = reduced.part_of[part[v]];
-    }
-out:
-    reduced_free(&reduced);
-    return ret;
 }
