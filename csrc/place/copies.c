@@ -13,15 +13,17 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
-/* One question: a layer; or its groups and nodes; or the groups and ranks of one node. */
+/* One question: a layer; or its groups, and nodes instead of ranks. */
 typedef struct layer {
-    int32_t n, p, s, words;
+    int32_t n, p, s, words, n_nodes;
     bool extra;            /* whether objects may have more copies than one */
     const int32_t *first;  /* [p + 1] */
     const double *load;    /* [n] */
     const int64_t *memory; /* [n]; NULL: not limited */
     const int64_t *limit;  /* [p] */
     const int32_t *was;    /* [s]; NULL: nothing is placed yet */
+    const int32_t *node;   /* [p] node of each rank */
+    const int32_t *at;     /* [n] the node on which all copies of an object are; NULL: any */
     int32_t *slot;         /* [s] */
     int32_t *k;            /* [n] number of copies */
     double *one, *time;    /* [n] load of a copy, [p] load of a rank */
@@ -57,11 +59,23 @@ static void flip(const layer_t *l, int32_t o, int32_t r)
     l->on[(int64_t)o * l->words + (r >> 6)] ^= UINT64_C(1) << (r & 63);
 }
 
-/* Whether rank r has the memory for object o if object `out` (-1: none) leaves it. */
+/* Whether object o may be on rank r. */
+static bool belongs(const layer_t *l, int32_t o, int32_t r)
+{
+    return l->at == NULL || o < 0 || l->at[o] == l->node[r];
+}
+
+/* Whether object o may be on rank r, and r has the memory if object `out` (-1: none) leaves it. */
 static bool has_room(const layer_t *l, int32_t r, int32_t o, int32_t out)
 {
-    return l->memory == NULL || o < 0 ||
-           l->memory[o] <= l->left[r] + (out < 0 ? 0 : l->memory[out]);
+    return belongs(l, o, r) && (l->memory == NULL || o < 0 ||
+                                l->memory[o] <= l->left[r] + (out < 0 ? 0 : l->memory[out]));
+}
+
+/* Whether copies can change between ranks a and b. */
+static bool exchange(const layer_t *l, int32_t a, int32_t b)
+{
+    return l->at == NULL || l->node[a] == l->node[b];
 }
 
 /* Put object o (-1: none) into slot j of rank r. */
@@ -145,16 +159,29 @@ static void count_copies(layer_t *l, double shift)
         l->one[o] = l->load[o];
         heap.item[o] = (plb_item_t){-l->load[o] / (1.0 + shift), o};
     }
-    double most = 0.0; /* of the objects that are on all ranks */
+    double most = 0.0; /* of the objects that are on all ranks of their node */
+    int32_t *left = (int32_t *)l->spare, *ranks = left + l->n_nodes; /* of each node */
+    memset(left, 0, 2 * (size_t)l->n_nodes * sizeof *left);
+    for (int32_t r = 0; r < l->p; r++) {
+        const int32_t d = l->at == NULL ? 0 : l->node[r];
+        left[d] += l->extra ? l->first[r + 1] - l->first[r] : 0;
+        ranks[d]++;
+    }
+    for (int32_t o = 0; o < l->n; o++) {
+        left[l->at == NULL ? 0 : l->at[o]]--;
+    }
     plb_heap_build(&heap);
-    for (int32_t left = l->extra ? l->s - l->n : 0; left > 0 && heap.n > 0; left--) {
-        const int32_t o = heap.item[0].id;
-        if (l->k[o] == l->p) {
+    while (heap.n > 0) {
+        const int32_t o = heap.item[0].id, d = l->at == NULL ? 0 : l->at[o];
+        if (left[d] <= 0 && l->at == NULL) {
+            break;
+        }
+        if (left[d] <= 0 || l->k[o] == ranks[d]) {
             most = plb_greater(most, l->one[o]);
             (void)plb_heap_pop(&heap);
-            left++;
             continue;
         }
+        left[d]--;
         l->one[o] = l->load[o] / ++l->k[o];
         plb_heap_rekey(&heap, -l->load[o] / (l->k[o] + shift));
     }
@@ -315,7 +342,6 @@ static bool start_present(layer_t *l)
             }
         }
     }
-    memcpy(l->before, l->on, (size_t)(l->n * (int64_t)l->words) * sizeof *l->on);
     reckon(l);
     for (int32_t o = 0; o < l->n; o++) {
         if (l->k[o] == 0 && !add_copy(l, o) && !replace_copy(l, o)) {
@@ -380,7 +406,7 @@ static int list_pairs(const layer_t *l, int32_t r, int32_t other, plb_item_t *pa
 static void find_pairs(const layer_t *l, int32_t a, int32_t b, step_t *best)
 {
     plb_item_t of_a[MOST_PAIRS], of_b[MOST_PAIRS];
-    if (l->memory != NULL || l->first[a + 1] - l->first[a] > MOST_SLOTS ||
+    if (!exchange(l, a, b) || l->memory != NULL || l->first[a + 1] - l->first[a] > MOST_SLOTS ||
         l->first[b + 1] - l->first[b] > MOST_SLOTS) {
         return;
     }
@@ -480,7 +506,8 @@ static void find_cycle(const layer_t *l, int32_t a, double target, step_t *best)
     const double room = target - l->time[b], excess = l->time[a] - target;
     for (int32_t c = 0; l->memory == NULL && c < l->p && best->n == 0; c++) {
         const double more = l->time[c] - target;
-        if (c == a || more <= 0.0 || more + excess > room) {
+        if (c == a || more <= 0.0 || more + excess > room || !exchange(l, a, b) ||
+            !exchange(l, a, c)) {
             continue;
         }
         for (int32_t i = l->first[a]; i < l->first[a + 1]; i++) {
@@ -546,7 +573,7 @@ static bool find_step(const layer_t *l, double target, bool thrifty, bool object
         find_swap(l, a, fastest(l), best);
     }
     for (int32_t b = 0; best->worst > target && b < l->p; b++) {
-        if (b != a && l->time[a] + l->time[b] < 2.0 * best->worst) {
+        if (b != a && exchange(l, a, b) && l->time[a] + l->time[b] < 2.0 * best->worst) {
             find_swap(l, a, b, best);
         }
     }
@@ -701,7 +728,7 @@ static void relabel(layer_t *l)
     plb_sort_items(l->item, n_pairs, -(double)l->s, 0.0, l->spare, l->bin + 2 * (int64_t)l->p);
     for (int64_t i = 0; i < n_pairs; i++) {
         const int32_t r = l->item[i].id / l->p, q = l->item[i].id % l->p;
-        if (alike ? to[r] < 0 && taken[q] < 0 : r == q) {
+        if (alike && exchange(l, r, q) ? to[r] < 0 && taken[q] < 0 : r == q) {
             to[r] = q, taken[q] = r;
         }
     }
@@ -747,29 +774,26 @@ static bool is_crowded(const layer_t *l, double limit)
  * rank with a free slot, though it may hold the object already: as EPLB places them. */
 static double eplb_time(const layer_t *l)
 {
-    double most = 0.0;
     int32_t *used = (int32_t *)l->bin;
-    plb_heap_t heap = {l->spare, 0};
-    for (int32_t r = 0; r < l->p; r++) {
-        used[r] = l->first[r];
-        if (used[r] < l->first[r + 1]) {
-            heap.item[heap.n++] = (plb_item_t){0.0, r};
-        }
-    }
+    memcpy(used, l->first, (size_t)l->p * sizeof *used);
+    memset(l->time, 0, (size_t)l->p * sizeof *l->time);
     for (int32_t i = 0; i < l->n; i++) {
         const int32_t o = l->item[i].id;
-        for (int32_t c = 0; c < l->k[o] && heap.n > 0; c++) {
-            const int32_t r = heap.item[0].id;
-            const double time = heap.item[0].key + l->one[o];
-            most = plb_greater(most, time);
-            if (++used[r] < l->first[r + 1]) {
-                plb_heap_rekey(&heap, time);
-            } else {
-                (void)plb_heap_pop(&heap);
+        for (int32_t c = 0; c < l->k[o]; c++) {
+            int32_t best = -1;
+            for (int32_t r = 0; r < l->p; r++) {
+                if (used[r] < l->first[r + 1] && belongs(l, o, r) &&
+                    (best < 0 || l->time[r] < l->time[best])) {
+                    best = r;
+                }
+            }
+            if (best >= 0) {
+                used[best]++;
+                l->time[best] += l->one[o];
             }
         }
     }
-    return most;
+    return l->time[slowest(l)];
 }
 
 /* Place from scratch: by several numbers of copies, until a placement is near `aim`; at first by
@@ -811,7 +835,14 @@ static int place_from_scratch(layer_t *l, double aim, double tolerance, plb_err_
 /* Place one layer.  floor: no rank needs to be faster than this. */
 static int solve(layer_t *l, const plb_copies_t *of, double floor, plb_err_t *err)
 {
-    count_copies(l, 0.0);
+    memset(l->before, 0, (size_t)(l->n * (int64_t)l->words) * sizeof *l->before);
+    for (int32_t r = 0; l->was != NULL && r < l->p; r++) {
+        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
+            if (l->was[j] >= 0 && l->was[j] < l->n) {
+                l->before[l->was[j] * (int64_t)l->words + (r >> 6)] |= UINT64_C(1) << (r & 63);
+            }
+        }
+    }
     const double aim = plb_greater(l->bound, floor), enough = aim * (1.0 + of->tolerance);
     const bool present = l->was != NULL && start_present(l);
     bool done = false;
@@ -860,7 +891,7 @@ static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, bool again, p
 {
     const int32_t words = (p + 63) / 64;
     const int64_t pairs = again ? (int64_t)p * p : p, items = n > pairs ? n : pairs;
-    *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .extra = true};
+    *l = (layer_t){.n = n, .p = p, .s = s, .words = words, .n_nodes = 1, .extra = true};
     PLB_FAIL_IF(items > INT32_MAX / 8, err, PLB_ERR_VALUE, "too many ranks: %d", p);
     PLB_PASS_NEW_EACH(s, l->slot, l->share, l->keep, l->best);
     PLB_PASS_NEW_EACH(n, l->k, l->one, l->want);
@@ -873,190 +904,99 @@ static int layer_init(layer_t *l, int32_t n, int32_t p, int32_t s, bool again, p
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-/* What plb_copies_place needs: `all` for a question without groups.  With groups, `outer` places
- * groups on nodes, then `inner` places the objects of each node on its ranks. */
+/* What plb_copies_place needs: `all` places the objects.  With groups, `outer` first places the
+ * groups on nodes. */
 typedef struct place {
     const plb_copies_t *of;
-    layer_t all, outer, inner;
-    int32_t *first_node, *first_rank; /* [n_nodes + 1], [ranks of a node + 1] first slots */
-    int32_t *object, *rank, *here;    /* objects and ranks of a node; [n_objects] index on it */
-    double *group_load, *load;        /* [n_groups], [n_objects] of the groups, of a node */
-    int64_t *size, *slots;            /* [n_groups] objects, [n_nodes] slots */
-    int64_t *memory, *limit;          /* [n_objects], [n_ranks] of a node */
-    int32_t *node_was, *was;          /* [slots of outer], [slots]: groups and objects before */
+    layer_t all, outer;
+    int32_t *first, *node_was, *at; /* [n_nodes + 1] first slots, [slots of outer] groups before;
+                                       [n_objects] node of each object's group */
+    double *load;                   /* [n_groups] */
+    int64_t *size, *slots;          /* [n_groups] objects, [n_nodes] slots */
 } place_t;
 
 /* Fill outer.was: the node that holds the most of a group's copies holds the group. */
 static void groups_before(place_t *self, const int32_t *was)
 {
     const plb_copies_t *of = self->of;
-    const int32_t n_nodes = of->n_nodes;
     int32_t *votes = (int32_t *)self->outer.bin, *used = self->outer.k;
     for (int32_t j = 0; j < self->outer.s; j++) {
         self->node_was[j] = -1;
     }
-    memset(used, 0, (size_t)n_nodes * sizeof *used);
+    memset(used, 0, (size_t)of->n_nodes * sizeof *used);
     for (int32_t g = 0; g < of->n_groups; g++) {
         int32_t best = 0;
-        memset(votes, 0, (size_t)n_nodes * sizeof *votes);
+        memset(votes, 0, (size_t)of->n_nodes * sizeof *votes);
         for (int32_t r = 0; r < of->n_ranks; r++) {
             for (int32_t j = of->first[r]; j < of->first[r + 1]; j++) {
                 const bool is = was[j] >= 0 && was[j] < of->n_objects && of->group[was[j]] == g;
                 votes[of->node[r]] += is;
             }
         }
-        for (int32_t d = 1; d < n_nodes; d++) {
+        for (int32_t d = 1; d < of->n_nodes; d++) {
             best = votes[d] > votes[best] ? d : best;
         }
-        if (votes[best] > 0 && self->first_node[best] + used[best] < self->first_node[best + 1]) {
-            self->node_was[self->first_node[best] + used[best]++] = g;
+        if (votes[best] > 0 && self->first[best] + used[best] < self->first[best + 1]) {
+            self->node_was[self->first[best] + used[best]++] = g;
         }
     }
 }
 
-/* Place the objects whose groups are on node d on its ranks. */
-static int place_node(place_t *self, int32_t d, double floor, const double *load,
-                      const int32_t *was, int32_t *slot, double *share, plb_err_t *err)
-{
-    const plb_copies_t *of = self->of;
-    layer_t *in = &self->inner;
-    in->n = in->p = in->s = 0;
-    for (int32_t o = 0; o < of->n_objects; o++) {
-        self->here[o] = -1;
-        if (has(&self->outer, of->group[o], d)) {
-            self->load[in->n] = load[o];
-            self->memory[in->n] = of->memory == NULL ? 0 : of->memory[o];
-            self->object[in->n] = o;
-            self->here[o] = in->n++;
-        }
-    }
-    for (int32_t r = 0; r < of->n_ranks; r++) {
-        if (of->node[r] == d) {
-            self->first_rank[in->p] = in->s;
-            self->limit[in->p] = of->memory == NULL ? 0 : of->limit[r];
-            self->rank[in->p++] = r;
-            for (int32_t j = of->first[r]; j < of->first[r + 1]; j++) {
-                const bool is = was != NULL && was[j] >= 0 && was[j] < of->n_objects;
-                self->was[in->s++] = is ? self->here[was[j]] : -1;
-            }
-        }
-    }
-    self->first_rank[in->p] = in->s;
-    in->words = (in->p + 63) / 64;
-    in->first = self->first_rank;
-    in->load = self->load;
-    in->memory = of->memory == NULL ? NULL : self->memory;
-    in->limit = self->limit;
-    in->was = was == NULL ? NULL : self->was;
-    PLB_PASS(solve(in, of, floor, err));
-    for (int32_t i = 0; i < in->p; i++) {
-        const int32_t to = of->first[self->rank[i]];
-        for (int32_t j = in->first[i]; j < in->first[i + 1]; j++) {
-            slot[to + j - in->first[i]] = in->slot[j] < 0 ? -1 : self->object[in->slot[j]];
-            share[to + j - in->first[i]] = in->share[j];
-        }
-    }
-    return PLB_OK;
-}
-
-/* Place the groups on nodes, and the objects of each node.  greedy: the groups by best fit only,
- * as EPLB does.  *most: the time of the slowest rank; *floor: that of the slowest node's average
- * rank. */
-static int try_groups(place_t *self, bool greedy, const double *load, const int32_t *was,
-                      int32_t *slot, double *share, double *most, double *floor, plb_err_t *err)
-{
-    const plb_copies_t *of = self->of;
-    layer_t *out = &self->outer;
-    plb_copies_t even = *of;
-    even.move = 0.0, even.even = true, even.bytes = NULL;
-    if (greedy) {
-        count_copies(out, 0.0);
-        sort_objects(out);
-        PLB_PASS(start_greedy(out, err));
-    } else {
-        PLB_PASS(solve(out, &even, 0.0, err));
-    }
-    *floor = out->time[slowest(out)] * of->n_nodes / of->n_ranks;
-    *most = 0.0;
-    for (int32_t d = 0; d < of->n_nodes; d++) {
-        PLB_PASS(place_node(self, d, *floor, load, was, slot, share, err));
-        *most = plb_greater(*most, self->inner.time[slowest(&self->inner)]);
-    }
-    return PLB_OK;
-}
-
-static int place_groups(place_t *self, const double *load, const int32_t *was, int32_t *slot,
-                        double *share, plb_err_t *err)
+/* Place the groups on nodes, and set the node of each object.  *floor: the time of an average rank
+ * of the slowest node. */
+static int place_groups(place_t *self, const double *load, const int32_t *was, double *floor,
+                        plb_err_t *err)
 {
     const plb_copies_t *of = self->of;
     layer_t *out = &self->outer, *all = &self->all;
-    double most, floor, greedy;
-    memset(self->group_load, 0, (size_t)of->n_groups * sizeof *self->group_load);
+    plb_copies_t even = *of;
+    even.move = 0.0, even.even = true, even.bytes = NULL;
+    memset(self->load, 0, (size_t)of->n_groups * sizeof *self->load);
     for (int32_t o = 0; o < of->n_objects; o++) {
-        self->group_load[of->group[o]] += load[o];
+        self->load[of->group[o]] += load[o];
     }
     for (int32_t g = 0; g < of->n_groups; g++) {
-        all->bound = plb_greater(all->bound, self->group_load[g] * of->n_nodes / of->n_ranks);
+        all->bound = plb_greater(all->bound, self->load[g] * of->n_nodes / of->n_ranks);
     }
-    out->load = self->group_load;
-    out->was = NULL;
+    out->load = self->load;
+    out->was = was == NULL ? NULL : self->node_was;
     if (was != NULL) {
         groups_before(self, was);
-        out->was = self->node_was;
     }
-    PLB_PASS(try_groups(self, false, load, was, slot, share, &most, &floor, err));
-    if (was == NULL && most > floor * (1.0 + of->tolerance)) {
-        PLB_PASS(try_groups(self, true, load, was, all->slot, all->share, &greedy, &floor, err));
-        if (greedy < most) {
-            memcpy(slot, all->slot, (size_t)all->s * sizeof *slot);
-            memcpy(share, all->share, (size_t)all->s * sizeof *share);
+    count_copies(out, 0.0);
+    PLB_PASS(solve(out, &even, 0.0, err));
+    *floor = out->time[slowest(out)] * of->n_nodes / of->n_ranks;
+    for (int32_t o = 0; o < of->n_objects; o++) {
+        for (int32_t d = 0; d < of->n_nodes; d++) {
+            self->at[o] = has(out, of->group[o], d) ? d : self->at[o];
         }
     }
     return PLB_OK;
 }
 
-/* Place one layer, and say what came of it. */
 static int place_layer(place_t *self, const double *load, const int32_t *was, int32_t *slot,
                        double *share, plb_copies_result_t *out, plb_err_t *err)
 {
     const plb_copies_t *of = self->of;
     layer_t *l = &self->all;
+    double floor = 0.0;
     l->load = load;
     l->was = was;
-    if (of->group == NULL) {
-        PLB_PASS(solve(l, of, 0.0, err));
-        memcpy(slot, l->slot, (size_t)l->s * sizeof *slot);
-        memcpy(share, l->share, (size_t)l->s * sizeof *share);
-    } else {
-        count_copies(l, 0.0);
-        PLB_PASS(place_groups(self, load, was, slot, share, err));
+    l->at = NULL;
+    count_copies(l, 0.0);
+    if (of->group != NULL) {
+        PLB_PASS(place_groups(self, load, was, &floor, err));
+        l->at = self->at;
     }
-    /* Set both again: with groups they are not known, and the shares may be uneven. */
-    clear(l);
+    const double mean = l->mean, bound = l->bound;
+    count_copies(l, 0.0);
+    PLB_PASS(solve(l, of, floor, err));
+    memcpy(slot, l->slot, (size_t)l->s * sizeof *slot);
+    memcpy(share, l->share, (size_t)l->s * sizeof *share);
+    *out = (plb_copies_result_t){.max = l->time[slowest(l)], .mean = mean, .bound = bound};
     if (was != NULL) {
-        for (int32_t r = 0; r < l->p; r++) {
-            for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
-                if (was[j] >= 0 && was[j] < l->n && !has(l, was[j], r)) {
-                    flip(l, was[j], r);
-                }
-            }
-        }
+        count_migrations(l, of->bytes, out);
     }
-    memcpy(l->before, l->on, (size_t)(l->n * (int64_t)l->words) * sizeof *l->on);
-    clear(l);
-    for (int32_t r = 0; r < l->p; r++) {
-        for (int32_t j = l->first[r]; j < l->first[r + 1]; j++) {
-            fill(l, r, j, slot[j]);
-            l->time[r] += share[j];
-        }
-    }
-    count_migrations(l, of->bytes, out);
-    if (was == NULL) {
-        out->migrations = out->bytes = 0;
-    }
-    out->max = l->time[slowest(l)];
-    out->mean = l->mean;
-    out->bound = l->bound;
     return PLB_OK;
 }
 
@@ -1064,37 +1004,36 @@ static int place_layer(place_t *self, const double *load, const int32_t *was, in
 static int groups_init(place_t *self, bool again, plb_err_t *err)
 {
     const plb_copies_t *of = self->of;
-    const int32_t n = of->n_objects, p = of->n_ranks, s = of->first[p];
     PLB_PASS_NEW0(self->size, of->n_groups);
     PLB_PASS_NEW0(self->slots, of->n_nodes);
-    PLB_PASS_NEW(self->group_load, of->n_groups);
-    PLB_PASS_NEW_EACH(n, self->object, self->here, self->load, self->memory);
-    PLB_PASS_NEW_EACH(p + 1, self->rank, self->first_rank, self->limit);
-    PLB_PASS_NEW(self->first_node, of->n_nodes + 1);
-    PLB_PASS_NEW(self->was, s);
-    for (int32_t o = 0; o < n; o++) {
+    PLB_PASS_NEW(self->load, of->n_groups);
+    PLB_PASS_NEW0(self->at, of->n_objects);
+    PLB_PASS_NEW(self->first, of->n_nodes + 1);
+    for (int32_t o = 0; o < of->n_objects; o++) {
         self->size[of->group[o]]++;
     }
     bool alike = true;
     for (int32_t g = 1; g < of->n_groups; g++) {
         alike = alike && self->size[g] == self->size[0];
     }
-    for (int32_t r = 0; r < p; r++) {
+    for (int32_t r = 0; r < of->n_ranks; r++) {
         self->slots[of->node[r]] += of->first[r + 1] - of->first[r];
     }
     /* Groups of one size: as many on each node, so that all nodes have slots for further copies.
      */
     const int32_t most = alike ? (of->n_groups + of->n_nodes - 1) / of->n_nodes : of->n_groups;
     for (int32_t d = 0; d <= of->n_nodes; d++) {
-        self->first_node[d] = d * most;
+        self->first[d] = d * most;
     }
     PLB_PASS_NEW(self->node_was, of->n_nodes * (int64_t)most);
     PLB_PASS(layer_init(&self->outer, of->n_groups, of->n_nodes, of->n_nodes * most, again, err));
     self->outer.extra = false;
-    self->outer.first = self->first_node;
+    self->outer.first = self->first;
     self->outer.memory = self->size;
     self->outer.limit = self->slots;
-    return layer_init(&self->inner, n, p, s, again, err);
+    self->all.node = of->node;
+    self->all.n_nodes = of->n_nodes;
+    return PLB_OK;
 }
 
 int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *load,
@@ -1120,8 +1059,6 @@ int plb_copies_place(const plb_copies_t *of, int32_t n_layers, const double *loa
 out:
     layer_free(&self.all);
     layer_free(&self.outer);
-    layer_free(&self.inner);
-    PLB_FREE(self.first_node, self.first_rank, self.object, self.rank, self.here, self.group_load,
-             self.load, self.size, self.slots, self.memory, self.limit, self.node_was, self.was);
+    PLB_FREE(self.first, self.node_was, self.at, self.load, self.size, self.slots);
     return ret;
 }
