@@ -13,10 +13,8 @@ def partition(
     first_net: int = 0, weight: Any = None, share: Any = None, coords: Any = None,
     start: Any = None, to: Any = None, edge_weight: Any = None, net_start: Any = None,
     pin: Any = None, net_weight: Any = None, fixed: Any = None, size: Any = None,
-    options: list[str] = [], keep: bool = False, imports: bool = False, spare: int = 0,
-    scale: float = 0.0,
+    options: list[str] = [], keep: bool = False, scale: float = 0.0,
 ) -> tuple[NDArray[int32], Any]: ...  # fmt: skip
-def spare(comm: Any, /) -> int: ...
 def points(cuts: Any, n_dims: int, points: Any, /) -> NDArray[int32]: ...
 def boxes(
     cuts: Any, n_dims: int, n_parts: int, name: Any, lo: Any, hi: Any, /

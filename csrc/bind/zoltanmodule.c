@@ -6,7 +6,7 @@
 
 #include "partition/libraries/zoltan.h"
 
-#define CUTS "pylb_zoltan_cuts" /* name of the capsules that hold a plb_zoltan_kept_t */
+#define CUTS "pylb_zoltan_cuts" /* name of the capsules that hold a Zoltan structure */
 
 /* Check that Zoltan and mpi4py use the same MPI library. */
 static int check_mpi(PyObject *mpi)
@@ -30,7 +30,7 @@ static void leave_cuts(PyObject *capsule)
     plb_zoltan_leave(PyCapsule_GetPointer(capsule, CUTS));
 }
 
-static PyObject *cuts_capsule(plb_zoltan_kept_t *kept)
+static PyObject *cuts_capsule(struct Zoltan_Struct *kept)
 {
     PyObject *out = kept == NULL ? Py_NewRef(Py_None) : PyCapsule_New(kept, CUTS, leave_cuts);
     if (out == NULL) {
@@ -68,7 +68,7 @@ static int read_question(plb_py_call_t *c, int n_ranks, plb_zoltan_t *q, bool *k
     int64_t n = q->n, k = q->n_parts;
     PLB_PASS(PLB_READ(c, PLB_MANY(&q->old, &n), PLB_ONE(&q->n_weights), PLB_ONE(&q->n_dims),
                       PLB_ONE(&q->first_net), PLB_ONE(&options), PLB_ONE(keep),
-                      PLB_ONE(&q->imports), PLB_ONE(&q->spare), PLB_ONE(&q->scale)));
+                      PLB_ONE(&q->scale)));
     int64_t weights = n * q->n_weights, coords = n * q->n_dims;
     PLB_PASS(PLB_READ(c, PLB_MANY(&q->weight, &weights), PLB_MANY(&q->share, &k),
                       PLB_MANY(&q->coords, &coords), PLB_MANY(&q->start, &n), PLB_MANY(&q->to, &m),
@@ -82,7 +82,7 @@ static int read_question(plb_py_call_t *c, int n_ranks, plb_zoltan_t *q, bool *k
 PLB_PY_DEF(
     fn, partition,
     "comm ... dist:@+ parts home ... old:@? * n_weights=0 n_dims=0 first_net=0 options:L=[] "
-    "keep=False imports=False spare=0 scale=0.0 ... weight:@?=None share:@?=None coords:@?=None "
+    "keep=False scale=0.0 ... weight:@?=None share:@?=None coords:@?=None "
     "start:@+?=None to:@?=None edge_weight:@?=None net_start:@+?=None pin:@?=None "
     "net_weight:@?=None fixed:@?=None size:@?=None",
     "Return (part of each of this rank's objects, cuts).  cuts: for points(), if `keep`; else\n"
@@ -94,7 +94,7 @@ PLB_PY_DEF(
     plb_zoltan_t q = {0};
     bool keep = false;
     int32_t *part = NULL;
-    plb_zoltan_kept_t *kept = NULL;
+    struct Zoltan_Struct *kept = NULL;
     PLB_PASS(PLB_READ(c, PLB_ONE(&comm)));
     const int size = read_comm(comm, &q);
     PLB_PASS(size < 0);
@@ -105,19 +105,9 @@ PLB_PY_DEF(
         plb_py_lock(c);
         return -1;
     }
-    plb_zoltan_kept_t **kept_at = keep ? &kept : NULL;
+    struct Zoltan_Struct **kept_at = keep ? &kept : NULL;
     PLB_PASS(PLB_PY_UNLOCKED(c, plb_zoltan_run(&q, part, kept_at, &c->err)));
     return plb_py_answer(c, Py_BuildValue("NN", plb_py_sealed(c, part), cuts_capsule(kept)));
-}
-
-PLB_PY_DEF(
-    fn, spare, "!comm",
-    "Return, as bits of a number, which Zoltan structures kept with comm are unused on this\n"
-    "rank.  `partition` may take those that are unused on all ranks.  Not collective.")
-{
-    MPI_Comm handle;
-    PLB_PASS(plb_py_mpi_comm(c->arg, &handle));
-    return plb_py_answer(c, PyLong_FromLongLong(plb_zoltan_spare(handle)));
 }
 
 /* ---- cuts that partition(keep=True) returned ------------------------------------------------ */
@@ -143,7 +133,7 @@ PLB_PY_DEF(fn, points, "cuts n_dims points",
     PyObject *capsule, *object;
     int32_t dims;
     int64_t n = 0;
-    plb_zoltan_kept_t *kept;
+    struct Zoltan_Struct *kept;
     const double *x;
     PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&object)));
     PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
@@ -162,7 +152,7 @@ PLB_PY_DEF(fn, boxes, "cuts n_dims n_parts name:@? lo hi",
     int32_t dims, parts, *part = NULL;
     const int32_t *name;
     int64_t n = 0, m = 0, n_names = -1;
-    plb_zoltan_kept_t *kept;
+    struct Zoltan_Struct *kept;
     const double *lo, *hi;
     PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&parts),
                       PLB_MANY(&name, &n_names), PLB_ONE(&low), PLB_ONE(&high)));
@@ -184,7 +174,7 @@ PLB_PY_DEF(fn, regions, "cuts n_dims n_parts",
 {
     PyObject *capsule;
     int32_t dims, parts;
-    plb_zoltan_kept_t *kept;
+    struct Zoltan_Struct *kept;
     PLB_PASS(PLB_READ(c, PLB_ONE(&capsule), PLB_ONE(&dims), PLB_ONE(&parts)));
     PLB_PASS((kept = PyCapsule_GetPointer(capsule, CUTS)) == NULL);
     double *lo = plb_py_new(c, NPY_FLOAT64, (int64_t)dims * parts);
@@ -193,8 +183,8 @@ PLB_PY_DEF(fn, regions, "cuts n_dims n_parts",
     return plb_py_answer(c, Py_BuildValue("NN", plb_py_sealed(c, lo), plb_py_sealed(c, hi)));
 }
 
-static const plb_py_def_t *const methods[] = {&fn_partition, &fn_spare,   &fn_points,
-                                              &fn_boxes,     &fn_regions, NULL};
+static const plb_py_def_t *const methods[] = {&fn_partition, &fn_points, &fn_boxes, &fn_regions,
+                                              NULL};
 
 static int zoltan_exec(PyObject *module)
 {

@@ -320,9 +320,7 @@ def _facts(choice: Request, problem: Problem) -> RankFacts:
     if levels is not None:
         text = f"{levels.branch} {levels.label.tolist()}"
         machine = f"{levels.n_parts} leaves, checksum {zlib.crc32(text.encode()):08x}"
-    asks_once = METHODS[names[0]].library == "Zoltan" and levels is None
     return problem.facts(
-        zoltan.spare(problem.ranks) if asks_once else 0,
         method="/".join(names),
         approach=approach,
         machine=machine,

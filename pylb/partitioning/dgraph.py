@@ -72,7 +72,7 @@ def read(
 
     def whole() -> LocalGraph:
         problem, add = ranks.together(
-            mine, lambda found: found[0].facts(0, distance=distance, symmetrize=found[1])
+            mine, lambda found: found[0].facts(distance=distance, symmetrize=found[1])
         )
         complete(problem, add)
         assert problem.graph is not None

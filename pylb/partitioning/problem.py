@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import accumulate
 from math import frexp
-from operator import and_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +46,6 @@ class Problem:
     seed: int = 0
     params: dict[str, str] = field(default_factory=dict)
     exponent: int = 0  # exponent of a power of two above all weights
-    spare: int = 0  # a bit for each kept Zoltan structure: 1 if it is unused on all ranks
     dist: I64 = field(default_factory=lambda: np.zeros(2, np.int64))
 
     @property
@@ -66,7 +63,7 @@ class Problem:
         """Number of objects of all ranks."""
         return int(self.dist[-1])
 
-    def facts(self, spare: int, **more: Any) -> RankFacts:
+    def facts(self, **more: Any) -> RankFacts:
         """Return what all ranks compare; a rank without objects omits the properties of objects."""
         out: dict[str, Any] = {
             name: getattr(self, name) for name in ("parts", "ratio", "imbalance", "seed", "params")
@@ -84,9 +81,7 @@ class Problem:
             out[f"_{name}"] = given is not None
             if given is not None and (self.n or len(given)):
                 out[f"{name}, weights given"] = given.weight is not None
-        return RankFacts(
-            {**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight), spare)
-        )
+        return RankFacts({**out, **more}, (self.n, _begin(self.ids), _magnitude(self.weight)))
 
 
 def _magnitude(weight: F64 | None) -> int:
@@ -109,8 +104,7 @@ def complete(problem: Problem, symmetrize: bool) -> None:
     All ranks raise the same error.
     """
     ranks = problem.ranks
-    sizes, begins, weigh, spare = zip(*ranks.numbers, strict=True)
-    problem.spare = reduce(and_, spare)
+    sizes, begins, weigh = zip(*ranks.numbers, strict=True)
     problem.dist = np.array([0, *accumulate(sizes)])
     if problem.n_all > arrays.MOST:
         raise DomainError(f"{problem.n_all} objects: expected at most {arrays.MOST}")

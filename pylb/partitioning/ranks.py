@@ -22,7 +22,7 @@ from pylb.model import checks
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 T = TypeVar("T")
-NUMBERS = 4  # greatest length of `RankFacts.numbers`
+NUMBERS = 3  # greatest length of `RankFacts.numbers`
 ROW = struct.Struct(f"{1 + NUMBERS}q")  # a hash of `same`, and the numbers
 
 

@@ -13,7 +13,6 @@ from pylb.partitioning import libraries, serial
 from pylb.partitioning.arrays import F64, I32, MOST, closed
 from pylb.partitioning.libraries import Method
 from pylb.partitioning.problem import Problem
-from pylb.partitioning.ranks import Ranks
 
 # ---- inputs on which Zoltan 3.90 fails or never ends --------------------------------------------
 
@@ -108,7 +107,7 @@ def _longer(array: F64 | I32 | None) -> Any:
 # ---- the call -----------------------------------------------------------------------------------
 
 
-IMPORTS = ("rcb", "rib")  # methods that report incoming objects instead of outgoing ones
+BISECTIONS = ("rcb", "rib")
 OWN = (  # parameters that are set from other arguments
     *("NUM_GID_ENTRIES", "NUM_LID_ENTRIES", "NUM_GLOBAL_PARTS", "NUM_LOCAL_PARTS"),
     *("OBJ_WEIGHT_DIM", "EDGE_WEIGHT_DIM", "RETURN_LISTS", "LB_METHOD"),
@@ -133,7 +132,7 @@ def ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> 
 def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) -> tuple[I32, Any]:
     parts = _Parts(problem)
     given = _arrays(problem, how, parts, approach)
-    if name in IMPORTS and problem.n_weights == 1:
+    if name in BISECTIONS and problem.n_weights == 1:
         given["scale"] = exact_scale(problem)
     options = _options(problem, name, how, approach, keep)
     if name == "rcb" and may_starve(problem, parts.shares, len(parts.label)):
@@ -147,8 +146,6 @@ def _ask(problem: Problem, name: str, how: Method, approach: str, keep: bool) ->
         max(0, int(parts.index[home(problem)])),
         options=options,
         keep=keep,
-        imports=name in IMPORTS,
-        spare=problem.spare,
         **given,
     )
     part = part if parts.same else parts.label[part]
@@ -165,11 +162,6 @@ def _asked(problem: Problem, approach: str) -> Problem:
     except ValueError:
         tolerance = problem.imbalance
     return replace(problem, old=old, imbalance=tolerance, params={})
-
-
-def spare(ranks: Ranks) -> int:
-    """Return a bit for each kept Zoltan structure of a communicator; 1: unused on this rank."""
-    return 0 if ranks.size == 1 else int(require("Zoltan").spare(ranks.comm))
 
 
 class _Parts:
@@ -285,7 +277,7 @@ def _options(problem: Problem, name: str, how: Method, approach: str, keep: bool
     }
     if how.takes not in ("coords",):
         del out["KEEP_CUTS"]
-    if name in IMPORTS:
+    if name in BISECTIONS:
         out["CHECK_GEOM"] = "0"
         out["TFLOPS_SPECIAL"] = str(int(problem.n_weights < 2))
     if name == "rcb" and (problem.n_weights == 1 or problem.shares is not None):

@@ -4,7 +4,6 @@
  * arrays.  Neighbours and pins are such numbers.  <zoltan.h> includes mpi.h. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <zoltan.h>
 
@@ -38,59 +37,37 @@ typedef struct plb_zoltan {
     const int32_t *fixed; /* [n] part that an object must get, or -1; NULL: all -1 */
     const int32_t *size;  /* [n] cost of each object's migration; NULL: all are 1 */
 
-    bool imports; /* true: Zoltan lists the objects that arrive, and pylb sends the list to their
-                     present ranks (cheaper than by Zoltan); false: it lists those that leave */
-
     int n_options; /* Zoltan's: name, value, ... */
     const char *const *option;
-    int64_t spare; /* with several ranks: the bits set in plb_zoltan_spare of every rank */
 } plb_zoltan_t;
-
-/** A Zoltan structure, with the cuts by which its last call divided space into parts. */
-typedef struct plb_zoltan_kept plb_zoltan_kept_t;
 
 /** Check that MPI can be used.  PLB_ERR_STATE: it is not initialised, or finalised already. */
 int plb_zoltan_has_mpi(plb_err_t *err);
 
 /** Partition: part[n] is the new part of each object.  If Zoltan fails on one rank, the call
  * fails on all ranks, or, if the others wait inside Zoltan, aborts the job.  *keep: the Zoltan
- * structure with the cuts, to be given back by plb_zoltan_leave; keep may be NULL.  One thread at
- * a time: others wait.  Collective over comm, blocks. */
-int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep,
+ * structure with the cuts, to be freed by plb_zoltan_leave; keep may be NULL.  One thread at a
+ * time: others wait.  Collective over comm, blocks. */
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **keep,
                    plb_err_t *err);
 
 /** Take part in the call of the other ranks without a question: it fails on all ranks. */
 int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err);
 
-/** Which Zoltan structures kept for comm are unused on this rank: bit i is set for structure i.  A
- * call can only take a structure that is unused on all ranks.  Local. */
-int64_t plb_zoltan_spare(MPI_Comm comm);
-void plb_zoltan_leave(plb_zoltan_kept_t *kept); /* Give a structure back.  Local. */
+void plb_zoltan_leave(struct Zoltan_Struct *zz); /* Free a structure.  Local. */
 
 /** Find part[n], the part in whose region each of points[n * n_dims] lies.  Local. */
-int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
-                      const double *points, int32_t *part, plb_err_t *err);
+int plb_zoltan_points(struct Zoltan_Struct *zz, int32_t n_dims, int64_t n, const double *points,
+                      int32_t *part, plb_err_t *err);
 
 /** Find the parts whose regions meet each box, ascending: part[start[i]] ... part[start[i + 1] -
  * 1].  start: [n + 1].  The caller frees *part with plb_free.  name[n_parts]: the part of each
  * region; NULL: region i is part i.  lo, hi: [n * n_dims], finite, lo <= hi.  Local. */
-int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
+int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts,
                      const int32_t *name, int64_t n, const double *lo, const double *hi,
                      int64_t *start, int32_t **part, plb_err_t *err);
 
 /** Find the region of each part after RCB: lo, hi [n_parts * n_dims]; -DBL_MAX or DBL_MAX where
  * the region is unbounded.  Local. */
-int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
+int plb_zoltan_regions(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err);
-
-/* The functions that Zoltan calls to read the arrays of a plb_zoltan_t. */
-
-/* Zoltan structures that are kept with a communicator and reused by calls with the same
- * parameters, because creating one duplicates a communicator. */
-
-typedef struct plb_zoltan_kept {
-    struct Zoltan_Struct *zz;
-    char *params;     /* as one text; NULL: none are set */
-    atomic_bool busy; /* a call uses the structure */
-    bool stays;       /* kept with its communicator; false: plb_zoltan_leave destroys it */
-} plb_zoltan_kept_t;

@@ -5,14 +5,14 @@
 #include "base/mem.h"
 #include "partition/libraries/zoltan.h"
 
-int plb_zoltan_points(const plb_zoltan_kept_t *kept, int32_t n_dims, int64_t n,
-                      const double *points, int32_t *part, plb_err_t *err)
+int plb_zoltan_points(struct Zoltan_Struct *zz, int32_t n_dims, int64_t n, const double *points,
+                      int32_t *part, plb_err_t *err)
 {
     double x[3] = {0.0, 0.0, 0.0};
     int rank, where;
     for (int64_t i = 0; i < n; i++) {
         memcpy(x, points + i * n_dims, (size_t)n_dims * sizeof *x);
-        PLB_FAIL_IF(Zoltan_LB_Point_PP_Assign(kept->zz, x, &rank, &where) != ZOLTAN_OK, err,
+        PLB_FAIL_IF(Zoltan_LB_Point_PP_Assign(zz, x, &rank, &where) != ZOLTAN_OK, err,
                     PLB_ERR_LIBRARY, "Zoltan found no part for point %lld", (long long)i);
         part[i] = where;
     }
@@ -65,7 +65,7 @@ static int one_box(struct Zoltan_Struct *zz, int32_t n_dims, const double *lo, c
     return code;
 }
 
-int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts,
+int plb_zoltan_boxes(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts,
                      const int32_t *name, int64_t n, const double *lo, const double *hi,
                      int64_t *start, int32_t **part, plb_err_t *err)
 {
@@ -78,7 +78,7 @@ int plb_zoltan_boxes(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_pa
         const double *low = lo + i * n_dims, *high = hi + i * n_dims;
         PLB_TRY(check_box(i, n_dims, low, high, err));
         PLB_GROW(*part, room, start[i] + n_parts);
-        if (one_box(kept->zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
+        if (one_box(zz, n_dims, low, high, name, *part + start[i], &met) != ZOLTAN_OK) {
             ret =
                 PLB_FAIL(err, PLB_ERR_LIBRARY, "Zoltan found no parts for box %lld", (long long)i);
         }
@@ -92,13 +92,13 @@ out:
     return ret;
 }
 
-int plb_zoltan_regions(const plb_zoltan_kept_t *kept, int32_t n_dims, int32_t n_parts, double *lo,
+int plb_zoltan_regions(struct Zoltan_Struct *zz, int32_t n_dims, int32_t n_parts, double *lo,
                        double *hi, plb_err_t *err)
 {
     for (int32_t r = 0; r < n_parts; r++) {
         double a[3], b[3];
         int dims;
-        PLB_FAIL_IF(Zoltan_RCB_Box(kept->zz, r, &dims, &a[0], &a[1], &a[2], &b[0], &b[1], &b[2]) !=
+        PLB_FAIL_IF(Zoltan_RCB_Box(zz, r, &dims, &a[0], &a[1], &a[2], &b[0], &b[1], &b[2]) !=
                         ZOLTAN_OK,
                     err, PLB_ERR_LIBRARY, "Zoltan has no box for part %d", r);
         memcpy(lo + (int64_t)r * n_dims, a, (size_t)n_dims * sizeof *a);

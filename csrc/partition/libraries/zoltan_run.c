@@ -202,7 +202,6 @@ static void list_coords(void *data, int n_gid, int n_lid, int n, ZOLTAN_ID_PTR g
     *ierr = ZOLTAN_OK;
 }
 
-/* Also removes callbacks of an earlier call. */
 static void set_queries(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
 {
     void *data = (void *)in;
@@ -224,158 +223,6 @@ static void set_queries(struct Zoltan_Struct *zz, const plb_zoltan_t *in)
     Zoltan_Set_Geom_Multi_Fn(zz, in->n_dims > 0 ? list_coords : NULL, data);
 }
 
-/* ---- zoltan kept ------------------------------------------------------------------------- */
-
-#define PLACES 8
-
-/* In a call, all ranks of the communicator use the structure with the same index. */
-typedef struct places {
-    plb_zoltan_kept_t *at[PLACES];
-} places_t;
-
-static int keyval = MPI_KEYVAL_INVALID;
-
-static void destroy(plb_zoltan_kept_t *self)
-{
-    int ended = 0;
-    MPI_Finalized(&ended);
-    if (!ended) { /* Zoltan_Destroy frees a communicator: in Open MPI, without the other ranks */
-        Zoltan_Destroy(&self->zz);
-    }
-    PLB_FREE(self->params, self);
-}
-
-/* MPI calls this when the communicator is freed; plb_zoltan_leave destroys busy structures. */
-static int forget(MPI_Comm comm, int key, void *attribute, void *extra)
-{
-    (void)comm, (void)key, (void)extra;
-    places_t *self = attribute;
-    for (int i = 0; i < PLACES; i++) {
-        if (self->at[i] == NULL) {
-            continue;
-        }
-        self->at[i]->stays = false;
-        if (!atomic_load(&self->at[i]->busy)) {
-            destroy(self->at[i]);
-        }
-    }
-    plb_free(self);
-    return MPI_SUCCESS;
-}
-
-static places_t *places_of(MPI_Comm comm)
-{
-    places_t *self = NULL;
-    int found = 0;
-    if (keyval != MPI_KEYVAL_INVALID) {
-        MPI_Comm_get_attr(comm, keyval, &self, &found);
-    }
-    return found ? self : NULL;
-}
-
-static places_t *make_places(MPI_Comm comm, plb_err_t *err)
-{
-    places_t *self = places_of(comm);
-    if (self != NULL) {
-        return self;
-    }
-    if ((keyval == MPI_KEYVAL_INVALID &&
-         MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL) != MPI_SUCCESS) ||
-        (self = plb_calloc(1, sizeof *self)) == NULL) {
-        PLB_FAIL(err, PLB_ERR_NOMEM, "out of memory");
-        return NULL;
-    }
-    if (MPI_Comm_set_attr(comm, keyval, self) != MPI_SUCCESS) {
-        plb_free(self);
-        PLB_FAIL(err, PLB_ERR_MPI, "MPI_Comm_set_attr failed");
-        return NULL;
-    }
-    return self;
-}
-
-int64_t plb_zoltan_spare(MPI_Comm comm)
-{
-    const places_t *self = places_of(comm);
-    int64_t bits = 0;
-    for (int i = 0; i < PLACES; i++) {
-        const bool busy = self != NULL && self->at[i] != NULL && atomic_load(&self->at[i]->busy);
-        bits |= (int64_t)!busy << i;
-    }
-    return bits;
-}
-
-static bool has_params(const plb_zoltan_kept_t *self, const char *params)
-{
-    return self != NULL && self->params != NULL && strcmp(self->params, params) == 0;
-}
-
-/* Return an index whose bit in `spare` is set: one whose structure has these parameters; else one
- * without a structure; else any.  Of several, the first.  -1: `spare` is 0. */
-static int choose(const places_t *self, int64_t spare, const char *params)
-{
-    int best = -1, worth = 0;
-    for (int i = 0; i < PLACES; i++) {
-        const int now = has_params(self->at[i], params) ? 3 : 1 + (self->at[i] == NULL);
-        if ((spare >> i & 1) != 0 && now > worth) {
-            best = i;
-            worth = now;
-        }
-    }
-    return best;
-}
-
-/* Allocate what take needs, so that it cannot fail for lack of memory on one rank
- * while others wait.  *fresh: memory for a new structure, to be freed with plb_free.  Local. */
-static int kept_prepare(MPI_Comm comm, plb_zoltan_kept_t **fresh, plb_err_t *err)
-{
-    PLB_PASS_NEW0(*fresh, 1);
-    return make_places(comm, err) == NULL ? err->code : PLB_OK;
-}
-
-/* Take a structure with these parameters, or make a new one in *fresh, whose `params` are NULL;
- * then *fresh becomes NULL.  The caller must give the structure back by plb_zoltan_leave.  spare:
- * bit i is set if structure i is unused on every rank (plb_zoltan_spare); ignored on a single
- * rank. Collective; one call at a time. */
-static int kept_take(MPI_Comm comm, int64_t spare, const char *params, plb_zoltan_kept_t **fresh,
-                     plb_zoltan_kept_t **out, plb_err_t *err)
-{
-    places_t *places = places_of(comm);
-    int size = 0;
-    MPI_Comm_size(comm, &size);
-    const int i = choose(places, size == 1 ? plb_zoltan_spare(comm) : spare, params);
-    plb_zoltan_kept_t *old = i < 0 ? NULL : places->at[i];
-    if (has_params(old, params)) {
-        atomic_store(&old->busy, true);
-        *out = old;
-        return PLB_OK;
-    }
-    if (old != NULL) {
-        places->at[i] = NULL;
-        destroy(old);
-    }
-    (*fresh)->zz = Zoltan_Create(comm);
-    PLB_FAIL_IF((*fresh)->zz == NULL, err, PLB_ERR_NOMEM, "Zoltan_Create failed");
-    atomic_init(&(*fresh)->busy, true);
-    *out = *fresh;
-    *fresh = NULL;
-    if (i >= 0) {
-        places->at[i] = *out;
-        (*out)->stays = true;
-    }
-    return PLB_OK;
-}
-
-void plb_zoltan_leave(plb_zoltan_kept_t *self)
-{
-    if (self->stays) {
-        atomic_store(&self->busy, false);
-    } else {
-        destroy(self);
-    }
-}
-
-#define SEED "SEED"
-
 /* One call at a time: Zoltan has one random stream. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -386,13 +233,6 @@ static int set_text(struct Zoltan_Struct *zz, const char *name, const char *valu
     PLB_FAIL_IF(Zoltan_Set_Param(zz, name, value) != ZOLTAN_OK, err, PLB_ERR_VALUE,
                 "Zoltan refuses its parameter %s = '%s'", name, value);
     return PLB_OK;
-}
-
-static int set_number(struct Zoltan_Struct *zz, const char *name, int value, plb_err_t *err)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%d", value);
-    return set_text(zz, name, text, err);
 }
 
 /* Set the parameters that follow from the arrays; then the caller's, which may override them. */
@@ -409,17 +249,16 @@ static int set_params(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
         {"OBJ_WEIGHT_DIM", in->n_weights},
         {"EDGE_WEIGHT_DIM", in->edge_weight != NULL || in->net_weight != NULL},
     };
-    int ret = PLB_OK;
-    for (size_t i = 0; ret == PLB_OK && i < sizeof number / sizeof *number; i++) {
-        ret = set_number(zz, number[i].name, number[i].value, err);
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%d", number[i].value);
+        PLB_PASS(set_text(zz, number[i].name, text, err));
     }
-    /* list only the objects that move */
-    ret =
-        ret == PLB_OK ? set_text(zz, "RETURN_LISTS", in->imports ? "IMPORT" : "EXPORT", err) : ret;
-    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
-        ret = set_text(zz, in->option[2 * i], in->option[2 * i + 1], err);
+    PLB_PASS(set_text(zz, "RETURN_LISTS", "EXPORT", err)); /* only the objects that leave */
+    for (int i = 0; i < in->n_options; i++) {
+        PLB_PASS(set_text(zz, in->option[2 * i], in->option[2 * i + 1], err));
     }
-    return ret;
+    return PLB_OK;
 }
 
 /* Every rank sets the shares of all parts; if they differ for a part, Zoltan takes the largest. */
@@ -429,7 +268,6 @@ static int set_shares(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_
     int *id = NULL, *index = NULL;
     float *share = NULL;
     const int dim = in->n_weights > 1 ? in->n_weights : 1, n = in->n_parts * dim;
-    Zoltan_LB_Set_Part_Sizes(zz, 1, -1, NULL, NULL, NULL);
     if (in->share == NULL) {
         return PLB_OK;
     }
@@ -505,82 +343,7 @@ static int agree(MPI_Comm comm, int ret, plb_err_t *err)
     return first != INT_MAX ? failed_on(first, ret, err) : PLB_OK;
 }
 
-enum { COUNTS = 6 }; /* arrays of integers, one for each rank, in tell_owners */
-
-/* Encode a message for each other rank r: for each part, -1 - part, then the indices, on rank r,
- * of the objects that go to this part.  place[r]: index in words[] of the next integer for rank r;
- * last[r]: the last part encoded for rank r.  words NULL: only count the integers. */
-static void spell(const plb_zoltan_t *in, const lists_t *come, int *place, int *last,
-                  int32_t *words)
-{
-    for (int i = 0; i < come->n; i++) {
-        const int r = come->rank[i], part = come->part[i];
-        if (r == in->rank) {
-            continue;
-        }
-        if (last[r] != part) {
-            if (words != NULL) {
-                words[place[r]] = -1 - part;
-            }
-            last[r] = part;
-            place[r]++;
-        }
-        if (words != NULL) {
-            words[place[r]] = (int32_t)((int64_t)come->gid[i] - in->dist[r]);
-        }
-        place[r]++;
-    }
-}
-
-/* Tell the owners the new parts of their objects, and set part[].  count[COUNTS * n_ranks]:
- * zeros. */
-static int tell_owners(const plb_zoltan_t *in, const lists_t *come, int *count, int32_t *part,
-                       plb_err_t *err)
-{
-    int ret = PLB_OK, n_ranks = 1;
-    int32_t *said = NULL, *heard = NULL, to = 0;
-    int64_t n;
-    MPI_Comm_size(in->comm, &n_ranks);
-    int *into = count + n_ranks, *place = into + n_ranks, *into_place = place + n_ranks;
-    int *last = into_place + n_ranks, *next = last + n_ranks;
-    memset(last, 0xff, (size_t)n_ranks * sizeof *last);
-    for (int i = 0; i < come->n; i++) { /* own objects need no message */
-        if (come->rank[i] == in->rank) {
-            part[(int64_t)come->gid[i] - in->first] = come->part[i];
-        }
-    }
-    if (n_ranks == 1) {
-        return PLB_OK;
-    }
-    spell(in, come, count, last, NULL);
-    PLB_FAIL_IF(MPI_Alltoall(count, 1, MPI_INT, into, 1, MPI_INT, in->comm) != MPI_SUCCESS, err,
-                PLB_ERR_MPI, "MPI_Alltoall failed");
-    n = plb_displacements(into, n_ranks, into_place);
-    heard = plb_malloc((size_t)n, sizeof *heard);
-    said = plb_malloc((size_t)plb_displacements(count, n_ranks, place), sizeof *said);
-    ret = heard == NULL || said == NULL ? PLB_NO_MEMORY(heard, n) : PLB_OK;
-    PLB_TRY(agree(in->comm, ret, err));
-    memcpy(next, place, (size_t)n_ranks * sizeof *next);
-    memset(last, 0xff, (size_t)n_ranks * sizeof *last);
-    spell(in, come, next, last, said);
-    if (MPI_Alltoallv(said, count, place, MPI_INT32_T, heard, into, into_place, MPI_INT32_T,
-                      in->comm) != MPI_SUCCESS) {
-        ret = PLB_FAIL(err, PLB_ERR_MPI, "MPI_Alltoallv failed");
-        goto out;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        if (heard[i] < 0) {
-            to = -1 - heard[i];
-        } else {
-            part[heard[i]] = to;
-        }
-    }
-out:
-    PLB_FREE(said, heard);
-    return ret;
-}
-
-static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *count, int32_t *part,
+static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int32_t *part,
                      plb_err_t *err)
 {
     int changes, n_gid, n_lid, ret = PLB_OK;
@@ -600,16 +363,12 @@ static int partition(struct Zoltan_Struct *zz, const plb_zoltan_t *in, int *coun
     for (int32_t v = 0; ret == PLB_OK && v < in->n; v++) {
         part[v] = in->old == NULL ? in->home : in->old[v];
     }
-    ret = agree(in->comm, ret, err);
-    if (in->imports) {
-        PLB_THEN(tell_owners(in, &come, count, part, err));
-    }
-    for (int i = 0; ret == PLB_OK && !in->imports && i < go.n; i++) {
+    for (int i = 0; ret == PLB_OK && i < go.n; i++) {
         part[go.lid[i]] = go.part[i];
     }
     Zoltan_LB_Free_Part(&come.gid, &come.lid, &come.rank, &come.part);
     Zoltan_LB_Free_Part(&go.gid, &go.lid, &go.rank, &go.part);
-    return ret;
+    return agree(in->comm, ret, err);
 }
 
 int plb_zoltan_has_mpi(plb_err_t *err)
@@ -622,92 +381,49 @@ int plb_zoltan_has_mpi(plb_err_t *err)
     return PLB_OK;
 }
 
-/* All parameters except the seed as one text, which identifies a structure. */
-static int spell_params(const plb_zoltan_t *in, char **text, plb_err_t *err)
-{
-    char numbers[64];
-    size_t n = (size_t)snprintf(numbers, sizeof numbers, "%d %d %d %d", in->n_parts, in->n_weights,
-                                in->edge_weight != NULL || in->net_weight != NULL, in->imports);
-    size_t room = n + 1;
-    for (int i = 0; i < 2 * in->n_options; i++) {
-        room += 1 + strlen(in->option[i]);
-    }
-    PLB_PASS_NEW(*text, room);
-    memcpy(*text, numbers, n);
-    for (int i = 0; i < 2 * in->n_options; i++) {
-        if (strcmp(in->option[i - i % 2], SEED) != 0) {
-            const size_t more = strlen(in->option[i]);
-            (*text)[n++] = ' ';
-            memcpy(*text + n, in->option[i], more);
-            n += more;
-        }
-    }
-    (*text)[n] = '\0';
-    return PLB_OK;
-}
-
-/* Set the seed, which restarts Zoltan's random stream. */
-static int set_seed(struct Zoltan_Struct *zz, const plb_zoltan_t *in, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    for (int i = 0; ret == PLB_OK && i < in->n_options; i++) {
-        if (strcmp(in->option[2 * i], SEED) == 0) {
-            ret = set_text(zz, SEED, in->option[2 * i + 1], err);
-        }
-    }
-    return ret;
-}
-
-static int ask(plb_zoltan_kept_t *kept, const plb_zoltan_t *in, char **params, int *count,
-               int32_t *part, plb_err_t *err)
-{
-    set_queries(kept->zz, in);
-    int ret = kept->params == NULL ? set_params(kept->zz, in, err) : set_seed(kept->zz, in, err);
-    PLB_THEN(set_shares(kept->zz, in, err));
-    ret = agree(in->comm, ret, err); /* before some ranks wait in Zoltan for others */
-    PLB_THEN(partition(kept->zz, in, count, part, err));
-    if (ret != PLB_OK) { /* do not use the structure again */
-        plb_free(kept->params);
-        kept->params = NULL;
-    } else if (kept->params == NULL) {
-        kept->params = *params;
-        *params = NULL;
-    }
-    return ret;
-}
-
 int plb_zoltan_refuse(MPI_Comm comm, plb_err_t *err)
 {
     PLB_PASS(plb_zoltan_has_mpi(err));
     return agree(comm, PLB_FAIL(err, PLB_ERR_NOMEM, "this rank cannot call Zoltan"), err);
 }
 
-static int run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep, plb_err_t *err)
+void plb_zoltan_leave(struct Zoltan_Struct *zz)
+{
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (!ended) { /* Zoltan_Destroy frees a communicator: in Open MPI, without the other ranks */
+        Zoltan_Destroy(&zz);
+    }
+}
+
+static int run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **keep, plb_err_t *err)
 {
     float version;
-    char *params = NULL;
-    int n_ranks, *count = NULL;
-    plb_zoltan_kept_t *kept = NULL, *fresh = NULL;
+    struct Zoltan_Struct *zz = NULL;
     PLB_FAIL_IF(Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK, err, PLB_ERR_LIBRARY,
                 "Zoltan_Initialize failed");
-    MPI_Comm_size(in->comm, &n_ranks);
-    count = plb_calloc(COUNTS * (size_t)n_ranks, sizeof *count);
-    int ret = count == NULL ? PLB_NO_MEMORY(count, COUNTS * n_ranks) : PLB_OK;
-    PLB_THEN(spell_params(in, &params, err));
-    PLB_THEN(kept_prepare(in->comm, &fresh, err));
-    ret = agree(in->comm, ret, err); /* before some ranks make a structure, which waits for all */
-    PLB_THEN(kept_take(in->comm, in->spare, params, &fresh, &kept, err));
-    PLB_THEN(ask(kept, in, &params, count, part, err));
-    if (ret == PLB_OK && keep != NULL) {
-        *keep = kept;
-    } else if (kept != NULL) {
-        plb_zoltan_leave(kept);
+    /* agree before some ranks wait in Zoltan for others */
+    int ret = agree(in->comm, PLB_OK, err);
+    if (ret == PLB_OK && (zz = Zoltan_Create(in->comm)) == NULL) {
+        ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan_Create failed");
     }
-    PLB_FREE(params, count, fresh);
+    if (ret == PLB_OK) {
+        set_queries(zz, in);
+        ret = set_params(zz, in, err);
+    }
+    PLB_THEN(set_shares(zz, in, err));
+    ret = agree(in->comm, ret, err);
+    PLB_THEN(partition(zz, in, part, err));
+    if (ret == PLB_OK && keep != NULL) {
+        *keep = zz;
+    } else if (zz != NULL) {
+        plb_zoltan_leave(zz);
+    }
     return ret;
 }
 
-int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, plb_zoltan_kept_t **keep, plb_err_t *err)
+int plb_zoltan_run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **keep,
+                   plb_err_t *err)
 {
     PLB_PASS(plb_zoltan_has_mpi(err));
     pthread_mutex_lock(&lock);
