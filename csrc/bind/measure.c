@@ -90,8 +90,8 @@ PLB_PY_DEF(learner, observe, "key rank seconds work:?",
     int64_t n = -1;
     PLB_PASS(PLB_READ(c, PLB_MANY(&key, &n), PLB_MANY(&rank, &n), PLB_MANY(&seconds, &n),
                       PLB_MANY(&work, &n)));
-    return PLB_PY_UNLOCKED(c,
-                           plb_learner_observe(&self->core, n, key, rank, seconds, work, &c->err));
+    return PLB_PY_UNLOCKED(
+        c, plb_learner_observe(&self->core, n, key, rank, seconds, work, 1.0, &c->err));
 }
 
 static const plb_py_def_t *const learner_methods[] = {&learner_observe, NULL};

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/exact.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "decide/decider.h"
 #include "model/snapshot.h"
@@ -32,12 +31,6 @@ static void free_input(input_t *self)
     PLB_FREE(self->load, self->speed, self->limit);
 }
 
-/* Only the key decides, so that an object is still sampled after its migration. */
-static bool is_sampled(int64_t key, double fraction)
-{
-    return (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
-}
-
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks)
 {
     const double most = fmin((double)PLB_DECIDER_SAMPLE * n_ranks, PLB_DECIDER_MOST_SAMPLED);
@@ -48,7 +41,7 @@ int64_t plb_decider_sampled(const int64_t *key, int64_t n, double fraction, int6
 {
     int64_t m = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (fraction >= 1.0 || is_sampled(key[i], fraction)) {
+        if (plb_is_sampled(key[i], fraction)) {
             out[m++] = i;
         }
     }
@@ -62,41 +55,11 @@ static int begin_to_learn(plb_decider_t *self, plb_err_t *err)
                                 : PLB_OK;
 }
 
-/* samples: learn from a sample of the objects only, for a distributed strategy. */
-static int observe(plb_decider_t *self, const plb_database_t *db, bool samples, plb_err_t *err)
-{
-    int ret = PLB_OK;
-    const plb_snapshot_t *s = &db->snapshot;
-    const double fraction = samples ? plb_decider_sample(s->n_objects, s->n_ranks) : 1.0;
-    int64_t *at = NULL, *key = NULL, m = s->n_objects;
-    int32_t *rank = NULL;
-    double *here = NULL, *work = NULL;
-    if (fraction >= 1.0) {
-        return plb_learner_observe(&self->learner, m, s->key, s->rank, db->here, db->work, err);
-    }
-    PLB_NEW(at, s->n_objects);
-    m = plb_decider_sampled(s->key, s->n_objects, fraction, at);
-    PLB_NEW(key, m);
-    PLB_NEW(rank, m);
-    PLB_NEW_EACH(m, here, work);
-    for (int64_t k = 0; k < m; k++) {
-        key[k] = s->key[at[k]];
-        rank[k] = s->rank[at[k]];
-        here[k] = db->here[at[k]];
-        work[k] = db->work == NULL ? 0.0 : db->work[at[k]];
-    }
-    ret = plb_learner_observe(&self->learner, m, key, rank, here, db->work == NULL ? NULL : work,
-                              err);
-out:
-    PLB_FREE(at, key, rank, here, work);
-    return ret;
-}
-
 int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const int32_t *rank,
                       const double *here, const double *work, double *speed, plb_err_t *err)
 {
     PLB_PASS(begin_to_learn(self, err));
-    PLB_PASS(plb_learner_observe(&self->learner, n, key, rank, here, work, err));
+    PLB_PASS(plb_learner_observe(&self->learner, n, key, rank, here, work, 1.0, err));
     if (!plb_learner_speeds(&self->learner, speed)) {
         memset(speed, 0, (size_t)self->opt.n_ranks * sizeof *speed);
     }
@@ -115,7 +78,10 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
         return ret;
     }
     PLB_PASS(begin_to_learn(self, err));
-    ret = observe(self, db, samples, err);
+    /* for a distributed strategy, speeds are learned from a sample of the objects */
+    const double fraction = samples ? plb_decider_sample(s->n_objects, s->n_ranks) : 1.0;
+    ret = plb_learner_observe(&self->learner, s->n_objects, s->key, s->rank, db->here, db->work,
+                              fraction, err);
     if (ret != PLB_OK || !(looks_at & PLB_LOOKS_SPEED)) {
         return ret;
     }

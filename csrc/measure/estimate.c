@@ -12,27 +12,27 @@ static const double SMOOTHING = 0.2, LEAST_GAIN = 0.1;
  * and by more than NOISES times its noise. */
 static const double CHANGED = 0.1, NOISES = 5.0;
 
-/* Add a load of object i to an estimator, i.e. to four rows of the table. */
-static void follow(double load, int64_t i, int64_t n, double *table)
+/* Add the loads of objects to an estimator, i.e. to four rows of the table: an estimate is at
+ * first the mean of all loads but the first.  Without branches, so that the compiler vectorizes
+ * the loop. */
+PLB_MULTIVERSION
+static void follow_all(const double *restrict load, int64_t n, double *restrict mean,
+                       double *restrict count, double *restrict error, double *restrict spread)
 {
-    double *mean = table + PLB_ESTIMATE_MEAN * n, *count = table + PLB_ESTIMATE_COUNT * n;
-    double *error = table + PLB_ESTIMATE_ERROR * n, *spread = table + PLB_ESTIMATE_SPREAD * n;
-    count[i] += 1.0;
-    if (count[i] <= 2.0) {
-        mean[i] = load;
-        return;
+    for (int64_t i = 0; i < n; i++) {
+        const double k = count[i] + 1.0, e = load[i] - mean[i], off = fabs(e);
+        const bool early = k <= 2.0, some = spread[i] > 0.0;
+        const double signal = (some ? fabs(error[i]) : 0.0) / (some ? spread[i] : 1.0);
+        const double plain = 1.0 / (early ? 1.0 : k - 1.0);
+        const double least = signal > LEAST_GAIN ? signal : LEAST_GAIN;
+        const double most = least > plain ? least : plain;
+        const double gain = most < 1.0 ? most : 1.0;
+        const double before = k == 3.0 ? off : spread[i];
+        mean[i] = early ? load[i] : mean[i] + gain * e;
+        error[i] = early ? error[i] : error[i] + SMOOTHING * (e - error[i]);
+        spread[i] = early ? spread[i] : before + SMOOTHING * (off - before);
+        count[i] = k;
     }
-    const double e = load - mean[i], plain = 1.0 / (count[i] - 1.0);
-    /* rounding can make the signal larger than 1, and then an estimate negative */
-    const double signal = spread[i] > 0.0 ? fmin(fabs(error[i]) / spread[i], 1.0) : 0.0;
-
-    /* while `plain` is the largest gain, the estimate is the mean of all loads but the first */
-    mean[i] += fmax(fmax(signal, LEAST_GAIN), plain) * e;
-    if (count[i] == 3.0) {
-        spread[i] = fabs(e);
-    }
-    error[i] += SMOOTHING * (e - error[i]);
-    spread[i] += SMOOTHING * (fabs(e) - spread[i]);
 }
 
 /* Return 1 if the rank as a whole is slower than before, -1 if it is faster, else 0.  Objects
@@ -80,35 +80,6 @@ static void follow_here(const double *load, int64_t n, double *here)
     memset(aside, 0, (size_t)n * sizeof *aside);
 }
 
-void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *table)
-{
-    follow(load, i, n, table);
-    if (rows > PLB_ESTIMATE_HERE) {
-        follow(load, i, n, table + PLB_ESTIMATE_HERE * n);
-    }
-}
-
-/* `follow` for all objects, without branches, so that the compiler vectorizes the loop. */
-PLB_MULTIVERSION
-static void follow_all(const double *restrict load, int64_t n, double *restrict mean,
-                       double *restrict count, double *restrict error, double *restrict spread)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const double k = count[i] + 1.0, e = load[i] - mean[i], off = fabs(e);
-        const bool early = k <= 2.0, some = spread[i] > 0.0;
-        const double signal = (some ? fabs(error[i]) : 0.0) / (some ? spread[i] : 1.0);
-        const double plain = 1.0 / (early ? 1.0 : k - 1.0);
-        const double least = signal > LEAST_GAIN ? signal : LEAST_GAIN;
-        const double most = least > plain ? least : plain;
-        const double gain = most < 1.0 ? most : 1.0;
-        const double before = k == 3.0 ? off : spread[i];
-        mean[i] = early ? load[i] : mean[i] + gain * e;
-        error[i] = early ? error[i] : error[i] + SMOOTHING * (e - error[i]);
-        spread[i] = early ? spread[i] : before + SMOOTHING * (off - before);
-        count[i] = k;
-    }
-}
-
 void plb_estimate_mean(const double *load, int64_t n, double *table)
 {
     follow_all(load, n, table + PLB_ESTIMATE_MEAN * n, table + PLB_ESTIMATE_COUNT * n,
@@ -127,5 +98,14 @@ void plb_estimate_drift(const double *table, int64_t n, double *out)
                  *spread = table + PLB_ESTIMATE_SPREAD * n;
     for (int64_t i = 0; i < n; i++) {
         out[i] = spread[i] > 0.0 ? error[i] * fmin(fabs(error[i]) / spread[i], 1.0) : 0.0;
+    }
+}
+
+void plb_estimate_one(double load, int64_t i, int64_t n, int64_t rows, double *table)
+{
+    for (int64_t row = 0; row < rows && row <= PLB_ESTIMATE_HERE; row += PLB_ESTIMATE_HERE) {
+        double *x = table + row * n + i;
+        follow_all(&load, 1, x + PLB_ESTIMATE_MEAN * n, x + PLB_ESTIMATE_COUNT * n,
+                   x + PLB_ESTIMATE_ERROR * n, x + PLB_ESTIMATE_SPREAD * n);
     }
 }

@@ -69,8 +69,8 @@ static bool is_sampled(int64_t key, uint64_t parts)
 
 /* Check the input, and find the order of the objects that are used. */
 static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t *rank,
-                         const double *seconds, const double *work, named_t *order, int64_t *m,
-                         plb_err_t *err)
+                         const double *seconds, const double *work, double fraction,
+                         named_t *order, int64_t *m, plb_err_t *err)
 {
     int64_t timed = 0;
     uint64_t parts = 1;
@@ -85,7 +85,7 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
                     "work[%lld] is %g: expected a finite estimate", (long long)i, work[i]);
         order[i] = (named_t){key[i], i};
         sorted = sorted && (i == 0 || key[i - 1] < key[i]);
-        timed += seconds[i] > 0.0;
+        timed += seconds[i] > 0.0 && plb_is_sampled(key[i], fraction);
     }
     if (!sorted) {
         qsort(order, (size_t)n, sizeof *order, by_key);
@@ -99,7 +99,8 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
                     "key %lld is given twice: expected each object once", (long long)order[j].key);
     }
     for (int64_t j = 0; j < n; j++) {
-        if (seconds[order[j].at] > 0.0 && is_sampled(order[j].key, parts)) {
+        if (seconds[order[j].at] > 0.0 && plb_is_sampled(order[j].key, fraction) &&
+            is_sampled(order[j].key, parts)) {
             order[(*m)++] = order[j];
         }
     }
@@ -108,7 +109,7 @@ static int timings_order(int32_t p, int64_t n, const int64_t *key, const int32_t
 
 /* Take the times of the present placement into self->now. */
 static int timings_take(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
-                        const double *seconds, const double *work, plb_err_t *err)
+                        const double *seconds, const double *work, double fraction, plb_err_t *err)
 {
     int ret = PLB_OK;
     plb_timings_t *now = &self->now;
@@ -116,7 +117,7 @@ static int timings_take(plb_learner_t *self, int64_t n, const int64_t *key, cons
     double sum = 0.0;
     int64_t m;
     PLB_NEW(order, n);
-    PLB_TRY(timings_order(self->p, n, key, rank, seconds, work, order, &m, err));
+    PLB_TRY(timings_order(self->p, n, key, rank, seconds, work, fraction, order, &m, err));
     if (m > now->room || now->key == NULL) {
         timings_free(now);
         PLB_NEW_EACH(m, now->key, now->rank, now->y, now->work, now->weight);
@@ -498,9 +499,9 @@ void plb_learner_free(plb_learner_t *self)
 }
 
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
-                        const double *seconds, const double *work, plb_err_t *err)
+                        const double *seconds, const double *work, double fraction, plb_err_t *err)
 {
-    PLB_PASS(timings_take(self, n, key, rank, seconds, work, err));
+    PLB_PASS(timings_take(self, n, key, rank, seconds, work, fraction, err));
     PLB_PASS(compare(self, err));
     const plb_timings_t free_memory = self->last;
     self->last = self->now;

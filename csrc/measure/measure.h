@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/exact.h"
+#include "base/hash.h"
 #include "model/snapshot.h"
 
 /* The record of statistics that ranks reduce in each iteration (Menon 3.4), and the operator that
@@ -256,10 +257,18 @@ void plb_learner_free(plb_learner_t *self);
 /** Observe the times of n objects under a placement, each the mean of several iterations; objects
  * without a time (0, negative or NAN) are left out.  work[n] (NULL: none): the user's own
  * estimates of the work, in any unit; 0: no estimate for this object.  Of very many objects, only
- * a sample is used.  Fastest with sorted keys.  PLB_ERR_RANGE: a rank not in 0 ... p-1;
- * PLB_ERR_VALUE: an infinite time or work, or a duplicate key. */
+ * a sample is used; fraction: at most this one.  Fastest with sorted keys.  PLB_ERR_RANGE: a rank
+ * not in 0 ... p-1; PLB_ERR_VALUE: an infinite time or work, or a duplicate key. */
 int plb_learner_observe(plb_learner_t *self, int64_t n, const int64_t *key, const int32_t *rank,
-                        const double *seconds, const double *work, plb_err_t *err);
+                        const double *seconds, const double *work, double fraction,
+                        plb_err_t *err);
+
+/** Whether the object is in a sample of this fraction of all objects.  Only the key decides, so
+ * that an object is still sampled after its migration. */
+static inline bool plb_is_sampled(int64_t key, double fraction)
+{
+    return fraction >= 1.0 || (double)plb_mix64((uint64_t)key) < fraction * 0x1p64;
+}
 
 /** Compute speed[p], within 1e-30 ... 1e30, the domain of speeds.  Returns false if all ranks
  * count as equally fast: then all speeds are 1. */

@@ -192,7 +192,7 @@ static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
             work[o] = 1.0 + o % 7;
             seconds[o] = work[o] * (rank[o] != 2 ? 1.0 : j < 4 ? 2.0 : 3.0);
         }
-        ret = plb_learner_observe(learner, 40, key, rank, seconds, j % 2 ? work : NULL, err);
+        ret = plb_learner_observe(learner, 40, key, rank, seconds, j % 2 ? work : NULL, 1.0, err);
     }
     return ret;
 }
@@ -215,14 +215,17 @@ static void the_learner_follows(void **state)
     assert_int_equal(learner.moved.n, 12 * PLB_LEARNER_INTERVALS);
     const double inf = INFINITY, one = 1.0;
     const int64_t twice[] = {5, 5};
-    assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){3}, &one, NULL, &err),
-                     PLB_ERR_RANGE);
-    assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &inf, NULL, &err),
-                     PLB_ERR_VALUE);
-    assert_int_equal(plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &one, &inf, &err),
-                     PLB_ERR_VALUE);
+    assert_int_equal(
+        plb_learner_observe(&learner, 1, twice, (int32_t[]){3}, &one, NULL, 1.0, &err),
+        PLB_ERR_RANGE);
+    assert_int_equal(
+        plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &inf, NULL, 1.0, &err),
+        PLB_ERR_VALUE);
+    assert_int_equal(
+        plb_learner_observe(&learner, 1, twice, (int32_t[]){0}, &one, &inf, 1.0, &err),
+        PLB_ERR_VALUE);
     assert_int_equal(plb_learner_observe(&learner, 2, twice, (int32_t[]){0, 1},
-                                         (double[]){1.0, 1.0}, NULL, &err),
+                                         (double[]){1.0, 1.0}, NULL, 1.0, &err),
                      PLB_ERR_VALUE);
     plb_learner_free(&learner);
 }
