@@ -232,6 +232,21 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
     to_seconds(s, time);
 }
 
+double plb_level(const double *base, const double *pace, int32_t p, double work)
+{
+    for (double level = INFINITY;;) { /* leave out ranks whose `base` is longer than the result */
+        double sum = work, speeds = 0.0;
+        for (int32_t r = 0; r < p; r++) {
+            sum += base[r] < level ? pace[r] * base[r] : 0.0;
+            speeds += base[r] < level ? pace[r] : 0.0;
+        }
+        if (!(sum / speeds < level)) {
+            return level;
+        }
+        level = sum / speeds;
+    }
+}
+
 int plb_snapshot_compare(const plb_snapshot_t *s, const int32_t *rank, plb_change_t *out,
                          plb_err_t *err)
 {

@@ -20,39 +20,27 @@ void plb_parts_free(plb_parts_t *self)
 
 /* Compute each rank's share of the load that may migrate, such that all ranks end at the same
  * time.  A rank whose background and fixed objects alone take longer gets a share of 0. */
-static void fill_shares(plb_parts_t *self, double movable)
+static int fill_shares(plb_parts_t *self, double movable, plb_err_t *err)
 {
     const plb_snapshot_t *in = self->problem.in;
-    bool changed = movable > 0.0;
-    double total = 0.0;
+    double *base = NULL, *speed = NULL, total = 0.0;
+    int ret = PLB_OK;
+    PLB_NEW_EACH(in->n_ranks, base, speed);
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        self->share[r] = 1.0;
+        base[r] = plb_problem_fixed_seconds(&self->problem, r);
+        speed[r] = plb_speed(in, r);
     }
-    while (changed) {
-        double work = movable, speed = 0.0;
-        total = 0.0;
-        for (int32_t r = 0; r < in->n_ranks; r++) {
-            if (self->share[r] > 0.0) {
-                work += self->problem.fixed[r] + plb_background(in, r) * plb_speed(in, r);
-                speed += plb_speed(in, r);
-            }
-        }
-        const double average = work / speed;
-        changed = false;
-        for (int32_t r = 0; r < in->n_ranks; r++) {
-            const double seconds = average - plb_background(in, r);
-            const double room = seconds * plb_speed(in, r) - self->problem.fixed[r];
-            if (self->share[r] > 0.0) {
-                changed = changed || room <= 0.0;
-                self->share[r] = fmax(room, 0.0);
-                total += self->share[r];
-            }
-        }
-        changed = changed && total > 0.0;
+    const double level = plb_level(base, speed, in->n_ranks, movable);
+    for (int32_t r = 0; r < in->n_ranks; r++) {
+        self->share[r] = fmax((level - base[r]) * speed[r], 0.0);
+        total += self->share[r];
     }
     for (int32_t r = 0; !(total > 0.0) && r < in->n_ranks; r++) {
         self->share[r] = 1.0; /* the loads are zero or tiny */
     }
+out:
+    PLB_FREE(base, speed);
+    return ret;
 }
 
 static int fill_weights(plb_parts_t *self, double *movable, plb_err_t *err)
@@ -124,11 +112,9 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
                                       .seed = (int32_t)(seed & INT32_MAX)};
     number_objects(self, anchors);
     double movable = 0.0;
-    ret = fill_weights(self, &movable, err);
-    if (ret == PLB_OK) {
-        fill_shares(self, movable);
-        self->question.share = plb_all_equal(self->share, in->n_ranks) ? NULL : self->share;
-    }
+    PLB_TRY(fill_weights(self, &movable, err));
+    PLB_TRY(fill_shares(self, movable, err));
+    self->question.share = plb_all_equal(self->share, in->n_ranks) ? NULL : self->share;
 out:
     if (ret != PLB_OK) {
         plb_parts_free(self);

@@ -212,23 +212,6 @@ static double seconds_of(const search_t *self, int64_t i, const int32_t *rank)
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* Return the seconds after which all ranks that get a part of `work` end, if it is divided in the
- * best proportion.  base[p]: seconds that each rank needs in addition. */
-static double fill(const double *base, const double *pace, int32_t p, double work)
-{
-    for (double level = INFINITY;;) { /* leave out ranks whose `base` is longer than the result */
-        double sum = work, speeds = 0.0;
-        for (int32_t r = 0; r < p; r++) {
-            sum += base[r] < level ? pace[r] * base[r] : 0.0;
-            speeds += base[r] < level ? pace[r] : 0.0;
-        }
-        if (!(sum / speeds < level)) {
-            return level;
-        }
-        level = sum / speeds;
-    }
-}
-
 /* A lower bound of the seconds of phase i under any placement: the larger one of two times.  For
  * the first, all load that may migrate is divided in the best proportion.  For the second, only
  * the largest object of this load is counted, on the rank where it ends first. */
@@ -252,7 +235,7 @@ static double least_of(const search_t *self, int64_t i)
         first = fmin(first, base[r] + largest / self->pace[r]);
     }
     most = fmax(most, first);
-    most = work > 0.0 ? fmax(most, fill(base, self->pace, t->n_ranks, work)) : most;
+    most = work > 0.0 ? fmax(most, plb_level(base, self->pace, t->n_ranks, work)) : most;
     /* under the recorded placement, the phase takes the measured time, even below the bound */
     return fmin(phase_time(t, i, false, most), phase_time(t, i, true, most));
 }

@@ -60,11 +60,6 @@ static int quota_init(quota_t *self, const plb_problem_t *problem, plb_err_t *er
     return PLB_OK;
 }
 
-static double background_of(const quota_t *self, int32_t r)
-{
-    return plb_background(self->problem->in, r) / self->unit;
-}
-
 /* Convert each rank's sum of loads to seconds per object. */
 static void set_weights(quota_t *self)
 {
@@ -88,31 +83,24 @@ static void set_weights(quota_t *self)
 }
 
 /* Compute shares such that all ranks end at the same time, except ranks whose background and fixed
- * objects alone take longer.  Each round leaves out more of these ranks. */
-static void share_out(quota_t *self)
+ * objects alone take longer. */
+static int share_out(quota_t *self, plb_err_t *err)
 {
-    bool found = true;
-    memset(self->share, 0, (size_t)self->p * sizeof *self->share);
-    while (found) {
-        double objects = (double)self->problem->n, rate = 0.0;
-        found = false;
-        for (int32_t r = 0; r < self->p; r++) {
-            if (self->share[r] >= 0.0) {
-                objects += (double)self->fixed[r] + background_of(self, r) / self->weight[r];
-                rate += 1.0 / self->weight[r];
-            }
-        }
-        for (int32_t r = 0; r < self->p; r++) {
-            if (self->share[r] >= 0.0) {
-                const double time = objects / rate - background_of(self, r);
-                self->share[r] = time / self->weight[r] - (double)self->fixed[r];
-                found = found || self->share[r] < 0.0;
-            }
-        }
-    }
+    int ret = PLB_OK;
+    double *base = NULL, *pace = NULL;
+    PLB_NEW_EACH(self->p, base, pace);
     for (int32_t r = 0; r < self->p; r++) {
-        self->share[r] = fmax(self->share[r], 0.0);
+        base[r] = plb_background(self->problem->in, r) / self->unit +
+                  (double)self->fixed[r] * self->weight[r];
+        pace[r] = 1.0 / self->weight[r];
     }
+    const double level = plb_level(base, pace, self->p, (double)self->problem->n);
+    for (int32_t r = 0; r < self->p; r++) {
+        self->share[r] = fmax((level - base[r]) * pace[r], 0.0);
+    }
+out:
+    PLB_FREE(base, pace);
+    return ret;
 }
 
 /* Round to whole numbers of objects.  Ranks are sorted because of the rule for ties. */
@@ -171,7 +159,7 @@ static int power_run(const plb_strategy_t *self, const plb_snapshot_t *in, const
     PLB_TRY(quota_init(&quota, &problem, err));
     if (problem.n > 0) {
         set_weights(&quota);
-        share_out(&quota);
+        PLB_TRY(share_out(&quota, err));
         PLB_TRY(round_off(&quota, err));
         hand_over(&quota, out);
         ret = plb_pack_repair(&problem, out, err);

@@ -14,39 +14,18 @@
 #include "base/mem.h"
 #include "place/internal.h"
 
-/* Compute the time of the slowest rank in the present placement (before) and under rank[] (after),
- * and the average time in the present placement.  rank NULL: the present placement. */
-static int longest(const plb_snapshot_t *in, const int32_t *rank, double *before, double *after,
-                   double *average, plb_err_t *err)
+/* Return the seconds of an iteration if all ranks ended together. */
+static double average_of(const plb_snapshot_t *in)
 {
-    int ret = PLB_OK;
-    double *time = NULL;
-    PLB_NEW(time, 2 * (int64_t)in->n_ranks);
-    plb_snapshot_rank_times(in, NULL, time);
-    plb_snapshot_rank_times(in, rank == NULL ? in->rank : rank, time + in->n_ranks);
-    *before = *after = 0.0;
     double work = 0.0, speed = 0.0;
+    for (int64_t i = 0; i < in->n_objects; i++) {
+        work += in->load[i];
+    }
     for (int32_t r = 0; r < in->n_ranks; r++) {
-        *before = fmax(*before, time[r]);
-        *after = fmax(*after, time[in->n_ranks + r]);
-        work += time[r] * plb_speed(in, r);
+        work += plb_background(in, r) * plb_speed(in, r);
         speed += plb_speed(in, r);
     }
-    *average = work / speed;
-out:
-    plb_free(time);
-    return ret;
-}
-
-/* Lower *imbalance to the max/mean of the present placement, but not below 1.001. */
-static int tolerance(const plb_snapshot_t *in, double *imbalance, plb_err_t *err)
-{
-    double before, after, average;
-    PLB_PASS(longest(in, NULL, &before, &after, &average, err));
-    if (average > 0.0) {
-        *imbalance = fmax(1.001, fmin(*imbalance, before / average));
-    }
-    return PLB_OK;
+    return work / speed;
 }
 
 typedef struct trial {
@@ -100,20 +79,25 @@ static int run_refine(const plb_strategy_t *self, const plb_snapshot_t *in, cons
     plb_parts_t parts = {0};
     int32_t *part = NULL;
     trial_t near = {out, 0.0, 0}, fresh = {NULL, 0.0, 0};
-    double imbalance = opts->params[0], before, average;
+    double imbalance = opts->params[0], before;
+    const double average = average_of(in);
     const size_t size = (size_t)in->n_objects * sizeof *out;
     (void)self;
     int ret = PLB_OK;
-    PLB_TRY(tolerance(in, &imbalance, err));
     PLB_TRY(plb_parts_init(&parts, in, true, imbalance, opts->seed, err));
+    PLB_TRY(plb_problem_slowest(&parts.problem, in->rank, &before, err));
+    if (average > 0.0) { /* that of the present placement, but not below 1.001 */
+        imbalance = fmax(1.001, fmin(imbalance, before / average));
+        parts.question.imbalance = imbalance;
+    }
     PLB_NEW(part, parts.question.n_vertices);
     PLB_NEW(fresh.rank, in->n_objects);
     PLB_TRY(plb_parts_graph(&parts, err));
     PLB_TRY(plb_parts_keep(&parts, opts->params[1], err));
     PLB_TRY(try_near(&parts, imbalance, part, near.rank, err));
     PLB_TRY(try_fresh(&parts, imbalance, part, fresh.rank, err));
-    PLB_TRY(longest(in, fresh.rank, &before, &fresh.longest, &average, err));
-    PLB_TRY(longest(in, near.rank, &before, &near.longest, &average, err));
+    PLB_TRY(plb_problem_slowest(&parts.problem, fresh.rank, &fresh.longest, err));
+    PLB_TRY(plb_problem_slowest(&parts.problem, near.rank, &near.longest, err));
     parts_of(&parts, fresh.rank, part);
     fresh.cost = plb_parts_cost(&parts, part);
     parts_of(&parts, near.rank, part);
