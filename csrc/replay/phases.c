@@ -379,8 +379,8 @@ void plb_phases_free(plb_phases_t *self)
              self->load, self->drift, self->spare, self->order, self->rank_ptr, self->own_edge,
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
-             self->own_limit, self->coords, self->work, self->held, self->other, self->start,
-             self->mark, self->shared);
+             self->own_limit, self->coords, self->work, self->other, self->start, self->mark,
+             self->shared);
     plb_sharing_free(&self->sharing);
     *self = (plb_phases_t){0};
 }
@@ -426,7 +426,6 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     PLB_RENEW(self->memory, n);
     PLB_RENEW(self->coords, 3 * n);
     PLB_RENEW(self->work, n);
-    PLB_RENEW(self->held, 3 * n * (int64_t)sizeof *self->coords);
     PLB_RENEW(self->movable, n);
     PLB_RENEW(self->order, n);
     PLB_RENEW(self->load, n);
@@ -559,88 +558,24 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     self->window = self->estimate + (rows - 1) * n;
 }
 
-/* A property of the present objects, which is taken from the tasks of the trace. */
-typedef struct column {
-    char *own;         /* values of the present objects */
-    const char *given; /* values of the tasks; NULL: the trace does not have this property */
-    size_t size;       /* bytes for each object */
-} column_t;
-
-enum { N_COLUMNS = 5 };
-
-static void columns_of(const plb_phases_t *self, int64_t first, column_t *out)
+/* Copy a property of the tasks from `first` on; given NULL: the trace does not have it. */
+static void take(void *own, const void *given, int64_t first, int64_t n, size_t size)
 {
-    const plb_trace_t *t = self->trace;
-    const column_t all[N_COLUMNS] = {
-        {(char *)self->bytes, (const char *)t->task_bytes, sizeof *self->bytes},
-        {(char *)self->memory, (const char *)t->task_memory, sizeof *self->memory},
-        {(char *)self->coords, (const char *)t->task_coords, 3 * sizeof *self->coords},
-        {(char *)self->work, (const char *)t->task_work, sizeof *self->work},
-        {(char *)self->movable, (const char *)t->task_migratable, sizeof *self->movable},
-    };
-    for (int i = 0; i < N_COLUMNS; i++) {
-        out[i] = all[i];
-        out[i].given = all[i].given == NULL ? NULL : all[i].given + first * all[i].size;
-    }
-}
-
-/* Copy one element; the compiler makes a single instruction of a copy whose size it knows. */
-static inline void put(char *to, const char *from, size_t size)
-{
-    if (size == sizeof(int64_t)) {
-        memcpy(to, from, sizeof(int64_t));
-    } else if (size == sizeof(uint8_t)) {
-        *to = *from;
-    } else {
-        memcpy(to, from, 3 * sizeof(double));
-    }
-}
-
-/* Move the properties to the new indices of their objects. */
-static void keep_facts(plb_phases_t *self, int64_t old_n, int64_t n)
-{
-    column_t column[N_COLUMNS];
-    columns_of(self, 0, column);
-    for (const column_t *x = column; x < column + N_COLUMNS; x++) {
-        memcpy(self->held, x->own, (size_t)old_n * x->size);
-        for (int64_t k = 0; k < n; k++) {
-            if (self->from[k] >= 0) {
-                put(x->own + k * x->size, self->held + self->from[k] * x->size, x->size);
-            }
-        }
-    }
-}
-
-static void take_new_facts(plb_phases_t *self, int64_t first)
-{
-    column_t column[N_COLUMNS];
-    columns_of(self, first, column);
-    static const char zeros[3 * sizeof(double)];
-    for (int64_t k = 0; k < self->n; k++) {
-        if (self->from[k] >= 0) {
-            continue;
-        }
-        for (const column_t *x = column; x < column + N_COLUMNS; x++) {
-            const char *from = x->given == NULL ? zeros : x->given + k * x->size;
-            put(x->own + k * x->size, from, x->size);
-        }
-        if (self->trace->task_migratable == NULL) {
-            self->movable[k] = self->trace->entity_migratable[self->entity[k]];
-        }
+    if (given != NULL && n > 0) {
+        memcpy(own, (const char *)given + (size_t)first * size, (size_t)n * size);
     }
 }
 
 void plb_phases_take_facts(plb_phases_t *self, int64_t first)
 {
-    column_t column[N_COLUMNS];
-    columns_of(self, first, column);
-    for (const column_t *x = column; x < column + N_COLUMNS; x++) {
-        if (x->given != NULL && self->n > 0) {
-            memcpy(x->own, x->given, (size_t)self->n * x->size);
-        }
-    }
     const plb_trace_t *t = self->trace;
-    for (int64_t k = 0; self->some_stay && t->task_migratable == NULL && k < self->n; k++) {
+    take(self->bytes, t->task_bytes, first, self->n, sizeof *self->bytes);
+    take(self->memory, t->task_memory, first, self->n, sizeof *self->memory);
+    take(self->coords, t->task_coords, first, self->n, 3 * sizeof *self->coords);
+    take(self->work, t->task_work, first, self->n, sizeof *self->work);
+    take(self->movable, t->task_migratable, first, self->n, sizeof *self->movable);
+    const bool stale = self->some_stay || !self->same_objects;
+    for (int64_t k = 0; stale && t->task_migratable == NULL && k < self->n; k++) {
         self->movable[k] = t->entity_migratable[self->entity[k]];
     }
     self->some_stay = t->task_migratable != NULL;
@@ -656,7 +591,6 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
     for (int64_t k = 0; k < old_n; k++) {
         self->index_of[self->entity[k]] = -1;
     }
-    keep_facts(self, old_n, n);
     carry_over(self, old_n, n);
     self->all_movable = true;
     for (int64_t k = 0; k < n; k++) {
@@ -675,7 +609,7 @@ static int list_objects(plb_phases_t *self, int64_t first, int64_t n, plb_err_t 
         self->all_movable = self->all_movable && t->entity_migratable[e];
     }
     self->n = n;
-    take_new_facts(self, first);
+    plb_phases_take_facts(self, first);
     return PLB_OK;
 }
 

@@ -149,7 +149,6 @@ typedef struct plb_phases {
     uint8_t *movable;
     double *coords;    /* [3 * n] position of each object */
     double *work;      /* [n] the user's load estimates */
-    char *held;        /* [24, capacity] scratch memory */
     bool some_stay;    /* whether `movable` was copied from task_migratable */
     bool all_movable;  /* whether entity_migratable is 1 for all present objects */
     bool same_objects; /* whether the previous phase had the same objects */
