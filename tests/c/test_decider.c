@@ -1,6 +1,6 @@
 /* Tests of csrc/decide, the decider: failure of each allocation, calls that are repeated, the
  * promise. Tests of csrc/model: the cost model compared with plain sums.
- * tests/decide/test_decider.py compares the decider with a plain twin. */
+ * The golden receipts (tests/place/golden.py) show every change of its decisions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
