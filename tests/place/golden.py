@@ -114,6 +114,23 @@ def decided():
     }
 
 
+def triggered():
+    """Return {trigger, program: iterations of the LB steps}."""
+    i = np.arange(400)
+    wave = np.abs(i % 60 - 30.0) / 60.0
+    drifts = {"grows": i / 400.0, "steps": i // 90 * 0.25, "wave": wave, "stays": 0.0 * i}
+    noise = remainders(400, 37, 101) / 2000.0 + 2.0 * (i % 97 == 50)
+    found = {}
+    for what, drift in drifts.items():
+        program = pylb.replaying.Imbalance(1.0, drift=drift, noise=noise, start=0.25)
+        for name in pylb.triggers():
+            for cost in (0.25, 8.0):
+                known = (400, cost if what == "grows" else np.nan)
+                steps = program.run(name, cost=cost, expect=known).iterations
+                found[f"{name}, {what}, {cost}"] = " ".join(map(str, steps))
+    return found
+
+
 def program(comm, jumps, noisy, options):
     """Run 80 iterations on virtual ranks; from iteration 40 on, rank 0 takes three times longer.
 
@@ -166,7 +183,8 @@ def kept(receipt):
     )
 
 
-ROOMS = {"place": placed, "partition": partitioned, "decide": decided, "steer": steered}
+ROOMS = {"place": placed, "partition": partitioned, "decide": decided}
+ROOMS |= {"trigger": triggered, "steer": steered}
 
 
 def write():
