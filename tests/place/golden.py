@@ -108,6 +108,8 @@ def decided():
     trace = pylb.replaying.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
     asks = {name: {"strategy": "GreedyLB", "trigger": name} for name in pylb.triggers()}
     asks["auto, which strategy"] = {}
+    asks["foresight"] = {"strategy": "RefineLB", "every": 3, "foresight": True}
+    asks["lag"] = {"lag": 3, "alpha": 1e-4, "beta": 1e-9}
     return {
         name: [kept(receipt) for receipt in trace.replay(**ask, cost=0.004).decisions]
         for name, ask in asks.items()
