@@ -44,9 +44,9 @@ static bool rank_at_end(const model_t *m, const system_t *s, int r)
     return true;
 }
 
-static bool serves(const model_t *m, const system_t *s, int r)
+static bool serves(const system_t *s, int r)
 {
-    return s->serving[r] && !s->rank[r].done && !(m->quit && rank_at_end(m, s, r));
+    return s->serving[r] && !s->rank[r].done;
 }
 
 /* ---- what is possible ---- */
@@ -165,22 +165,9 @@ static bool can_take_stats(const model_t *m, const system_t *s, int r)
 {
     const int64_t next = s->rank[r].seen + 1;
     const plb_consensus_root_t *root = &s->root[r];
-    return serves(m, s, r) && !s->rank[r].balancing && complete(m, s, next) &&
+    return serves(s, r) && !s->rank[r].balancing && complete(m, s, next) &&
            plb_consensus_root_ready(root) &&
            (root->final > next || voided(m, s, next) || enters_balancing(s, r, next));
-}
-
-static bool can_take_root(const model_t *m, const system_t *s)
-{
-    return serves(m, s, 0) && !s->rank[0].balancing && complete(m, s, s->root[0].seen + 1) &&
-           plb_consensus_root_ready(&s->root[0]);
-}
-
-static bool can_hear(const model_t *m, const system_t *s, int r)
-{
-    const plb_ruling_t *next = &s->log[s->read[r]];
-    return s->read[r] < s->n_log && serves(m, s, r) && !s->rank[r].balancing &&
-           (next->kind != PLB_RULING_BALANCE || enters_balancing(s, r, next->iteration));
 }
 
 static bool all_balancing(const model_t *m, const system_t *s)
@@ -278,20 +265,12 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
         if (m->blocked && can_enter(m, s, r)) {
             push(steps, &n, STEP_ENTER, r, 0);
         }
-        if (!m->central && can_take_stats(m, s, r)) {
+        if (can_take_stats(m, s, r)) {
             push_stats(m, s, STEP_STATS, r, s->rank[r].seen + 1, root, steps, &n);
         }
-        if ((!m->central || r == 0) && root->tentative != PLB_NEVER && serves(m, s, r) &&
-            maximum_complete(m, s, root->round)) {
+        if (root->tentative != PLB_NEVER && serves(s, r) && maximum_complete(m, s, root->round)) {
             push(steps, &n, STEP_MAXIMUM, r, 0);
         }
-        if (m->central && can_hear(m, s, r)) {
-            push(steps, &n, STEP_RULING, r, 0);
-        }
-    }
-    const plb_consensus_root_t *root = &s->root[0];
-    if (m->central && can_take_root(m, s)) {
-        push_stats(m, s, STEP_ROOT, 0, root->seen + 1, root, steps, &n);
     }
     if (all_balancing(m, s)) {
         push(steps, &n, STEP_BALANCED, 0, 0);
@@ -304,7 +283,7 @@ int system_steps(const model_t *m, const system_t *s, step_t steps[MAX_STEPS])
 /* Check that all objects on all ranks are at the iteration at which a rank does its LB step. */
 static int check_balance(const model_t *m, const system_t *s, int r, int64_t at, plb_err_t *err)
 {
-    for (int g = 0; g < n_objects(m) && !m->hangs; g++) {
+    for (int g = 0; g < n_objects(m); g++) {
         if (present(s, g) && reach_of(s, g) != 2 * at) {
             return PLB_FAIL(err, PLB_ERR_STATE,
                             "rank %d balances at %lld, object %d has begun %lld, finished %lld", r,
@@ -318,26 +297,6 @@ static int check_balance(const model_t *m, const system_t *s, int r, int64_t at,
                             (long long)at, q, (long long)s->rank[q].final);
         }
     }
-    return PLB_OK;
-}
-
-static int post(const model_t *m, system_t *s, int r, int index, bool maximum, plb_err_t *err)
-{
-    if (!m->one_comm) {
-        return PLB_OK;
-    }
-    int most = 0;
-    for (int q = 0; q < m->ranks; q++) {
-        const int n = (int)(s->rank[q].contributed + s->rank[q].round);
-        most = q != r && n > most ? n : most;
-    }
-    const bool other = s->posted >> index & 1;
-    if (index < most && other != maximum) {
-        return PLB_FAIL(err, PLB_ERR_STATE, "reduction %d is %s on rank %d and %s on another rank",
-                        index + 1, maximum ? "a maximum" : "statistics", r,
-                        other ? "a maximum" : "statistics");
-    }
-    s->posted = (s->posted & ~(UINT64_C(1) << index)) | (uint64_t)maximum << index;
     return PLB_OK;
 }
 
@@ -375,13 +334,7 @@ static void say_action(FILE *say, const plb_action_t *a)
     }
 }
 
-/* The state of a rank before an event: how many reductions it had begun, and which objects could
- * go on. */
-typedef struct before {
-    int posted;
-    uint32_t may_go;
-} before_t;
-
+/* Return which objects of a rank may go on. */
 static uint32_t may_go(const model_t *m, const system_t *s, int r)
 {
     uint32_t mask = 0;
@@ -391,37 +344,30 @@ static uint32_t may_go(const model_t *m, const system_t *s, int r)
     return mask;
 }
 
-static before_t before(const model_t *m, const system_t *s, int r)
-{
-    return (before_t){(int)(s->rank[r].contributed + s->rank[r].round), may_go(m, s, r)};
-}
-
 /* Carry out the actions of an event, and check them. arrived: the object that has reached AtSync
  * in this event (-1: none); it asks without being told to. */
-static int perform(const model_t *m, system_t *s, int r, before_t was, int arrived,
+static int perform(const model_t *m, system_t *s, int r, uint32_t was, int arrived,
                    const plb_actions_t *out, FILE *say, plb_err_t *err)
 {
     bool resumed = false;
-    int index = was.posted, ret = PLB_OK;
+    int ret = PLB_OK;
     for (int i = 0; i < out->n && ret == PLB_OK; i++) {
         const plb_action_t *a = &out->act[i];
         if (say != NULL) {
             say_action(say, a);
         }
         if (a->kind == PLB_ACT_STATS) {
-            for (int64_t k = a->first; k <= a->last && ret == PLB_OK; k++) {
-                ret = post(m, s, r, index++, false, err);
+            for (int64_t k = a->first; k <= a->last; k++) {
                 assert(plb_consensus_ended(&s->rank[r], k) == had_ended(m, s, r, k));
             }
         } else if (a->kind == PLB_ACT_MAXIMUM) {
             contribute_maximum(m, s, r, a);
-            ret = post(m, s, r, index++, true, err);
         } else if (a->kind == PLB_ACT_BALANCE) {
             ret = check_balance(m, s, r, a->first, err);
         }
         resumed = resumed || a->kind == PLB_ACT_RESUME;
     }
-    uint32_t woken = may_go(m, s, r) & ~was.may_go;
+    uint32_t woken = may_go(m, s, r) & ~was;
     woken &= arrived >= 0 ? ~(UINT32_C(1) << arrived) : ~UINT32_C(0);
     if (ret == PLB_OK && woken != 0 && !resumed) {
         ret = PLB_FAIL(err, PLB_ERR_STATE, "rank %d: an object may go on, but was not told", r);
@@ -449,7 +395,7 @@ static int take_reach(const model_t *m, system_t *s, int g, FILE *say, plb_err_t
 {
     const int r = s->owner[g];
     plb_actions_t out;
-    before_t was = before(m, s, r);
+    uint32_t was = may_go(m, s, r);
     int ret = plb_consensus_reached(&s->rank[r], s->slot[g], &out, err);
     s->serving[r] = true;
     if (say != NULL) {
@@ -460,7 +406,7 @@ static int take_reach(const model_t *m, system_t *s, int g, FILE *say, plb_err_t
         ret = perform(m, s, r, was, g, &out, say, err);
     }
     if (ret == PLB_OK && !m->known_end && rank_at_end(m, s, r)) {
-        was = before(m, s, r);
+        was = may_go(m, s, r);
         ret = plb_consensus_end(&s->rank[r], last_of(m, r), &out, err);
         if (ret == PLB_OK) {
             ret = perform(m, s, r, was, -1, &out, say, err);
@@ -520,7 +466,7 @@ static void say_wish(FILE *say, int64_t wish)
 static int take_stats(const model_t *m, system_t *s, int r, int wish, FILE *say, plb_err_t *err)
 {
     const int64_t i = s->rank[r].seen + 1, want = fix_wish(s, i, wish);
-    const before_t was = before(m, s, r);
+    const uint32_t was = may_go(m, s, r);
     plb_ruling_t ruling;
     plb_actions_t out;
     int ret;
@@ -538,69 +484,26 @@ static int take_stats(const model_t *m, system_t *s, int r, int wish, FILE *say,
     return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
 }
 
-static int hand_over(const model_t *m, system_t *s, int r, const plb_ruling_t *ruling,
-                     bool of_stats, FILE *say, plb_err_t *err)
-{
-    const before_t was = before(m, s, r);
-    plb_actions_t out;
-    plb_consensus_t *rank = &s->rank[r];
-    say_ruling(say, ruling);
-    const int ret = of_stats ? plb_consensus_stats(rank, rank->seen + 1, ruling, &out, err)
-                             : plb_consensus_maximum(rank, ruling, &out, err);
-    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
-}
-
-static void broadcast(system_t *s, const plb_ruling_t *ruling, bool of_stats)
-{
-    assert(s->n_log < MAX_LOG);
-    s->log[s->n_log] = *ruling;
-    s->of_stats[s->n_log++] = of_stats;
-}
-
-static int take_ruling(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
-{
-    const int i = s->read[r]++;
-    if (say != NULL) {
-        fprintf(say, "rank %d: gets the ruling on %s", r,
-                s->of_stats[i] ? "statistics" : "a maximum");
-    }
-    return hand_over(m, s, r, &s->log[i], s->of_stats[i], say, err);
-}
-
 static int take_maximum(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
 {
     plb_consensus_root_t *root = &s->root[r];
     plb_ruling_t ruling;
+    plb_actions_t out;
+    const uint32_t was = may_go(m, s, r);
     const int64_t top = s->top[root->round & 1], tentative = root->tentative;
     if (say != NULL) {
-        fprintf(say, "%s %d: sees the maximum %lld", m->central ? "root on rank" : "rank", r,
-                (long long)begun(top));
+        fprintf(say, "rank %d: sees the maximum %lld", r, (long long)begun(top));
     }
-    const int ret = plb_consensus_root_maximum(root, root->round, top, &ruling, err);
+    int ret = plb_consensus_root_maximum(root, root->round, top, &ruling, err);
     if (ret == PLB_OK && ruling.iteration != max_of(tentative, begun(top))) {
         return PLB_FAIL(err, PLB_ERR_STATE, "final iteration %lld of tentative %lld, maximum %lld",
                         (long long)ruling.iteration, (long long)tentative, (long long)begun(top));
     }
-    if (ret != PLB_OK || !m->central) {
-        return ret == PLB_OK ? hand_over(m, s, r, &ruling, false, say, err) : ret;
-    }
-    say_ruling(say, &ruling);
-    broadcast(s, &ruling, false);
-    return PLB_OK;
-}
-
-static int take_root(const model_t *m, system_t *s, int wish, FILE *say, plb_err_t *err)
-{
-    const int64_t i = s->root[0].seen + 1, want = fix_wish(s, i, wish);
-    plb_ruling_t ruling;
-    const int ret = plb_consensus_root_stats(&s->root[0], i, n_ended(m, s, i), want, &ruling, err);
-    if (say != NULL) {
-        fprintf(say, "root on rank 0: sees the statistics of %lld", (long long)i);
-        say_wish(say, want);
+    if (ret == PLB_OK) {
         say_ruling(say, &ruling);
+        ret = plb_consensus_maximum(&s->rank[r], &ruling, &out, err);
     }
-    broadcast(s, &ruling, true);
-    return ret;
+    return ret == PLB_OK ? perform(m, s, r, was, -1, &out, say, err) : ret;
 }
 
 static int move_object(const model_t *m, system_t *s, int g, int64_t at, plb_err_t *err)
@@ -650,7 +553,7 @@ static int take_balanced(const model_t *m, system_t *s, FILE *say, plb_err_t *er
         fprintf(say, "all ranks: balanced");
     }
     for (int r = 0; r < m->ranks && ret == PLB_OK; r++) {
-        const before_t was = before(m, s, r);
+        const uint32_t was = may_go(m, s, r);
         plb_actions_t out;
         ret = plb_consensus_balanced(&s->rank[r], &out, err);
         if (ret == PLB_OK) {
@@ -663,7 +566,7 @@ static int take_balanced(const model_t *m, system_t *s, FILE *say, plb_err_t *er
 static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t *err)
 {
     const int g = step.who, r = s->owner[g];
-    const before_t was = before(m, s, r);
+    const uint32_t was = may_go(m, s, r);
     plb_actions_t out;
     int64_t slot = -1;
     int ret;
@@ -684,7 +587,7 @@ static int take_churn(const model_t *m, system_t *s, step_t step, FILE *say, plb
 
 static int take_fail(const model_t *m, system_t *s, int r, FILE *say, plb_err_t *err)
 {
-    const before_t was = before(m, s, r);
+    const uint32_t was = may_go(m, s, r);
     plb_actions_t out;
     if (say != NULL) {
         fprintf(say, "rank %d: fails", r);
@@ -719,10 +622,6 @@ static int take(const model_t *m, system_t *s, step_t step, FILE *say, plb_err_t
         return take_stats(m, s, who, step.wish, say, err);
     case STEP_MAXIMUM:
         return take_maximum(m, s, who, say, err);
-    case STEP_ROOT:
-        return take_root(m, s, step.wish, say, err);
-    case STEP_RULING:
-        return take_ruling(m, s, who, say, err);
     case STEP_BALANCED:
         return take_balanced(m, s, say, err);
     case STEP_LEAVE:
@@ -794,26 +693,11 @@ void system_init(const model_t *m, system_t *s)
     }
 }
 
-/* Whether all ranks have ended and, with `quit`, no longer serve. */
-static bool all_have_left(const model_t *m, const system_t *s)
-{
-    for (int r = 0; r < m->ranks; r++) {
-        if (!m->quit || !rank_at_end(m, s, r)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 int system_check_end(const model_t *m, const system_t *s, plb_err_t *err)
 {
-    if (all_have_left(m, s)) {
-        return PLB_OK;
-    }
     for (int r = 0; r < m->ranks; r++) {
         const plb_consensus_t *rank = &s->rank[r];
-        if (!rank->done || rank->open || rank->balancing || s->root[r].tentative != PLB_NEVER ||
-            (m->central && s->read[r] < s->n_log)) {
+        if (!rank->done || rank->open || rank->balancing || s->root[r].tentative != PLB_NEVER) {
             return PLB_FAIL(err, PLB_ERR_STATE, "deadlock: rank %d has not ended", r);
         }
         if (rank->seen != s->rank[0].seen || rank->contributed != rank->seen ||
@@ -899,9 +783,6 @@ static int64_t get_iteration(bits_t *b)
 /* Whether a wish belongs to the state: some ranks have seen it, but not all. */
 static bool wish_matters(const model_t *m, const system_t *s, int64_t i)
 {
-    if (m->central) {
-        return false;
-    }
     for (int r = 0; r < m->ranks; r++) {
         if (s->rank[r].seen < i) {
             return s->wish[i] != WISH_UNSET;
@@ -962,56 +843,13 @@ static void unpack_rank(const model_t *m, system_t *s, int r, bits_t *b)
     rank->end = min_of(rank->end, s->failed[r]);
 }
 
-/* If `central`: pack the root, and the rulings that some rank has not read yet. */
-static void pack_central(const model_t *m, const system_t *s, bits_t *b)
-{
-    int first = s->n_log;
-    for (int r = 0; r < m->ranks; r++) {
-        first = s->read[r] < first ? s->read[r] : first;
-    }
-    put_iteration(b, s->root[0].seen);
-    put_iteration(b, s->root[0].final);
-    put_iteration(b, s->root[0].tentative);
-    put(b, (uint64_t)s->root[0].round, 3);
-    put(b, (uint64_t)(s->n_log - first), 4);
-    for (int r = 0; r < m->ranks; r++) {
-        put(b, (uint64_t)(s->read[r] - first), 4);
-    }
-    for (int i = first; i < s->n_log; i++) {
-        put(b, (uint64_t)s->log[i].kind, 3);
-        put(b, s->of_stats[i], 1);
-        put(b, (uint64_t)s->log[i].round, 3);
-        put_iteration(b, s->log[i].iteration);
-    }
-}
-
-static void unpack_central(const model_t *m, system_t *s, bits_t *b)
-{
-    s->root[0].seen = get_iteration(b);
-    s->root[0].final = get_iteration(b);
-    s->root[0].tentative = get_iteration(b);
-    s->root[0].round = (int64_t)get(b, 3);
-    s->n_log = (int)get(b, 4);
-    for (int r = 0; r < m->ranks; r++) {
-        s->read[r] = (int)get(b, 4);
-    }
-    for (int i = 0; i < s->n_log; i++) {
-        s->log[i].kind = (plb_ruling_kind_t)get(b, 3);
-        s->of_stats[i] = get(b, 1);
-        s->log[i].round = (int64_t)get(b, 3);
-        s->log[i].iteration = get_iteration(b);
-    }
-}
-
 void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS])
 {
     bits_t b = {key, 0};
     memset(key, 0, STATE_WORDS * sizeof *key);
     for (int r = 0; r < m->ranks; r++) {
         pack_rank(m, s, r, &b);
-        if (!m->central) {
-            put_iteration(&b, s->root[r].tentative);
-        }
+        put_iteration(&b, s->root[r].tentative);
     }
     for (int g = 0; g < n_objects(m); g++) {
         put(&b, present(s, g) ? (uint64_t)reach_of(s, g) : 15, 4);
@@ -1019,7 +857,7 @@ void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS])
             put(&b, (uint64_t)s->owner[g], 2);
         }
     }
-    for (int64_t i = 1; m->changes > 0 && !m->central && i <= m->iterations + 1; i++) {
+    for (int64_t i = 1; m->changes > 0 && i <= m->iterations + 1; i++) {
         const int64_t w = wish_matters(m, s, i) ? s->wish[i] : WISH_UNSET;
         put_iteration(&b, w == WISH_NEVER ? PLB_NEVER : w - WISH_UNSET);
     }
@@ -1028,12 +866,6 @@ void system_pack(const model_t *m, const system_t *s, uint64_t key[STATE_WORDS])
     put(&b, (uint64_t)s->changes, 3);
     put(&b, (uint64_t)s->churn, 3);
     put(&b, (uint64_t)s->fails, 3);
-    if (m->one_comm) {
-        put(&b, s->posted, 16);
-    }
-    if (m->central) {
-        pack_central(m, s, &b);
-    }
 }
 
 static void unpack_objects(const model_t *m, system_t *s, bits_t *b)
@@ -1057,22 +889,20 @@ void system_unpack(const model_t *m, system_t *s, const uint64_t key[STATE_WORDS
     uint64_t word[STATE_WORDS];
     memcpy(word, key, sizeof word);
     bits_t b = {word, 0};
-    *s = (system_t){.n_log = 0};
+    memset(s, 0, sizeof *s);
     for (int r = 0; r < m->ranks; r++) {
         unpack_rank(m, s, r, &b);
         const plb_consensus_t *rank = &s->rank[r];
         plb_consensus_root_init(&s->root[r], m->ranks, m->lag);
-        if (!m->central) {
-            s->root[r].seen = rank->seen;
-            s->root[r].round = rank->round;
-            s->root[r].final = rank->balancing ? PLB_NEVER : rank->final;
-            s->root[r].tentative = get_iteration(&b);
-        }
+        s->root[r].seen = rank->seen;
+        s->root[r].round = rank->round;
+        s->root[r].final = rank->balancing ? PLB_NEVER : rank->final;
+        s->root[r].tentative = get_iteration(&b);
     }
     unpack_objects(m, s, &b);
     for (int64_t i = 0; i < MAX_ITERATIONS + 2; i++) {
         s->wish[i] = WISH_UNSET;
-        if (m->changes > 0 && !m->central && i >= 1 && i <= m->iterations + 1) {
+        if (m->changes > 0 && i >= 1 && i <= m->iterations + 1) {
             const int64_t w = get_iteration(&b);
             s->wish[i] = w == PLB_NEVER ? WISH_NEVER : w + WISH_UNSET;
         }
@@ -1082,10 +912,4 @@ void system_unpack(const model_t *m, system_t *s, const uint64_t key[STATE_WORDS
     s->changes = (int)get(&b, 3);
     s->churn = (int)get(&b, 3);
     s->fails = (int)get(&b, 3);
-    if (m->one_comm) {
-        s->posted = get(&b, 16);
-    }
-    if (m->central) {
-        unpack_central(m, s, &b);
-    }
 }

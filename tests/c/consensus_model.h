@@ -31,7 +31,7 @@ extern unsigned model_ablated;
 
 #include "decide/consensus.h"
 
-enum { MAX_RANKS = 8, MAX_OBJECTS = 16, MAX_ITERATIONS = 40, MAX_LOG = 64 };
+enum { MAX_RANKS = 8, MAX_OBJECTS = 16, MAX_ITERATIONS = 40 };
 
 #define WISH_UNSET INT64_C(-2) /* no rank has seen these statistics yet */
 
@@ -46,12 +46,8 @@ typedef struct model {
                                            statistics of iteration i */
     bool ring;
     bool blocked;
-    bool central;   /* true: one root, which broadcasts its rulings; false: a root on every rank */
     bool known_end; /* ranks know their last iteration from the start */
-    bool migrate;  /* at an LB step, the first object of every second rank goes to the next rank */
-    bool quit;     /* a rank that has ended no longer serves */
-    bool hangs;    /* look only for hangs: objects may have passed the iteration of an LB step */
-    bool one_comm; /* both kinds of reduction on one communicator */
+    bool migrate; /* at an LB step, the first object of every second rank goes to the next rank */
 } model_t;
 
 typedef struct system {
@@ -60,12 +56,8 @@ typedef struct system {
     int64_t reach[MAX_RANKS][MAX_OBJECTS]; /* the storage of rank[].reach */
     int64_t wish[MAX_ITERATIONS + 2];
     int64_t top[2];            /* maximum contributed to round n, at n % 2 */
-    uint64_t posted;           /* one_comm: bit n: whether the n-th reduction is one of maxima */
     int changes, churn, fails; /* how many may still come */
     int64_t failed[MAX_RANKS]; /* number of statistics posted before the rank failed */
-    int n_log, read[MAX_RANKS];
-    plb_ruling_t log[MAX_LOG];
-    bool of_stats[MAX_LOG]; /* true: statistics led to this ruling; false: a maximum */
     int8_t owner[MAX_OBJECTS], slot[MAX_OBJECTS]; /* slot is -1: the object has left */
     bool serving[MAX_RANKS];
 } system_t;
@@ -75,11 +67,8 @@ typedef enum step_kind {
     STEP_GO,       /* object `who` begins its next iteration */
     STEP_START,    /* blocked: rank `who` begins the next iteration with all its objects */
     STEP_ENTER,    /* blocked: rank `who` leaves AtSync for the receives of its next object */
-    STEP_STATS,    /* a root on every rank: rank `who` sees the next statistics; the trigger wishes
-                      `wish` */
+    STEP_STATS,    /* rank `who` sees the next statistics; the trigger wishes `wish` */
     STEP_MAXIMUM,  /* the root, on rank `who`, sees the maximum of its open round */
-    STEP_ROOT,     /* central: the root sees the next statistics; the trigger wishes `wish` */
-    STEP_RULING,   /* central: rank `who` gets the next ruling */
     STEP_BALANCED, /* all ranks have balanced */
     STEP_LEAVE,    /* object `who` leaves */
     STEP_JOIN,     /* object `who` joins again */

@@ -221,7 +221,6 @@ static void draw_model(model_t *m, plb_rng_t *rng)
     m->ring = draw(rng, 0, 1);
     m->lag = draw(rng, 0, 3);
     m->blocked = m->lag > 0 && draw(rng, 0, 1);
-    m->central = m->lag == 0 && draw(rng, 0, 3) == 0;
     m->known_end = draw(rng, 0, 1);
     m->changes = draw(rng, 0, 6);
     m->early = draw(rng, 0, 3) == 0 ? draw(rng, 0, m->iterations) : 0;
@@ -312,10 +311,10 @@ static int wander(const settings_t *set)
         const char *result = run_once(&m, seed, NULL, &n_steps, &err);
         if (strcmp(result, "ok") != 0) {
             const int depth = (int)(n_steps - before);
-            printf("ranks=%d objects=%d iterations=%d lag=%d ring=%d blocked=%d central=%d "
-                   "known=%d early=%d changes=%d churn=%d fails=%d migrate=%d\n",
-                   m.ranks, m.objects, m.iterations, m.lag, m.ring, m.blocked, m.central,
-                   m.known_end, m.early, m.changes, m.churn, m.fails, m.migrate);
+            printf("ranks=%d objects=%d iterations=%d lag=%d ring=%d blocked=%d known=%d early=%d "
+                   "changes=%d churn=%d fails=%d migrate=%d\n",
+                   m.ranks, m.objects, m.iterations, m.lag, m.ring, m.blocked, m.known_end,
+                   m.early, m.changes, m.churn, m.fails, m.migrate);
             run_once(&m, seed, stdout, &n_steps, &err);
             printf("%s\n", err.text);
             return report(result, (size_t)i, n_steps, depth, since);
@@ -334,7 +333,6 @@ static int wander(const settings_t *set)
     X("lag", set->m.lag, 0, 0, 100, "bounded lag D, 0: none")                                     \
     X("ring", set->m.ring, 0, 0, 1, "1: the objects form a ring; 0: a line")                      \
     X("blocked", set->m.blocked, 0, 0, 1, "ranks block in the application's receives")            \
-    X("central", set->m.central, 0, 0, 1, "one root that broadcasts its rulings")                 \
     X("known", set->m.known_end, 1, 0, 1, "ranks know their last iteration from the start")       \
     X("early", set->m.early, 0, 0, MAX_ITERATIONS, "rank 0 ends this many iterations early")      \
     X("changes", set->m.changes, 0, 0, 7,                                                         \
@@ -342,10 +340,7 @@ static int wander(const settings_t *set)
     X("churn", set->m.churn, 0, 0, 7, "number of objects that leave or join again, at any time")  \
     X("fails", set->m.fails, 0, 0, 7, "number of ranks that fail, at any time")                   \
     X("migrate", set->m.migrate, 0, 0, 1, "objects change their rank at an LB step")              \
-    X("quit", set->m.quit, 0, 0, 1, "a rank that has ended no longer serves")                     \
-    X("hangs", set->m.hangs, 0, 0, 1, "look for hangs only")                                      \
     X("all", set->all, 0, 0, 1, "continue after the first violation or deadlock")                 \
-    X("one_comm", set->m.one_comm, 0, 0, 1, "both kinds of reduction on one communicator")        \
     X("ablate", model_ablated, 0, 0, 15,                                                          \
       "sum of rules to leave out: 1 pause, 2 hold, 4 comparison, 8 ended")                        \
     X("runs", set->runs, 0, 0, INT64_MAX, "number of random runs; 0: explore every interleaving") \

@@ -1,5 +1,5 @@
-/* Tests of csrc/place/bins.c: what every packing keeps, the best packing of few items, and failing
- * allocations. */
+/* Tests of csrc/place/bins.c: the best packing of few items, and failing allocations.
+ * tests/place/test_packs.py tests what every packing keeps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,38 +77,6 @@ static double least(const fixture_t *f, int64_t i, double *sum, int64_t *count)
     return best;
 }
 
-static void every_packing_keeps_the_rules(void **state)
-{
-    (void)state;
-    for (unsigned variant = 0; variant < 16; variant++) {
-        for (uint64_t seed = 1; seed < 200; seed++) {
-            fixture_t f;
-            begin(&f, seed, variant);
-            const int ret = run(&f);
-            if (ret == PLB_ERR_INFEASIBLE && (variant & 3) == 3) {
-                continue; /* equal numbers may be too many for the capacity */
-            }
-            assert_int_equal(ret, PLB_OK);
-            double sum[M] = {0}, filled[M] = {0}, most = 0.0;
-            int64_t count[M] = {0};
-            for (int64_t i = 0; i < f.of.n; i++) {
-                assert_in_range(f.bin[i], 0, f.of.m - 1);
-                sum[f.bin[i]] += f.cost[i];
-                filled[f.bin[i]] += f.length[i];
-                count[f.bin[i]]++;
-            }
-            for (int32_t b = 0; b < f.of.m; b++) {
-                assert_float_equal(sum[b], f.sum[b], 1e-9);
-                assert_true(filled[b] <= f.of.capacity);
-                assert_true(!f.of.equal || (count[b] >= f.of.n / f.of.m &&
-                                            count[b] <= (f.of.n + f.of.m - 1) / f.of.m));
-                most = fmax(most, sum[b]);
-            }
-            assert_true(most >= f.bound * (1.0 - 1e-9));
-        }
-    }
-}
-
 static void few_items_are_packed_best(void **state)
 {
     (void)state;
@@ -148,7 +116,6 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_packing_keeps_the_rules),
         cmocka_unit_test(few_items_are_packed_best),
         cmocka_unit_test(every_allocation_may_fail),
     };

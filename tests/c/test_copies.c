@@ -1,5 +1,5 @@
-/* Tests of csrc/place/copies.c: what every placement keeps, with all optional parts, and under
- * failing allocations. */
+/* Tests of csrc/place/copies.c: what does not fit, and failing allocations.
+ * tests/place/test_copies.py tests what every placement keeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,71 +71,6 @@ static int run(fixture_t *f, bool again)
                             f->out, &f->err);
 }
 
-/* Check one layer: slots, shares, limits, groups, and what is said about it. */
-static void check_layer(const fixture_t *f, int layer)
-{
-    const int s = f->first[P];
-    const int32_t *slot = f->slot + (ptrdiff_t)layer * s;
-    const double *share = f->share + (ptrdiff_t)layer * s;
-    double sum[N] = {0}, most = 0.0;
-    int node_of[GROUPS];
-    memset(node_of, -1, sizeof node_of);
-    for (int r = 0; r < P; r++) {
-        bool has[N] = {false};
-        double time = 0.0;
-        int64_t bytes = 0;
-        for (int j = f->first[r]; j < f->first[r + 1]; j++) {
-            const int o = slot[j];
-            assert_in_range(o + 1, 0, N);
-            if (o < 0) {
-                assert_true(share[j] == 0.0);
-                continue;
-            }
-            assert_false(has[o]);
-            has[o] = true;
-            sum[o] += share[j];
-            time += share[j];
-            bytes += f->memory[o];
-            if (f->of.group != NULL) {
-                int *at = &node_of[f->group[o]];
-                assert_true(*at < 0 || *at == f->node[r]);
-                *at = f->node[r];
-            }
-        }
-        assert_true(f->of.memory == NULL || bytes <= f->limit[r]);
-        most = time > most ? time : most;
-    }
-    for (int o = 0; o < N; o++) {
-        assert_float_equal(sum[o], f->load[layer * N + o], 1e-9);
-        bool is = false;
-        for (int j = 0; j < s; j++) {
-            is = is || slot[j] == o;
-        }
-        assert_true(is);
-    }
-    assert_float_equal(most, f->out[layer].max, 1e-9);
-    assert_true(f->out[layer].bound <= most * (1.0 + 1e-9));
-    assert_true(f->out[layer].mean <= f->out[layer].bound * (1.0 + 1e-9));
-    assert_int_equal(f->out[layer].bytes, 3 * f->out[layer].migrations);
-}
-
-static void every_placement_keeps_the_rules(void **state)
-{
-    (void)state;
-    for (unsigned variant = 0; variant < 16; variant++) {
-        for (uint64_t seed = 1; seed < 40; seed++) {
-            fixture_t f;
-            begin(&f, seed, variant);
-            for (int again = 0; again < 2; again++) {
-                assert_int_equal(run(&f, again == 1), PLB_OK);
-                for (int layer = 0; layer < LAYERS; layer++) {
-                    check_layer(&f, layer);
-                }
-            }
-        }
-    }
-}
-
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -170,7 +105,6 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_placement_keeps_the_rules),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };

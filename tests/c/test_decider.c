@@ -1,6 +1,6 @@
 /* Tests of csrc/decide, the decider: failure of each allocation, calls that are repeated, the
  * promise. Tests of csrc/model: the cost model compared with plain sums.
- * tests/decide/test_decider.py compares the decider with a plain twin. */
+ * The golden receipts (tests/place/golden.py) show every change of its decisions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -717,7 +717,8 @@ static void test_migrations_take_what_the_busiest_rank_needs(void **state)
                     continue;
                 }
                 busy += to[i] == r || x.s.rank[i] == r ? 2.0 : 0.0;
-                busy += x.s.rank[i] != r || x.s.nbytes == NULL ? 0.0 : 0.25 * (double)x.s.nbytes[i];
+                busy +=
+                    x.s.rank[i] != r || x.s.nbytes == NULL ? 0.0 : 0.25 * (double)x.s.nbytes[i];
                 bool told = x.s.rank[i] != r; /* one message to each rank, not to each object */
                 for (int64_t j = 0; j < i && !told; j++) {
                     told = x.s.rank[j] == r && to[j] == to[i];

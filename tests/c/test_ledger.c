@@ -1,5 +1,5 @@
 /* Tests of csrc/decide, the ledger: failing allocations, bad input; the states on, off and trial,
- * computed by hand. tests/decide/test_ledger.py compares the ledger with a plain twin. */
+ * computed by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* Tests of csrc/replay, replay: every allocation that fails, random and broken traces in memory of
- * exactly their size, so that a sanitizer finds every access beyond it. */
+ * exactly their size, so that a sanitizer finds every access beyond it; the rounding of sums of
+ * several phases at once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "plb.h"
+#include "replay/internal.h"
 
 enum { PHASES = 6, ENTITIES = 12, RANKS = 3 };
 
@@ -226,33 +228,6 @@ static void check_ranks(const owned_t *o, const plb_replay_t *replay)
     }
 }
 
-static void random_traces_run_under_every_strategy(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 0; seed < 60; seed++) {
-        owned_t o = random_trace(seed);
-        for (const plb_strategy_t *const *p = plb_strategies; *p != NULL; p++) {
-            setting_t s;
-            plb_err_t err = {0, ""};
-            const int ret = run(&s, &o, *p, seed % 2, &err);
-            if ((*p)->library != NULL) { /* these tests link no library */
-                assert_int_equal(ret, PLB_ERR_MISSING);
-            } else if ((*p)->looks_at & PLB_LOOKS_COORDS) { /* a trace has no positions */
-                assert_int_not_equal(ret, PLB_OK);
-                assert_non_null(strstr(err.text, "coords are missing"));
-            } else if (ret != PLB_OK) {
-                fail_msg("%s: %s", (*p)->name, err.text);
-            } else {
-                assert_in_range(s.decider.n_lb_steps, 1, PHASES / 2);
-                check_ranks(&o, &s.replay);
-            }
-            setting_free(&s);
-            plb_replay_free(&s.replay); /* freeing twice is allowed */
-        }
-        owned_free(&o);
-    }
-}
-
 /* A replay in two parts, cut anywhere, also with a lag, has the same result as in one part, to the
  * last bit. */
 static void parts_are_the_same_as_the_whole(void **state)
@@ -281,71 +256,6 @@ static void parts_are_the_same_as_the_whole(void **state)
             setting_free(&parts);
         }
         setting_free(&whole);
-        owned_free(&o);
-    }
-}
-
-static void without_a_decider_all_is_as_recorded(void **state)
-{
-    (void)state;
-    owned_t o = random_trace(5);
-    setting_t s;
-    plb_err_t err = {0, ""};
-    const plb_replay_opts_t opts = {.as_recorded = true, .cost = NAN};
-    assert_int_equal(run_with(&s, &o, NULL, opts, 2, &err), PLB_OK);
-    assert_memory_equal(s.replay.rank, o.task_rank, (size_t)s.replay.tasks * sizeof(int32_t));
-    assert_int_equal(plb_replay_settle(&s.replay, NULL, true, &err), PLB_OK);
-    setting_free(&s);
-    owned_free(&o);
-}
-
-/* Make a trace of one phase with the tasks first ... first + ptr[1] - 1, without edges. */
-static plb_trace_t one_phase(const plb_trace_t *trace, int64_t first, const int64_t *ptr)
-{
-    static const int64_t no_edges[2] = {0, 0};
-    plb_trace_t out = *trace;
-    out.n_phases = 1;
-    out.task_ptr = ptr;
-    out.edge_ptr = no_edges;
-    out.task_entity += first;
-    out.task_rank += first;
-    out.task_load += first;
-    out.task_bytes = trace->task_bytes == NULL ? NULL : trace->task_bytes + first;
-    out.task_home = NULL;
-    out.repeats = NULL;
-    return out;
-}
-
-/* If a loop is left early, the LB step places the objects that exist after the loop. */
-static void loops_may_be_left_early(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        owned_t o = random_trace(seed);
-        setting_t s = {0};
-        plb_err_t err = {0, ""};
-        assert_int_equal(decider_of(&s, &dealer, true, &err), PLB_OK);
-        const plb_replay_opts_t opts = {
-            .decider = &s.decider, .n_ranks = RANKS, .moves = true, .cost = 0.0};
-        plb_trace_t part = o.trace;
-        part.n_phases = 2; /* the trigger asks for an LB step after these */
-        const plb_loop_t loop = {0, 9, NAN, NAN}, wrong = {3, 1, NAN, NAN},
-                         next = {2, 4, NAN, NAN};
-        assert_int_equal(plb_replay_init(&s.replay, &opts, &err), PLB_OK);
-        assert_int_equal(plb_replay_loop(&s.replay, &loop, &err), PLB_OK);
-        assert_int_equal(plb_replay_feed(&s.replay, &part, &err), PLB_OK);
-        assert_int_equal(s.decider.n_lb_steps, 0);
-        const int64_t first = o.task_ptr[2], n = (o.task_ptr[3] - first) / 2;
-        const plb_trace_t left = one_phase(&o.trace, first, (const int64_t[2]){0, n});
-        assert_int_equal(plb_replay_settle(&s.replay, &left, true, &err), PLB_OK);
-        assert_int_equal(s.decider.n_lb_steps, 1);
-        assert_int_equal(s.replay.phases.n, n);
-        assert_memory_equal(s.replay.phases.entity, o.trace.task_entity + first,
-                            (size_t)n * sizeof(int32_t));
-        assert_int_equal(plb_replay_loop(&s.replay, &wrong, &err), PLB_ERR_STATE);
-        assert_int_equal(plb_replay_loop(&s.replay, &next, &err), PLB_OK);
-        assert_int_equal(plb_replay_feed(&s.replay, &o.trace, &err), PLB_ERR_STATE);
-        setting_free(&s);
         owned_free(&o);
     }
 }
@@ -439,16 +349,112 @@ static void a_signal_ends_it(void **state)
     owned_free(&o);
 }
 
+static void another_number_of_ranks_is_refused(void **state)
+{
+    (void)state;
+    owned_t o = random_trace(1);
+    plb_replay_t replay = {0};
+    plb_err_t err = {0, ""};
+    const plb_replay_opts_t opts = {.n_ranks = RANKS + 1, .as_recorded = true, .cost = NAN};
+    const plb_loop_t loop = {0, PHASES, NAN, NAN};
+    assert_int_equal(plb_replay_init(&replay, &opts, &err), PLB_OK);
+    assert_int_equal(plb_replay_loop(&replay, &loop, &err), PLB_OK);
+    assert_int_equal(plb_replay_feed(&replay, &o.trace, &err), PLB_ERR_VALUE);
+    assert_non_null(strstr(err.text, "n_ranks is 3: expected 4"));
+    plb_replay_free(&replay);
+    owned_free(&o);
+}
+
+/* ---- sums that are made ahead ---- */
+
+enum { KINDS = 9 };
+
+/* Loads whose sums are hard to round: ties, neighbours of ties, different magnitudes. */
+static double hard(int kind, int64_t k, plb_rng_t *rng)
+{
+    const double u = plb_rng_uniform(rng);
+    switch (kind) {
+    case 0: /* ties of the rounding to 1, and small loads that break them */
+        return k == 0 ? 1.0 : ldexp(1.0, -53 - (int)plb_rng_below(rng, 3));
+    case 1: /* a tie, which one tiny load breaks */
+        return k == 0 ? 1.0 + 0x1p-52 : k == 1 ? 0x1p-53 : ldexp(u, -100 - (int)(k % 80));
+    case 2:
+        return pow(10.0, -300.0 + 330.0 * u);
+    case 3: /* many equal loads */
+        return 0.1;
+    case 4:
+        return k % 3 == 0 ? 1e30 : k % 3 == 1 ? 1e14 : 1e-300;
+    case 5: /* just above and below a power of two */
+        return k == 0 ? 2.0 - 0x1p-52 : k % 2 ? 0x1p-53 : 0x1p-54;
+    case 6:
+        return plb_rng_below(rng, 2) ? 0.0 : ldexp(u, (int)plb_rng_below(rng, 120) - 90);
+    case 7: /* smaller than the lowest bit of an exact sum */
+        return ldexp(u, -180 - (int)plb_rng_below(rng, 40));
+    default:
+        return u;
+    }
+}
+
+static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t seed)
+{
+    plb_rng_t rng;
+    plb_rng_init(&rng, seed);
+    double *load = space(n * n_phases, sizeof *load);
+    int32_t *rank = space(n, sizeof *rank);
+    double *sum = space((int64_t)p * PLB_SUM_PHASES, sizeof *sum);
+    double *room = space(2 * (int64_t)p * PLB_SUM_PHASES, sizeof *room);
+    for (int64_t k = 0; k < n; k++) {
+        rank[k] = (int32_t)plb_rng_below(&rng, (uint64_t)p);
+    }
+    for (int64_t k = 0; k < n * n_phases; k++) {
+        load[k] = hard(kind, k % n, &rng);
+    }
+    for (int64_t k = n - 1; k > 0 && seed % 2; k--) { /* in another order */
+        const int64_t j = (int64_t)plb_rng_below(&rng, (uint64_t)k + 1);
+        const double swap = load[k];
+        load[k] = load[j];
+        load[j] = swap;
+    }
+    plb_load_sums(load, n, n_phases, rank, p, sum, room);
+    for (int j = 0; j < n_phases; j++) {
+        for (int32_t r = 0; r < p; r++) {
+            plb_exact_t of = {{0}};
+            for (int64_t k = 0; k < n; k++) {
+                if (rank[k] == r) {
+                    plb_exact_add(&of, load[j * n + k]);
+                }
+            }
+            assert_true(sum[r * PLB_SUM_PHASES + j] == plb_exact_value(&of));
+        }
+    }
+    free(load);
+    free(rank);
+    free(sum);
+    free(room);
+}
+
+static void test_sums_ahead_are_rounded_once(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 2, 3, 4, 7, 30, 1000};
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (uint64_t seed = 0; seed < 60; seed++) {
+            const int64_t n = counts[seed % 8];
+            const int32_t p = seed % 3 == 0 ? 1 : (int32_t)(1 + seed % 7);
+            check_ahead(kind, n, 1 + (int)(seed / 8 % PLB_SUM_PHASES), p, seed);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_traces_run_under_every_strategy),
         cmocka_unit_test(parts_are_the_same_as_the_whole),
-        cmocka_unit_test(without_a_decider_all_is_as_recorded),
-        cmocka_unit_test(loops_may_be_left_early),
         cmocka_unit_test(every_failed_allocation_is_reported_and_leaks_nothing),
         cmocka_unit_test(broken_traces_are_refused),
         cmocka_unit_test(a_signal_ends_it),
+        cmocka_unit_test(another_number_of_ranks_is_refused),
+        cmocka_unit_test(test_sums_ahead_are_rounded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

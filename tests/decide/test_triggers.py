@@ -1,4 +1,7 @@
-"""Room decide: the triggers of the table, each against a plain Python twin, and auto."""
+"""Room decide: the published triggers, each against a plain Python twin, and auto.
+
+The golden file (tests/place/golden.py) shows every change of auto's verdicts.
+"""
 
 import gc
 import importlib.util
@@ -44,12 +47,9 @@ class Twin:
     def u(self):
         return [max(h - m, 0.0) for h, m in zip(self.high, self.mean, strict=True)]
 
-    def guess(self, most):
-        """Return the cost of an LB step, in balanced iterations."""
-        return most if self.end is None else min(most, 0.03 * self.end)
-
     def trial(self, excess):
-        return 0 < excess >= self.guess(2) * self.mean[-1]
+        most = 2 if self.end is None else min(2, 0.03 * self.end)  # balanced iterations
+        return 0 < excess >= most * self.mean[-1]
 
 
 class NeedsCost(Twin):
@@ -100,183 +100,7 @@ class Zhai(NeedsCost):
         return 0 < loss >= self.cost
 
 
-class Auto(Twin):
-    """The rules of auto.c, with everything computed from scratch from all observations."""
-
-    def __init__(self, end=None, cost=None):
-        super().__init__(end, cost)
-        self.rate, self.residual = 0.0, 1.0
-        self.young = [], []  # u of all first and second iterations after an LB step
-        self.hoped, self.gained = [0.0] * 8, [0.0] * 8
-        self.promise = math.nan
-
-    def balanced(self, iteration, cost, promise):
-        super().balanced(iteration, cost, promise)
-        self.promise = max(promise, 1.0)
-        self.hoped = [0.8 * x for x in self.hoped]
-        self.gained = [0.8 * x for x in self.gained]
-
-    @property
-    def theta(self):
-        return self.guess(20) * self.mean[-1] if self.cost is None else self.cost
-
-    def times(self, lb_steps):
-        return lb_steps * (4 if self.cost is None else 1.0)
-
-    def tries(self, left):
-        level = self.level[-1] if self.cost is not None else self.settled()
-        theta = self.theta
-        if self.cycles or level <= 0:
-            return False
-        if len(self.level) <= 3 and level * left >= self.times(2.5) * theta:
-            return True
-        price = self.guess(2) * self.mean[-1] if self.cost is None else theta
-        u = self.steady_loss()
-        return len(self.u) * u >= price and u * left >= 2 * price
-
-    def blocks(self):
-        """Return the mean u of each block of eight iterations, without spikes."""
-        u = [min(u, 2 * low) for u, low in zip(self.u, self.level, strict=True)]
-        ends = range(8, len(u) + 1, 8) if len(u) >= 8 else [len(u)]
-        return u, [sum(u[max(end - 8, 0) : end]) / min(end, 8) for end in ends]
-
-    def steady_loss(self):
-        u, blocks = self.blocks()
-        mean = sum(u) / len(u)
-        steady = mean - max(max(blocks) - min(blocks) - 0.4 * mean, 0.0)
-        return steady * min(max((steady / self.mean[-1] - 0.04) / 0.04, 0.0), 1.0)
-
-    def left_by_last_step(self):
-        """Return the imbalance (seconds) that the last LB step seems to have left."""
-        if len(self.u) < 3:
-            return self.level[-1]
-        left = statistics.median(self.u[:3])
-        u, blocks = self.blocks()
-        if len(u) >= 8:
-            left = min([max(left, min(sum(u[:4]), sum(u[4:8])) / 4), *blocks[1:]])
-        return left
-
-    def excess(self, u):
-        return max(u - (self.residual - 1) * self.mean[-1], 0.0)
-
-    def rise(self, k):
-        return max(self.level[-1] - self.level[-1 - k], 0.0)
-
-    def saved_at_once(self):
-        """Return the seconds that an LB step would save in the next iteration; -inf: unknown."""
-        n = len(self.u)
-        if not self.cycles or n > 2:
-            return -math.inf
-        self.young[n - 1].append(self.u[-1])
-        first, second = (
-            sum(u * 0.5**k for k, u in enumerate(reversed(us))) / (2 - 2 * 0.5 ** len(us))
-            if us
-            else math.nan
-            for us in self.young
-        )
-        longer = [i for i, (_, _, tau) in enumerate(self.cycles) if tau != 1]
-        at_once = len(self.cycles) - 1 - (longer[-1] if longer else -1)
-        if n == 1 and not self.young[1]:
-            unforeseen = self.u[-1] - (self.promise - 1) * self.mean[-1]
-            return 0.41 * unforeseen if at_once == 0 else -math.inf
-        return ((second if n == 1 else self.u[-1]) - first) / 2**at_once
-
-    def starts_up(self):
-        if self.cycles:
-            return False
-        before, now = self.mean[-2:] if self.total > 1 else (0.0, 1.0)
-        return now > 3 * before or before > 3 * now
-
-    def replay(self):
-        n, level = len(self.level), self.level
-        for i in range(8):
-            span = 4 << i
-            stride = max(span // 8, 1)
-            if n <= span or n % stride:
-                continue
-            e0 = self.excess(level[n - 1 - span])
-            if e0 <= 0 or e0 < 0.6 * self.excess(self.rate):
-                continue
-            for k in range(1, span + 1, stride):
-                e = self.excess(level[n - 1 - span + k])
-                self.gained[i] += (e - abs(e - e0)) * stride**2
-            self.hoped[i] += e0 * span * stride
-
-    def settled(self):
-        u, n = self.u, len(self.level)
-        span = min(n - 1, 8)
-        lag = max(3 - (n - span), 0)
-        slope = self.rise(span) / (span - lag) if span > lag else 0.0
-        now = u[-1]
-        for k in range(1, min(n, 3)):
-            if k * self.excess(now) >= self.theta:
-                break
-            now = min(now, u[-1 - k] + k * slope)
-        return now
-
-    def expected(self, left):
-        u, n, now = self.u, len(self.level), self.settled()
-        e = self.excess(now)
-        if e <= 0:
-            return 0.0
-        k = int(min(self.times(0.4) * self.theta / e, n, 1023))
-        stays = now
-        if k:
-            trend = self.rise(k) / 2 if k < n else 0.0
-            stays = min(now, sum(u[-k:]) / k + trend)
-        horizon, i = min(self.theta / e, left), 0
-        while i < 7 and 4 << i < horizon:
-            i += 1
-        while i > 0 and self.hoped[i] <= 0:
-            i -= 1
-        trust, share = 3 * self.theta, 1.0
-        if trust + self.hoped[i] > 0:
-            share = max((trust + self.gained[i]) / (trust + self.hoped[i]), 0.0)
-        return self.excess(stays) * share
-
-    def best_rate(self):
-        u, n = self.u, len(self.level)
-        base = (self.residual - 1) * self.mean[-1]
-        rates, k = [self.theta + sum(u)], 1
-        while k < min(n, 1024):
-            loss = max(sum(u[-k:]) - k * self.excess(self.level[-1 - k]), k * base)
-            rates.append(2 * self.theta + sum(u[:-k]) + loss)
-            k += 1 if k < 8 else k // 4
-        rate = min(rates) / n
-        paid = iterations = 0.0
-        for cost, U, tau in self.cycles:
-            paid, iterations = 0.8 * paid + cost + U, 0.8 * iterations + tau
-        return min(rate, 1.2 * paid / iterations) if self.cycles else rate
-
-    def decide(self):
-        u = self.u
-        n = len(u)
-        self.level = [min(u[max(0, i - 2) : i + 1]) for i in range(n)]
-        if self.cycles and self.mean[-1] > 0:
-            self.residual = 1 + self.left_by_last_step() / self.mean[-1]
-        if not self.cycles:
-            doubts = self.cost is None and n >= 3 and self.mean[-1] > 0
-            self.residual = 1 + min(self.level) / self.mean[-1] if doubts else 1.0
-        self.replay()
-        left = max(self.total, 400) if self.end is None else max(self.end - self.iteration - 1, 0)
-        if self.saved_at_once() > 2 * self.theta and left > 0:
-            return True
-        early = n * self.excess(self.level[-1]) < self.theta
-        if self.starts_up() or (n < 3 and early):
-            return False
-        k = min(n - 1, 1023, left)
-        growth = self.rise(k) / k if k else 0.0
-        expected = self.expected(left)
-        self.rate = self.best_rate()
-        if self.tries(left):
-            return True
-        gain = expected * left + growth * left**2 / 2
-        need = (1 if self.cycles else self.times(2)) * self.theta
-        return expected >= self.excess(self.rate) and expected > 0 and gain >= need
-
-
 TWINS = {t.__name__.lower(): t for t in (Threshold, Marquez, Menon, Boulmier, Procassini, Zhai)}
-TWINS["auto"] = Auto
 
 
 def series(rng, kind, n, size):

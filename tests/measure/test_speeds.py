@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-import twin_speeds
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pylb
 from pylb.errors import DomainError, OutOfRangeError
@@ -98,35 +95,6 @@ def test_of_very_many_objects_only_a_part_is_remembered():
     learner = learn(rank, seconds, 10)
     off = np.log(learner.speed / speed)
     assert 0.001 < np.sqrt(((off - off.mean()) ** 2).mean()) < 0.02  # the mean of all: 0.0005
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 60), st.booleans())
-def test_agrees_with_the_twin(seed, p, n, estimated):
-    """Objects come, go, stay, move, drift or are not measured, and ranks change their speed."""
-    rng = np.random.default_rng(seed)
-    twin, learner = twin_speeds.SpeedLearner(p), SpeedLearner(p)
-    speed, work = np.exp(rng.normal(0.0, 0.5, p)), np.exp(rng.normal(0.0, 1.0, n))
-    rank, moving = rng.integers(0, p, n), rng.choice([0.0, 0.3, 1.0])
-    drift = rng.choice([0.0, 0.3])
-    for _ in range(int(rng.integers(1, 14))):
-        rank = np.where(rng.random(n) < moving, rng.integers(0, p, n), rank)
-        work *= np.exp(drift * rng.standard_normal(n))
-        if rng.random() < 0.2:
-            speed[rng.integers(0, p)] *= 2.0
-        seconds = work / speed[rank] * np.exp(0.05 * rng.standard_normal(n))
-        seconds[rng.random(n) < 0.05] = rng.choice([0.0, np.nan, -1.0])
-        here = rng.permutation(n)[: rng.integers(0, n + 1)] if rng.random() < 0.3 else np.arange(n)
-        size = np.where(rng.random(n) < 0.7, work, 0.0)[here] if estimated else None
-        told = [
-            which.observe(7 * here - 50, rank[here], seconds[here], size)
-            for which in (twin, learner)
-        ]
-        assert (told[0] is None) == (told[1] is None)
-        if told[0] is not None:
-            np.testing.assert_allclose(told[1], told[0], rtol=1e-3)
-        np.testing.assert_allclose(learner.error, twin.error, rtol=1e-3)
-        np.testing.assert_allclose(learner.sigma, twin.sigma, rtol=1e-3)
-        np.testing.assert_allclose(learner.evidence, twin.evidence, rtol=1e-3, atol=1e-4)
 
 
 # ---- placement after placement -----------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
 
-Each case runs on COMM_WORLD, or on COMM_SELF and a duplicate of COMM_WORLD;
+Each case runs on COMM_WORLD or on a duplicate of it (each_case.py);
 tests/virtual/test_virtual.py runs it on virtual ranks. Rank 0 prints what must
 not depend on the number of ranks, as JSON.
 """

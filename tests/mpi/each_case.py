@@ -36,7 +36,7 @@ def told_clock():
 
 
 def each_case(cases):
-    """Run half of the cases on COMM_WORLD, the others on one rank and a duplicate of COMM_WORLD.
+    """Run half of the cases on COMM_WORLD, the others on a duplicate; of two ranks, also on one.
 
     Which half depends on the number of ranks.  Return {name: answer}; the answer of a case must
     not depend on the communicator.  Rank 0 prints the name of the case that runs.
@@ -48,7 +48,7 @@ def each_case(cases):
     for i, case in enumerate(cases, world.size // 2):
         if world.rank == 0:
             print(case.__name__, file=sys.stderr, flush=True)
-        comms = (world,) if i % 2 else (MPI.COMM_SELF, world.Dup())
+        comms = [world if i % 2 else world.Dup(), *[MPI.COMM_SELF] * (world.size == 2)]
         found[case.__name__], *more = (case(comm) for comm in comms)
         assert all(answer == found[case.__name__] for answer in more)
     return found

@@ -15,7 +15,9 @@ import pylb
 
 FILE = Path(__file__).with_suffix(".json")
 KEPT = ("iteration", "choice", "strategy", "until", "times", "left", "max", "mean", "before")
-KEPT += ("predicted", "migrations", "realised", "gain", "iterations")
+KEPT += ("predicted", "migrations", "realised", "gain", "iterations", "reason", "why", "seconds")
+KEPT += ("seconds_warm_up", "passed_over", "heaviest", "next_heaviest", "heaviest_key", "ahead")
+KEPT += ("before_with_messages", "predicted_with_messages", "realised_idle_max")
 FIGURES = ("tau", "max_slope", "mean_slope", "growth", "residual", "excess", "rate", "cost")
 
 
@@ -106,23 +108,85 @@ def decided():
     trace = pylb.replaying.hotspot(n_ranks=5, n_objects=40, n_phases=25, noise=0.0, turns=1.0)
     asks = {name: {"strategy": "GreedyLB", "trigger": name} for name in pylb.triggers()}
     asks["auto, which strategy"] = {}
+    asks["foresight"] = {"strategy": "RefineLB", "every": 3, "foresight": True}
+    asks["lag"] = {"lag": 3, "alpha": 1e-4, "beta": 1e-9}
     return {
         name: [kept(receipt) for receipt in trace.replay(**ask, cost=0.004).decisions]
         for name, ask in asks.items()
     }
 
 
+def triggered():
+    """Return {trigger, program: iterations of the LB steps}."""
+    i = np.arange(400)
+    wave = np.abs(i % 60 - 30.0) / 60.0
+    drifts = {"grows": i / 400.0, "steps": i // 90 * 0.25, "wave": wave, "stays": 0.0 * i}
+    noise = remainders(400, 37, 101) / 2000.0 + 2.0 * (i % 97 == 50)
+    found = {}
+    for what, drift in drifts.items():
+        program = pylb.replaying.Imbalance(1.0, drift=drift, noise=noise, start=0.25)
+        for name in pylb.triggers():
+            for cost in (0.25, 8.0):
+                known = (400, cost if what == "grows" else np.nan)
+                steps = program.run(name, cost=cost, expect=known).iterations
+                found[f"{name}, {what}, {cost}"] = " ".join(map(str, steps))
+    return found
+
+
+def program(comm, jumps, noisy, options):
+    """Run 80 iterations on virtual ranks; from iteration 40 on, rank 0 takes three times longer.
+
+    jumps: in iterations 20 and 21, a few objects take ten times longer.  noisy: the loads of all
+    objects change in each iteration, so that no placement stays balanced.
+    """
+    lb = pylb.Balancer(comm, **options)
+    work = (1.0 + remainders(48, 37, 101)) / 2048.0
+    for key in range(12 * comm.rank, 12 * comm.rank + 12):
+        lb.add(key, None, nbytes=1000 * (1 + key % 7))
+    for it in lb.iterate(80):
+        for key, _ in lb.local():
+            lb.send((key + 1) % 48, key, b"12345")
+            odd = 10.0 if jumps and it in (20, 21) and key % 12 < 3 else 1.0
+            odd *= 1.0 + (key * 31 + it * 17) % 53 if noisy else 1.0
+            comm.elapse(odd * work[key] * (3.0 if it >= 40 and comm.rank == 0 else 1.0))
+    return lb.history
+
+
+def steered():
+    """Return {case: receipts} of programs on ranks of unlike speed, which nobody has told pylb."""
+    asks = {
+        "auto": (False, False, {}),
+        "jumps": (True, False, {"learn_speeds": False}),
+        "useless": (False, True, {"trigger": "threshold", "strategy": "GreedyLB"}),
+        "noisy": (True, True, {}),
+        "slower": (False, False, {"learn_speeds": True, "pause_if_useless": False}),
+        "given": (True, False, {"learn_speeds": True, "strategy": "RefineLB", "every": 7}),
+    }
+    found = {}
+    for name, ask in asks.items():
+        cluster = pylb.VirtualCluster(
+            4, speed=[1.0, 1.0, 0.5, 0.25], network=(3e-4, 0.0), clock="none"
+        )
+        found[name] = [kept(receipt) for receipt in cluster.run(program, *ask)[0]]
+    return found
+
+
 def kept(receipt):
     """Return one line of text with nine digits, which all mathematical libraries agree on."""
     told = receipt.to_dict()
     told |= told.pop("figures")
-    values = {key: told[key] for key in KEPT} | {key: told[key] for key in FIGURES}
+    values = {key: told[key] for key in (*KEPT, *FIGURES)}
+    for other in told["alternatives"]:
+        values[other["strategy"] or "no LB step"] = other["gain"]
     return ", ".join(
-        f"{k} {v:.9g}" if isinstance(v, float) else f"{k} {v}" for k, v in values.items() if v == v
+        f"{k} {round(v, 12):.9g}" if isinstance(v, float) else f"{k} {v}"
+        for k, v in values.items()
+        if v == v
     )
 
 
 ROOMS = {"place": placed, "partition": partitioned, "decide": decided}
+ROOMS |= {"trigger": triggered, "steer": steered}
 
 
 def write():

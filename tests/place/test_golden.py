@@ -14,7 +14,7 @@ from pylb.partitioning.libraries import METHODS
 KEPT = json.loads(golden.FILE.read_text())
 
 
-@pytest.mark.parametrize("room", ["place", "partition", "decide"])
+@pytest.mark.parametrize("room", golden.ROOMS)
 def test_answers_are_those_of_the_golden_file(room):
     assert golden.ROOMS[room]() == KEPT[room]
 
@@ -34,3 +34,10 @@ def test_the_cases_tell_strategies_apart():
         answers.setdefault(name.partition(",")[0], []).append(answer)
     assert len({tuple(each) for each in answers.values()}) == len(answers)
     assert all(KEPT["decide"].values())
+
+
+def test_the_steered_programs_have_every_kind_of_decision():
+    told = "\n".join(line for lines in KEPT["steer"].values() for line in lines)
+    for kind in ("hold", "off", "balance"):
+        assert told.count(f"choice {kind}") > 5
+    assert "but better estimates of the ranks' speeds show" in told

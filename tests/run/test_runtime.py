@@ -665,10 +665,10 @@ def test_removing_an_object_takes_the_same_time_however_many_there_are():
             lb.add(key, [], memory=key)
         if in_store:
             list(lb.iterate(1))
-        began = time.perf_counter()
+        began = time.process_time()
         for key in range(n):
             lb.remove(key)
-        spent = time.perf_counter() - began
+        spent = time.process_time() - began
         list(lb.iterate(1))
         assert lb.report().n_objects == 0
         return spent
