@@ -1,5 +1,5 @@
-/* Bins: best fit (the largest item first), then exchanges between the largest bin and others; and
- * the differencing method of Karmarkar and Karp (1982; Michiels, Korst
+/* Bins: best fit (the largest item first), then exchanges between the largest bin and others; for
+ * few items all packings; and the differencing method of Karmarkar and Karp (1982; Michiels, Korst
  * and Aarts 2003), if these do not reach the bound. */
 #include "place/bins.h"
 
@@ -16,7 +16,9 @@
 enum {
     MOST_PAIRS = 96,
     MOST_TRIPLES = 20, /* items in a bin up to which two of them are exchanged for two */
-    PARTNERS = 12,     /* bins that are tried until one is near enough */
+    FEW_ITEMS = 24,    /* items for which all packings are tried */
+    MOST_NODES = 1 << 18,
+    PARTNERS = 12, /* bins that are tried until one is near enough */
 };
 #define MOST_DIFFERENCES 3e7 /* items x bins up to which the differencing method is tried */
 
@@ -204,20 +206,29 @@ static void find_exchange(const packing_t *self, double *best, const set_t **giv
             j++;
         }
         /* the two sets of b around the best one, and more if the capacity forbids these */
-        for (int way = 1; way >= -1; way -= 2) {
-            int64_t h = way > 0 ? j : j - 1;
-            for (int near = 0; near < 8 && h >= 0 && h < b->n; near++, h += way) {
-                const set_t *y = &b->set[h];
-                const double d = x->cost - y->cost;
-                const double worst = way > 0 ? self->sum[a->bin] - d : self->sum[b->bin] + d;
-                if (worst >= *best || (way > 0 && d <= 0.0)) {
-                    break;
-                }
-                if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
-                    self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
-                    *best = worst, *give = x, *take = y;
-                    break;
-                }
+        for (int64_t near = 0, h = j; near < 8 && h < b->n; near++, h++) {
+            const set_t *y = &b->set[h];
+            const double d = x->cost - y->cost;
+            const double worst = self->sum[a->bin] - d;
+            if (worst >= *best || d <= 0.0) {
+                break;
+            }
+            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                *best = worst, *give = x, *take = y;
+                break;
+            }
+        }
+        for (int64_t near = 0, h = j - 1; near < 8 && h >= 0; near++, h--) {
+            const set_t *y = &b->set[h];
+            const double worst = self->sum[b->bin] + x->cost - y->cost;
+            if (worst >= *best) {
+                break;
+            }
+            if (self->filled[b->bin] + x->length - y->length <= self->of->capacity &&
+                self->filled[a->bin] - x->length + y->length <= self->of->capacity) {
+                *best = worst, *give = x, *take = y;
+                break;
             }
         }
     }
@@ -325,6 +336,58 @@ static int improve(packing_t *self, plb_err_t *err)
                     "interrupted");
     }
     return PLB_OK;
+}
+
+/* ---- few items ------------------------------------------------------------------------------ */
+
+typedef struct tree {
+    packing_t *self;
+    const plb_item_t *order;
+    int32_t *best;
+    double least;
+    int64_t nodes, n_more;
+} tree_t;
+
+/* Try all bins for item k and those after it, if this may lead below tree->least. */
+static void descend(tree_t *tree, int64_t k)
+{
+    packing_t *self = tree->self;
+    const plb_bins_t *of = self->of;
+    if (k == of->n) {
+        tree->least = largest(self);
+        memcpy(tree->best, self->bin, (size_t)of->n * sizeof *tree->best);
+        return;
+    }
+    const int32_t i = tree->order[k].id;
+    const int64_t least = of->n / of->m, more = of->n % of->m;
+    const double length = length_of(of, i);
+    bool tried[FEW_ITEMS] = {false};
+    for (int32_t t = 0; t < of->m && tree->nodes > 0 && tree->least > self->goal; t++) {
+        int32_t b = -1;
+        for (int32_t c = 0; c < of->m; c++) { /* the lowest cost first */
+            b = !tried[c] && (b < 0 || self->sum[c] < self->sum[b]) ? c : b;
+        }
+        tried[b] = true;
+        bool alike = false; /* to a bin that was tried */
+        for (int32_t c = 0; c < of->m && !alike; c++) {
+            alike = c != b && tried[c] && self->sum[c] == self->sum[b] &&
+                    self->count[c] == self->count[b] && self->filled[c] == self->filled[b];
+        }
+        const bool extra = of->equal && self->count[b] >= least;
+        if (alike || self->sum[b] + of->cost[i] >= tree->least ||
+            self->filled[b] + length > of->capacity ||
+            (extra && (self->count[b] > least || tree->n_more == more))) {
+            continue;
+        }
+        const double sum = self->sum[b], filled = self->filled[b];
+        tree->nodes--;
+        tree->n_more += extra;
+        put(self, i, b);
+        descend(tree, k + 1);
+        self->sum[b] = sum, self->filled[b] = filled;
+        self->count[b]--;
+        tree->n_more -= extra;
+    }
 }
 
 /* ---- differences ---------------------------------------------------------------------------- */
@@ -548,6 +611,12 @@ int plb_bins_pack(const plb_bins_t *of, int32_t *bin, double *sum, double *bound
     self.goal = *bound * (of->was == NULL ? 1.0 + 1e-7 : 1.001);
     PLB_TRY(start(&self, &loads, heap, err));
     PLB_TRY(finish(&self, bin, &least, err));
+    if (least > self.goal && n <= FEW_ITEMS && m <= FEW_ITEMS) {
+        tree_t tree = {&self, loads.item, bin, least, MOST_NODES, 0};
+        clear(&self);
+        descend(&tree, 0);
+        least = tree.least;
+    }
     const double enough = *bound * (of->equal ? 1.0 + 1e-7 : 1.0 + 1e-12);
     if (least > enough && of->was == NULL && (double)n * m <= MOST_DIFFERENCES) {
         PLB_TRY(difference(&self, loads.item, err));
