@@ -572,6 +572,19 @@ out:
     return ret;
 }
 
+int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
+                           plb_err_t *err)
+{
+    search_t s;
+    int ret = search_init(&s, self, limits, part, err);
+    if (ret == PLB_OK) {
+        relieve_all(&s);
+        ret = plb_interrupted(0);
+    }
+    search_free(&s);
+    return ret;
+}
+
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,
                         plb_err_t *err)
 {

@@ -242,6 +242,11 @@ typedef struct plb_limits {
 int plb_hypergraph_refine(const plb_hypergraph_t *self, const plb_limits_t *limits, plb_rng_t *rng,
                           int32_t *part, int64_t *after, plb_err_t *err);
 
+/** Only move vertices out of parts that are above their limits, those with the smallest loss
+ * first, until all parts keep their limits or no part has room for them. */
+int plb_hypergraph_relieve(const plb_hypergraph_t *self, const plb_limits_t *limits, int32_t *part,
+                           plb_err_t *err);
+
 /** Make two parts: part 0 grows from vertex `start` until its weight reaches `target`; part 1 has
  * the other vertices.  Fixed vertices are in their parts. */
 int plb_hypergraph_grow(const plb_hypergraph_t *self, int32_t start, int64_t target, int32_t *part,

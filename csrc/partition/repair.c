@@ -263,8 +263,9 @@ static void repack(repair_t *self, packing_t *with)
     }
 }
 
-/* Move single vertices until the limits are kept, if possible; then lower the objective. */
-static int move_single(repair_t *self, const plb_hypergraph_t *hg, plb_err_t *err)
+/* Move single vertices until the limits are kept, if possible; refine: then lower the objective.
+ */
+static int move_single(repair_t *self, const plb_hypergraph_t *hg, bool refine, plb_err_t *err)
 {
     int ret = PLB_OK;
     const int32_t n = self->in->n_vertices;
@@ -279,7 +280,8 @@ static int move_single(repair_t *self, const plb_hypergraph_t *hg, plb_err_t *er
     for (int32_t v = n; v < hg->n_vertices; v++) {
         all[v] = v - n;
     }
-    PLB_TRY(plb_hypergraph_refine(hg, &limits, &rng, all, &after, err));
+    PLB_TRY(refine ? plb_hypergraph_refine(hg, &limits, &rng, all, &after, err)
+                   : plb_hypergraph_relieve(hg, &limits, all, err));
     memcpy(self->part, all, (size_t)n * sizeof *all);
     sum_loads(self);
 out:
@@ -297,10 +299,10 @@ static int keep_tolerance(repair_t *self, plb_err_t *err)
         goto out;
     }
     PLB_TRY(plb_hypergraph_init(&hg, self->in, err));
-    PLB_TRY(move_single(self, &hg, err));
+    PLB_TRY(move_single(self, &hg, false, err));
     if (!keeps_limits(self)) {
         repack(self, &packing);
-        ret = move_single(self, &hg, err);
+        ret = move_single(self, &hg, true, err);
     }
 out:
     plb_hypergraph_free(&hg);

@@ -130,17 +130,44 @@ static void unmute(void)
 
 /* ---- the call ------------------------------------------------------------------------------- */
 
+static bool weigh_the_same(const plb_question_t *in)
+{
+    for (int32_t v = 1; in->weight != NULL && v < in->n_vertices; v++) {
+        if (in->weight[v] != in->weight[0]) {
+            return false;
+        }
+    }
+    return in->n_weights <= 1;
+}
+
+/* Say whether equal vertices fit into the parts if none exceeds its share by this factor. */
+static bool fit(const plb_question_t *in, double total, double factor)
+{
+    double room = 0.0;
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        const double share = (in->share == NULL ? 1.0 : in->share[p]) / total;
+        room += floor(factor * share * in->n_vertices + 1e-6);
+    }
+    return room >= in->n_vertices;
+}
+
 /* Few equal vertices cannot be divided as evenly as asked, e.g. 9 vertices into 2 parts.  METIS'
  * k-way refinement then tries it again and again, and the cut becomes up to four times as large.
- * So return the smallest factor that is possible in equal parts, if it is larger. */
+ * So return the smallest factor that is possible, if it is larger. */
 static double possible_imbalance(const plb_question_t *in)
 {
-    const double n = in->n_vertices, k = in->n_parts;
-    bool alike = in->n_weights <= 1 && in->share == NULL;
-    for (int32_t v = 1; alike && in->weight != NULL && v < in->n_vertices; v++) {
-        alike = in->weight[v] == in->weight[0];
+    double total = 0.0, low = in->imbalance, high = in->n_parts;
+    for (int32_t p = 0; p < in->n_parts; p++) {
+        total += in->share == NULL ? 1.0 : in->share[p];
     }
-    return alike ? fmax(in->imbalance, ceil(n / k) * k / n) : in->imbalance;
+    if (!weigh_the_same(in) || fit(in, total, low)) {
+        return low;
+    }
+    while (high - low > 1e-4) {
+        const double middle = (low + high) / 2.0;
+        *(fit(in, total, middle) ? &high : &low) = middle;
+    }
+    return high;
 }
 
 static int set_options(const plb_question_t *in, idx_t *options, plb_err_t *err)

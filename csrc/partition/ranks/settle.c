@@ -191,6 +191,28 @@ out:
     return ret;
 }
 
+/* Compute `come` without communication: this rank has the rows of all ranks, and the old part of
+ * every object is the first part on its rank. */
+static void foresee(const plb_settle_t *in, const rows_t *rows, plb_settled_t *out, lists_t *l)
+{
+    const int32_t k = in->parts.n_parts;
+    for (int r = 0; r < rows->n_ranks; r++) {
+        const double *objects = rows->all + r * rows->width;
+        const double *size =
+            in->size == NULL ? objects : objects + (int64_t)(1 + in->n_weights) * k;
+        const int32_t home = plb_own_part(r, rows->n_ranks, k);
+        for (int32_t p = 0; p < k; p++) {
+            const int32_t name = out->name == NULL ? p : out->name[p];
+            const bool moves = name != home;
+            out->moved += moves ? objects[p] : 0.0;
+            out->volume += moves ? size[p] : 0.0;
+            if (name >= l->first && name < l->first + l->own) {
+                l->come[(int64_t)r * (l->own + 2) + name - l->first] = moves ? objects[p] : 0.0;
+            }
+        }
+    }
+}
+
 static void count_words(plb_settled_t *out, int32_t k, int n_ranks, lists_t *l)
 {
     for (int r = 0; r < n_ranks; r++) {
@@ -275,8 +297,12 @@ static int list(const plb_settle_t *in, const rows_t *rows, int failed, plb_sett
     int ret = failed;
     lists_t l = {0};
     PLB_THEN(begin_lists(in, rows->n_ranks, out, &l, err));
-    PLB_TRY(plb_agree(in->comm, ret, err));
-    ret = announce(in, out, rows->n_ranks, &l, err);
+    if (in->parts.old != NULL || rows->all == NULL) {
+        PLB_TRY(plb_agree(in->comm, ret, err));
+        ret = announce(in, out, rows->n_ranks, &l, err);
+    } else if (ret == PLB_OK) {
+        foresee(in, rows, out, &l);
+    }
     PLB_THEN(make_room(in, out, rows->n_ranks, &l, err));
     PLB_TRY(plb_agree(in->comm, ret, err));
     ret = receive(in, out, rows->n_ranks, &l, err);

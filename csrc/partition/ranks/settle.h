@@ -1,4 +1,4 @@
-/* Completes a distributed partition by three exchanges.  In: the new part of each object.
+/* Completes a distributed partition by two or three exchanges.  In: the new part of each object.
  * Out: sums for each part, new numbers of the parts ("names"), and lists of objects that leave or
  * get a part of this rank.  Before each exchange the ranks agree that none has failed. */
 #pragma once
