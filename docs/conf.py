@@ -41,6 +41,8 @@ nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 html_math_renderer = "mathml"
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["pictures.css"]
 html_title = f"pylb {__version__}"
 
 numpydoc_show_class_members = False
