@@ -111,7 +111,6 @@ RUN = (
     Figure("messages", "... messages, waits for cores, all else", "seconds"),
     Figure("lb_cost", "LB steps and slow iterations after them", "seconds", "", "if", False),
     Figure("mean_max_over_mean", "max/mean over all iterations"),
-    Figure("idle_max", "waiting of the least loaded rank", "seconds"),
     Figure("waited", "waiting of this rank for a core", "seconds", when="if"),
     Figure("stolen", "stolen from its cores", "fraction", when="if"),
     Figure("n_lb_steps", "number of LB steps", when="step"),

@@ -217,8 +217,10 @@ class Report:
             out.write(console.fill(COMPARED, WIDTH) + "\n")
         show_lb_steps(self.history, out)
         if self.history:
-            n = len(self.history)
-            said = f"{count(n, 'decision')}, {len(self.history.lb_steps)} of them LB steps: "
+            n, done = len(self.history), len(self.history.lb_steps)
+            said = (
+                f"{count(n, 'decision')} ({count(done, 'LB step')}, {n - done} not to rebalance): "
+            )
             said += "print(report.history) shows all."
             said += f" {self.history.dropped}" * bool(self.history.dropped.n)
             out.write(f"\n{console.fill(said, WIDTH)}\n")

@@ -59,8 +59,8 @@ class Report {
     host.replaceChildren(
       this.title, this.verdict, view.timeline.host, view.controls(this.all), view.readout,
       this.facts, element("p", { class: "soft hint" }, "Time in the loops = computing + "
-        + "waiting for the slowest rank + LB steps + messages and all else. The headline has no messages; its "
-        + "time without LB steps is computed from the same loads."),
+        + "waiting for the slowest rank + LB steps + messages, waits for cores and all else. The headline leaves "
+        + "these last ones out; its time without LB steps is computed from the same loads."),
       element("h2", {}, "Loads of the ranks"), view.host,
       element("p", { class: "soft hint" }, "Drag to zoom in; double-click to zoom out; click to go "
         + "to an iteration."),
