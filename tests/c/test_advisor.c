@@ -1,20 +1,9 @@
 /* Tests of csrc/decide, the advisor and its steps: bad input, LB steps that no rank carries out,
  * gains computed by hand; ranks that fail or leave at any moment, in random order.
  * tests/run/test_advisor.py and tests/lib run the same code under MPI. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "plb.h"
-
 #include "decide/advisor.h"
+#include "plb.h"
+#include "test.h"
 
 #define OK(call) assert_int_equal(call, PLB_OK)
 
@@ -76,9 +65,8 @@ static plb_ask_t step(made_t *m, int64_t i, int64_t now, double a, double b, dou
     return ask;
 }
 
-static void loads_are_summed_and_checked(void **state)
+TEST(loads_are_summed_and_checked)
 {
-    (void)state;
     plb_err_t err;
     double sum, load[7] = {1, 2, 3, 4, 5, 6, 7};
     for (int64_t n = 0; n <= 7; n++) {
@@ -104,9 +92,8 @@ static void loads_are_summed_and_checked(void **state)
     assert_non_null(strstr(err.text, "sum of the loads"));
 }
 
-static void a_record_is_checked(void **state)
+TEST(a_record_is_checked)
 {
-    (void)state;
     plb_err_t err;
     plb_stats_t s;
     const double wrong[] = {-1, NAN, INFINITY};
@@ -127,18 +114,16 @@ static void a_record_is_checked(void **state)
     assert_true(it.time == 8.0 && it.utilization == 0.25);
 }
 
-static void the_own_strategy_cannot_be_run(void **state)
+TEST(the_own_strategy_cannot_be_run)
 {
-    (void)state;
     plb_err_t err;
     assert_int_equal(plb_own_strategy.run(&plb_own_strategy, NULL, NULL, NULL, &err),
                      PLB_ERR_STATE);
     assert_null(plb_strategy_find(plb_own_strategy.name));
 }
 
-static void an_advice_that_is_ignored_teaches_nothing(void **state)
+TEST(an_advice_that_is_ignored_teaches_nothing)
 {
-    (void)state;
     made_t m;
     make(&m, 3, &plb_own_strategy);
     for (int64_t i = 0; i < 9; i++) {
@@ -153,9 +138,8 @@ static void an_advice_that_is_ignored_teaches_nothing(void **state)
     unmake(&m);
 }
 
-static void a_cost_is_learned_and_a_gain(void **state)
+TEST(a_cost_is_learned_and_a_gain)
 {
-    (void)state;
     plb_err_t err;
     made_t m;
     make(&m, 3, &plb_own_strategy);
@@ -179,9 +163,8 @@ static void a_cost_is_learned_and_a_gain(void **state)
     unmake(&m);
 }
 
-static void records_of_the_placement_before_do_not_count(void **state)
+TEST(records_of_the_placement_before_do_not_count)
 {
-    (void)state;
     made_t m;
     make(&m, 3, &plb_own_strategy);
     for (int64_t i = 0; i < 3; i++) { /* each record is known two steps later */
@@ -198,9 +181,8 @@ static void records_of_the_placement_before_do_not_count(void **state)
     unmake(&m);
 }
 
-static void a_second_plan_for_an_lb_step_is_refused(void **state)
+TEST(a_second_plan_for_an_lb_step_is_refused)
 {
-    (void)state;
     plb_err_t err;
     made_t m;
     const plb_placing_t placing = {.before = 1.5,
@@ -374,9 +356,8 @@ static void run(int lag, ending_t ending, int64_t when, unsigned seed)
     }
 }
 
-static void no_rank_waits_for_ever(void **state)
+TEST(no_rank_waits_for_ever)
 {
-    (void)state;
     for (unsigned seed = 0; seed < 40; seed++) {
         for (int lag = 0; lag <= 5; lag++) {
             run(lag, FINE, 0, seed);
@@ -389,9 +370,8 @@ static void no_rank_waits_for_ever(void **state)
     }
 }
 
-static void one_rank_alone(void **state)
+TEST(one_rank_alone)
 {
-    (void)state;
     plb_err_t err;
     plb_reduction_t alone;
     plb_steps_t s;
@@ -431,20 +411,4 @@ static void one_rank_alone(void **state)
     assert_string_equal(err.text,
                         "4 reductions are under way: expected fewer before another one begins");
     plb_reduction_alone_free(&alone);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loads_are_summed_and_checked),
-        cmocka_unit_test(a_record_is_checked),
-        cmocka_unit_test(the_own_strategy_cannot_be_run),
-        cmocka_unit_test(an_advice_that_is_ignored_teaches_nothing),
-        cmocka_unit_test(a_cost_is_learned_and_a_gain),
-        cmocka_unit_test(records_of_the_placement_before_do_not_count),
-        cmocka_unit_test(a_second_plan_for_an_lb_step_is_refused),
-        cmocka_unit_test(no_rank_waits_for_ever),
-        cmocka_unit_test(one_rank_alone),
-    };
-    return cmocka_run_group_tests_name("advisor", tests, NULL, NULL);
 }

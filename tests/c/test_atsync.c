@@ -1,19 +1,10 @@
 /* Tests csrc/decide/consensus.h with random programs, delays and faults; the ranks reduce through
  * common memory. interleave.c tests the consensus itself. */
-#include <math.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
 #include "decide/consensus.h"
 #include "medium.h"
+#include "test.h"
 
 enum { RANKS = MEDIUM_RANKS, OBJECTS = 12, MOST = 4096 };
 
@@ -267,9 +258,8 @@ static void run(void)
     assert_true(all_over(&w)); /* fails if the run hangs */
 }
 
-static void test_all_rebalance_at_the_same_iteration(void **state)
+TEST(test_all_rebalance_at_the_same_iteration)
 {
-    (void)state;
     int balanced = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         draw(seed);
@@ -293,9 +283,8 @@ static void test_all_rebalance_at_the_same_iteration(void **state)
 
 /* Without forecasts, the LB step takes place D iterations after the trigger's decision, which the
  * trigger repeats in the meantime. */
-static void test_the_lb_step_follows_the_decision_after_the_lag(void **state)
+TEST(test_the_lb_step_follows_the_decision_after_the_lag)
 {
-    (void)state;
     const double threshold = 1.0000001;
     for (uint64_t seed = 0; seed < 100; seed++) {
         draw(seed);
@@ -315,9 +304,8 @@ static void test_the_lb_step_follows_the_decision_after_the_lag(void **state)
     }
 }
 
-static void test_ranks_leave_and_fail(void **state)
+TEST(test_ranks_leave_and_fail)
 {
-    (void)state;
     int heard = 0;
     for (uint64_t seed = 0; seed < 400; seed++) {
         draw(seed);
@@ -367,9 +355,8 @@ static const plb_trigger_kind_t own = {.name = "own",
                                        .foreign = true,
                                        .observe = observe_own};
 
-static void test_a_trigger_that_answers_alike(void **state)
+TEST(test_a_trigger_that_answers_alike)
 {
-    (void)state;
     int balanced = 0;
     for (uint64_t seed = 0; seed < 200; seed++) {
         draw(seed);
@@ -385,9 +372,8 @@ static void test_a_trigger_that_answers_alike(void **state)
     assert_true(balanced > 200);
 }
 
-static void test_a_trigger_that_answers_differently_or_fails(void **state)
+TEST(test_a_trigger_that_answers_differently_or_fails)
 {
-    (void)state;
     int differed = 0, failed = 0;
     for (uint64_t seed = 0; seed < 600; seed++) {
         draw(seed);
@@ -422,9 +408,8 @@ static int mixed_test(void *self, plb_stats_t *all, bool *done, plb_err_t *e)
     return ret;
 }
 
-static void test_contributions_of_different_iterations(void **state)
+TEST(test_contributions_of_different_iterations)
 {
-    (void)state;
     const double every = 5;
     draw(3);
     w.p = 1;
@@ -446,9 +431,8 @@ static void test_contributions_of_different_iterations(void **state)
     end(&w);
 }
 
-static void test_loads_out_of_range(void **state)
+TEST(test_loads_out_of_range)
 {
-    (void)state;
     const double every = 5, bad[] = {1e31, -1.0, NAN, INFINITY}, good = 1e30;
     draw(3);
     w.p = w.n_objects = w.lag = 1;
@@ -465,9 +449,8 @@ static void test_loads_out_of_range(void **state)
     end(&w);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
-    (void)state;
     plb_reduction_t net;
     plb_atsync_t self;
     plb_trigger_t trigger;
@@ -491,19 +474,4 @@ static void test_options(void **state)
     assert_int_equal(plb_reduction_alone(&net, 4, &err), PLB_ERR_NOMEM);
     plb_mem_fail_at(-1);
     plb_trigger_free(&trigger);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_rebalance_at_the_same_iteration),
-        cmocka_unit_test(test_the_lb_step_follows_the_decision_after_the_lag),
-        cmocka_unit_test(test_ranks_leave_and_fail),
-        cmocka_unit_test(test_a_trigger_that_answers_alike),
-        cmocka_unit_test(test_a_trigger_that_answers_differently_or_fails),
-        cmocka_unit_test(test_contributions_of_different_iterations),
-        cmocka_unit_test(test_loads_out_of_range),
-        cmocka_unit_test(test_options),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,11 @@
 /* Tests of csrc/base: sort, heap, compressed rows, random numbers, memory. */
-#include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 static plb_err_t err;
 
@@ -36,9 +27,8 @@ static char *printed(const char *trace, plb_err_t *to)
     return text;
 }
 
-static void each_failure_is_traced_if_asked_for(void **state)
+TEST(each_failure_is_traced_if_asked_for)
 {
-    (void)state;
     plb_err_t *const readers[] = {&err, NULL};
     for (int i = 0; i < 2; i++) {
         char *on = printed("1", readers[i]), *off = printed("0", readers[i]);
@@ -115,9 +105,8 @@ static double draw(plb_rng_t *rng, int kind, int64_t i)
     }
 }
 
-static void sort_orders_any_distribution(void **state)
+TEST(sort_orders_any_distribution)
 {
-    (void)state;
     static const int64_t sizes[] = {0, 1, 2, 3, 15, 16, 17, 100, 1000, 4095, 4096, 20000};
     double *x = plb_malloc(20000, sizeof *x);
     plb_rng_t rng;
@@ -133,9 +122,8 @@ static void sort_orders_any_distribution(void **state)
     plb_free(x);
 }
 
-static void sort_keeps_equal_values_by_index(void **state)
+TEST(sort_keeps_equal_values_by_index)
 {
-    (void)state;
     const double x[] = {2, 1, 2, 0.0, -0.0, 1};
     const int32_t expected[] = {0, 2, 1, 5, 3, 4};
     plb_loads_t loads;
@@ -150,9 +138,8 @@ static void sort_keeps_equal_values_by_index(void **state)
 /* ---- heap ------------------------------------------------------------------------------------
  */
 
-static void heap_pops_in_order_with_ties_by_id(void **state)
+TEST(heap_pops_in_order_with_ties_by_id)
 {
-    (void)state;
     enum { N = 500 };
     plb_item_t item[N];
     plb_heap_t heap = {item, 0};
@@ -169,9 +156,8 @@ static void heap_pops_in_order_with_ties_by_id(void **state)
     }
 }
 
-static void heap_is_built_and_rekeyed(void **state)
+TEST(heap_is_built_and_rekeyed)
 {
-    (void)state;
     plb_item_t item[] = {{5, 0}, {4, 1}, {3, 2}, {2, 3}, {1, 4}, {0, 5}, {0, 6}};
     plb_heap_t heap = {item, 7};
     plb_heap_build(&heap);
@@ -184,9 +170,8 @@ static void heap_is_built_and_rekeyed(void **state)
 }
 
 /* A queue against an array that is searched from end to end: any item changes or leaves. */
-static void a_queue_gives_the_smallest_and_of_equal_ones_the_lowest_id(void **state)
+TEST(a_queue_gives_the_smallest_and_of_equal_ones_the_lowest_id)
 {
-    (void)state;
     enum { MOST = 40 };
     for (int32_t n = 1; n < MOST; n++) {
         plb_item_t item[MOST];
@@ -227,9 +212,8 @@ static void a_queue_gives_the_smallest_and_of_equal_ones_the_lowest_id(void **st
 /* ---- compressed rows -------------------------------------------------------------------------
  */
 
-static void csr_keeps_the_order_of_the_list(void **state)
+TEST(csr_keeps_the_order_of_the_list)
 {
-    (void)state;
     const int32_t src[] = {2, 0, 2, 0, 3, 0}, dst[] = {0, 1, 3, 2, 3, 1};
     plb_csr_t csr;
     assert_int_equal(plb_csr_init(&csr, 5, src, dst, 6, &err), PLB_OK);
@@ -243,9 +227,8 @@ static void csr_keeps_the_order_of_the_list(void **state)
     plb_csr_free(&csr); /* freeing twice is allowed */
 }
 
-static void csr_names_an_end_out_of_range(void **state)
+TEST(csr_names_an_end_out_of_range)
 {
-    (void)state;
     const int32_t src[] = {0, 1}, dst[] = {1, 2};
     plb_csr_t csr;
     assert_int_equal(plb_csr_init(&csr, 2, src, dst, 2, &err), PLB_ERR_RANGE);
@@ -258,9 +241,8 @@ static void csr_names_an_end_out_of_range(void **state)
 /* ---- random numbers and memory ---------------------------------------------------------------
  */
 
-static void rng_repeats_and_keeps_its_range(void **state)
+TEST(rng_repeats_and_keeps_its_range)
 {
-    (void)state;
     plb_rng_t a, b, c;
     plb_rng_init(&a, 7);
     plb_rng_init(&b, 7);
@@ -279,9 +261,8 @@ static void rng_repeats_and_keeps_its_range(void **state)
     assert_true(fabs(sum / 10000 - 0.5) < 0.01); /* 3.5 standard deviations of the mean */
 }
 
-static void memory_refuses_an_overflow_and_when_told_to_fail(void **state)
+TEST(memory_refuses_an_overflow_and_when_told_to_fail)
 {
-    (void)state;
     assert_null(plb_malloc(SIZE_MAX / 4, 8));
     assert_null(plb_calloc(SIZE_MAX / 4, 8));
     void *p = plb_malloc(0, 8);
@@ -298,9 +279,8 @@ static void memory_refuses_an_overflow_and_when_told_to_fail(void **state)
     plb_free(q);
 }
 
-static void failed_allocations_are_errors_without_leaks(void **state)
+TEST(failed_allocations_are_errors_without_leaks)
 {
-    (void)state;
     static const double x[] = {3, 1, 2};
     static const int32_t ends[] = {0, 1, 2};
     for (int64_t at = 0;; at++) {
@@ -320,9 +300,8 @@ static void failed_allocations_are_errors_without_leaks(void **state)
     }
 }
 
-static void crowded_cores_are_found_and_a_quota_of_one_rank(void **state)
+TEST(crowded_cores_are_found_and_a_quota_of_one_rank)
 {
-    (void)state;
     plb_cores_t c[4] = {{.host = 2, .mask = {3}},
                         {.host = 1, .mask = {1}, .group = 9, .quota = 0.5},
                         {.host = 2, .mask = {1}},
@@ -348,9 +327,8 @@ static void *read_clock(void *arg)
 }
 
 /* Each thread has a meter of its own, which is freed when the thread ends. */
-static void the_clock_without_waits_runs_behind_the_wall_clock(void **state)
+TEST(the_clock_without_waits_runs_behind_the_wall_clock)
 {
-    (void)state;
     int64_t last = 0, of_thread = 0;
     for (int i = 0; i < 100000; i++) {
         const int64_t now = plb_clock_ns(PLB_CLOCK_AUTO);
@@ -364,9 +342,8 @@ static void the_clock_without_waits_runs_behind_the_wall_clock(void **state)
 }
 
 /* Without a clock, the time is 0 also outside of a virtual rank. */
-static void no_clock_shows_no_time(void **state)
+TEST(no_clock_shows_no_time)
 {
-    (void)state;
     plb_clock_t none;
     assert_true(plb_clock_named("none", &none));
     assert_int_equal(plb_clock_ns(none), 0);
@@ -382,9 +359,8 @@ static void *reserved(size_t bytes)
     return out == MAP_FAILED ? NULL : out;
 }
 
-static void keys_are_numbered_in_order_and_survive_failed_allocations(void **state)
+TEST(keys_are_numbered_in_order_and_survive_failed_allocations)
 {
-    (void)state;
     enum { N = 3000 };
     plb_keys_t keys = {0};
     assert_int_equal(plb_keys_find(&keys, 7), -1);
@@ -417,9 +393,8 @@ static void keys_are_numbered_in_order_and_survive_failed_allocations(void **sta
     plb_keys_free(&keys);
 }
 
-static void a_table_of_keys_never_exceeds_its_limit(void **state)
+TEST(a_table_of_keys_never_exceeds_its_limit)
 {
-    (void)state;
     const int64_t room = INT64_C(1) << 30;
     const size_t bytes[] = {(size_t)room * 8, (size_t)room * 8};
     int64_t *key = reserved(bytes[0]);
@@ -435,27 +410,4 @@ static void a_table_of_keys_never_exceeds_its_limit(void **state)
     assert_true(keys.n == room && bucket[at] == -1);
     munmap(key, bytes[0]);
     munmap(bucket, bytes[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_failure_is_traced_if_asked_for),
-        cmocka_unit_test(sort_orders_any_distribution),
-        cmocka_unit_test(sort_keeps_equal_values_by_index),
-        cmocka_unit_test(heap_pops_in_order_with_ties_by_id),
-        cmocka_unit_test(heap_is_built_and_rekeyed),
-        cmocka_unit_test(a_queue_gives_the_smallest_and_of_equal_ones_the_lowest_id),
-        cmocka_unit_test(csr_keeps_the_order_of_the_list),
-        cmocka_unit_test(csr_names_an_end_out_of_range),
-        cmocka_unit_test(rng_repeats_and_keeps_its_range),
-        cmocka_unit_test(memory_refuses_an_overflow_and_when_told_to_fail),
-        cmocka_unit_test(crowded_cores_are_found_and_a_quota_of_one_rank),
-        cmocka_unit_test(the_clock_without_waits_runs_behind_the_wall_clock),
-        cmocka_unit_test(no_clock_shows_no_time),
-        cmocka_unit_test(keys_are_numbered_in_order_and_survive_failed_allocations),
-        cmocka_unit_test(a_table_of_keys_never_exceeds_its_limit),
-        cmocka_unit_test(failed_allocations_are_errors_without_leaks),
-    };
-    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

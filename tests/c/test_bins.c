@@ -1,16 +1,8 @@
 /* Tests of csrc/place/bins.c: the best packing of few items, and failing allocations.
  * tests/place/test_packs.py tests what every packing keeps. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "place/bins.h"
 #include "plb.h"
+#include "test.h"
 
 enum { N = 60, M = 9 };
 
@@ -77,9 +69,8 @@ static double least(const fixture_t *f, int64_t i, double *sum, int64_t *count)
     return best;
 }
 
-static void few_items_are_packed_best(void **state)
+TEST(few_items_are_packed_best)
 {
-    (void)state;
     for (unsigned variant = 0; variant < 2; variant++) {
         for (uint64_t seed = 1; seed < 60; seed++) {
             fixture_t f;
@@ -97,9 +88,8 @@ static void few_items_are_packed_best(void **state)
     }
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     for (unsigned variant = 0; variant < 8; variant++) {
         int ret = PLB_ERR_NOMEM;
         for (int i = 0; ret != PLB_OK; i++) {
@@ -111,13 +101,4 @@ static void every_allocation_may_fail(void **state)
             assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_items_are_packed_best),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* Tests of csrc/comm: routes and tables under failing allocations, and an almost full table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 enum { N = 1000 };
 
-static void routes_survive_failed_allocations(void **state)
+TEST(routes_survive_failed_allocations)
 {
-    (void)state;
     const int32_t to[] = {2, 0, 2, 4, 0};
     const int32_t order[] = {1, 4, 0, 2, 3};
     plb_route_t route;
@@ -65,9 +58,8 @@ static void check(const plb_table_t *table, int64_t first, int64_t n, bool there
     }
 }
 
-static void tables_survive_failed_allocations(void **state)
+TEST(tables_survive_failed_allocations)
 {
-    (void)state;
     plb_table_t table;
     plb_table_init(&table, sizeof(int64_t), true);
     check(&table, 0, 3, false);
@@ -89,13 +81,4 @@ static void tables_survive_failed_allocations(void **state)
     check(&table, 7 * N, N, true);
     plb_table_free(&table);
     plb_table_free(&table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routes_survive_failed_allocations),
-        cmocka_unit_test(tables_survive_failed_allocations),
-    };
-    return cmocka_run_group_tests_name("comm", tests, NULL, NULL);
 }

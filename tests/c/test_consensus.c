@@ -1,15 +1,7 @@
 /* Tests each rule of csrc/decide/consensus.h on its own; interleave.c tests them together. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "decide/consensus.h"
+#include "test.h"
 
 static plb_actions_t out;
 static plb_err_t err;
@@ -91,9 +83,8 @@ static int64_t final_of_5(int64_t reach)
     return ruling.iteration;
 }
 
-static void test_the_final_iteration_is_the_tentative_one_or_a_later_one(void **state)
+TEST(test_the_final_iteration_is_the_tentative_one_or_a_later_one)
 {
-    (void)state;
     assert_int_equal(final_of_5(2 * 2), 5);     /* all objects are before iteration 5 */
     assert_int_equal(final_of_5(2 * 5 - 1), 5); /* an object runs it */
     assert_int_equal(final_of_5(2 * 5), 5);     /* an object waits at its end */
@@ -101,9 +92,8 @@ static void test_the_final_iteration_is_the_tentative_one_or_a_later_one(void **
     assert_int_equal(final_of_5(2 * 8), 8);
 }
 
-static void test_pause_at_the_limit(void **state)
+TEST(test_pause_at_the_limit)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(2, 0);
     run_to(&rank, 0, 3);
     run_to(&rank, 1, 1);
@@ -132,9 +122,8 @@ static void test_pause_at_the_limit(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_final_below_a_begun_iteration_is_refused(void **state)
+TEST(test_final_below_a_begun_iteration_is_refused)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(1, 0);
     run_to(&rank, 0, 3);
     assert_fails(plb_consensus_maximum(&rank, &(plb_ruling_t){PLB_RULING_FINAL, 0, 2}, &out, &err),
@@ -156,9 +145,8 @@ static void test_final_below_a_begun_iteration_is_refused(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_extension_needs_no_round_reduction_does(void **state)
+TEST(test_extension_needs_no_round_reduction_does)
 {
-    (void)state;
     plb_consensus_root_t root;
     plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 0);
@@ -181,9 +169,8 @@ static void test_extension_needs_no_round_reduction_does(void **state)
     assert_int_equal(d.kind, PLB_RULING_NOTHING);
 }
 
-static void test_objects_at_the_old_final_iteration_go_on(void **state)
+TEST(test_objects_at_the_old_final_iteration_go_on)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(1, 0);
     hear(&rank, PLB_RULING_FINAL, 0, 2);
     run_to(&rank, 0, 2);
@@ -194,9 +181,8 @@ static void test_objects_at_the_old_final_iteration_go_on(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_bounded_lag(void **state)
+TEST(test_bounded_lag)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(1, 2);
     run_to(&rank, 0, 3); /* at AtSync(1) and AtSync(2) the object need not wait */
     assert_int_equal(ask(&rank, 0), PLB_ANSWER_PAUSE);
@@ -225,9 +211,8 @@ static void test_bounded_lag(void **state)
     assert_int_equal(d.iteration, 5);
 }
 
-static void test_statistics_are_contributed_when_the_last_object_has_finished(void **state)
+TEST(test_statistics_are_contributed_when_the_last_object_has_finished)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(3, 0);
     run_to(&rank, 0, 5);
     run_to(&rank, 1, 2);
@@ -243,9 +228,8 @@ static void test_statistics_are_contributed_when_the_last_object_has_finished(vo
     plb_consensus_free(&rank);
 }
 
-static void test_rank_without_objects_follows(void **state)
+TEST(test_rank_without_objects_follows)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(1, 0);
     OK(plb_consensus_remove(&rank, 0, &out, &err));
     assert_int_equal(action(PLB_ACT_STATS)->last, 1);
@@ -266,9 +250,8 @@ static void test_rank_without_objects_follows(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_end_of_the_run(void **state)
+TEST(test_end_of_the_run)
 {
-    (void)state;
     plb_consensus_root_t root;
     plb_ruling_t d;
     plb_consensus_root_init(&root, 2, 1);
@@ -298,9 +281,8 @@ static void test_end_of_the_run(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_rank_that_fails(void **state)
+TEST(test_rank_that_fails)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(3, 0);
     run_to(&rank, 0, 2);
     run_to(&rank, 1, 1);
@@ -318,9 +300,8 @@ static void test_rank_that_fails(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_slots_are_used_again(void **state)
+TEST(test_slots_are_used_again)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(1000, 0);
     assert_int_equal(rank.n_objects, 1000);
     int64_t slot;
@@ -336,9 +317,8 @@ static void test_slots_are_used_again(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_out_of_memory_changes_nothing(void **state)
+TEST(test_out_of_memory_changes_nothing)
 {
-    (void)state;
     plb_consensus_t rank = rank_with(4, 0);
     int64_t slot;
     plb_mem_fail_at(0);
@@ -350,9 +330,8 @@ static void test_out_of_memory_changes_nothing(void **state)
     plb_consensus_free(&rank);
 }
 
-static void test_wrong_use(void **state)
+TEST(test_wrong_use)
 {
-    (void)state;
     plb_consensus_t rank, bad;
     plb_consensus_root_t root;
     plb_answer_t answer;
@@ -391,24 +370,4 @@ static void test_wrong_use(void **state)
                  "round 1 is open");
     assert_fails(plb_consensus_root_maximum(&root, 2, 2, &d, &err), PLB_ERR_STATE,
                  "maximum of round 2");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_final_iteration_is_the_tentative_one_or_a_later_one),
-        cmocka_unit_test(test_pause_at_the_limit),
-        cmocka_unit_test(test_final_below_a_begun_iteration_is_refused),
-        cmocka_unit_test(test_extension_needs_no_round_reduction_does),
-        cmocka_unit_test(test_objects_at_the_old_final_iteration_go_on),
-        cmocka_unit_test(test_bounded_lag),
-        cmocka_unit_test(test_statistics_are_contributed_when_the_last_object_has_finished),
-        cmocka_unit_test(test_rank_without_objects_follows),
-        cmocka_unit_test(test_end_of_the_run),
-        cmocka_unit_test(test_rank_that_fails),
-        cmocka_unit_test(test_slots_are_used_again),
-        cmocka_unit_test(test_out_of_memory_changes_nothing),
-        cmocka_unit_test(test_wrong_use),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

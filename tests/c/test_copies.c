@@ -1,15 +1,8 @@
 /* Tests of csrc/place/copies.c: what does not fit, and failing allocations.
  * tests/place/test_copies.py tests what every placement keeps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "place/copies.h"
 #include "plb.h"
+#include "test.h"
 
 enum { LAYERS = 3, N = 24, P = 6, S = 54, GROUPS = 4, NODES = 2 };
 
@@ -71,9 +64,8 @@ static int run(fixture_t *f, bool again)
                             f->out, &f->err);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
-    (void)state;
     fixture_t f;
     begin(&f, 1, 1);
     f.memory[5] = 91;
@@ -86,9 +78,8 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(run(&f, false), PLB_ERR_INFEASIBLE);
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
-    (void)state;
     fixture_t f;
     for (unsigned variant = 0; variant < 4; variant++) {
         int ret = PLB_ERR_NOMEM;
@@ -100,13 +91,4 @@ static void every_allocation_may_fail(void **state)
             assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(every_allocation_may_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

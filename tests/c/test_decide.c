@@ -1,14 +1,6 @@
 /* Tests of csrc/decide: line fits far from zero, triggers when memory runs out. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 enum { MOST_PARAMS = 16 };
 
@@ -31,9 +23,8 @@ static int make(plb_trigger_t *self, const char *name, plb_err_t *err)
     return plb_trigger_init(self, kind, params, err);
 }
 
-static void fit_is_exact_on_a_line_far_from_zero(void **state)
+TEST(fit_is_exact_on_a_line_far_from_zero)
 {
-    (void)state;
     plb_fit_t fit;
     plb_fit_init(&fit, 20.0);
     for (int i = 0; i < 1000; i++) {
@@ -43,9 +34,8 @@ static void fit_is_exact_on_a_line_far_from_zero(void **state)
     near(plb_fit_at(&fit, 1e12 + 2000), 503.0, 1e-12);
 }
 
-static void one_observation_has_no_slope(void **state)
+TEST(one_observation_has_no_slope)
 {
-    (void)state;
     plb_fit_t fit;
     plb_fit_init(&fit, INFINITY);
     plb_fit_add(&fit, 5.0, 2.0);
@@ -55,9 +45,8 @@ static void one_observation_has_no_slope(void **state)
     assert_true(fit.keep == 1.0);
 }
 
-static void each_trigger_survives_each_failed_allocation(void **state)
+TEST(each_trigger_survives_each_failed_allocation)
 {
-    (void)state;
     for (const plb_trigger_kind_t *const *k = plb_triggers; *k != NULL; k++) {
         int failed = 0;
         for (int64_t n = 0;; n++) {
@@ -78,9 +67,8 @@ static void each_trigger_survives_each_failed_allocation(void **state)
     }
 }
 
-static void a_trial_is_due_when_the_imbalance_has_cost_enough(void **state)
+TEST(a_trial_is_due_when_the_imbalance_has_cost_enough)
 {
-    (void)state;
     plb_trigger_t trigger;
     plb_err_t err;
     assert_int_equal(make(&trigger, "menon", &err), PLB_OK);
@@ -95,15 +83,4 @@ static void a_trial_is_due_when_the_imbalance_has_cost_enough(void **state)
     assert_int_equal(plb_trigger_balanced(&trigger, 10, 5.0, 1.0, &err), PLB_OK);
     assert_false(plb_trigger_trial(&trigger, 1e9, 2.0)); /* the cost is known */
     plb_trigger_free(&trigger);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fit_is_exact_on_a_line_far_from_zero),
-        cmocka_unit_test(one_observation_has_no_slope),
-        cmocka_unit_test(each_trigger_survives_each_failed_allocation),
-        cmocka_unit_test(a_trial_is_due_when_the_imbalance_has_cost_enough),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,8 @@
 /* Tests of csrc/decide, the decider: failure of each allocation, calls that are repeated, the
  * promise. Tests of csrc/model: the cost model compared with plain sums.
  * The golden receipts (tests/place/golden.py) show every change of its decisions. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 enum { RANKS = 3, OBJECTS = 7, MOST = 32 };
 
@@ -263,24 +254,21 @@ static void every_failed_allocation(const char *trigger, const char *strategy, b
     assert_true(n > 50);
 }
 
-static void test_every_failed_allocation_is_reported(void **state)
+TEST(test_every_failed_allocation_is_reported)
 {
-    (void)state;
     every_failed_allocation("auto", NULL, false, 24);
     every_failed_allocation("periodic", NULL, false, 24);
     every_failed_allocation("auto", "GreedyLB", false, 16);
 }
 
-static void test_what_failed_can_be_tried_again(void **state)
+TEST(test_what_failed_can_be_tried_again)
 {
-    (void)state;
     every_failed_allocation("auto", NULL, true, 24);
     every_failed_allocation("threshold", "RefineLB", true, 24);
 }
 
-static void test_the_decider_asks_for_gains_previews_and_lb_steps(void **state)
+TEST(test_the_decider_asks_for_gains_previews_and_lb_steps)
 {
-    (void)state;
     program_t p;
     assert_int_equal(run(&p, "auto", "GreedyLB", false, 120), PLB_OK);
     assert_true(p.gains > 0 && p.previews > 0 && p.steps > 0);
@@ -288,9 +276,8 @@ static void test_the_decider_asks_for_gains_previews_and_lb_steps(void **state)
 }
 
 /* If a call runs out of memory and is repeated, the receipts are the same to the last bit. */
-static void test_a_step_that_ran_out_of_memory(void **state)
+TEST(test_a_step_that_ran_out_of_memory)
 {
-    (void)state;
     for (int call = 0; call < 2; call++) {
         made_t a, b;
         plb_err_t err = {0, ""};
@@ -332,9 +319,8 @@ static void test_a_step_that_ran_out_of_memory(void **state)
     }
 }
 
-static void test_a_network_that_is_refused_changes_nothing(void **state)
+TEST(test_a_network_that_is_refused_changes_nothing)
 {
-    (void)state;
     made_t m;
     plb_err_t err = {0, ""};
     assert_int_equal(make(&m, "periodic", NULL, &err), PLB_OK);
@@ -354,9 +340,8 @@ static void test_a_network_that_is_refused_changes_nothing(void **state)
 
 /* The parameters alpha and beta of a strategy get the network's values, limited to their
  * ranges. */
-static void test_strategies_are_told_the_network(void **state)
+TEST(test_strategies_are_told_the_network)
 {
-    (void)state;
     made_t m;
     plb_err_t err = {0, ""};
     int told = 0;
@@ -386,9 +371,8 @@ static void test_strategies_are_told_the_network(void **state)
     unmake(&m);
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
-    (void)state;
     made_t m = {0};
     plb_err_t err = {0, ""};
     const double every = 2.0;
@@ -425,9 +409,8 @@ static void test_options(void **state)
 }
 
 /* Objects with several loads, on ranks of known, different speeds. */
-static void test_components(void **state)
+TEST(test_components)
 {
-    (void)state;
     made_t m;
     plb_err_t err = {0, ""};
     const plb_iteration_t it = {.time = 1.0, .max = 1.0, .mean = 1.0, .utilization = 1.0};
@@ -503,9 +486,8 @@ static int fill(double *ratio, int from, int n, double x)
     return from + n;
 }
 
-static void test_a_preview_is_due_if_iterations_take_longer_than_predicted(void **state)
+TEST(test_a_preview_is_due_if_iterations_take_longer_than_predicted)
 {
-    (void)state;
     double x[100];
     static const int none[] = {-1};
     fill(x, 0, 50, 1.0);
@@ -535,9 +517,8 @@ static void test_a_preview_is_due_if_iterations_take_longer_than_predicted(void 
     check_previews(x, 14, 1.0, 0.8, (const int[]){6, 13, -1});
 }
 
-static void test_previews_that_do_not_help_become_rare(void **state)
+TEST(test_previews_that_do_not_help_become_rare)
 {
-    (void)state;
     double x[100];
     fill(x, 0, 100, 1.5);
     check_previews(x, 100, 1.0, 0.0, (const int[]){2, 5, 11, 23, 47, 95, -1});
@@ -671,9 +652,8 @@ static void close_to(double a, double b)
     assert_true(fabs(a - b) <= 1e-12 * (fabs(a) + fabs(b)));
 }
 
-static void test_phase_times_are_plain_sums(void **state)
+TEST(test_phase_times_are_plain_sums)
 {
-    (void)state;
     static const plb_network_t nets[] = {{0.0, 0.0}, {0.25, 0.0}, {0.0, 0.125}, {1.0, 2.0}};
     for (uint64_t seed = 0; seed < 300; seed++) {
         random_t x;
@@ -698,9 +678,8 @@ static void test_phase_times_are_plain_sums(void **state)
     }
 }
 
-static void test_migrations_take_what_the_busiest_rank_needs(void **state)
+TEST(test_migrations_take_what_the_busiest_rank_needs)
 {
-    (void)state;
     const plb_lb_cost_t cost = {.alpha = 0.5, .beta = 0.25, .steps = 99.0, .handling = 2.0};
     for (uint64_t seed = 0; seed < 200; seed++) {
         random_t x;
@@ -738,9 +717,8 @@ static void test_migrations_take_what_the_busiest_rank_needs(void **state)
     }
 }
 
-static void test_the_first_cost(void **state)
+TEST(test_the_first_cost)
 {
-    (void)state;
     const plb_lb_cost_t cost = {.alpha = 0.5, .beta = 0.25, .steps = 99.0, .handling = 2.0};
     assert_true(plb_first_cost(&cost, 0, 0, 1) == 0.5 * 8);
     assert_true(plb_first_cost(&cost, 0, 0, 2) == 0.5 * 8 * 2);
@@ -748,24 +726,4 @@ static void test_the_first_cost(void **state)
     assert_true(plb_first_cost(&cost, 0, 0, 1000) == 0.5 * 8 * 10);
     assert_true(plb_first_cost(&cost, 0, 0, INT32_MAX) == 0.5 * 8 * 31);
     assert_true(plb_first_cost(&cost, 3, 100, 1) == 2 * 2.0 * 3 + 0.25 * 100 + 0.5 * 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_decider_asks_for_gains_previews_and_lb_steps),
-        cmocka_unit_test(test_every_failed_allocation_is_reported),
-        cmocka_unit_test(test_what_failed_can_be_tried_again),
-        cmocka_unit_test(test_a_step_that_ran_out_of_memory),
-        cmocka_unit_test(test_a_network_that_is_refused_changes_nothing),
-        cmocka_unit_test(test_strategies_are_told_the_network),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_components),
-        cmocka_unit_test(test_a_preview_is_due_if_iterations_take_longer_than_predicted),
-        cmocka_unit_test(test_previews_that_do_not_help_become_rare),
-        cmocka_unit_test(test_phase_times_are_plain_sums),
-        cmocka_unit_test(test_migrations_take_what_the_busiest_rank_needs),
-        cmocka_unit_test(test_the_first_cost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* Tests of csrc/place: the communication graph of a snapshot, from edges in any form. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
 #include "place/internal.h"
+#include "test.h"
 
 enum { N = 90, M = 1500 };
 enum form { BOTH_WAYS, ONE_WAY, ANY, FORMS };
@@ -67,9 +60,8 @@ static int graph_of(fixture_t *f, plb_parts_t *parts, plb_err_t *err)
     return ret == PLB_OK ? plb_parts_graph(parts, err) : ret;
 }
 
-static void test_rows_are_those_of_the_dense_matrix(void **state)
+TEST(test_rows_are_those_of_the_dense_matrix)
 {
-    (void)state;
     static fixture_t f;
     for (int form = 0; form < FORMS; form++) {
         plb_parts_t parts;
@@ -91,9 +83,8 @@ static void test_rows_are_those_of_the_dense_matrix(void **state)
     }
 }
 
-static void test_an_allocation_that_fails(void **state)
+TEST(test_an_allocation_that_fails)
 {
-    (void)state;
     static fixture_t f;
     for (int form = 0; form < FORMS; form++) {
         fill(&f, form);
@@ -108,13 +99,4 @@ static void test_an_allocation_that_fails(void **state)
         }
         assert_int_equal(ret, PLB_OK);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_those_of_the_dense_matrix),
-        cmocka_unit_test(test_an_allocation_that_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

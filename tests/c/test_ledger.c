@@ -1,17 +1,7 @@
 /* Tests of csrc/decide, the ledger: failing allocations, bad input; the states on, off and trial,
  * computed by hand. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 static void defaults(double *params)
 {
@@ -67,9 +57,8 @@ static plb_ledger_t after_three(double gain)
     return s;
 }
 
-static void memory_and_parameters(void **state)
+TEST(memory_and_parameters)
 {
-    (void)state;
     double params[PLB_N_LEDGER];
     plb_ledger_t s;
     plb_err_t err;
@@ -85,9 +74,8 @@ static void memory_and_parameters(void **state)
     plb_ledger_free(&s);
 }
 
-static void bad_input_changes_nothing(void **state)
+TEST(bad_input_changes_nothing)
 {
-    (void)state;
     plb_ledger_t s = made();
     plb_err_t err;
     assert_int_equal(plb_ledger_judge(&s, 1, 1.0, &err), PLB_ERR_STATE);
@@ -106,9 +94,8 @@ static void bad_input_changes_nothing(void **state)
     plb_ledger_free(&s);
 }
 
-static void no_strategy_is_free(void **state)
+TEST(no_strategy_is_free)
 {
-    (void)state;
     plb_ledger_t s = made();
     plb_err_t err;
     observe(&s, 1, 2.0, 2.0, 0.25);
@@ -134,9 +121,8 @@ static void no_strategy_is_free(void **state)
     plb_ledger_free(&s);
 }
 
-static void first_iterations_belong_to_the_cost(void **state)
+TEST(first_iterations_belong_to_the_cost)
 {
-    (void)state;
     plb_ledger_t s = made();
     balance(&s, 0, 1.0);
     observe(&s, 1, 4.0, 1.0, 1.0);
@@ -152,18 +138,16 @@ static void first_iterations_belong_to_the_cost(void **state)
     plb_ledger_free(&s);
 }
 
-static void lb_steps_that_pay_stay_switched_on(void **state)
+TEST(lb_steps_that_pay_stay_switched_on)
 {
-    (void)state;
     plb_ledger_t s = after_three(1.0);
     assert_false(s.off);
     assert_true(plb_ledger_allows(&s, 40));
     plb_ledger_free(&s);
 }
 
-static void lb_steps_that_do_not_pay_are_tried_ever_more_rarely(void **state)
+TEST(lb_steps_that_do_not_pay_are_tried_ever_more_rarely)
 {
-    (void)state;
     plb_ledger_t s = after_three(0.9);
     assert_true(s.off);
     assert_int_equal(s.pause, 100); /* an LB step takes 1 % of 100 iterations */
@@ -186,9 +170,8 @@ static void lb_steps_that_do_not_pay_are_tried_ever_more_rarely(void **state)
     plb_ledger_free(&s);
 }
 
-static void a_larger_imbalance_ends_the_pause(void **state)
+TEST(a_larger_imbalance_ends_the_pause)
 {
-    (void)state;
     plb_ledger_t s = after_three(0.0); /* the imbalance before the LB steps was 0.5 s */
     observe(&s, 50, 1.0, 2.0, 1.0);    /* twice that imbalance is not above the limit */
     assert_false(plb_ledger_allows(&s, 90));
@@ -201,18 +184,4 @@ static void a_larger_imbalance_ends_the_pause(void **state)
     balance(&s, 96, 1.0);
     assert_false(plb_ledger_allows(&s, 97)); /* a trial is under way */
     plb_ledger_free(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_and_parameters),
-        cmocka_unit_test(bad_input_changes_nothing),
-        cmocka_unit_test(no_strategy_is_free),
-        cmocka_unit_test(first_iterations_belong_to_the_cost),
-        cmocka_unit_test(lb_steps_that_pay_stay_switched_on),
-        cmocka_unit_test(lb_steps_that_do_not_pay_are_tried_ever_more_rarely),
-        cmocka_unit_test(a_larger_imbalance_ends_the_pause),
-    };
-    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
 }

@@ -1,24 +1,15 @@
 /* Tests of csrc/model: performance models, and parts computed from them. tests/run/test_rows.py
  * compares them with plain twins. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 /* Rank 0: 100 rows in 1 s, 300 in 6 s, because memory runs short.  Rank 1: 50 rows per second. */
 static const int64_t start[] = {0, 2, 3};
 static const double rows[] = {100.0, 300.0, 10.0}, speed[] = {100.0, 50.0, 50.0};
 static const plb_fpm_t two = {2, start, rows, speed};
 
-static void the_line_meets_all_functions(void **state)
+TEST(the_line_meets_all_functions)
 {
-    (void)state;
     int64_t part[2];
     double seconds, times[2];
     plb_err_t err;
@@ -38,9 +29,8 @@ static void the_line_meets_all_functions(void **state)
     assert_int_equal(plb_fpm_split(&two, -1, part, &seconds, &err), PLB_ERR_VALUE);
 }
 
-static void ends_that_lie_far_apart(void **state)
+TEST(ends_that_lie_far_apart)
 {
-    (void)state;
     const int64_t begin[] = {0, 1, 3};
     const double d[] = {1.0, 1e-3, 1e9}, s[] = {1e-30, 1e30, 1e-20};
     const plb_fpm_t wild = {2, begin, d, s};
@@ -54,9 +44,8 @@ static void ends_that_lie_far_apart(void **state)
     }
 }
 
-static void numbers_that_would_overflow_are_refused(void **state)
+TEST(numbers_that_would_overflow_are_refused)
 {
-    (void)state;
     const int64_t begin[] = {0, 1, 2};
     const double d[] = {3.0, 3.0}, slow[] = {5e-324, 1.0}, fast[] = {1e308, 1.0};
     const double cpu[] = {0.0, 1.0, 1.0}, comm[] = {0.0, 1.5e308, 1.5e308};
@@ -69,9 +58,8 @@ static void numbers_that_would_overflow_are_refused(void **state)
 }
 
 /* Two leaves below an inner place: their power is that of the place. */
-static void subnormal_powers_are_divided(void **state)
+TEST(subnormal_powers_are_divided)
 {
-    (void)state;
     const double cpu[] = {0.0, 0.0, 5e-324, 5e-324, 1.0}, comm[] = {0.0, 1.0, 1.0, 1.0, 1.0};
     const plb_drum_t tree = {5, (int32_t[]){-1, 0, 1, 1, 0}, cpu, comm};
     double power[5];
@@ -80,9 +68,8 @@ static void subnormal_powers_are_divided(void **state)
     assert_true(fabs(power[2] + power[3] - power[1]) < 1e-12);
 }
 
-static void a_time_without_end_gives_a_valid_model(void **state)
+TEST(a_time_without_end_gives_a_valid_model)
 {
-    (void)state;
     const int64_t none[] = {0, 0};
     int64_t begin[2];
     double d[1], s[1];
@@ -92,9 +79,8 @@ static void a_time_without_end_gives_a_valid_model(void **state)
     assert_int_equal(plb_fpm_check(&(plb_fpm_t){1, begin, d, s}, &err), PLB_OK);
 }
 
-static void each_failed_allocation_is_survived(void **state)
+TEST(each_failed_allocation_is_survived)
 {
-    (void)state;
     int failed = 0;
     for (int64_t n = 0;; n++) {
         int64_t part[2];
@@ -115,9 +101,8 @@ static void each_failed_allocation_is_survived(void **state)
     assert_true(failed >= 4);
 }
 
-static void a_measurement_replaces_points_that_contradict_it(void **state)
+TEST(a_measurement_replaces_points_that_contradict_it)
 {
-    (void)state;
     int64_t begin[3];
     double d[5], s[5];
     plb_err_t err;
@@ -129,9 +114,8 @@ static void a_measurement_replaces_points_that_contradict_it(void **state)
     assert_int_equal(plb_fpm_check(&now, &err), PLB_OK);
 }
 
-static void the_largest_remainder(void **state)
+TEST(the_largest_remainder)
 {
-    (void)state;
     int64_t part[4];
     plb_err_t err;
     assert_int_equal(plb_apportion((double[]){1.0, 0.0, 1.0, 1.0}, 4, 5, part, &err), PLB_OK);
@@ -140,9 +124,8 @@ static void the_largest_remainder(void **state)
     assert_int_equal(plb_apportion((double[]){1.0, -1.0}, 2, 5, part, &err), PLB_ERR_VALUE);
 }
 
-static void rectangles_of_five(void **state)
+TEST(rectangles_of_five)
 {
-    (void)state;
     /* The share 4/7 gets a column alone, the other three share a column: half perimeters 10 + 40/7
      * and 10 + 3 * 30/7. */
     const double share[] = {1.0, 4.0, 0.0, 1.0, 1.0};
@@ -197,9 +180,8 @@ static int observe_some(plb_learner_t *learner, int placements, plb_err_t *err)
     return ret;
 }
 
-static void the_learner_follows(void **state)
+TEST(the_learner_follows)
 {
-    (void)state;
     plb_learner_t learner;
     plb_err_t err;
     assert_int_equal(plb_learner_init(&learner, 0, &err), PLB_ERR_VALUE);
@@ -230,9 +212,8 @@ static void the_learner_follows(void **state)
     plb_learner_free(&learner);
 }
 
-static void the_learner_survives_failed_allocations(void **state)
+TEST(the_learner_survives_failed_allocations)
 {
-    (void)state;
     int failed = 0;
     for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failed += ret != PLB_OK) {
         plb_learner_t learner;
@@ -247,22 +228,4 @@ static void the_learner_survives_failed_allocations(void **state)
         plb_learner_free(&learner);
     }
     assert_true(failed > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line_meets_all_functions),
-        cmocka_unit_test(ends_that_lie_far_apart),
-        cmocka_unit_test(numbers_that_would_overflow_are_refused),
-        cmocka_unit_test(subnormal_powers_are_divided),
-        cmocka_unit_test(a_time_without_end_gives_a_valid_model),
-        cmocka_unit_test(each_failed_allocation_is_survived),
-        cmocka_unit_test(a_measurement_replaces_points_that_contradict_it),
-        cmocka_unit_test(the_largest_remainder),
-        cmocka_unit_test(rectangles_of_five),
-        cmocka_unit_test(the_learner_follows),
-        cmocka_unit_test(the_learner_survives_failed_allocations),
-    };
-    return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* Tests of csrc/measure: clocks, exact sums, the merge of the statistics, comparison and
  * evaluation of placements. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 static plb_err_t err;
 
@@ -49,9 +41,8 @@ static plb_stats_t merged(plb_stats_t *part, int n, plb_rng_t *rng)
     return part[0];
 }
 
-static void merge_does_not_depend_on_order_or_tree(void **state)
+TEST(merge_does_not_depend_on_order_or_tree)
 {
-    (void)state;
     plb_rng_t rng;
     plb_rng_init(&rng, 3);
     plb_stats_t all[MANY], work[MANY];
@@ -71,9 +62,8 @@ static void merge_does_not_depend_on_order_or_tree(void **state)
     }
 }
 
-static void merge_notes_ranks_that_disagree(void **state)
+TEST(merge_notes_ranks_that_disagree)
 {
-    (void)state;
     plb_rng_t rng;
     plb_rng_init(&rng, 4);
     plb_stats_t a = contribution(&rng, 0), b = contribution(&rng, 1);
@@ -88,9 +78,8 @@ static void merge_notes_ranks_that_disagree(void **state)
     assert_int_equal(a.failed_rank, 1);
 }
 
-static void exact_sums_merge_as_they_add(void **state)
+TEST(exact_sums_merge_as_they_add)
 {
-    (void)state;
     plb_exact_t a = {{0}}, b = {{0}}, one = {{0}};
     plb_rng_t rng;
     plb_rng_init(&rng, 5);
@@ -109,17 +98,15 @@ static void exact_sums_merge_as_they_add(void **state)
     assert_true(plb_exact_value(&zero) == 0.0);
 }
 
-static void utilization_is_load_over_all(void **state)
+TEST(utilization_is_load_over_all)
 {
-    (void)state;
     assert_true(plb_utilization(3.0, 1.0) == 0.75);
     assert_true(plb_utilization(0.0, 0.0) == 1.0);
     assert_true(plb_utilization(0.0, 2.0) == 0.0);
 }
 
-static void a_placement_is_compared_with_the_present_one(void **state)
+TEST(a_placement_is_compared_with_the_present_one)
 {
-    (void)state;
     const double load[] = {1, 2, 4}, speed[] = {1, 2}, background[] = {0.5, 0};
     const int32_t rank[] = {0, 0, 1}, other[] = {1, 0, 0}, wrong[] = {0, 2, 0};
     const int64_t bytes[] = {10, 100, 1000};
@@ -148,9 +135,8 @@ static void a_placement_is_compared_with_the_present_one(void **state)
     assert_int_equal(plb_snapshot_compare(&in, other, &change, &err), PLB_ERR_VALUE);
 }
 
-static void impossible_numbers_of_objects_and_edges_are_refused(void **state)
+TEST(impossible_numbers_of_objects_and_edges_are_refused)
 {
-    (void)state;
     plb_err_t err;
     plb_snapshot_t in = {.n_objects = (int64_t)INT32_MAX + 1, .n_ranks = 1, .n_components = 1};
     assert_int_equal(plb_snapshot_check(&in, &err), PLB_ERR_VALUE);
@@ -164,9 +150,8 @@ static void impossible_numbers_of_objects_and_edges_are_refused(void **state)
     assert_non_null(strstr(err.text, "-3 edges: expected zero or more"));
 }
 
-static void an_evaluation_survives_any_failed_allocation(void **state)
+TEST(an_evaluation_survives_any_failed_allocation)
 {
-    (void)state;
     const double load[] = {1, 2, 4}, edge_bytes[] = {8, 16}, bytes[] = {32};
     const int32_t rank[] = {0, 0, 1}, src[] = {0, 1}, dst[] = {2, 0}, from[] = {2};
     const int32_t to[] = {0, 1, 2}, block[] = {0, 0, 0};
@@ -211,9 +196,8 @@ static void burn(int64_t ns)
     }
 }
 
-static void a_threads_own_time_passes_in_its_frames(void **state)
+TEST(a_threads_own_time_passes_in_its_frames)
 {
-    (void)state;
     plb_clock_enter(PLB_CLOCK_NONE, 1000, 1.0);
     burn(1000000);
     assert_int_equal(plb_clock_ns(PLB_CLOCK_WALL), 1000);
@@ -235,19 +219,4 @@ static void a_threads_own_time_passes_in_its_frames(void **state)
     assert_in_range(own, 0, 500000); /* time between the frames does not count */
     assert_true(plb_clock_ns(PLB_CLOCK_WALL) >= own);
     plb_clock_leave();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merge_does_not_depend_on_order_or_tree),
-        cmocka_unit_test(merge_notes_ranks_that_disagree),
-        cmocka_unit_test(exact_sums_merge_as_they_add),
-        cmocka_unit_test(utilization_is_load_over_all),
-        cmocka_unit_test(a_placement_is_compared_with_the_present_one),
-        cmocka_unit_test(impossible_numbers_of_objects_and_edges_are_refused),
-        cmocka_unit_test(an_evaluation_survives_any_failed_allocation),
-        cmocka_unit_test(a_threads_own_time_passes_in_its_frames),
-    };
-    return cmocka_run_group_tests_name("measure", tests, NULL, NULL);
 }

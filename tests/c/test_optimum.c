@@ -1,17 +1,8 @@
 /* Tests of csrc/replay, optimum: narrow searches, every allocation that fails; runs with equal and
  * with different phases; every trigger on generated programs, in memory of exactly their size.
  * tests/replay/test_optimum.py compares it with all schedules. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 enum { PHASES = 21, ENTITIES = 9, RANKS = 3, SMALL = 8 };
 
@@ -107,9 +98,8 @@ static void all_strategies(plb_candidate_strategy_t *out)
 
 /* A narrow search that may have missed the best schedule says so.  If `upper` is below every
  * schedule, a search finds none. */
-static void a_narrow_search_says_that_it_is_not_exact(void **state)
+TEST(a_narrow_search_says_that_it_is_not_exact)
 {
-    (void)state;
     plb_candidate_strategy_t all[3];
     all_strategies(all);
     bool any = false;
@@ -135,9 +125,8 @@ static void a_narrow_search_says_that_it_is_not_exact(void **state)
     assert_true(any);
 }
 
-static void every_failed_allocation_is_reported_and_leaks_nothing(void **state)
+TEST(every_failed_allocation_is_reported_and_leaks_nothing)
 {
-    (void)state;
     plb_candidate_strategy_t all[3];
     all_strategies(all);
     for (int c = 0; c < 4; c++) {
@@ -162,9 +151,8 @@ static void every_failed_allocation_is_reported_and_leaks_nothing(void **state)
     }
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(bad_arguments_are_refused)
 {
-    (void)state;
     plb_candidate_strategy_t all[3];
     all_strategies(all);
     run_t r;
@@ -185,9 +173,8 @@ static int stop(void *arg)
     return PLB_ERR_INTERRUPTED;
 }
 
-static void a_long_search_can_be_interrupted(void **state)
+TEST(a_long_search_can_be_interrupted)
 {
-    (void)state;
     double growth[200] = {0};
     const plb_program_t p = {.n = 200, .mean = 1.0, .growth = growth};
     int looks = 0;
@@ -215,9 +202,8 @@ static void a_long_search_can_be_interrupted(void **state)
 }
 
 /* The programs are so long that the ring buffers of auto wrap around. */
-static void no_trigger_is_better_than_the_optimum(void **state)
+TEST(no_trigger_is_better_than_the_optimum)
 {
-    (void)state;
     enum { N = 2500 };
     double *drift = malloc(N * sizeof *drift), *noise = malloc(N * sizeof *noise);
     double *time = malloc(N * sizeof *time);
@@ -263,16 +249,4 @@ static void no_trigger_is_better_than_the_optimum(void **state)
     free(noise);
     free(time);
     free(when);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_narrow_search_says_that_it_is_not_exact),
-        cmocka_unit_test(bad_arguments_are_refused),
-        cmocka_unit_test(every_failed_allocation_is_reported_and_leaks_nothing),
-        cmocka_unit_test(a_long_search_can_be_interrupted),
-        cmocka_unit_test(no_trigger_is_better_than_the_optimum),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* Tests of csrc/partition: questions, hypergraphs, pylb's own partitioner. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "plb.h"
-
 #include "partition/partition.h"
+#include "plb.h"
+#include "test.h"
 
 /* A grid of SIDE x SIDE vertices; there is a net for each vertex with its neighbours. */
 enum { SIDE = 12, N = SIDE * SIDE, K = 4 };
@@ -84,9 +76,8 @@ static void assert_balanced(const fixture_t *f, double most)
     }
 }
 
-static void pylbs_partitioner_balances_and_keeps_fixed_vertices(void **state)
+TEST(pylbs_partitioner_balances_and_keeps_fixed_vertices)
 {
-    (void)state;
     fixture_t f;
     for (int variant = 0; variant < 8; variant++) {
         fill(&f);
@@ -106,9 +97,8 @@ static void pylbs_partitioner_balances_and_keeps_fixed_vertices(void **state)
     }
 }
 
-static void improving_never_raises_connectivity(void **state)
+TEST(improving_never_raises_connectivity)
 {
-    (void)state;
     fixture_t f;
     plb_hypergraph_t hg;
     plb_rng_t rng;
@@ -135,9 +125,8 @@ static void improving_never_raises_connectivity(void **state)
     plb_hypergraph_free(&hg);
 }
 
-static void overfull_parts_are_emptied(void **state)
+TEST(overfull_parts_are_emptied)
 {
-    (void)state;
     fixture_t f;
     fill(&f);
     memset(f.part, 0, sizeof f.part);
@@ -147,9 +136,8 @@ static void overfull_parts_are_emptied(void **state)
 
 /* Duplicate pins count once, nets of one vertex or without weight are removed, equal nets are
  * merged. */
-static void contraction_keeps_connectivity(void **state)
+TEST(contraction_keeps_connectivity)
 {
-    (void)state;
     fixture_t f;
     plb_hypergraph_t fine, coarse;
     int32_t cluster[N], coarse_part[N];
@@ -173,9 +161,8 @@ static void contraction_keeps_connectivity(void **state)
 }
 
 /* The weights of nets, of edges and of old parts are below 2^31 each, but not together. */
-static void weights_of_merged_nets_do_not_overflow(void **state)
+TEST(weights_of_merged_nets_do_not_overflow)
 {
-    (void)state;
     const int32_t net_start[] = {0, 2}, pin[] = {0, 1}, net_weight[] = {INT32_MAX};
     const int32_t start[] = {0, 1, 2}, to[] = {1, 0},
                   edge_weight[] = {INT32_MAX / 2, INT32_MAX / 2};
@@ -206,9 +193,8 @@ static void weights_of_merged_nets_do_not_overflow(void **state)
     plb_hypergraph_free(&coarse);
 }
 
-static void failed_allocations_are_survived(void **state)
+TEST(failed_allocations_are_survived)
 {
-    (void)state;
     fixture_t f;
     for (int variant = 0; variant < 2; variant++) {
         int ret = PLB_ERR_NOMEM;
@@ -226,9 +212,8 @@ static void failed_allocations_are_survived(void **state)
 }
 
 /* A ring that is coarsened several times. */
-static void no_failed_allocation_is_forgotten(void **state)
+TEST(no_failed_allocation_is_forgotten)
 {
-    (void)state;
     enum { RING = 600 };
     static int32_t start[RING + 1], to[2 * RING], part[RING];
     for (int32_t v = 0; v < RING; v++) {
@@ -272,9 +257,8 @@ static int answers(const plb_question_t *in, int32_t *part, plb_err_t *err)
     return PLB_OK;
 }
 
-static void bad_answers_are_errors_or_corrected(void **state)
+TEST(bad_answers_are_errors_or_corrected)
 {
-    (void)state;
     const plb_partitioner_t bad = {
         .name = "bad", .takes = PLB_TAKES_HYPERGRAPH | PLB_TAKES_FIXED, .run = answers};
     fixture_t f;
@@ -302,9 +286,8 @@ static void bad_answers_are_errors_or_corrected(void **state)
 }
 
 /* All vertices that change their part, packed by part, in order. */
-static void moves_are_packed_by_part(void **state)
+TEST(moves_are_packed_by_part)
 {
-    (void)state;
     static fixture_t fixture;
     fixture_t *f = &fixture;
     int64_t ids[N], n = 0, packed = 0;
@@ -405,9 +388,8 @@ static void worth_of(const plb_new_names_t *in, const int32_t *name, double out[
     }
 }
 
-static void new_names_keep_much(void **state)
+TEST(new_names_keep_much)
 {
-    (void)state;
     plb_rng_t rng;
     plb_err_t err;
     int32_t part[MOST * MOST], old[MOST * MOST], name[MOST], any[MOST];
@@ -452,9 +434,8 @@ static void new_names_keep_much(void **state)
     }
 }
 
-static void bad_overlaps_are_refused(void **state)
+TEST(bad_overlaps_are_refused)
 {
-    (void)state;
     plb_err_t err;
     int32_t name[2];
     const int32_t part[] = {0, 1, 1}, old[] = {1, 0, 0}, far[] = {1, 0, 2};
@@ -496,9 +477,8 @@ static int count_all(plb_err_t *err)
     return ret;
 }
 
-static void counting_survives_failed_allocations(void **state)
+TEST(counting_survives_failed_allocations)
 {
-    (void)state;
     plb_err_t err;
     int failures = 0;
     for (int ret = PLB_ERR_NOMEM; ret != PLB_OK; failures++) {
@@ -508,23 +488,4 @@ static void counting_survives_failed_allocations(void **state)
         assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
     }
     assert_in_range(failures, 5, 30);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pylbs_partitioner_balances_and_keeps_fixed_vertices),
-        cmocka_unit_test(improving_never_raises_connectivity),
-        cmocka_unit_test(overfull_parts_are_emptied),
-        cmocka_unit_test(contraction_keeps_connectivity),
-        cmocka_unit_test(weights_of_merged_nets_do_not_overflow),
-        cmocka_unit_test(failed_allocations_are_survived),
-        cmocka_unit_test(no_failed_allocation_is_forgotten),
-        cmocka_unit_test(bad_answers_are_errors_or_corrected),
-        cmocka_unit_test(moves_are_packed_by_part),
-        cmocka_unit_test(new_names_keep_much),
-        cmocka_unit_test(bad_overlaps_are_refused),
-        cmocka_unit_test(counting_survives_failed_allocations),
-    };
-    return cmocka_run_group_tests_name("partition", tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* Tests of csrc/place: every strategy of the table under failing allocations, interrupts and
  * limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "place/internal.h"
 #include "place/strategy.h"
 #include "plb.h"
+#include "test.h"
 
 enum { N = 200, P = 7 };
 
@@ -73,9 +66,8 @@ static int run(fixture_t *f, const plb_strategy_t *strategy)
     return strategy->run(strategy, &f->snapshot, &f->opts, f->out, &f->err);
 }
 
-static void every_strategy_survives_failed_allocations(void **state)
+TEST(every_strategy_survives_failed_allocations)
 {
-    (void)state;
     fixture_t f;
     for (const plb_strategy_t *const *s = plb_strategies; *s != NULL; s++) {
         if ((*s)->library != NULL) { /* these tests link no library */
@@ -97,9 +89,8 @@ static void every_strategy_survives_failed_allocations(void **state)
     }
 }
 
-static void limits_are_kept_from_a_placement_that_breaks_them(void **state)
+TEST(limits_are_kept_from_a_placement_that_breaks_them)
 {
-    (void)state;
     fixture_t f;
     const char *const names[] = {"BestFitLB", "GreedyLB", "RefineLB"};
     for (int k = 0; k < 3; k++) {
@@ -130,9 +121,8 @@ static plb_snapshot_t limited(int64_t n, const double *load, const int32_t *rank
 }
 
 /* Greedy by load leaves no room for the last object, although a placement exists. */
-static void a_stuck_order_of_loads_is_packed_instead(void **state)
+TEST(a_stuck_order_of_loads_is_packed_instead)
 {
-    (void)state;
     const double load[] = {5, 4, 1};
     const int64_t memory[] = {3, 3, 6}, limit[] = {6, 6};
     const int32_t rank[] = {0, 0, 1};
@@ -147,9 +137,8 @@ static void a_stuck_order_of_loads_is_packed_instead(void **state)
 
 /* First fit packs 4 + 4 and 3 + 3 + 3, and has no room for the last 3; backtracking finds
  * 4 + 3 + 3 twice. */
-static void packing_undoes_wrong_choices(void **state)
+TEST(packing_undoes_wrong_choices)
 {
-    (void)state;
     const double load[] = {1, 1, 1, 1, 1, 1};
     const int64_t memory[] = {4, 4, 3, 3, 3, 3}, limit[] = {10, 10};
     const int32_t rank[] = {0, 0, 0, 0, 0, 0};
@@ -170,9 +159,8 @@ static void packing_undoes_wrong_choices(void **state)
 
 /* There is no memory to spare.  The present placement keeps the limits, so the search is short: it
  * succeeds only because it turns back when a rank has some memory left that no object needs. */
-static void packing_turns_back_where_memory_would_be_wasted(void **state)
+TEST(packing_turns_back_where_memory_would_be_wasted)
 {
-    (void)state;
     enum { N_TIGHT = 18, P_TIGHT = 4 };
     const double load[N_TIGHT] = {0};
     const int64_t memory[] = {255, 250, 221, 193, 171, 171, 157, 155, 116,
@@ -196,9 +184,8 @@ static void packing_turns_back_where_memory_would_be_wasted(void **state)
 }
 
 /* By load, then memory, the slowest rank would take 9 s instead of 6 s. */
-static void greedy_with_limits_is_not_slower_than_the_present_placement(void **state)
+TEST(greedy_with_limits_is_not_slower_than_the_present_placement)
 {
-    (void)state;
     const double load[] = {1, 2, 4, 5, 5};
     const int64_t memory[] = {1, 4, 1, 4, 3}, limit[] = {4, 5, 4};
     const int32_t rank[] = {0, 1, 1, 2, 0};
@@ -224,9 +211,8 @@ static int interrupt(void *arg)
     return PLB_ERR_INTERRUPTED;
 }
 
-static void a_signal_ends_a_long_run(void **state)
+TEST(a_signal_ends_a_long_run)
 {
-    (void)state;
     enum { MANY = 1 << 18, RANKS = 64 };
     double *load = plb_malloc(MANY, sizeof *load);
     int32_t *rank = plb_calloc(MANY, sizeof *rank), *out = plb_malloc(MANY, sizeof *out);
@@ -261,9 +247,8 @@ static void a_signal_ends_a_long_run(void **state)
 }
 
 /* Memory limits that cannot be kept: more time does not help objects without load. */
-static void gossip_ends_where_nothing_can_move(void **state)
+TEST(gossip_ends_where_nothing_can_move)
 {
-    (void)state;
     const double load[] = {0.0, 0.0, 0.0, 0.0}, params[] = {1.0, 4, 3, 1e6};
     const int32_t rank[] = {0, 0, 1, 2};
     const int64_t memory[] = {10, 10, 10, 10}, limit[] = {15, 15, 15};
@@ -283,19 +268,4 @@ static void gossip_ends_where_nothing_can_move(void **state)
                      0);
     assert_memory_equal(out, rank, sizeof rank);
     assert_true(traffic.rounds < 1000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_strategy_survives_failed_allocations),
-        cmocka_unit_test(limits_are_kept_from_a_placement_that_breaks_them),
-        cmocka_unit_test(a_stuck_order_of_loads_is_packed_instead),
-        cmocka_unit_test(packing_undoes_wrong_choices),
-        cmocka_unit_test(packing_turns_back_where_memory_would_be_wasted),
-        cmocka_unit_test(greedy_with_limits_is_not_slower_than_the_present_placement),
-        cmocka_unit_test(gossip_ends_where_nothing_can_move),
-        cmocka_unit_test(a_signal_ends_a_long_run),
-    };
-    return cmocka_run_group_tests_name("place", tests, NULL, NULL);
 }

@@ -1,18 +1,9 @@
 /* Tests of csrc/replay, replay: every allocation that fails, random and broken traces in memory of
  * exactly their size, so that a sanitizer finds every access beyond it; the rounding of sums of
  * several phases at once. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
 #include "replay/internal.h"
+#include "test.h"
 
 enum { PHASES = 6, ENTITIES = 12, RANKS = 3 };
 
@@ -230,9 +221,8 @@ static void check_ranks(const owned_t *o, const plb_replay_t *replay)
 
 /* A replay in two parts, cut anywhere, also with a lag, has the same result as in one part, to the
  * last bit. */
-static void parts_are_the_same_as_the_whole(void **state)
+TEST(parts_are_the_same_as_the_whole)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         owned_t o = random_trace(seed);
         const plb_replay_opts_t opts = {
@@ -260,9 +250,8 @@ static void parts_are_the_same_as_the_whole(void **state)
     }
 }
 
-static void every_failed_allocation_is_reported_and_leaks_nothing(void **state)
+TEST(every_failed_allocation_is_reported_and_leaks_nothing)
 {
-    (void)state;
     owned_t o = random_trace(7);
     int failed = 0;
     for (int64_t n = 0;; n++) {
@@ -283,9 +272,8 @@ static void every_failed_allocation_is_reported_and_leaks_nothing(void **state)
 }
 
 /* Any single wrong element of any array is an error. */
-static void broken_traces_are_refused(void **state)
+TEST(broken_traces_are_refused)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
         owned_t o = random_trace(seed);
         plb_rng_t rng;
@@ -333,9 +321,8 @@ static int stop(void *calls)
     return PLB_ERR_INTERRUPTED;
 }
 
-static void a_signal_ends_it(void **state)
+TEST(a_signal_ends_it)
 {
-    (void)state;
     owned_t o = random_trace(3);
     int calls = 0;
     setting_t s;
@@ -349,9 +336,8 @@ static void a_signal_ends_it(void **state)
     owned_free(&o);
 }
 
-static void another_number_of_ranks_is_refused(void **state)
+TEST(another_number_of_ranks_is_refused)
 {
-    (void)state;
     owned_t o = random_trace(1);
     plb_replay_t replay = {0};
     plb_err_t err = {0, ""};
@@ -433,9 +419,8 @@ static void check_ahead(int kind, int64_t n, int n_phases, int32_t p, uint64_t s
     free(room);
 }
 
-static void test_sums_ahead_are_rounded_once(void **state)
+TEST(test_sums_ahead_are_rounded_once)
 {
-    (void)state;
     static const int64_t counts[] = {0, 1, 2, 3, 4, 7, 30, 1000};
     for (int kind = 0; kind < KINDS; kind++) {
         for (uint64_t seed = 0; seed < 60; seed++) {
@@ -444,17 +429,4 @@ static void test_sums_ahead_are_rounded_once(void **state)
             check_ahead(kind, n, 1 + (int)(seed / 8 % PLB_SUM_PHASES), p, seed);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_the_same_as_the_whole),
-        cmocka_unit_test(every_failed_allocation_is_reported_and_leaks_nothing),
-        cmocka_unit_test(broken_traces_are_refused),
-        cmocka_unit_test(a_signal_ends_it),
-        cmocka_unit_test(another_number_of_ranks_is_refused),
-        cmocka_unit_test(test_sums_ahead_are_rounded_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* Tests of csrc/run: the order of messages, and the communication graph, compared with plain
  * loops. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "base/rng.h"
 #include "run/run.h"
+#include "test.h"
 
 enum { MESSAGES = 400, OBJECTS = 30 };
 
@@ -22,9 +14,8 @@ static int64_t below(plb_rng_t *rng, int64_t n)
 
 /* Each object reads all of its messages, sorted by source; those of one source in the order of
  * their arrival. */
-static void test_inboxes(void **state)
+TEST(test_inboxes)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         plb_rng_t rng;
         plb_rng_init(&rng, seed);
@@ -55,9 +46,8 @@ static void test_inboxes(void **state)
 }
 
 /* The sums of each pair do not depend on the order of the messages. */
-static void test_talk(void **state)
+TEST(test_talk)
 {
-    (void)state;
     plb_talk_t talk = {0};
     plb_err_t err;
     plb_rng_t rng;
@@ -139,9 +129,8 @@ static void check_groups(const plb_talk_t *talk, const cast_t *group, int64_t n_
 }
 
 /* Multicasts, some of which become equal when receivers are removed. */
-static void test_multicasts(void **state)
+TEST(test_multicasts)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 30; seed++) {
         plb_talk_t talk = {0};
         plb_err_t err;
@@ -180,9 +169,8 @@ static void test_multicasts(void **state)
 }
 
 /* A failed allocation leaves the graph as it was. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
-    (void)state;
     plb_talk_t talk = {0};
     plb_err_t err;
     for (int64_t i = 0; i < 100; i++) {
@@ -215,15 +203,4 @@ static void test_no_memory(void **state)
     }
     assert_int_equal(plb_keys_find(&keys, 1), -1);
     plb_keys_free(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inboxes),
-        cmocka_unit_test(test_talk),
-        cmocka_unit_test(test_multicasts),
-        cmocka_unit_test(test_no_memory),
-    };
-    return cmocka_run_group_tests_name("run", tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* Work lent within a step: speeds of ranks, costs of rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "base/rng.h"
 #include "comm/share.h"
+#include "test.h"
 
 enum { P = 4, SIGHTS = 2 };
 
@@ -22,10 +15,9 @@ static plb_chunks_t chunks(int n, double predicted, double seconds)
 }
 
 /* Nobody gets or gives more than the plan's time allows; without a toll this is the bound. */
-static void test_a_plan_reaches_the_bound(void **state)
+TEST(test_a_plan_reaches_the_bound)
 {
     enum { MOST = 40 };
-    (void)state;
     plb_rng_t rng;
     plb_rng_init(&rng, 1);
     for (int round = 0; round < 500; round++) {
@@ -64,9 +56,8 @@ static void test_a_plan_reaches_the_bound(void **state)
 }
 
 /* Rank 0 lends to each other rank in turn; their speeds are 1, 2, 4 and 8. */
-static void test_speeds_are_learned(void **state)
+TEST(test_speeds_are_learned)
 {
-    (void)state;
     plb_err_t err;
     plb_learned_speeds_t speeds;
     assert_int_equal(plb_learned_speeds_init(&speeds, P, &err), PLB_OK);
@@ -92,9 +83,8 @@ static void test_speeds_are_learned(void **state)
 }
 
 /* One sight far off changes little; the same sight again and again is believed. */
-static void test_one_wrong_sight_does_little(void **state)
+TEST(test_one_wrong_sight_does_little)
 {
-    (void)state;
     plb_err_t err;
     plb_learned_speeds_t speeds;
     assert_int_equal(plb_learned_speeds_init(&speeds, 2, &err), PLB_OK);
@@ -115,9 +105,8 @@ static void test_one_wrong_sight_does_little(void **state)
     assert_true(plb_speed_compare(1, &kept, &(plb_chunks_t){0}).rank < 0.0);
 }
 
-static void test_rows_beside_heavy_ones_may_be_heavy(void **state)
+TEST(test_rows_beside_heavy_ones_may_be_heavy)
 {
-    (void)state;
     enum { N = 120 };
     plb_err_t err;
     plb_row_costs_t costs = {.trust = 1.0};
@@ -141,15 +130,4 @@ static void test_rows_beside_heavy_ones_may_be_heavy(void **state)
     plb_row_costs_look_around(&costs);
     assert_true(costs.worst[67] == costs.now[67]);
     plb_row_costs_free(&costs);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_plan_reaches_the_bound),
-        cmocka_unit_test(test_speeds_are_learned),
-        cmocka_unit_test(test_one_wrong_sight_does_little),
-        cmocka_unit_test(test_rows_beside_heavy_ones_may_be_heavy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* Tests of csrc/model: parts on a torus and a tree under failing allocations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "plb.h"
+#include "test.h"
 
 enum { P = 12 };
 
@@ -23,9 +17,8 @@ static void fill(int64_t *start, int32_t *to, double *bytes, int32_t *group, int
     start[P] = P;
 }
 
-static void mapping_survives_failed_allocations(void **state)
+TEST(mapping_survives_failed_allocations)
 {
-    (void)state;
     const int64_t size[] = {3, 4};
     int64_t start[P + 1];
     int32_t to[P], group[P], place[P];
@@ -52,10 +45,4 @@ static void mapping_survives_failed_allocations(void **state)
         assert_int_equal(plb_topology_link(&machine, &flows, place, &most, &err), PLB_OK);
         assert_true(most > 0.0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mapping_survives_failed_allocations)};
-    return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
 }

@@ -1,13 +1,6 @@
 /* Tests of csrc/whatif: cases computed by hand, failing allocations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "plb.h"
+#include "test.h"
 
 enum { MS = 1000000 };
 
@@ -76,9 +69,8 @@ static int simulate(const plb_target_t *target, plb_process_times_t *out, plb_er
     return ret;
 }
 
-static void test_records_that_become_known_in_parts(void **state)
+TEST(test_records_that_become_known_in_parts)
 {
-    (void)state;
     static const int32_t place[] = {1, 0};
     const plb_target_t target = on(place);
     plb_process_times_t times[2];
@@ -92,9 +84,8 @@ static void test_records_that_become_known_in_parts(void **state)
     assert_int_equal(times[1].done, 6);
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
-    (void)state;
     static const int32_t place[] = {0, 0};
     const plb_target_t target = on(place);
     plb_process_times_t times[2];
@@ -107,13 +98,4 @@ static void test_out_of_memory(void **state)
         assert_true(ret == PLB_OK || ret == PLB_ERR_NOMEM);
     }
     assert_true(n > 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records_that_become_known_in_parts),
-        cmocka_unit_test(test_out_of_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
