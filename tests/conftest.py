@@ -185,6 +185,6 @@ def prefix(tmp_path_factory):
     with open(home / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
-            installed(home)
+            installed(home, CFLAGS="-O0")  # compiles in a quarter of the time
             (home / "done").touch()
     return home / "prefix"

@@ -360,13 +360,13 @@ def test_every_trigger(tmp_path_factory, when, program, strategy, more):
     check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
 
 
-@examples(8)
+@examples(5)
 @given(program=programs, words=switches)
 def test_without_any_arguments(tmp_path_factory, program, words):
     check(program, words, tmp_path_factory.mktemp("run") / "run.h5")
 
 
-@examples(12)
+@examples(6)
 @given(
     program=programs,
     strategy=strategy_words,
@@ -398,7 +398,7 @@ def test_a_shadow_is_the_replay_of_its_recording(tmp_path_factory, program, stra
     assert not any(r.moved for r in history)
 
 
-@examples(4)
+@examples(3)
 @given(
     program=programs.filter(lambda p: not p.lasts and not p.sizes),
     strategy=strategy_words,

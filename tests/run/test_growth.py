@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-SMALL, TIMES = 32, 4  # ranks of the small program; the large one has TIMES as many
+SMALL, TIMES = 24, 4  # ranks of the small program; the large one has TIMES as many
 LIKE_ALL = 0.8 * TIMES  # a part that grows by this factor counts as proportional to all objects
 
 

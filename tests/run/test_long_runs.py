@@ -53,7 +53,6 @@ def resident():
     "options",
     [
         {"record": False, "mode": "off"},
-        {"record": False, "every": 100},
         {"record": True, "every": 100},
         {"record": False, "every": 500, "lag": 2},
         {"record": False, "every": 20, "mode": "shadow"},
