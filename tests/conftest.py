@@ -40,8 +40,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # run on one of them, the others have tests without ranks.
 LONGEST = (
     *("test_lab_groups.py", "test_lab_hosts.py", "test_notebooks.py", "test_browser.py"),
-    *("test_mpi.py", "test_at_sync.py", "test_lib.py", "test_c.py", "test_blocks.py"),
-    *("test_same_bits.py", "test_advisor_mpi.py", "test_own_loop.py", "test_partition_mpi.py"),
+    *("test_cases.py", "test_mpi.py", "test_at_sync.py", "test_lib.py", "test_c.py"),
+    *("test_blocks.py", "test_same_bits.py", "test_advisor_mpi.py", "test_own_loop.py"),
     *("test_operations.py", "test_live.py", "test_dying_ranks.py", "test_examples.py"),
     *("test_checkpoint.py", "test_trace.py", "test_growth.py", "test_rounds.py", "test_leave.py"),
 )

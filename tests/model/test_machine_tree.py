@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launch import every_case_is_done
 
 import pylb
 from pylb.errors import DomainError, FormatError, StateError
@@ -16,12 +15,6 @@ from pylb.model.machine import Place
 from pylb.model.network import Network
 from pylb.model.topology import Tree
 from pylb.partitioning import libraries
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "machine_cases.py")
-
 
 # ---- power ---------------------------------------------------------------------------------------
 

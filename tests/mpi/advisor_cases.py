@@ -1,14 +1,9 @@
-"""Cases of an advisor that hold on any number of ranks: ``mpiexec -n 3 python ...``.
+"""Cases of an advisor that hold on any number of ranks."""
 
-Rank 0 prints the number of cases that passed.
-"""
-
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from mpi4py import MPI
 
 import pylb
 from pylb import errors
@@ -218,12 +213,3 @@ CASES = [
     a_wrong_migration,
     freed,
 ]
-
-if __name__ == "__main__":
-    chosen = [case for case in CASES if case.__name__ in sys.argv[1:] or len(sys.argv) == 1]
-    for case in chosen:
-        for made in (MPI.COMM_WORLD, *[MPI.COMM_SELF] * (MPI.COMM_WORLD.size == 2)):
-            case(made.Dup())
-    MPI.COMM_WORLD.Barrier()
-    if MPI.COMM_WORLD.rank == 0:
-        print(len(chosen), "held")

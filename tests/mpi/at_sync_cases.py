@@ -1,12 +1,11 @@
-"""Loops with a lag, on any number of ranks: ``mpiexec -n 3 python tests/mpi/at_sync.py [N]``.
+"""Loops with a lag, on any number of ranks.
 
-The programs have their own communication, with blocking calls between their AtSyncs.  N: number of
-iterations of the longest program.
+The programs have their own communication, with blocking calls between their AtSyncs.
 """
 
 import math
+import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ import pylb
 from pylb import errors
 from pylb.run import AtSync
 
-LONG = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+LONG = 300 * int(os.environ.get("PYLB_EXAMPLES", "1"))  # iterations of the longest program
 
 
 def fill(lb, n=12):
@@ -350,16 +349,3 @@ CASES = (
     objects_at_their_own_pace,
     blocking_halo_exchange,
 )
-
-
-def main():
-    world = MPI.COMM_WORLD
-    for case in CASES:
-        if world.rank == 0:
-            print(case.__name__, file=sys.stderr, flush=True)
-        for comm in (world, *[MPI.COMM_SELF] * (world.size == 2)):
-            case(comm)
-
-
-if __name__ == "__main__":
-    main()

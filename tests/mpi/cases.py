@@ -1,4 +1,4 @@
-"""Cases that hold on any number of ranks: ``mpiexec -n 3 python tests/mpi/cases.py``.
+"""Cases that hold on any number of ranks.
 
 Each case runs on COMM_WORLD or on a duplicate of it (each_case.py);
 tests/virtual/test_virtual.py runs it on virtual ranks. Rank 0 prints what must
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import programs
-from each_case import raised, report
+from each_case import raised
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "twins"))
 import placements  # isort: skip
@@ -756,7 +756,3 @@ CASES = (
     bad_arguments,
     freed_communicator,
 )
-
-
-if __name__ == "__main__":
-    report(CASES)

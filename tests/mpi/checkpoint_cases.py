@@ -1,4 +1,4 @@
-"""Checkpoints under MPI: ``mpiexec -n 3 python tests/mpi/checkpoint_cases.py``."""
+"""Checkpoints under MPI."""
 
 import shutil
 import tempfile
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from each_case import raised
-from mpi4py import MPI
 
 import pylb
 from pylb.errors import MissingFileError, PylbError, SerializationError, UnknownStrategyError
@@ -111,9 +110,9 @@ def an_error_of_one_rank_while_all_handle_another(comm):
             raise AssertionError("no error")
 
 
-if __name__ == "__main__":
-    restarts_on_other_numbers_of_ranks(MPI.COMM_WORLD)
-    an_object_that_is_not_plain(MPI.COMM_WORLD)
-    a_cut_file(MPI.COMM_WORLD)
-    an_error_of_one_rank_while_all_handle_another(MPI.COMM_WORLD)
-    print("done")
+CASES = (
+    restarts_on_other_numbers_of_ranks,
+    an_object_that_is_not_plain,
+    a_cut_file,
+    an_error_of_one_rank_while_all_handle_another,
+)

@@ -1,4 +1,4 @@
-"""Colours and orders on any number of ranks; partition_cases.py runs these cases."""
+"""Colours and orders on any number of ranks."""
 
 import numpy as np
 from each_case import raised

@@ -1,8 +1,12 @@
-"""Shared by the programs of this folder: run all cases; check that a call raises an error."""
+"""Run the cases of files of this folder: ``mpiexec -n 3 python each_case.py FILE...``.
+
+Shared by the files: check that a call raises an error; a clock that is told.
+"""
 
 import contextlib
 import json
 import sys
+from importlib import import_module
 from unittest import mock
 
 from pylb import _core
@@ -41,8 +45,6 @@ def each_case(cases):
     Which half depends on the number of ranks.  Return {name: answer}; the answer of a case must
     not depend on the communicator.  Rank 0 prints the name of the case that runs.
     """
-    from mpi4py import MPI
-
     world = MPI.COMM_WORLD
     found = {}
     for i, case in enumerate(cases, world.size // 2):
@@ -54,16 +56,17 @@ def each_case(cases):
     return found
 
 
-def report(cases):
-    """Run each case; rank 0 prints the answers as JSON."""
-    from mpi4py import MPI
-
-    found = each_case(cases)
+def main(files):
+    """Run the cases of some files of this folder; rank 0 prints their answers as JSON."""
+    found = {}
+    with contextlib.redirect_stdout(sys.stderr):
+        for file in map(import_module, files):
+            found[file.__name__] = each_case([*file.CASES, *getattr(file, "TIMED", ())])
     if MPI.COMM_WORLD.rank == 0:
         print(json.dumps(found))
 
 
-def main(cases):
-    """Run each case; every rank prints "done" at the end."""
-    each_case(cases)
-    print("done")
+if __name__ == "__main__":
+    from mpi4py import MPI
+
+    main(sys.argv[1:])

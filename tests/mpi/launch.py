@@ -17,7 +17,7 @@ PYLB = Path(pylb.__file__).resolve().parents[1]  # the ranks import the same pyl
 
 
 def launch(mpiexec, ranks, *words, **environment):
-    """Run a program under mpiexec; it is killed after 400 s, more than a busy machine needs."""
+    """Run a program under mpiexec; it is killed after 900 s, more than a busy machine needs."""
     path = os.pathsep.join([str(PYLB), str(HERE), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
         [*mpiexec, "-n", str(ranks), sys.executable, "-W", "error", *map(str, words)],
@@ -28,7 +28,7 @@ def launch(mpiexec, ranks, *words, **environment):
         env={**os.environ, "PYTHONPATH": path, **environment},
     ) as process:
         try:
-            out, said = process.communicate(timeout=400)
+            out, said = process.communicate(timeout=900)
         finally:
             process.kill()
     return process.returncode, out, SHARED_CORES.sub("", said)
@@ -47,11 +47,11 @@ def every_case_is_done(mpiexec, ranks, program):
     assert out.count("done") == ranks  # lines of several ranks may be mixed
 
 
-def answers_of(mpiexec, program):
+def answers_of(mpiexec, program, *words):
     """Return a function of the number of ranks, which runs a program once and keeps its answers."""
 
     @cache
     def answers(ranks):
-        return json.loads(printed(mpiexec, ranks, HERE / program).splitlines()[-1])
+        return json.loads(printed(mpiexec, ranks, HERE / program, *words).splitlines()[-1])
 
     return answers

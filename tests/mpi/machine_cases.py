@@ -1,9 +1,9 @@
-"""pylb.Machine and its monitor in a job: ``mpiexec -n 3 python tests/mpi/machine_cases.py``."""
+"""pylb.Machine and its monitor in a job."""
 
 import time
 
 import numpy as np
-from each_case import main, raised, told_clock
+from each_case import raised, told_clock
 
 import pylb
 from pylb import errors
@@ -59,7 +59,3 @@ def followed(comm):
 
 
 CASES = (measured, followed)
-
-
-if __name__ == "__main__":
-    main(CASES)

@@ -1,4 +1,4 @@
-"""Multicasts on any number of ranks: ``mpiexec -n 3 python tests/mpi/multicast_cases.py``.
+"""Multicasts on any number of ranks.
 
 tests/run/test_multicasts.py runs the same cases on virtual ranks.
 """
@@ -7,7 +7,7 @@ import copy
 import zlib
 
 import numpy as np
-from each_case import raised, report
+from each_case import raised
 
 import pylb
 from pylb import errors
@@ -289,6 +289,3 @@ CASES = [
     removed_receivers,
     bad_arguments,
 ]
-
-if __name__ == "__main__":
-    report(CASES)

@@ -1,14 +1,9 @@
-"""pylb.partition over communicators: ``mpiexec -n 3 python tests/mpi/partition_cases.py``.
-
-The cases of dgraph_cases.py follow in the same start.
-"""
+"""pylb.partition over communicators."""
 
 import itertools
 from importlib.util import find_spec
 
-import dgraph_cases
 import numpy as np
-from each_case import main
 
 import pylb
 from pylb import errors
@@ -543,8 +538,3 @@ CASES = (
     objects_of_a_rank_without_parts,
     wrong,
 )
-BUILT = dgraph_cases.CASES if find_spec("pylb._dgraph") else ()
-
-
-if __name__ == "__main__":
-    main(CASES + BUILT)

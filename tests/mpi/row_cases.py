@@ -1,10 +1,10 @@
-"""Rows on ranks of different speed: ``mpiexec -n 3 python tests/mpi/row_cases.py``.
+"""Rows on ranks of different speed.
 
 tests/run/test_rows.py runs the cases on virtual ranks too.
 """
 
 import numpy as np
-from each_case import main, raised, told_clock
+from each_case import raised, told_clock
 from scipy import sparse
 
 import pylb
@@ -216,7 +216,4 @@ def speeds_learned(comm):
 
 
 CASES = (several_arrays, balance, tiles, few_rows, zero_times, learned, speeds_learned, wrong_use)
-
-
-if __name__ == "__main__":
-    main((*CASES, timed))
+TIMED = (timed,)  # not on virtual ranks

@@ -1,4 +1,4 @@
-"""Data services on any number of ranks: ``mpiexec -n 3 python tests/mpi/service_cases.py``.
+"""Data services on any number of ranks.
 
 tests/comm/test_services.py runs the cases on virtual ranks too.
 """
@@ -7,7 +7,7 @@ import itertools
 import random
 
 import numpy as np
-from each_case import main, raised
+from each_case import raised
 
 import pylb
 from pylb import errors
@@ -414,7 +414,3 @@ CASES = (
     lists_where_partners_pass_arrays,
     memory_of_the_result,
 )
-
-
-if __name__ == "__main__":
-    main(CASES)

@@ -1,4 +1,4 @@
-"""Work lent within a step: ``mpiexec -n 3 python tests/mpi/share_cases.py``."""
+"""Work lent within a step."""
 
 import functools
 import os
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from each_case import main, raised
+from each_case import raised
 
 import pylb
 from pylb import errors
@@ -237,6 +237,3 @@ CASES = [
     a_failure_where_nothing_is_lent,
     a_function_of_the_rank_is_noticed,
 ]
-
-if __name__ == "__main__":
-    main(CASES)

@@ -1,4 +1,4 @@
-"""Triggers of the user that fail, or answer differently on ranks: ``mpiexec -n 3 python ...``.
+"""Triggers of the user that fail, or answer differently on ranks.
 
 The programs also exchange their own messages, so a rank that continues alone would wait forever.
 """
@@ -6,7 +6,7 @@ The programs also exchange their own messages, so a rank that continues alone wo
 import math
 
 import numpy as np
-from each_case import main, raised
+from each_case import raised
 
 import pylb
 from pylb.errors import DomainError, RemoteError
@@ -165,5 +165,3 @@ CASES = [
     an_advisor,
     rows,
 ]
-if __name__ == "__main__":
-    main(CASES)

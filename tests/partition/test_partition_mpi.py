@@ -1,15 +1,9 @@
-"""pylb.partition under mpiexec: tests/mpi/partition_cases.py on several numbers of ranks."""
+"""A rank that fails alone; tests/mpi/partition_cases.py has the other cases."""
 
 import pytest
-from launch import HERE, every_case_is_done, launch
+from launch import HERE, launch
 
 from pylb.partitioning import libraries
-
-
-@pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "partition_cases.py")
 
 
 @pytest.mark.skipif(not libraries.available("Zoltan"), reason="Zoltan is not here")

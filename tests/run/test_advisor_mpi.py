@@ -1,14 +1,7 @@
-"""The advisor under mpiexec: the programs tests/mpi/advisor_cases.py and advisor_endings.py."""
+"""The advisor under mpiexec: how programs end; tests/mpi/advisor_cases.py has more."""
 
 import pytest
 from launch import HERE, launch
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(mpiexec, ranks):
-    code, out, said = launch(mpiexec, ranks, str(HERE / "advisor_cases.py"))
-    assert code == 0, said
-    assert "10 held" in out
 
 
 @pytest.mark.parametrize("lag", ["0", "2"])

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from chance import TIMES
 from launch import HERE, launch
 
 import pylb
@@ -39,13 +38,6 @@ def test_not_on_virtual_ranks():
 
     with pytest.raises(StateError, match="expected lag=0"):
         pylb.VirtualCluster(2).run(program)
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(mpiexec, ranks):
-    """The longest program has 300 iterations and ten LB steps; ``PYLB_EXAMPLES``: many more."""
-    code, _, said = launch(mpiexec, ranks, HERE / "at_sync.py", 300 * TIMES)
-    assert code == 0, said
 
 
 @pytest.mark.parametrize(

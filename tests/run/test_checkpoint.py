@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from launch import HERE, every_case_is_done, launch
+from launch import HERE, launch
 
 import pylb
 from pylb.errors import (
@@ -552,11 +552,6 @@ def test_iterations_beyond_two_to_the_31(tmp_path):
         again = pylb.Balancer.restore(None, tmp_path / "c", every=3, lag=lag)
         assert list(again.iterate(3)) == list(range(start + 12, start + 15))
         assert again.metrics.first[-1] > 2**30
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_under_mpi(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "checkpoint_cases.py")
 
 
 def test_the_example(mpiexec, tmp_path):

@@ -1,21 +1,7 @@
 """The runtime under mpiexec: the programs of tests/mpi, each on several numbers of ranks."""
 
 import pytest
-from launch import HERE, answers_of, every_case_is_done, launch
-
-
-@pytest.fixture(scope="module")
-def answers(mpiexec):
-    """Return a function that runs the cases on a number of ranks, and keeps their answers."""
-    return answers_of(mpiexec, "cases.py")
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(answers, ranks):
-    found = answers(ranks)
-    assert len(found) > 20
-    assert any(answer is not None for answer in found.values())
-    assert found == answers(1)
+from launch import HERE, every_case_is_done, launch
 
 
 @pytest.mark.parametrize(
@@ -67,11 +53,6 @@ def test_an_error_that_one_rank_catches_reaches_all(mpiexec, lag, where):
     code, out, said = launch(mpiexec, 3, HERE / "caught.py", lag, where)
     assert code == 0, said
     assert out.count("done") == 3
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_triggers_of_the_user(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "trigger_cases.py")
 
 
 def test_a_rank_without_memory_in_a_migration(mpiexec):

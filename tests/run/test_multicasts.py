@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launch import answers_of
 
 import pylb
 from pylb import _core
@@ -23,16 +22,6 @@ import multicast_cases  # these cases also run under mpiexec
 def test_cases(case):
     answers = [pylb.VirtualCluster(p, clock="none").run(case) for p in (1, 2, 3, 5)]
     assert all(answer == answers[0][0] for ranks in answers for answer in ranks)
-
-
-@pytest.fixture(scope="module")
-def answers(mpiexec):
-    return answers_of(mpiexec, "multicast_cases.py")
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_cases_of_mpi(answers, ranks):
-    assert answers(ranks) == answers(1)
 
 
 def test_without_messages():

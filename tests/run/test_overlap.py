@@ -1,15 +1,8 @@
-"""Objects that migrate while the program goes on, under mpiexec and on virtual ranks."""
+"""Objects that migrate while the program goes on; tests/mpi/overlap_cases.py has more."""
 
 import numpy as np
-import pytest
-from launch import every_case_is_done
 
 import pylb
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "overlap_cases.py")
 
 
 def test_objects_that_come_are_last_in_the_next_loop():

@@ -10,7 +10,7 @@ import pytest
 from chance import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
-from launch import every_case_is_done, printed
+from launch import printed
 from scipy import sparse
 
 import pylb
@@ -557,11 +557,6 @@ def test_nothing_is_lost_whatever_the_clock_says(p, shape, model, seed, tol):
 @pytest.mark.parametrize("case", row_cases.CASES)
 def test_cases_on_virtual_ranks(case, p):
     pylb.VirtualCluster(p, clock="none").run(case)
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_cases_under_mpi(mpiexec, ranks):
-    every_case_is_done(mpiexec, ranks, "row_cases.py")
 
 
 def test_without_mpi():
