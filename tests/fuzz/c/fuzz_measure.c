@@ -85,7 +85,7 @@ static void learn(feed_t *feed, int64_t fail_at)
         int32_t *rank = feed_indices(feed, (size_t)n, 0, p + (feed_byte(feed) < 8));
         double *seconds = feed_amounts(feed, (size_t)n);
         double *work = feed_byte(feed) < 64 ? feed_amounts(feed, (size_t)n) : NULL;
-        ret = plb_learner_observe(&learner, n, key, rank, seconds, work, &err);
+        ret = plb_learner_observe(&learner, n, key, rank, seconds, work, k % 2 ? 1.0 : 0.5, &err);
         MUST(ret == PLB_OK || err.text[0] != '\0');
         MUST(ret == PLB_OK || ret == PLB_ERR_VALUE || ret == PLB_ERR_RANGE ||
              (ret == PLB_ERR_NOMEM && fail_at >= 0));
