@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 OUT := out
 DATA := $(or $(PYLB_DATA),$(wildcard ../shared/data))
-SOURCES := setup.py $(shell find csrc -name '*.[ch]') \
+SOURCES := setup.py $(shell find csrc -name '*.[ch]' -o -name '*.hpp') \
 	$(if $(filter-out .venv,$(VENV)),$(shell find pylb -name '*.py*' -not -path '*/__pycache__/*'))
 
 ifeq ($(filter $(MPI),openmpi openmpi5 mpich none),)
@@ -112,7 +112,7 @@ lint: $(VENV)/.lint ## ruff, clang-format, clang-tidy, gcc's analyzer, mypy, stu
 	@tools/setup.sh packages lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c tests/fuzz examples/c -name '*.[ch]')
+	$(BIN)/clang-format --dry-run --Werror $$(find csrc tests/c tests/fuzz examples/c -name '*.[ch]' -o -name '*.[ch]pp')
 	printf '%s\n' $(PURE) | xargs -P 2 -I {} clang-tidy --quiet {} -- $(PURE_FLAGS) 2>/dev/null
 	printf '%s\n' $(PURE) | xargs -P 2 -I {} gcc $(PURE_FLAGS) $(ANALYZER) -Werror -c {} -o /dev/null
 	$(BIN)/mypy
@@ -161,5 +161,5 @@ docs: $(VENV)/.docs ## the documentation, in docs/_build/html
 
 clean: ## remove the environments, builds, wheels and built documentation
 	rm -rf .venv .venv-openmpi5 .venv-mpich .venv-none .venv*-newest build dist $(OUT) docs/_build *.egg-info
-	rm -rf pylb/*.so pylb/lib/libpylb* pylb/lib/pylb.h pylb/lib/pylb.f90
+	rm -rf pylb/*.so pylb/lib/libpylb* pylb/lib/pylb*
 	find . -name __pycache__ -prune -exec rm -rf {} +

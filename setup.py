@@ -272,7 +272,7 @@ class WithLibrary(build_ext):
             say("the C library is left out; the lines above say why, or there is no make")
             return
         target.mkdir(parents=True, exist_ok=True)
-        for made in (*Path("csrc/lib").glob("pylb.[hf]*"), *sorted(out.glob("libpylb*.*"))):
+        for made in (*Path("csrc/lib").glob("pylb*.[hf]*"), *sorted(out.glob("libpylb*.*"))):
             shutil.copyfile(made, target / made.name)
 
 

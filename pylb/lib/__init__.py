@@ -11,7 +11,7 @@ _HERE = Path(__file__).parent
 
 
 def get_include() -> str:
-    """Return the folder of ``pylb.h``, for ``cc -I``, and of ``pylb.f90``, the Fortran module.
+    """Return the folder of ``pylb.h`` and ``pylb.hpp``, for ``cc -I``, and of ``pylb.f90``.
 
     Raises
     ------

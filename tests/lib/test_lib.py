@@ -398,6 +398,54 @@ def test_after_mpi_finalize(mpi_program, mpiexec):
     assert len(said) == 4
 
 
+@pytest.fixture(scope="module")
+def thrown(prefix, tmp_path_factory, mpiexec):
+    """Run errors.cpp, which uses pylb.hpp; return the exceptions of each rank."""
+    needs("mpicxx")
+    program = tmp_path_factory.mktemp("errors") / "errors"
+    more = ["-std=c++17", "-DOMPI_SKIP_MPICXX=1", "-DMPICH_SKIP_MPICXX=1", *WARNINGS]
+    run(["mpicxx", *more, HERE / "errors.cpp", *flags(prefix, "pylb_mpi"), "-o", program])
+
+    def get(ranks, *case):
+        said = run([*mpiexec, "-n", ranks, program, *case], timeout=60)
+        assert said.count("rank -1: -10 MPI is not initialised") == ranks
+        return [re.findall(rf"^rank {r}: (.*)", said, re.M) for r in range(ranks)]
+
+    return get
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_exceptions_in_c_plus_plus(thrown, ranks):
+    for r, said in enumerate(thrown(ranks)):
+        other = "-2 rank 0 failed in step 0"  # one rank is at fault, and all throw
+        plan = ["-2 rank 0 has failed" if r else "-2 from has 0 values: expected 2"]
+        plan += ["-2 plan is NULL", "-2 plan is NULL", "2 ranks"]
+        begins = [
+            "-2 comm is MPI_COMM_NULL: expected a communicator",
+            '-4 "stratagy": no such option',
+            "-2 seconds is -1: expected 0 ... 1e30",
+            other if r else "-2 loads[1] is nan: expected 0 ... 1e30",
+            other if r else "-2 nbytes has 1 values: expected 2",
+            *(plan if ranks > 1 else []),
+            "-2 the handle is NULL: expected an open advisor",
+            "-10 the handle is NULL: expected an open advisor",
+            *["-2 the handle is NULL: expected an open advisor"] * 3,
+            "-10 this advisor is closed",
+        ]
+        assert len(said) == len(begins), said
+        for row, words in zip(said, begins, strict=True):
+            assert row.startswith(words), said
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_function_of_rows_that_throws(thrown, ranks):
+    """The rank of the row gets the exception itself, the others an error of pylb."""
+    for r, said in enumerate(thrown(ranks, "rows")):
+        assert said[0] == "1.5 1.5"
+        assert re.match(r"-(9|10) " if r else "own no such row", said[1]), said
+        assert said[2:] == ["-10 this advisor is closed"]
+
+
 def test_the_environment_has_the_last_word(mpi_program, mpiexec, tmp_path):
     path = tmp_path / "env.json"
     env = {**os.environ, "PYLB_TRIGGER": "menon", "PYLB_STRATEGY": "GreedyLB"}

@@ -72,6 +72,7 @@ OTHER = {  # these look like names of Python, but are not
     "pylb.reduction",
     "pylb.stop",
     "pylb.h",  # files of the C library
+    "pylb.hpp",
     "pylb.pc",
     "pylb.f90",
     "pylb.mod",

@@ -1,0 +1,253 @@
+/* pylb for C++17: pylb.h with objects that close themselves, and exceptions instead of codes.
+ *
+ *     pylb::Advisor lb(MPI_COMM_WORLD);
+ *     for (int step = 0; step < n; step++) {
+ *         compute_and_exchange(); // with auto timed = lb.timed(); in the blocks that compute
+ *         if (lb.advise()) {
+ *             auto rebalancing = lb.rebalancing();
+ *             redistribute();
+ *         }
+ *     }
+ *
+ * pylb.h says what each call does and what can fail.  An Advisor is a pylb_advisor * and a Plan is
+ * a pylb_plan * for the functions of pylb.h; after a move, the old one is NULL, and its calls
+ * throw. The functions that take an MPI_Comm are there if <mpi.h> was included before this header.
+ */
+#ifndef PYLB_HPP
+#define PYLB_HPP
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "pylb.h"
+
+namespace pylb
+{
+
+struct Error : std::runtime_error {
+    int code; /* an enum pylb_code */
+    Error(int code_, const std::string &message) : std::runtime_error(message), code(code_) {}
+};
+
+/* Throw an Error if a function of pylb.h has failed. */
+inline void check(int code)
+{
+    if (code != PYLB_OK) {
+        throw Error(code, pylb_error());
+    }
+}
+
+/* In a destructor, an error is only printed. */
+inline void say(int code) noexcept
+{
+    if (code != PYLB_OK) {
+        std::fprintf(stderr, "pylb: %s\n", pylb_error());
+    }
+}
+
+inline Error wrong_size(const std::string &name, size_t size, size_t expected)
+{
+    return {PYLB_ERR_VALUE, name + " has " + std::to_string(size) + " values: expected " +
+                                std::to_string(expected)};
+}
+
+/* An array of the caller: a vector, std::array or std::span, or a pointer and a length. */
+template <class T> struct Span {
+    const T *data = nullptr;
+    size_t size = 0;
+    Span() = default;
+    Span(const T *begin, size_t n) : data(begin), size(n) {}
+    template <class C> Span(const C &c) : data(c.data()), size(c.size()) {}
+    template <class C> Span(const C &&) = delete; /* the array must outlive the call */
+};
+
+/* The cells of this rank, as in pylb_cells: set load, and what else you have. */
+struct Cells {
+    Span<double> load;
+    Span<int64_t> key, nbytes, memory;
+    Span<uint8_t> migratable;
+    Span<double> coords; /* 3 for each cell */
+    Span<int64_t> src, dst;
+    Span<double> edge_bytes;
+};
+
+/* What begins here and ends with the block of the program. */
+template <int (*begin)(pylb_advisor *), int (*end)(pylb_advisor *)> class Block
+{
+  public:
+    explicit Block(pylb_advisor *advisor) : lb(advisor) { check(begin(lb)); }
+    Block(Block &&) = delete;
+    ~Block() { say(end(lb)); }
+
+  private:
+    pylb_advisor *lb;
+};
+
+/* The new ranks of cells, or NULL: nothing moves.  It belongs to the advisor, until its next step.
+ */
+class Plan
+{
+  public:
+    Plan(pylb_plan *plan_, size_t n_) noexcept : plan(plan_), n(n_) {}
+    Plan(Plan &&other) noexcept : plan(std::exchange(other.plan, nullptr)), n(other.n) {}
+    operator pylb_plan *() const noexcept { return plan; }
+
+    /* The new rank of each cell of this rank. */
+    Span<int32_t> rank() const
+    {
+        check(pylb_plan_counts(plan, nullptr, nullptr));
+        return {pylb_plan_rank(plan), n};
+    }
+
+    /* Return the items of the cells that this rank will have; from: one item for each cell. */
+    template <class T> std::vector<T> migrate(const std::vector<T> &from) const
+    {
+        static_assert(std::is_trivially_copyable_v<T>, "items move as bytes");
+        const bool fits = plan == nullptr || from.size() == n;
+        std::vector<T> to(static_cast<size_t>(pylb_plan_n(plan)));
+        /* without an array, the call fails on all ranks */
+        const int code =
+            pylb_plan_migrate(plan, fits ? from.data() : nullptr, sizeof(T), to.data());
+        check(fits ? code : throw wrong_size("from", from.size(), n));
+        return to;
+    }
+
+  private:
+    pylb_plan *plan;
+    size_t n;
+};
+
+class Advisor
+{
+  public:
+    Advisor() { check(pylb_advisor_create(&lb)); }
+#ifdef MPI_VERSION
+    explicit Advisor(MPI_Comm comm)
+    {
+        check(pylb_advisor_create_mpi(comm, &lb));
+    }
+#endif
+    Advisor(Advisor &&other) noexcept : lb(std::exchange(other.lb, nullptr))
+    {
+    }
+    ~Advisor() /* collective; nothing is left to do if MPI_Finalize has closed the advisor */
+    {
+        if (pylb_advisor_rank(lb, nullptr, nullptr) == PYLB_OK) {
+            say(pylb_advisor_close(&lb));
+        }
+    }
+    void close()
+    {
+        check(pylb_advisor_close(&lb));
+    }
+    operator pylb_advisor *() const noexcept
+    {
+        return lb;
+    }
+
+    void set(const std::string &option, const std::string &value)
+    {
+        check(pylb_advisor_set(lb, option.c_str(), value.c_str()));
+    }
+
+    /* Time the rest of a block, or redistribute in it: auto timed = lb.timed(); */
+    [[nodiscard]] auto timed()
+    {
+        return Block<pylb_start, pylb_stop>(lb);
+    }
+    [[nodiscard]] auto rebalancing()
+    {
+        return Block<pylb_rebalance_begin, pylb_rebalance_end>(lb);
+    }
+    void work(double seconds)
+    {
+        check(pylb_work(lb, seconds));
+    }
+    double seconds() const
+    {
+        const double now = pylb_seconds(lb);
+        return std::isnan(now) ? throw Error(PYLB_ERR_STATE, pylb_error()) : now;
+    }
+
+    /* Return fn(row) of each row; other ranks may compute some.  If fn throws, its rank gets that
+     * exception, and the other ranks an Error. */
+    template <class In, class Fn> auto share(const std::vector<In> &in, Fn fn)
+    {
+        using Out = std::decay_t<std::invoke_result_t<Fn &, const In &>>;
+        static_assert(std::is_trivially_copyable_v<In> && std::is_trivially_copyable_v<Out>,
+                      "rows move as bytes");
+        std::pair<Fn &, std::exception_ptr> call(fn, nullptr);
+        const auto rows = [](int64_t n, const void *from, void *to, void *user) {
+            auto &[function, error] = *static_cast<decltype(call) *>(user);
+            try {
+                for (int64_t i = 0; i < n; i++) {
+                    static_cast<Out *>(to)[i] = function(static_cast<const In *>(from)[i]);
+                }
+            } catch (...) {
+                error = std::current_exception();
+            }
+            return error ? 1 : 0;
+        };
+        std::vector<Out> out(in.size());
+        const int code = pylb_share(lb, static_cast<int64_t>(in.size()), sizeof(In), in.data(),
+                                    sizeof(Out), out.data(), rows, &call);
+        if (call.second) {
+            std::rethrow_exception(call.second);
+        }
+        check(code);
+        return out;
+    }
+
+    /* End a step, and return whether to redistribute now. */
+    [[nodiscard]] bool advise()
+    {
+        int rebalance = 0;
+        check(pylb_advise(lb, &rebalance));
+        return rebalance != 0;
+    }
+
+    /* End a step, and return where cells go: if (auto plan = lb.advise(cells)) ... */
+    [[nodiscard]] Plan advise(const Cells &given)
+    {
+        const size_t n = given.load.size, n_edges = given.src.size;
+        std::exception_ptr wrong;
+        const auto array = [&](const char *name, auto span, size_t size) {
+            if (span.size != size && span.size != 0) {
+                wrong = std::make_exception_ptr(wrong_size(name, span.size, size));
+            }
+            return span.size == 0 ? nullptr : span.data;
+        };
+        pylb_cells cells;
+        pylb_cells_init(&cells);
+        cells.load = given.load.data;
+        cells.key = array("key", given.key, n);
+        cells.nbytes = array("nbytes", given.nbytes, n);
+        cells.memory = array("memory", given.memory, n);
+        cells.migratable = array("migratable", given.migratable, n);
+        cells.coords = array("coords", given.coords, 3 * n);
+        cells.src = given.src.data;
+        cells.dst = array("dst", given.dst, n_edges);
+        cells.edge_bytes = array("edge_bytes", given.edge_bytes, n_edges);
+        cells.n_edges = static_cast<int64_t>(n_edges);
+        cells.n = wrong ? -1 : static_cast<int64_t>(n); /* with -1, the call fails on all ranks */
+        pylb_plan *plan = nullptr;
+        const int code = pylb_advise_cells(lb, &cells, &plan);
+        if (wrong) {
+            std::rethrow_exception(wrong);
+        }
+        check(code);
+        return Plan(plan, n);
+    }
+
+  private:
+    pylb_advisor *lb = nullptr;
+};
+
+} // namespace pylb
+#endif
