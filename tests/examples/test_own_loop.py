@@ -1,5 +1,6 @@
 """Codes that own their data: examples in Python, C and Fortran, and the page that shows them."""
 
+import difflib
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import own_loops
 import pytest
-from compiled import flags, needs, needs_fortran, run
+from compiled import finished, flags, needs, needs_fortran, run
 from launch import launch
 
 import pylb
@@ -148,6 +149,45 @@ def test_the_example_in_c_plus_plus(mpiexec, program, ranks):
 @pytest.mark.parametrize("name", ["particles", "jacobi"])
 def test_examples_in_c_are_also_c_plus_plus(prefix, tmp_path, name):
     build_c(prefix, name, tmp_path, "c++17")
+
+
+@pytest.fixture(scope="module")
+def circle(prefix, tmp_path_factory):
+    source, made = EXAMPLES / "c" / "circle_p4est.c", tmp_path_factory.mktemp("p4est") / "circle"
+    words = ["mpicc", "-std=c11", "-D_GNU_SOURCE", *WARNINGS, source]
+    words += [*flags(prefix, "pylb_mpi"), "-lp4est", "-lsc", "-lm", "-o", made]
+    built = finished([*map(str, words)])
+    if built.returncode != 0 and re.search("p4est_extended.h: No such|-lp4est", built.stderr):
+        pytest.skip("no libp4est-dev")
+    assert built.returncode == 0, built.stderr
+    if len(set(re.findall(r"libmpi\w*\.so\.\d+", run(["ldd", made])))) > 1:
+        pytest.skip("p4est is linked with another MPI than mpicc")
+    return made
+
+
+def test_p4est(mpiexec, circle):
+    rows = table(run([*mpiexec, "-n", 2, circle]))
+    assert rows["with pylb"][2] >= 1
+    assert rows["with pylb"][0] < rows["without pylb"][0]
+    assert rows["with pylb"][3] == rows["without pylb"][3]  # the result does not depend on pylb
+
+
+@pytest.mark.parametrize("turns", [0.5, 1, 4])
+def test_p4est_beside_fixed_intervals(mpiexec, circle, turns):
+    """Times are computed, so the decisions are the same in each run."""
+    said = run([*mpiexec, "-n", 2, circle, turns, 1, "--virtual"])
+    assert said.count("every") == 6
+    assert float(re.search(r"best interval: ([\d.]+)", said)[1]) <= 1.05
+
+
+def test_few_lines_are_changed_for_p4est():
+    text = (EXAMPLES / "c" / "circle_p4est.c").read_text()
+    loops = [
+        re.search(rf"^static double {name}.*?^}}", text, re.S | re.M)[0]
+        for name in ("by_interval", "by_pylb")
+    ]
+    marks = [row[0] for row in difflib.ndiff(*[loop.splitlines()[2:] for loop in loops])]
+    assert 4 <= marks.count("+") <= 7  # and the header
 
 
 def lb_steps(text):
