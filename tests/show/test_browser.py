@@ -743,7 +743,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     assert "; 9 LB steps cost " in tab.locator(".pylb .verdict").inner_text()
     tab.get_by_text("All figures of the replay").click()
     facts = tab.locator(".pylb .facts").inner_text().split("\n")
-    assert facts[facts.index("LB steps") + 1] == "9"
+    assert facts[facts.index("number of LB steps") + 1] == "9"
     tab.get_by_text("All figures of the replay").click()
     tab.locator(".pylb").scroll_into_view_if_needed()
     keep(tab, "explorer_before")
