@@ -785,7 +785,7 @@ def test_the_explorer_in_jupyterlab(tab, lab):
     unnamed = tab.eval_on_selector_all(
         ".pylb input, .pylb select, .pylb button",
         "all => all.filter((e) => !e.labels?.length && !e.getAttribute('aria-label')"
-        " && !e.innerText).length",
+        " && !e.textContent).length",
     )
     assert unnamed == 0
     check_console(tab)
