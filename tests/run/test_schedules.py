@@ -27,7 +27,7 @@ def test_rearranging_is_never_slower_and_near_the_best_schedule(copies):
         most = replay.most()
         never = most[-1].sum()
         for cost in COSTS:
-            ours, n_lb_steps = copies.advised(replay, p, cost)
+            ours, n_lb_steps = copies.advised(replay, p, cost, most[-1])
             best = copies.best_time(most, cost)
             fixed = [copies.fixed_time(most, cost, every) for every in copies.EVERY]
             assert best <= min(never, ours, *fixed) * (1 + 1e-12)

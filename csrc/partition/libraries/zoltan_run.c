@@ -402,12 +402,13 @@ static int run(const plb_zoltan_t *in, int32_t *part, struct Zoltan_Struct **kee
     struct Zoltan_Struct *zz = NULL;
     PLB_FAIL_IF(Zoltan_Initialize(0, NULL, &version) != ZOLTAN_OK, err, PLB_ERR_LIBRARY,
                 "Zoltan_Initialize failed");
-    /* agree before some ranks wait in Zoltan for others */
-    int ret = agree(in->comm, PLB_OK, err);
-    if (ret == PLB_OK && (zz = Zoltan_Create(in->comm)) == NULL) {
+    /* agree before some ranks wait in Zoltan for others; a rank that fails here has come once, in
+     * plb_zoltan_refuse */
+    PLB_PASS(agree(in->comm, PLB_OK, err));
+    int ret = PLB_OK;
+    if ((zz = Zoltan_Create(in->comm)) == NULL) {
         ret = PLB_FAIL(err, PLB_ERR_NOMEM, "Zoltan_Create failed");
-    }
-    if (ret == PLB_OK) {
+    } else {
         set_queries(zz, in);
         ret = set_params(zz, in, err);
     }
