@@ -206,7 +206,7 @@ PLB_PY_DEF(fn, rectangles_place, "share column rows cols",
 }
 
 PLB_PY_DEF(fn, copies,
-           "load:@ first n_objects previous:@? . memory:? limit:? bytes:? group:? node:? n_groups "
+           "load:@ first n_objects previous:@? ... memory:? limit:? bytes:? group:? node:? n_groups "
            "n_nodes tolerance move even",
            "Place layers of objects that may have several copies, as csrc/place/copies.h says.\n"
            "The arguments have been checked.  Returns (slot, share, times, migrations):\n"

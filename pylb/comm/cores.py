@@ -57,8 +57,8 @@ class Cores(NamedTuple):
     @classmethod
     def of(cls, known: list[bytes], rank: int) -> Cores:
         """Evaluate the results of ``_core.cores()`` of all ranks, in order of rank."""
-        *crowd, group, cores = _core.crowd(b"".join(known), rank)
-        return cls(*crowd, tuple(group.tolist()), tuple(cores.tolist()))
+        n, n_cores, words, capped, group, cores = _core.crowd(b"".join(known), rank)
+        return cls(n, n_cores, words, capped, tuple(group.tolist()), tuple(cores.tolist()))
 
     @property
     def shared(self) -> bool:
