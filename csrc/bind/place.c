@@ -205,12 +205,13 @@ PLB_PY_DEF(fn, rectangles_place, "share column rows cols",
     return plb_py_answer(c, plb_py_out(c, box));
 }
 
-PLB_PY_DEF(fn, copies,
-           "load:@ first n_objects previous:@? ... memory:? limit:? bytes:? group:? node:? n_groups "
-           "n_nodes tolerance move even",
-           "Place layers of objects that may have several copies, as csrc/place/copies.h says.\n"
-           "The arguments have been checked.  Returns (slot, share, times, migrations):\n"
-           "times[layers, 3] (max, mean, bound) and migrations[layers, 2] (copies, bytes).")
+PLB_PY_DEF(
+    fn, copies,
+    "load:@ first n_objects previous:@? ... memory:? limit:? bytes:? group:? node:? n_groups "
+    "n_nodes tolerance move even",
+    "Place layers of objects that may have several copies, as csrc/place/copies.h says.\n"
+    "The arguments have been checked.  Returns (slot, share, times, migrations):\n"
+    "times[layers, 3] (max, mean, bound) and migrations[layers, 2] (copies, bytes).")
 {
     plb_copies_t of = {0};
     const double *load;

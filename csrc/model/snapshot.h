@@ -117,7 +117,8 @@ static inline void plb_each_multicast(const plb_snapshot_t *in, const int32_t *r
 void plb_snapshot_rank_times(const plb_snapshot_t *self, const int32_t *rank, double *time);
 
 /** Return the seconds at which all ranks that get a part of `work` end, if it is divided in the
- * best proportion.  base[p]: seconds that each rank needs in addition; pace[p]: work per second. */
+ * best proportion.  base[p]: seconds that each rank needs in addition; pace[p]: work per second.
+ */
 double plb_level(const double *base, const double *pace, int32_t p, double work);
 
 typedef struct plb_change {

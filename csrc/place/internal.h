@@ -352,7 +352,8 @@ int plb_parts_init(plb_parts_t *self, const plb_snapshot_t *in, bool takes_fixed
 void plb_parts_free(plb_parts_t *self);
 
 /** Add the edges between vertices.  The weight of an edge is the sum of the bytes in both
- * directions; a multicast is an edge to each receiver.  The neighbours of a vertex are ascending. */
+ * directions; a multicast is an edge to each receiver.  The neighbours of a vertex are ascending.
+ */
 int plb_parts_graph(plb_parts_t *self, plb_err_t *err);
 
 /** Add a net for each multicast (sender and receivers) and for each edge.  The weight of a net is
