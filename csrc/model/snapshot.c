@@ -6,8 +6,7 @@
 
 #include "base/err.h"
 
-/* ---- check arrays ----------------------------------------------------------------------------
- */
+/* ---- check arrays --------------------------------------------------------------------------- */
 
 /* The first loop of each check has no branches, so that compilers vectorize it.  It sets the sign
  * bit of `doubt` if an element may be wrong.  Then a second loop looks for the element. */
@@ -60,8 +59,7 @@ int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, p
     return PLB_OK;
 }
 
-/* ---- metrics ---------------------------------------------------------------------------------
- */
+/* ---- metrics -------------------------------------------------------------------------------- */
 
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out)
 {

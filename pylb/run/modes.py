@@ -1,7 +1,4 @@
-"""The modes of a run: measure only, do LB steps, repeat those of a recorded run, give advice.
-
-Shadow mode is in `pylb.run.modes`.
-"""
+"""The modes of a run: measure, do LB steps, repeat recorded ones, advise, or only say what if."""
 
 from __future__ import annotations
 

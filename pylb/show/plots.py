@@ -22,7 +22,7 @@ from pylb.decide.receipts import History, Receipt
 from pylb.errors import DomainError, OutOfRangeError
 from pylb.model import checks
 from pylb.model.metrics import Metrics
-from pylb.model.snapshot import F64, Snapshot
+from pylb.model.snapshot import F64, I32, Snapshot
 from pylb.prediction.factors import CriticalPath
 from pylb.prediction.prediction import Prediction
 from pylb.prediction.recorder.recording import Recording
@@ -575,10 +575,11 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     --------
     >>> pylb.plots.film(trace.replay("GreedyLB", every=50, cost=0.1), "lb_steps.gif", most=3)
     """
-    ax, shown = axes(None), course.of(run)
+    optional.require("matplotlib")
     from matplotlib.animation import FuncAnimation
     from matplotlib.pyplot import close
 
+    shown = course.of(run)
     p, objects, times = shown.n_ranks, shown.objects, shown.times
     steps = [r.iteration for r in shown.lb_steps if 0 <= r.iteration < len(times) - 1]
     steps = steps[: checks.whole("most", most, 1)]
@@ -592,9 +593,8 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     seen = {i: objects.at(i) for k in steps for i in (k, k + 1)}
     side = math.ceil(math.sqrt(max(np.bincount(now.rank).max() for now in seen.values())))
 
-    def places(iteration: int) -> F64:
+    def places(index: Any, rank: I32) -> F64:
         """Return the place of each object, in rows of its rank's box; NaN: it does not exist."""
-        index, rank, _ = seen[iteration]
         order = np.argsort(rank, kind="stable")
         at = np.empty_like(order)
         at[order] = np.arange(len(order)) - np.searchsorted(rank[order], rank[order])
@@ -603,7 +603,8 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
         out[index] = corner[rank] + (np.stack([column, side - 1 - row], axis=1) + 0.5) / side
         return out
 
-    x, y = corner.T
+    at_rest = {i: places(now.index, now.rank) for i, now in seen.items()}
+    ax, (x, y) = axes(None), corner.T
     ax.bar(x + 0.5, 1.0, 1.0, y, color="none", edgecolor=GREY)
     full = ax.bar(x + 0.5, 0.0, 1.0, y, color=BLUE, alpha=0.35)
     ax.set(xlim=(-0.1, 1.15 * across), ylim=(y.min() - 0.1, 1.1), aspect="equal")
@@ -612,7 +613,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
     ax.figure.draw_without_rendering()
     ax.figure.set_layout_engine("none")
     size = 0.6 * 72 * ax.get_window_extent().width / ax.figure.dpi / (1.15 * across + 0.1) / side
-    squares = ax.scatter(*places(steps[0]).T, s=size**2, marker="s", cmap="cividis", c=objects.key)
+    squares = ax.scatter(*at_rest[steps[0]].T, s=size**2, marker="s", cmap="cividis", c=objects.key)
     squares.set_clim(0.0, max(now.load.max() for now in seen.values()))
     top = max(times[i].max() for i in seen)
 
@@ -624,7 +625,7 @@ def film(run: Any, path: str | os.PathLike[str], *, most: int = 10) -> None:
         colour = np.zeros(len(objects.key))
         colour[index] = load
         squares.set_array(colour)
-        squares.set_offsets(places(i) + t * (places(i + 1) - places(i)))
+        squares.set_offsets(at_rest[i] + t * (at_rest[i + 1] - at_rest[i]))
         for box, high in zip(full, now / top, strict=True):
             box.set_height(high)
         ax.set_title(f"LB step after iteration {i}: max/mean {ratio(now[None]):.2f}")

@@ -517,26 +517,22 @@ static int receive_or_probe(plb_whatif_t *self, int32_t rank, verdict_t *verdict
     int ret = PLB_OK;
     process->is_chosen = self->target.as_recorded;
     if (order_is_open(&process->op[process->at]) && !self->target.as_recorded) {
-        order_t choice;
         /* Choose the next block of `rank`, which is at an open operation: the block whose message
-         * has arrived first.  *out is CHOICE_NONE: no block's message has arrived; CHOICE_UNKNOWN:
-         * more operations of the rank must be passed first (plb_whatif_feed). */
-        order_t *out = &choice;
+         * has arrived first.  CHOICE_NONE: no block's message has arrived; CHOICE_UNKNOWN: more
+         * operations of the rank must be passed first (plb_whatif_feed). */
+        order_t choice = CHOICE_NONE;
         const plb_op_t standing = process->op[process->at];
         if (process->frontier < 0) {
             process->frontier = process->at;
         }
-        *out = CHOICE_NONE;
-        for (int32_t m = process->there; m >= 0 && *out == CHOICE_NONE;
+        for (int32_t m = process->there; m >= 0 && choice == CHOICE_NONE;
              m = self->message[m].next) {
             if (take_skipped(self, process, &standing, &self->message[m])) {
-                *out = CHOICE_MADE;
-            } else if ((ret = take_ahead(self, process, &standing, &self->message[m], out, err)) !=
-                       PLB_OK) {
-                return ret;
+                choice = CHOICE_MADE;
+            } else {
+                PLB_PASS(take_ahead(self, process, &standing, &self->message[m], &choice, err));
             }
         }
-        PLB_PASS(ret);
         if (choice != CHOICE_MADE) {
             process->probing = choice == CHOICE_NONE;
             *verdict = choice == CHOICE_NONE ? WAIT : MISSING;

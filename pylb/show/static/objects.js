@@ -157,6 +157,9 @@ class ObjectView {
     this.frame = frame;
     this.next = next && next.rank.length === frame.rank.length ? next : null;
     this.moves = this.movesOf();
+    const both = [frame, this.next || frame]; // what does not change while objects move
+    this.loads = both.map((one) => loadsOf(this.base, one));
+    this.most = Math.max(...both.map((one) => fullest(this.base, one)));
     const moved = this.moves.n;
     this.side.disabled = !moved;
     this.sideLabel.classList.toggle("idle", !moved);
@@ -291,8 +294,7 @@ class ObjectView {
       return Math.min(Math.max(0.7 * Math.sqrt(area / n), 1.5), 16, 0.9 * sx * this.base.apart);
     }
     const across = Math.ceil(Math.sqrt(2 * p));
-    const most = Math.max(fullest(this.base, this.frame), this.next ? fullest(this.base, this.next) : 1);
-    const side = Math.ceil(Math.sqrt(most));
+    const side = Math.ceil(Math.sqrt(this.most));
     return Math.min(Math.max((0.7 * Math.min(sx / across, sy / Math.ceil(p / across))) / side, 1), 18);
   }
 
@@ -355,7 +357,7 @@ class ObjectView {
   drawBoxes(pen, colour, width, height) {
     const p = this.base.n_ranks, across = Math.ceil(Math.sqrt(2 * p)), high = Math.ceil(p / across);
     const w = (width - 2 * MARGIN) / across, h = height / high;
-    const now = loadsOf(this.base, this.frame), then = this.next ? loadsOf(this.base, this.next) : now;
+    const [now, then] = this.loads;
     const top = Math.max(...now, ...then) || 1;
     pen.strokeStyle = colour;
     pen.font = "11px system-ui, sans-serif";
