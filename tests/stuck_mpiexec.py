@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 NAMES = {"mpiexec", "mpirun", "orterun", "prterun"}
-PATIENCE = 5.0  # seconds that mpiexec may need after the end of its ranks
+PATIENCE = 5.0  # seconds that mpiexec may sleep after the end of its ranks
 
 
 def processes():
@@ -32,6 +32,15 @@ def processes():
     return found
 
 
+def sleeps(process):
+    """Return whether all threads wait for an event; on a busy machine, they may wait for a core."""
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/stat")]
+    except OSError:  # a thread has just ended
+        return False
+    return all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats)
+
+
 def descends(process, ancestor, found):
     while process in found and process != ancestor:
         process = found[process][1]
@@ -39,11 +48,11 @@ def descends(process, ancestor, found):
 
 
 class Watch:
-    """Look for an mpiexec, started by `ancestor`, that had ranks and has none any more."""
+    """Look for an mpiexec, started by `ancestor`, that had ranks, has none any more, and sleeps."""
 
-    def __init__(self, ancestor):
-        self.ancestor = ancestor
-        self.seen = {}  # for each mpiexec: when it last had ranks
+    def __init__(self, ancestor, sleeping=sleeps):
+        self.ancestor, self.sleeping = ancestor, sleeping
+        self.seen = {}  # for each mpiexec: when it last had ranks, or was awake
 
     def stuck(self, found, now):
         """Return the processes that have been without ranks for too long."""
@@ -52,7 +61,9 @@ class Watch:
             # A process whose parent ends becomes a child of init; so an mpiexec that was seen stays
             # ours.
             ours = process in self.seen or descends(process, self.ancestor, found)
-            if name in NAMES and process in parents and ours:
+            if name not in NAMES or not ours:
+                continue
+            if process in parents or (process in self.seen and not self.sleeping(process)):
                 self.seen[process] = now
         self.seen = {process: when for process, when in self.seen.items() if process in found}
         return [process for process, when in self.seen.items() if now - when > PATIENCE]
