@@ -109,6 +109,16 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
 
 /* ---- the end of an LB step ------------------------------------------------------------------ */
 
+/* weight of an interval between LB steps relative to the one after it */
+static const double FADE = 0.8;
+
+/* Ages 1 ... 8 have a bin each; then 4 bins double the age. */
+static int bin_of(double age)
+{
+    const double bin = age <= 8.0 ? age - 1.0 : 8.0 + 4.0 * log2(age / 8.0);
+    return (int)fmin(bin, PLB_ADVISOR_AGES - 1);
+}
+
 static double ratio_of(const plb_iteration_t *it)
 {
     return it->mean > 0.0 ? fmax(it->max / it->mean, 1.0) : 1.0;
@@ -130,8 +140,13 @@ static int end_step(plb_advisor_t *self, double moving, plb_err_t *err)
     if (ret == PLB_OK) {
         self->due = self->placed = false;
         self->ratio = self->usual;
+        self->age = self->n > 0 ? self->n : 1;
+        for (int k = 0; k <= bin_of((double)self->age); k++) {
+            self->by_age[k][0] *= FADE;
+            self->by_age[k][1] *= FADE;
+        }
         self->n = 0;
-        self->max = self->mean = self->grown = 0.0;
+        self->max = self->kept = 0.0;
     }
     return ret;
 }
@@ -171,15 +186,25 @@ static int settle(plb_advisor_t *self, const plb_iteration_t *it,
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* the max/mean that an LB step leaves is measured in this many iterations after it */
-enum { FIRST = 2 };
-/* assumption: without the LB step, the imbalance would have grown by this fraction of the growth
- * that was measured after the LB step */
+/* Beyond the oldest placement that was seen, the imbalance is assumed to grow on, by this fraction
+ * of its mean growth so far. */
 static const double GROWS = 0.75;
 
-static double gain_of(const plb_advisor_t *self)
+static double at_bin(const plb_advisor_t *self, int k)
 {
-    return self->ratio * self->mean - self->max + GROWS * fmax(self->grown, 0.0);
+    const double *sum = self->by_age[k];
+    return sum[1] > 0.0 ? fmax(sum[0] / sum[1], 1.0) : 1.0;
+}
+
+/* max/mean of a placement of this age */
+static double at_age(const plb_advisor_t *self, double age)
+{
+    const double oldest = (double)self->oldest;
+    if (age <= oldest || oldest < 2.0) {
+        return at_bin(self, bin_of(fmin(age, oldest)));
+    }
+    const double last = at_bin(self, bin_of(oldest)), first = at_bin(self, 0);
+    return last + GROWS * (last - first) / (oldest - 1.0) * (age - oldest);
 }
 
 static void add(plb_advisor_t *self, const plb_iteration_t *it)
@@ -191,12 +216,17 @@ static void add(plb_advisor_t *self, const plb_iteration_t *it)
     recent[0] = it->max;
     recent[1] = mean;
     self->max += it->max;
-    self->mean += mean;
-    if (self->n <= FIRST) {
-        self->left = self->mean > 0.0 ? self->max / self->mean : 1.0;
-    } else {
-        self->grown += it->max - self->left * mean;
+    if (self->age < 1) {
+        return; /* the first placement is the program's: it tells nothing of those by LB steps */
     }
+    double *sum = self->by_age[bin_of((double)self->n)];
+    sum[0] += it->max;
+    sum[1] += mean;
+    self->oldest = self->n > self->oldest ? self->n : self->oldest;
+    const double age = (double)self->age;
+    const double old = fmin(at_age(self, age), self->ratio);
+    const double grown = at_age(self, age + (double)self->n) - old;
+    self->kept += mean * (self->ratio + fmax(grown, 0.0));
 }
 
 /* max/mean of the last quarter of the iterations since the LB step, at most PLB_ADVISOR_SPAN */
@@ -248,7 +278,7 @@ int plb_advisor_observe(plb_advisor_t *self, const plb_iteration_t *it,
     const bool asked = d->trigger->verdict.balance;
     PLB_PASS(plb_decider_next(d, asked, may_preview, ask, err));
     if (*ask == PLB_ASK_JUDGE) {
-        PLB_PASS(plb_decider_judge(d, gain_of(self), err));
+        PLB_PASS(plb_decider_judge(d, self->kept - self->max, err));
         PLB_PASS(plb_decider_next(d, asked, may_preview, ask, err));
     }
     return *ask == PLB_ASK_BALANCE ? begin_step(self, now, err) : PLB_OK;
@@ -282,6 +312,6 @@ void plb_advisor_abandon(plb_advisor_t *self)
 int plb_advisor_judge(plb_advisor_t *self, plb_err_t *err)
 {
     return plb_decider_can_judge(self->decider)
-               ? plb_decider_judge(self->decider, gain_of(self), err)
+               ? plb_decider_judge(self->decider, self->kept - self->max, err)
                : PLB_OK;
 }

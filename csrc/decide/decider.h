@@ -57,7 +57,8 @@
  * The cost theta of a strategy is the measured cost plus the warm-up: the time by which the first
  * iterations after the LB step are longer than the longest of the following ones (cold caches, new
  * message routes).  If the time of the whole LB step is more than the sum of its parts, the whole
- * time counts.  If no time above zero is reported, the time of a balanced iteration counts. */
+ * time counts.  If no time above zero is reported, the LB step counts as long as earlier ones with
+ * the strategy, or as long as a balanced iteration. */
 
 /* X(name, unit, default, least, most, help). */
 #define PLB_LEDGER(X)                                                                             \

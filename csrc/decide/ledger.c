@@ -36,11 +36,11 @@ static double reported(double x)
     return x > 0.0 ? x : 0.0;
 }
 
-static double cost_of(const plb_ledger_t *self, const plb_costs_t *c)
+static double cost_of(const plb_ledger_t *self, const plb_account_t *account, const plb_costs_t *c)
 {
     const double parts = reported(c->statistics) + reported(c->strategy) + reported(c->migration);
     const double cost = c->given ? c->whole : fmax(parts, reported(c->whole));
-    return cost > 0.0 || c->given ? cost : self->mean;
+    return cost > 0.0 || c->given ? cost : account->n > 0 ? account->cost : self->mean;
 }
 
 static double halfway(double known, double measured, bool first)
@@ -109,7 +109,7 @@ int plb_ledger_balanced(plb_ledger_t *self, int64_t iteration, int32_t strategy,
         return ret;
     }
     plb_account_t *account = &self->accounts[strategy];
-    self->cost = cost_of(self, costs);
+    self->cost = cost_of(self, account, costs);
     account->cost = halfway(account->cost, self->cost, account->n == 0);
     account->n++;
     self->open = true;

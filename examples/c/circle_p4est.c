@@ -176,7 +176,6 @@ static double by_pylb(p4est_t *p4est)
 {
     double change = 0.0;
     check(pylb_advisor_create_mpi(MPI_COMM_WORLD, &lb));
-    check(pylb_advisor_set(lb, "pause_if_useless", "no"));
     for (int step = 0; step < STEPS; step++) {
         adapt(p4est, step);
         check(pylb_start(lb));

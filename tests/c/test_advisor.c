@@ -157,8 +157,9 @@ TEST(a_cost_is_learned_and_a_gain)
     (void)step(&m, 5, 5, 2.5, 1.5, 0, 0);
     OK(plb_advisor_judge(&m.advisor, &err));
     r = &m.decider.receipts[m.decider.last];
-    /* 3/4 of the growth would also have come without the LB step */
-    assert_true(r->gain == 2.0 + 0.5 + 0.75 * 0.5);
+    /* Without the LB step, max/mean of 1.5 would have grown as since the LB step: by 0.75 times
+     * 1/8 per iteration, as much for age 6 as for age 3. */
+    assert_true(r->gain == 2.0 + 0.5 + 2.0 * 0.75 * 3.0 / 8.0);
     OK(plb_advisor_judge(&m.advisor, &err)); /* no iteration since the last call */
     unmake(&m);
 }
