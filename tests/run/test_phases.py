@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import pylb
-from pylb.errors import DomainError, StateError
+from pylb.errors import DomainError, FormatError, StateError
 from pylb.run.report import Report
 
 P, EACH = 4, 24  # ranks; objects of each rank
@@ -386,3 +387,60 @@ def test_wrong_phases_of_an_advisor():
         np.ones(10).sum()
     with pytest.raises(DomainError, match="s were timed outside of the phases"):
         other.phase("push").__enter__()
+
+
+# ---- vt's subphases ----------------------------------------------------------------------------
+
+
+def vt_file(rank: int, tasks: dict[int, list[float]]) -> dict:
+    """Return an LBDatafile with two phases, whose tasks have subphases (and 0.5 s beside them)."""
+    entity = {"collection_id": 7, "home": rank, "migratable": True, "type": "object"}
+    rows = [
+        {
+            "entity": {**entity, "id": key},
+            "node": rank,
+            "resource": "cpu",
+            "time": sum(times) + 0.5 * (key == 0),
+            "subphases": [{"id": i, "time": x} for i, x in enumerate(times)],
+        }
+        for key, times in tasks.items()
+    ]
+    phases = [{"id": i, "tasks": rows} for i in range(2)]
+    return {
+        "type": "LBDatafile",
+        "metadata": {"type": "LBDatafile", "rank": rank},
+        "phases": phases,
+    }
+
+
+def test_subphases_of_vt_are_loads_by_phase(tmp_path):
+    pytest.importorskip("msgspec")
+    tasks = [{0: [3.5, 1.0], 1: [4.0, 1.0]}, {2: [1.0, 3.0], 3: [1.0, 5.0]}]
+    for rank, some in enumerate(tasks):
+        (tmp_path / f"data.{rank}.json").write_text(json.dumps(vt_file(rank, some)))
+    trace = pylb.Trace.load(tmp_path)
+    assert trace.n_subphases == 2
+    assert trace[0].load.tolist() == [[4.0, 1.0], [4.0, 1.0], [1.0, 3.0], [1.0, 5.0]]
+    # by hand: the slowest rank takes 8 s, then 8 s; exchanging 1 and 3 leaves 5 s and 6 s; neither
+    # subphase can take less than (4 + 4 + 1 + 1) / 2 = (1 + 1 + 3 + 5) / 2 = 5 s
+    assert trace.replay("none").metrics["max"].tolist() == [16.0, 16.0]
+    best = trace.optimum("VectorLB", cost=0.0)
+    assert best.bound == 16.0 + 10.0
+    assert best.time == 16.0 + 11.0
+    moved = trace.replay("VectorLB", every=1, cost=0.0)
+    assert moved.metrics["max"].tolist() == [16.0, 11.0]
+    assert trace.replay("GreedyLB", every=1, cost=0.0).metrics["max"].tolist()[0] == 16.0
+    # written again, also from arrays alone
+    pylb.Trace.from_snapshots(list(trace)).save(tmp_path / "again")
+    again = pylb.Trace.load(tmp_path / "again")
+    assert again.task_subphases.tolist() == trace.task_subphases.tolist()
+    assert again.optimum("VectorLB", cost=0.0).bound == best.bound
+
+
+def test_subphases_that_take_longer_than_their_task(tmp_path):
+    pytest.importorskip("msgspec")
+    wrong = vt_file(0, {1: [1.0, 1.0]})
+    wrong["phases"][1]["tasks"][0] = {**wrong["phases"][1]["tasks"][0], "time": 1.5}
+    (tmp_path / "data.0.json").write_text(json.dumps(wrong))
+    with pytest.raises(FormatError, match="the subphases of object 1 take 2 s: expected at most"):
+        pylb.Trace.load(tmp_path)
