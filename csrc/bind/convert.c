@@ -15,6 +15,8 @@ PyObject *plb_py_value(const plb_py_field_t *field, const void *from)
         return PyLong_FromUnsignedLong(*(const uint32_t *)at);
     case 'p':
         return PyBool_FromLong(*(const bool *)at);
+    case 'o':
+        return Py_NewRef(*(PyObject *const *)at);
     case 'x':
         return PyFloat_FromDouble(plb_exact_value(at));
     default:

@@ -19,11 +19,31 @@ static int set_load(plb_stats_t *s, const double *x, int64_t n, double backgroun
     return 0;
 }
 
+/* Set the load of this rank in each of d phases, x[d][n / d]; other work is part of the first. */
+static int set_phases(plb_stats_t *s, const double *x, int64_t n, int64_t d, double background)
+{
+    double seconds[PLB_MOST_PHASES];
+    PLB_PASS(plb_py_refuse(d > PLB_MOST_PHASES || n % d != 0, PyExc_ValueError,
+                           "%lld loads in %lld phases: expected as many in each of 1 ... %d",
+                           (long long)n, (long long)d, PLB_MOST_PHASES));
+    for (int64_t k = 0; k < d; k++) {
+        plb_exact_t sum = {{0}};
+        for (int64_t i = k * (n / d); i < (k + 1) * (n / d); i++) {
+            PLB_PASS(plb_py_refuse(!(x[i] >= 0.0 && x[i] <= 1e30), PyExc_ValueError,
+                                   "phases[%lld]: expected 0 ... 1e30 seconds", (long long)i));
+            plb_exact_add(&sum, x[i]);
+        }
+        seconds[k] = (k == 0 ? background : 0.0) + plb_exact_value(&sum);
+    }
+    plb_stats_set_phases(s, seconds, d);
+    return 0;
+}
+
 int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
 {
     plb_py_call_t c;
-    const double *loads;
-    int64_t n = -1;
+    const double *loads, *phases;
+    int64_t n = -1, m = -1, d;
     double idle, time, cost, background;
     bool failed;
     plb_stats_init(out);
@@ -32,14 +52,15 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
         plb_py_items(
             &c, sample,
             "kind iteration arguments failed n_objects loads idle messages message_bytes time "
-            "cost n_changed n_rebalanced messages_open background",
+            "cost n_changed n_rebalanced messages_open background phases:@ n_phases",
             PLB_TABLE(PLB_ONE(&out->kind), PLB_ONE(&out->iteration), PLB_ONE(&out->arguments),
                       PLB_ONE(&failed), PLB_ONE(&out->n_objects), PLB_MANY(&loads, &n),
                       PLB_ONE(&idle), PLB_ONE(&out->messages), PLB_ONE(&out->message_bytes),
                       PLB_ONE(&time), PLB_ONE(&cost), PLB_ONE(&out->n_changed),
                       PLB_ONE(&out->n_rebalanced), PLB_ONE(&out->messages_open),
-                      PLB_ONE(&background))) != 0 ||
-        set_load(out, loads, n, background) != 0;
+                      PLB_ONE(&background), PLB_MANY(&phases, &m), PLB_ONE(&d))) != 0 ||
+        set_load(out, loads, n, background) != 0 ||
+        (d > 0 && set_phases(out, phases, m, d, background) != 0);
     Py_XDECREF(plb_py_end(&c, bad));
     if (bad) {
         return -1;
@@ -54,20 +75,35 @@ int plb_py_sample(PyObject *sample, int rank, plb_stats_t *out)
     return 0;
 }
 
-/* A record as a tuple.  mixed: whether the ranks' contributions differed where they must be equal.
- */
+/* A record as a tuple.  mixed: whether the ranks' contributions differed where they must be equal;
+ * phases: a tuple of the largest load in each phase, then of the total loads.  load_max is
+ * plb_stats_max, the sum over the phases if there are any. */
 typedef struct shown {
     plb_stats_t stats;
     bool mixed;
+    PyObject *phases;
 } shown_t;
 #define X(name, type, rule, unit, help) PLB_PY_FIELD(shown_t, stats.name),
-static const plb_py_field_t fields[] = {PLB_STATS(X) PLB_PY_FIELD(shown_t, mixed), {0}};
+static const plb_py_field_t fields[] = {
+    PLB_STATS(X) PLB_PY_FIELD(shown_t, mixed), PLB_PY_FIELD(shown_t, phases), {0}};
 #undef X
 
 PyObject *plb_py_stats(const plb_stats_t *s)
 {
-    const shown_t shown = {*s, s->flags & PLB_STATS_MIXED};
-    return plb_py_tuple(fields, &shown);
+    PyObject *out = NULL, *list = PyList_New(0);
+    for (int64_t k = 0; k < s->n_phases; k++) {
+        plb_py_append(&list, PyFloat_FromDouble(s->phase_max[k]));
+    }
+    for (int64_t k = 0; k < s->n_phases; k++) {
+        plb_py_append(&list, PyFloat_FromDouble(plb_exact_value(&s->phase_sum[k])));
+    }
+    shown_t shown = {*s, s->flags & PLB_STATS_MIXED, plb_py_as_tuple(list)};
+    shown.stats.load_max = plb_stats_max(s);
+    if (shown.phases != NULL) {
+        out = plb_py_tuple(fields, &shown);
+        Py_DECREF(shown.phases);
+    }
+    return out;
 }
 
 int plb_py_record(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
@@ -76,5 +112,8 @@ int plb_py_record(plb_py_call_t *c, PyObject *tuple, plb_stats_t *out)
     plb_stats_init(&shown.stats);
     PLB_PASS(plb_py_fill(c, fields, tuple, &shown));
     *out = shown.stats;
+    for (int64_t k = 0; k < out->n_phases; k++) {
+        out->phase_max[k] = PyFloat_AsDouble(PyTuple_GET_ITEM(shown.phases, k));
+    }
     return 0;
 }

@@ -51,20 +51,23 @@ int plb_py_trace(plb_py_call_t *c, PyObject *object, plb_trace_t *out)
                   PLB_MANY(&out->figures, &figures), PLB_MANY(&out->measured, &p),
                   PLB_MANY(&out->repeats, &m), PLB_MANY(&out->core_group, &p),
                   PLB_MANY(&out->group_cores, &p), PLB_ONE(&out->waits))));
-    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks;
+    int64_t tasks = out->task_ptr[m], edges = out->edge_ptr[m], coords = 3 * tasks, parts;
+    PLB_PASS(plb_py_fields(c, object, "n_subphases", PLB_TABLE(PLB_ONE(&out->n_subphases))));
+    parts = tasks * out->n_subphases;
     return plb_py_fields(
         c, object,
-        "task_entity:@? task_rank:@? task_home:@? task_load:@? task_seconds:@? task_bytes:@? "
+        "task_subphases:@? task_entity:@? task_rank:@? task_home:@? task_load:@? task_seconds:@? "
+        "task_bytes:@? "
         "task_memory:@? task_coords:@? task_work:@? task_migratable:@? edge_src:@? edge_dst:@? "
         "edge_bytes:@? edge_messages:@? edge_multicast:@?",
-        PLB_TABLE(PLB_MANY(&out->task_entity, &tasks), PLB_MANY(&out->task_rank, &tasks),
-                  PLB_MANY(&out->task_home, &tasks), PLB_MANY(&out->task_load, &tasks),
-                  PLB_MANY(&out->task_seconds, &tasks), PLB_MANY(&out->task_bytes, &tasks),
-                  PLB_MANY(&out->task_memory, &tasks), PLB_MANY(&out->task_coords, &coords),
-                  PLB_MANY(&out->task_work, &tasks), PLB_MANY(&out->task_migratable, &tasks),
-                  PLB_MANY(&out->edge_src, &edges), PLB_MANY(&out->edge_dst, &edges),
-                  PLB_MANY(&out->edge_bytes, &edges), PLB_MANY(&out->edge_messages, &edges),
-                  PLB_MANY(&out->edge_multicast, &edges)));
+        PLB_TABLE(PLB_MANY(&out->task_subphases, &parts), PLB_MANY(&out->task_entity, &tasks),
+                  PLB_MANY(&out->task_rank, &tasks), PLB_MANY(&out->task_home, &tasks),
+                  PLB_MANY(&out->task_load, &tasks), PLB_MANY(&out->task_seconds, &tasks),
+                  PLB_MANY(&out->task_bytes, &tasks), PLB_MANY(&out->task_memory, &tasks),
+                  PLB_MANY(&out->task_coords, &coords), PLB_MANY(&out->task_work, &tasks),
+                  PLB_MANY(&out->task_migratable, &tasks), PLB_MANY(&out->edge_src, &edges),
+                  PLB_MANY(&out->edge_dst, &edges), PLB_MANY(&out->edge_bytes, &edges),
+                  PLB_MANY(&out->edge_messages, &edges), PLB_MANY(&out->edge_multicast, &edges)));
 }
 
 PLB_PY_DEF(fn, metrics, "time", "Return every metric of the ranks' times time[p], as a dict.")

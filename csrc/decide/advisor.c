@@ -93,7 +93,7 @@ void plb_advisor_iteration(const plb_stats_t *all, plb_iteration_t *out)
     *out = (plb_iteration_t){
         .iteration = all->iteration,
         .time = all->time_max,
-        .max = all->load_max,
+        .max = plb_stats_max(all),
         .mean = total / (double)all->n_ranks,
         .min = all->load_min,
         .total = total,

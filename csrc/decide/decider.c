@@ -94,13 +94,13 @@ static int check_placing(const plb_placing_t *p, plb_err_t *err)
     return plb_check_known(
         PLB_AMOUNT,
         PLB_FIGURES(PLB_FIGURE(p, before_with_messages), PLB_FIGURE(p, predicted_with_messages),
-                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, seconds_statistics),
-                    PLB_FIGURE(p, seconds_strategy), PLB_FIGURE(p, ahead), PLB_FIGURE(p, present),
-                    PLB_FIGURE(p, loss_0), PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2),
-                    PLB_FIGURE(p, loss_4), PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered),
-                    PLB_FIGURE(p, tolerance), PLB_FIGURE(p, loss_tolerant),
-                    PLB_FIGURE(p, memory_full), PLB_FIGURE(p, heaviest),
-                    PLB_FIGURE(p, next_heaviest)),
+                    PLB_FIGURE(p, passed_over), PLB_FIGURE(p, by_sum),
+                    PLB_FIGURE(p, seconds_statistics), PLB_FIGURE(p, seconds_strategy),
+                    PLB_FIGURE(p, ahead), PLB_FIGURE(p, present), PLB_FIGURE(p, loss_0),
+                    PLB_FIGURE(p, loss_1), PLB_FIGURE(p, loss_2), PLB_FIGURE(p, loss_4),
+                    PLB_FIGURE(p, loss_8), PLB_FIGURE(p, loss_scattered), PLB_FIGURE(p, tolerance),
+                    PLB_FIGURE(p, loss_tolerant), PLB_FIGURE(p, memory_full),
+                    PLB_FIGURE(p, heaviest), PLB_FIGURE(p, next_heaviest)),
         err);
 }
 
@@ -655,6 +655,12 @@ int plb_decider_balanced(plb_decider_t *self, const plb_step_done_t *done, plb_e
         name_stand_in(self);
     }
     say_ahead(self);
+    if (p->by_sum > 0.0) {
+        const size_t at = strlen(r->why);
+        snprintf(r->why + at, sizeof r->why - at,
+                 "; VectorLB then placed the phases: by their sum, max/mean would be %.3f",
+                 p->by_sum);
+    }
     self->trigger->misled = self->sudden;
     const plb_costs_t costs = {p->seconds_statistics, p->seconds_strategy, done->seconds_migration,
                                done->cost, done->given};

@@ -254,7 +254,8 @@ void plb_promise_balanced(plb_promise_t *self, double predicted, double price);
     X(tolerance)                                                                                  \
     X(loss_tolerant)                                                                              \
     X(seconds_statistics)                                                                         \
-    X(seconds_strategy)
+    X(seconds_strategy)                                                                           \
+    X(by_sum)
 
 typedef struct plb_placing {
 #define X(name) double name;
@@ -653,7 +654,9 @@ bool plb_decider_can_judge(const plb_decider_t *self);
 
 /* The load database, on the rank where it was gathered. */
 typedef struct plb_database {
-    plb_snapshot_t snapshot; /* its loads are the expected seconds; it must have keys */
+    /* its loads are the expected seconds, one number for each object or for each of its phases; it
+     * must have keys */
+    plb_snapshot_t snapshot;
     const double *here;  /* [n_objects] mean seconds on the present rank; NULL: learn no speeds */
     const double *work;  /* [n_objects] the user's estimates of the work, in any unit; or NULL */
     const double *drift; /* [n_objects] growth of the loads, seconds per iteration; or NULL */

@@ -21,14 +21,21 @@ typedef struct answer {
 
 /* The snapshot that the strategy gets. */
 typedef struct input {
-    plb_snapshot_t snapshot;
-    double *load, *speed; /* owned, or NULL */
-    int64_t *limit;       /* owned: raised memory limits, or NULL */
+    plb_snapshot_t snapshot; /* with one load for each object, the sum of its phases */
+    plb_snapshot_t phases;   /* the same with a load for each phase; without phases: `snapshot` */
+    double *load, *sum, *speed; /* owned, or NULL */
+    int64_t *limit;             /* owned: raised memory limits, or NULL */
 } input_t;
 
 static void free_input(input_t *self)
 {
-    PLB_FREE(self->load, self->speed, self->limit);
+    PLB_FREE(self->load, self->sum, self->speed, self->limit);
+}
+
+/* Other strategies get the sum of an object's phases. */
+static bool takes_phases(const plb_strategy_t *strategy)
+{
+    return strategy->run == plb_strategy_vector.run || strategy->user != NULL;
 }
 
 double plb_decider_sample(int64_t n_objects, int32_t n_ranks)
@@ -66,14 +73,30 @@ int plb_decider_learn(plb_decider_t *self, int64_t n, const int64_t *key, const 
     return PLB_OK;
 }
 
+static int sum_phases(input_t *self, plb_err_t *err)
+{
+    plb_snapshot_t *s = &self->snapshot;
+    const int64_t d = s->n_components;
+    self->phases = *s;
+    if (d == 1) {
+        return PLB_OK;
+    }
+    PLB_PASS_NEW0(self->sum, s->n_objects);
+    for (int64_t i = 0; i < s->n_objects * d; i++) {
+        self->sum[i / d] += s->load[i];
+    }
+    s->load = self->sum;
+    s->n_components = 1;
+    return PLB_OK;
+}
+
 /* If the ranks' speeds are known to differ, the strategy's snapshot has these speeds, and its
  * loads are work (seconds times speed) instead of seconds. */
-static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
-                   input_t *out, plb_err_t *err)
+static int learn_speeds(plb_decider_t *self, const plb_database_t *db, unsigned looks_at,
+                        bool samples, input_t *out, plb_err_t *err)
 {
     int ret = PLB_OK;
     const plb_snapshot_t *s = &db->snapshot;
-    *out = (input_t){.snapshot = *s};
     if (!self->opt.learns || db->here == NULL) {
         return ret;
     }
@@ -100,6 +123,14 @@ static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks
     out->snapshot.speed = out->speed;
 out:
     return ret;
+}
+
+static int prepare(plb_decider_t *self, const plb_database_t *db, unsigned looks_at, bool samples,
+                   input_t *out, plb_err_t *err)
+{
+    *out = (input_t){.snapshot = db->snapshot};
+    PLB_PASS(learn_speeds(self, db, looks_at, samples, out, err));
+    return sum_phases(out, err);
 }
 
 static double longest(const double *time, int32_t p)
@@ -154,14 +185,16 @@ out:
     return ret;
 }
 
+/* s, phases: what the strategy gets, see input_t; the metrics are those of s. */
 static int run(const plb_decider_t *self, int32_t which, const double *params,
-               const plb_snapshot_t *s, answer_t *a, plb_err_t *err)
+               const plb_snapshot_t *s, const plb_snapshot_t *phases, answer_t *a, plb_err_t *err)
 {
     const plb_candidate_strategy_t *c = &self->candidates[which];
     const plb_opts_t own = {params == NULL ? c->params : params, self->opt.seed, true};
     PLB_PASS_NEW(a->rank, s->n_objects);
     const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
-    PLB_PASS(plb_strategy_place(&c->strategy, s, &own, a->rank, err));
+    PLB_PASS(plb_strategy_place(&c->strategy, takes_phases(&c->strategy) ? phases : s, &own,
+                                a->rank, err));
     a->seconds = 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
     return measure(self, s, a, err);
 }
@@ -219,8 +252,8 @@ static bool may_look_ahead(const plb_decider_t *self, int32_t which, const plb_d
                            const input_t *input)
 {
     return self->opt.selects && !(self->candidates[which].strategy.looks_at & PLB_LOOKS_COMM) &&
-           !plb_decider_in_rounds(self, which) && input->snapshot.n_components == 1 &&
-           input->speed == NULL && db->drift != NULL;
+           !plb_decider_in_rounds(self, which) && input->speed == NULL && db->drift != NULL &&
+           (db->snapshot.n_components == 1 || !takes_phases(&self->candidates[which].strategy));
 }
 
 /* The best of the placements that are tried for a cycle (decider.h).  A strategy with tolerance t
@@ -245,7 +278,7 @@ static int place_ahead(const plb_decider_t *self, int32_t which, const double *p
     PLB_NEW(load, then.n_objects);
     plb_cycle_loads(costs, ahead, load);
     then.load = load;
-    PLB_TRY(run(self, which, params, &then, out, err));
+    PLB_TRY(run(self, which, params, &then, &then, out, err));
     ret = measure(self, costs->now, out, err);
 out:
     plb_free(load);
@@ -365,16 +398,17 @@ static int look_ahead(const plb_decider_t *self, int32_t which, const plb_cycle_
 
 /* Run the chosen strategy and self->instead (see plb_decider_place), which may move fewer objects:
  * then more objects stay together with their neighbours. */
-static int answer_of(const plb_decider_t *self, const plb_snapshot_t *s, int32_t *rank,
+static int answer_of(const plb_decider_t *self, const input_t *input, int32_t *rank,
                      int32_t *which, plb_placing_t *out, plb_err_t *err)
 {
+    const plb_snapshot_t *s = &input->snapshot, *phases = &input->phases;
     answer_t first = {0}, other = {0};
     const answer_t *best = &first;
     double passed_over = NAN;
     int ret = PLB_OK;
-    PLB_TRY(run(self, self->chosen, NULL, s, &first, err));
+    PLB_TRY(run(self, self->chosen, NULL, s, phases, &first, err));
     if (self->instead >= 0) {
-        PLB_TRY(run(self, self->instead, NULL, s, &other, err));
+        PLB_TRY(run(self, self->instead, NULL, s, phases, &other, err));
         const double most = self->selector.params[PLB_SELECTION_tolerance] * first.longest_after;
         if (other.longest_after <= most && other.migrations < first.migrations) {
             best = &other;
@@ -416,7 +450,7 @@ static int raise_limits(input_t *input, plb_err_t *err)
         const int64_t strict = s->memory_limit[r];
         input->limit[r] = input->limit[r] > strict ? input->limit[r] : strict;
     }
-    s->memory_limit = input->limit;
+    s->memory_limit = input->phases.memory_limit = input->limit;
     return PLB_OK;
 }
 
@@ -424,12 +458,78 @@ static int raise_limits(input_t *input, plb_err_t *err)
 static int answer_within(const plb_decider_t *self, input_t *input, int32_t *rank, int32_t *which,
                          plb_placing_t *out, plb_err_t *err)
 {
-    const int ret = answer_of(self, &input->snapshot, rank, which, out, err);
+    const int ret = answer_of(self, input, rank, which, out, err);
     if (ret != PLB_ERR_INFEASIBLE || !is_limited(&input->snapshot)) {
         return ret;
     }
     PLB_PASS(raise_limits(input, err));
-    return answer_of(self, &input->snapshot, rank, which, out, err);
+    return answer_of(self, input, rank, which, out, err);
+}
+
+/* ---- phases --------------------------------------------------------------------------------- */
+
+static int place_with(const plb_snapshot_t *s, const plb_strategy_t *strategy, int32_t *rank,
+                      plb_err_t *err)
+{
+    int ret = PLB_OK;
+    double *params = NULL;
+    PLB_NEW(params, strategy->n_params);
+    for (int i = 0; i < strategy->n_params; i++) {
+        params[i] = strategy->params[i].fallback;
+    }
+    const plb_opts_t own = {.params = params};
+    ret = plb_strategy_place(strategy, s, &own, rank, err);
+out:
+    plb_free(params);
+    return ret;
+}
+
+/* VectorLB also places the phases if the iteration takes more than this factor longer than a
+ * placement by the sum of the phases predicts. */
+static const double PHASES_DIFFER = 1.05;
+
+/* The placement rank[] was made for the sum of an object's phases: measure it by phases.  If the
+ * decider selects the strategy, and VectorLB makes the sum over the phases of the slowest rank
+ * shorter, take its placement. */
+static int place_phases(const plb_decider_t *self, const input_t *input, int32_t *rank,
+                        plb_placing_t *out, plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const plb_snapshot_t *s = &input->phases;
+    plb_metrics_t before, after, other;
+    int32_t *where = NULL;
+    PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
+    PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
+    if (self->opt.selects && after.max_over_mean > PHASES_DIFFER * out->predicted) {
+        const int64_t start = plb_clock_ns(PLB_CLOCK_WALL);
+        PLB_NEW(where, s->n_objects);
+        ret = place_with(s, &plb_strategy_vector, where, err);
+        if (ret == PLB_ERR_INFEASIBLE) { /* its search found no place within the memory limits */
+            memcpy(where, rank, (size_t)s->n_objects * sizeof *rank);
+            ret = PLB_OK;
+        }
+        PLB_TRY(ret);
+        PLB_TRY(plb_snapshot_metrics(s, where, &other, err));
+        out->seconds_strategy += 1e-9 * (double)(plb_clock_ns(PLB_CLOCK_WALL) - start);
+        if (other.max < after.max) {
+            memcpy(rank, where, (size_t)s->n_objects * sizeof *rank);
+            out->by_sum = after.max_over_mean;
+            out->ahead = 0.0;
+            after = other;
+        }
+    }
+    out->before_with_messages += before.max_over_mean - out->before;
+    out->predicted_with_messages += after.max_over_mean - out->predicted;
+    out->present += after.max_over_mean - out->predicted;
+    out->before = before.max_over_mean;
+    out->predicted = after.max_over_mean;
+    out->idle_mean = before.idle_mean;
+    out->idle_max = before.idle_max;
+    out->predicted_idle_mean = after.idle_mean;
+    out->predicted_idle_max = after.idle_max;
+out:
+    plb_free(where);
+    return ret;
 }
 
 /* Return the fraction of its memory limit that a rank uses.  held: bytes in use; limit: bytes. */
@@ -464,9 +564,6 @@ static void measure_heaviest(const plb_snapshot_t *s, plb_placing_t *out)
 {
     double work = 0.0, speed = 0.0, fastest = 0.0, first = 0.0, second = 0.0;
     int64_t which = 0;
-    if (s->n_components != 1) {
-        return;
-    }
     for (int32_t r = 0; r < s->n_ranks; r++) {
         const double v = s->speed == NULL ? 1.0 : s->speed[r];
         work += s->background == NULL ? 0.0 : v * s->background[r];
@@ -530,6 +627,9 @@ int plb_decider_place(plb_decider_t *self, const plb_database_t *db, int32_t *ra
         PLB_TRY(moves_cost(&costs, rank, &fewer, err));
         PLB_TRY(look_ahead(self, which, &costs, fewer, rank, out, err));
     }
+    if (db->snapshot.n_components > 1 && !in_rounds) {
+        PLB_TRY(place_phases(self, &input, rank, out, err));
+    }
     PLB_TRY(fullest(&db->snapshot, rank, &out->memory_full, err));
     /* with a distributed strategy, no rank of a run would know these values */
     if (!in_rounds) {
@@ -545,26 +645,21 @@ out:
 
 /* ---- a preview ------------------------------------------------------------------------------ */
 
-/* BestFitLB makes the new placement, because it is fast and balances well. */
+/* BestFitLB makes the new placement, because it is fast and balances well; VectorLB if objects
+ * have phases. */
 static int would_save(const plb_snapshot_t *s, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const plb_strategy_t *strategy = &plb_strategy_bestfit;
     int32_t *rank = NULL;
-    double *before = NULL, *after = NULL, *params = NULL;
+    plb_metrics_t before, after;
     PLB_NEW(rank, s->n_objects);
-    PLB_NEW_EACH(s->n_ranks, before, after);
-    PLB_NEW(params, strategy->n_params);
-    for (int i = 0; i < strategy->n_params; i++) {
-        params[i] = strategy->params[i].fallback;
-    }
-    const plb_opts_t own = {.params = params};
-    PLB_TRY(plb_strategy_place(strategy, s, &own, rank, err));
-    plb_snapshot_rank_times(s, NULL, before);
-    plb_snapshot_rank_times(s, rank, after);
-    *gain = longest(before, s->n_ranks) - longest(after, s->n_ranks);
+    PLB_TRY(place_with(s, s->n_components == 1 ? &plb_strategy_bestfit : &plb_strategy_vector,
+                       rank, err));
+    PLB_TRY(plb_snapshot_metrics(s, NULL, &before, err));
+    PLB_TRY(plb_snapshot_metrics(s, rank, &after, err));
+    *gain = before.max - after.max;
 out:
-    PLB_FREE(rank, before, after, params);
+    plb_free(rank);
     return ret;
 }
 
@@ -579,10 +674,10 @@ int plb_decider_preview(plb_decider_t *self, const plb_database_t *db, double *g
     PLB_PASS(check_ranks(self, db, err));
     PLB_TRY(prepare(self, db, PLB_LOOKS_SPEED, false, &input, err));
     if (input.speed != NULL || plb_promise_is_void(&self->promise)) {
-        ret = would_save(&input.snapshot, gain, err);
+        ret = would_save(&input.phases, gain, err);
         if (ret == PLB_ERR_INFEASIBLE && is_limited(&input.snapshot)) {
             PLB_TRY(raise_limits(&input, err));
-            ret = would_save(&input.snapshot, gain, err);
+            ret = would_save(&input.phases, gain, err);
         }
     }
 out:

@@ -141,6 +141,7 @@ typedef struct plb_lib_advisor {
     plb_clock_t clock;   /* the clock of pylb_start and pylb_stop */
     plb_crowd_t crowd;   /* the group of ranks with the fewest cores per rank */
     int64_t step;        /* index (from 0) of the present step */
+    int64_t n_phases;    /* loads of a cell in the steps so far, see pylb_cells; 0: one */
     int64_t n_observed;  /* number of steps whose results from all ranks were observed */
     const pylb_cells *cells; /* cells of this step, during pylb_advise_cells; else NULL */
 

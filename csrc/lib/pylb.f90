@@ -116,6 +116,7 @@ module pylb
       type(c_ptr) :: load, key, nbytes, memory, migratable, coords
       integer(c_int64_t) :: n_edges
       type(c_ptr) :: src, dst, edge_bytes
+      integer(c_int64_t) :: n_components
    end type c_cells
 
    type, bind(c) :: c_receipt
@@ -453,8 +454,10 @@ contains
    end subroutine advise_when
 
    !> End a step, and get whether to rebalance now, and where each cell goes.  `coords` is (3, n).
+   !! n_components: number of loads of each cell, one for each phase of the step; first all loads
+   !! of cell 1.
    subroutine advise_where(self, load, plan, key, nbytes, memory, migratable, coords, src, dst, &
-                           edge_bytes, ierr)
+                           edge_bytes, ierr, n_components)
       class(pylb_advisor), intent(inout) :: self
       real(c_double), intent(in), contiguous, target :: load(:)
       type(pylb_plan), intent(inout) :: plan
@@ -464,20 +467,27 @@ contains
       integer(c_int64_t), intent(in), contiguous, target, optional :: src(:), dst(:)
       real(c_double), intent(in), contiguous, target, optional :: edge_bytes(:)
       integer, intent(out), optional :: ierr
+      integer, intent(in), optional :: n_components
       integer(c_int8_t), allocatable, target :: moves(:)
+      integer :: d
       type(c_cells) :: cells
       type(c_ptr) :: ranks
       integer(c_int) :: code, this_rank
 
       plan = pylb_plan()
       call c_cells_init(cells)
-      if (.not. fits(size(load), key, nbytes, memory, migratable, coords, src, dst, edge_bytes)) then
+      d = 1
+      if (present(n_components)) d = n_components
+      cells%n_components = d
+      d = max(d, 1)
+      if (mod(size(load), d) /= 0 .or. &
+          .not. fits(size(load)/d, key, nbytes, memory, migratable, coords, src, dst, edge_bytes)) then
          cells%n = -1 ! the collective call refuses this, so that all ranks get an error
          code = c_advise_cells(self%handle, cells, plan%handle)
          call fail("advise: the arrays of cells, or of edges, differ in length or shape", ierr)
          return
       end if
-      cells%n = size(load, kind=c_int64_t)
+      cells%n = size(load, kind=c_int64_t)/d
       cells%load = address(load)
       cells%key = address_of_longs(key)
       cells%nbytes = address_of_longs(nbytes)

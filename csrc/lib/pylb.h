@@ -212,7 +212,7 @@ PYLB_CALL int pylb_rebalanced(pylb_advisor *lb, double seconds);
 typedef struct pylb_cells {
     size_t size;        /* size of this struct; set by pylb_cells_init */
     int64_t n;          /* number of cells of this rank */
-    const double *load; /* [n] seconds of each cell in this step; required */
+    const double *load; /* [n * n_components] seconds of each cell in this step; required */
     /* [n] unique over all ranks; a cell keeps its key when it moves.  NULL: the key is made of
      * rank and index, so a cell has another key after it has moved */
     const int64_t *key;
@@ -223,9 +223,12 @@ typedef struct pylb_cells {
     int64_t n_edges; /* number of messages (edges) that this rank's cells send in a step */
     const int64_t *src, *dst; /* [n_edges] keys of sender and receiver; they need `key` */
     const double *edge_bytes; /* [n_edges] bytes of each message */
+    /* Number of loads of a cell, 1 ... 8: its seconds in successive phases of the step, at whose
+     * ends all ranks wait; first all loads of cell 0.  The same on all ranks and in all steps. */
+    int64_t n_components;
 } pylb_cells;
 
-/** Set every field to "not given". */
+/** Set every field to "not given", and n_components to 1. */
 PYLB_API void pylb_cells_init(pylb_cells *cells);
 
 /* A plan: the new rank of each cell. */

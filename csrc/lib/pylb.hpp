@@ -75,6 +75,7 @@ struct Cells {
     Span<double> coords; /* 3 for each cell */
     Span<int64_t> src, dst;
     Span<double> edge_bytes;
+    int64_t n_components = 1; /* loads of each cell, one for each phase of a step */
 };
 
 /* What begins here and ends with the block of the program. */
@@ -215,7 +216,9 @@ class Advisor
     /* End a step, and return where cells go: if (auto plan = lb.advise(cells)) ... */
     [[nodiscard]] Plan advise(const Cells &given)
     {
-        const size_t n = given.load.size, n_edges = given.src.size;
+        const int64_t d = given.n_components;
+        const size_t n = d < 1 ? 0 : given.load.size / static_cast<size_t>(d);
+        const size_t n_edges = given.src.size;
         std::exception_ptr wrong;
         const auto array = [&](const char *name, auto span, size_t size) {
             if (span.size != size && span.size != 0) {
@@ -225,6 +228,11 @@ class Advisor
         };
         pylb_cells cells;
         pylb_cells_init(&cells);
+        cells.n_components = d;
+        if (d >= 1 && n * static_cast<size_t>(d) != given.load.size) {
+            wrong = std::make_exception_ptr(
+                wrong_size("load", given.load.size, (n + 1) * static_cast<size_t>(d)));
+        }
         cells.load = given.load.data;
         cells.key = array("key", given.key, n);
         cells.nbytes = array("nbytes", given.nbytes, n);

@@ -17,11 +17,12 @@ void pylb_cells_init(pylb_cells *cells)
 {
     memset(cells, 0, sizeof *cells);
     cells->size = sizeof *cells;
+    cells->n_components = 1;
 }
 
 /* X(array, its length): the arrays that a rank sends, in this order, padded to 8 bytes. */
 #define ARRAYS(X)                                                                                 \
-    X(load, n)                                                                                    \
+    X(load, n_loads)                                                                              \
     X(key, n)                                                                                     \
     X(nbytes, n)                                                                                  \
     X(memory, n)                                                                                  \
@@ -38,7 +39,7 @@ enum {
 };
 
 typedef struct head {
-    int64_t n, n_edges, has; /* has: bit HAS_x is 1 if the rank has given array x */
+    int64_t n, n_edges, n_components, has; /* has: bit HAS_x is 1 if the rank has given array x */
 } head_t;
 
 static int64_t rounded(int64_t bytes)
@@ -49,7 +50,7 @@ static int64_t rounded(int64_t bytes)
 static int64_t wire_bytes(const pylb_cells *c)
 {
     int64_t size = (int64_t)sizeof(head_t);
-    const int64_t n = c->n, n_edges = c->n_edges;
+    const int64_t n = c->n, n_edges = c->n_edges, n_loads = n * c->n_components;
 #define X(array, count)                                                                           \
     size += c->array == NULL ? 0 : rounded((count) * (int64_t)sizeof *c->array);
     ARRAYS(X)
@@ -61,8 +62,8 @@ static int64_t wire_bytes(const pylb_cells *c)
 
 static int pack(const pylb_cells *c, char **out, int64_t *size, plb_err_t *err)
 {
-    const int64_t n = c->n, n_edges = c->n_edges;
-    head_t head = {c->n, c->n_edges, 0};
+    const int64_t n = c->n, n_edges = c->n_edges, n_loads = n * c->n_components;
+    head_t head = {c->n, c->n_edges, c->n_components, 0};
 #define X(array, n) head.has |= (int64_t)(c->array != NULL) << HAS_##array;
     ARRAYS(X)
 #undef X
@@ -91,7 +92,9 @@ typedef struct database {
     int64_t n, n_edges;
     int64_t *count; /* [p] number of cells of each rank */
     keyed_t *order; /* [n] all cells, sorted by key */
-    double *load, *coords, *edge_bytes;
+    int64_t n_components;
+    double *load, *total; /* [n * n_components], [n]; of one component, both are the same */
+    double *coords, *edge_bytes;
     int64_t *key, *nbytes, *memory;
     uint8_t *migratable;
     int32_t *rank, *src, *dst, *placed;
@@ -108,8 +111,8 @@ static head_t unpack(const char *wire, pylb_cells *out)
 {
     head_t h;
     memcpy(&h, wire, sizeof h);
-    *out = (pylb_cells){.n = h.n, .n_edges = h.n_edges};
-    const int64_t n = h.n, n_edges = h.n_edges;
+    *out = (pylb_cells){.n = h.n, .n_edges = h.n_edges, .n_components = h.n_components};
+    const int64_t n = h.n, n_edges = h.n_edges, n_loads = n * h.n_components;
     const char *at = wire + sizeof h;
 #define X(array, count)                                                                           \
     if (h.has >> HAS_##array & 1 && (count) > 0) {                                                \
@@ -132,6 +135,7 @@ static int check_alike(const char *wire, const int64_t *size, int p, head_t *all
         memcpy(&h, wire, sizeof h);
         all->n += h.n;
         all->n_edges += h.n_edges;
+        all->n_components = h.n_components; /* the same on all ranks: see ask_decider */
         const int64_t edges = (int64_t)7 << HAS_src;
         PLB_FAIL_IF(h.n > 0 && first >= 0 && (h.has & ~edges) != (all->has & ~edges), err,
                     PLB_ERR_VALUE,
@@ -163,7 +167,11 @@ static void copy_cells(database_t *self, const pylb_cells *c, int32_t r, const i
 {
     for (int64_t i = 0; i < c->n; i++) {
         const int32_t k = where[i];
-        self->load[k] = c->load[i];
+        const int64_t d = self->n_components;
+        for (int64_t x = 0; x < d; x++) {
+            self->load[k * d + x] = c->load[i * d + x];
+            self->total[k] += d > 1 ? c->load[i * d + x] : 0.0;
+        }
         self->rank[k] = r;
         if (self->nbytes != NULL) {
             self->nbytes[k] = c->nbytes[i];
@@ -200,7 +208,14 @@ static int join(database_t *self, const char *wire, const int64_t *size, int p, 
     PLB_TRY(check_alike(wire, size, p, &all, err));
     const int64_t n = self->n = all.n;
     PLB_NEW(self->count, p);
-    PLB_NEW_EACH(n, self->order, self->load, self->key, self->rank, self->placed);
+    const int64_t d = self->n_components = all.n_components;
+    PLB_NEW_EACH(n, self->order, self->key, self->rank, self->placed);
+    PLB_NEW(self->load, n * d);
+    self->total = self->load;
+    if (d > 1) {
+        self->total = NULL; /* after a failure, nothing is freed twice */
+        PLB_NEW0(self->total, n);
+    }
     if (all.has >> HAS_nbytes & 1) {
         PLB_NEW(self->nbytes, n);
     }
@@ -252,7 +267,7 @@ static plb_snapshot_t snapshot_of(const database_t *self, int p)
     return (plb_snapshot_t){
         .n_objects = self->n,
         .n_ranks = p,
-        .n_components = 1,
+        .n_components = (int32_t)self->n_components,
         .load = self->load,
         .rank = self->rank,
         .key = self->key,
@@ -299,7 +314,7 @@ typedef struct question {
 static int place(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                  plb_err_t *err)
 {
-    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
+    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->total};
     PLB_PASS(plb_decider_place(self->decider, &all, db->placed, speed, &reply->placing, err));
     for (int64_t k = 0; k < db->n; k++) {
         if (db->placed[k] != db->rank[k]) {
@@ -313,7 +328,7 @@ static int place(const question_t *self, database_t *db, int p, double *speed, r
 static int preview(const question_t *self, database_t *db, int p, double *speed, reply_t *reply,
                    plb_err_t *err)
 {
-    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->load};
+    const plb_database_t all = {.snapshot = snapshot_of(db, p), .here = db->total};
     (void)speed;
     memcpy(db->placed, db->rank, (size_t)db->n * sizeof *db->rank);
     return plb_decider_preview(self->decider, &all, &reply->seconds, err);
@@ -361,6 +376,7 @@ static int answer(plb_transport_t *ranks, const question_t *question, const char
         rank[db.order[k].at] = db.placed[k];
     }
 out:
+    plb_free(db.total == db.load ? NULL : db.total);
     PLB_FREE(db.count, db.order, db.load, db.coords, db.edge_bytes, db.key, db.nbytes, db.memory,
              db.migratable, db.rank, db.src, db.dst, db.placed);
     return ret;
@@ -564,6 +580,15 @@ static int sample_of(plb_lib_advisor_t *self, double work, plb_stats_t *out, plb
     };
     PLB_PASS(plb_advisor_record(&sample, self->ranks->rank, out, err));
     out->arguments = self->fingerprint;
+    if (cells != NULL && cells->n_components > 1) {
+        double phase[PLB_MOST_PHASES] = {0.0};
+        const int64_t d = cells->n_components;
+        for (int64_t i = 0; i < cells->n * d; i++) {
+            phase[i % d] += cells->load[i];
+        }
+        plb_stats_set_phases(out, phase, d);
+        out->messages_open = d; /* the sum shows whether all ranks have as many */
+    }
     if (self->settings.record != NULL) {
         PLB_PASS_GROW(self->row, self->room, self->step + 1);
         self->row[self->step] = (plb_step_row_t){.load = work};
@@ -635,6 +660,13 @@ static int ask_decider(plb_lib_advisor_t *self, plb_ask_t *ask, plb_err_t *err)
     const plb_stats_t *all = &self->steps.all;
     plb_iteration_t it;
     *ask = PLB_ASK_NOTHING;
+    PLB_FAIL_IF(all->messages_open != all->n_ranks * all->n_phases ||
+                    (self->n_observed > 0 && all->n_phases != self->n_phases),
+                err, PLB_ERR_VALUE,
+                "n_components of the cells is up to %lld in step %lld: expected the same on all "
+                "ranks, as in the steps before",
+                (long long)(all->n_phases > 0 ? all->n_phases : 1), (long long)all->iteration);
+    self->n_phases = all->n_phases;
     plb_advisor_iteration(all, &it);
     /* Say once, on rank 0, that waiting is counted as work. */
     plb_wait_check_t *waiting = &self->core.waiting;
@@ -871,14 +903,18 @@ static int check_cells(const pylb_cells *cells, pylb_plan **plan, double *sum, p
                 err, PLB_ERR_VALUE,
                 "n and n_edges of the cells are %lld and %lld: expected 0 ... 2^31 - 1",
                 (long long)cells->n, (long long)cells->n_edges);
+    PLB_FAIL_IF(cells->n_components < 1 || cells->n_components > PLB_MOST_PHASES, err,
+                PLB_ERR_VALUE, "n_components of the cells is %lld: expected 1 ... %d",
+                (long long)cells->n_components, PLB_MOST_PHASES);
     PLB_FAIL_IF(cells->n > 0 && cells->load == NULL, err, PLB_ERR_VALUE,
-                "load of the cells is NULL: expected %lld values", (long long)cells->n);
+                "load of the cells is NULL: expected %lld values",
+                (long long)(cells->n * cells->n_components));
     PLB_FAIL_IF(cells->n_edges > 0 && (cells->src == NULL || cells->dst == NULL ||
                                        cells->edge_bytes == NULL || cells->key == NULL),
                 err, PLB_ERR_VALUE,
                 "the cells have %lld edges: expected key, src, dst and edge_bytes",
                 (long long)cells->n_edges);
-    return plb_advisor_load(cells->load, cells->n, sum, err);
+    return plb_advisor_load(cells->load, cells->n * cells->n_components, sum, err);
 }
 
 int pylb_advise_cells(pylb_advisor *lb, const pylb_cells *cells, pylb_plan **plan)

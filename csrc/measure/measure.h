@@ -45,15 +45,19 @@
       "number of messages that must be forwarded, or whose data pylb may be unable to restore")   \
     X(time_max, double, MAX, "s", "longest iteration, by the rank's clock")                       \
     X(cost_max, double, MAX, "s", "time of the most recent LB step on the slowest rank")          \
-    X(failed_rank, int64_t, MIN, "", "lowest rank that failed; INT64_MAX: none")
+    X(failed_rank, int64_t, MIN, "", "lowest rank that failed; INT64_MAX: none")                  \
+    X(n_phases, int64_t, MAX, "", "number of phases; 0: the program names none")
 
-enum { PLB_STATS_MIXED = 1 };
+enum { PLB_STATS_MIXED = 1, PLB_MOST_PHASES = 8 };
 
 typedef struct plb_stats {
 #define X(name, type, rule, unit, help) type name;
     PLB_STATS(X)
 #undef X
     int64_t flags; /* PLB_STATS_MIXED: contributions differed in a SAME field; else 0 */
+    /* Of each phase, in seconds: load of the most loaded rank; total load. */
+    double phase_max[PLB_MOST_PHASES];
+    plb_exact_t phase_sum[PLB_MOST_PHASES];
 } plb_stats_t;
 
 /** Set each field to the neutral element of its rule; the caller sets those with the rule SAME. */
@@ -61,6 +65,14 @@ void plb_stats_init(plb_stats_t *self);
 
 /** Merge `other` into `self`, which keeps the larger value if a SAME field differs. */
 void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other);
+
+/** Set the phases of a rank's record; seconds[d]: its load in each, d <= PLB_MOST_PHASES. */
+void plb_stats_set_phases(plb_stats_t *self, const double *seconds, int64_t d);
+
+/** Return the seconds in which all ranks could do an iteration's load, without messages: of the
+ * most loaded rank or, since all ranks wait at the end of a phase, the sum over the phases of the
+ * most loaded rank in each. */
+double plb_stats_max(const plb_stats_t *self);
 
 /** Utilization, load / (load + idle); 1 if both are 0.  Menon eq. 3.2 has this name, but prints
  * idle / (load + idle), the fraction of idle time.  Menon 3.7.3 ("utilization is low (or idle time

@@ -45,6 +45,28 @@ void plb_stats_merge(plb_stats_t *self, const plb_stats_t *other)
 #define X(name, type, rule, unit, help) MERGE_##rule(name);
     PLB_STATS(X)
 #undef X
+    for (int64_t k = 0; k < self->n_phases; k++) {
+        MERGE_MAX(phase_max[k]);
+        MERGE_SUM(phase_sum[k]);
+    }
+}
+
+void plb_stats_set_phases(plb_stats_t *self, const double *seconds, int64_t d)
+{
+    self->n_phases = d;
+    for (int64_t k = 0; k < d; k++) {
+        self->phase_max[k] = seconds[k];
+        plb_exact_add(&self->phase_sum[k], seconds[k]);
+    }
+}
+
+double plb_stats_max(const plb_stats_t *self)
+{
+    double sum = 0.0;
+    for (int64_t k = 0; k < self->n_phases; k++) {
+        sum += self->phase_max[k];
+    }
+    return self->n_phases > 0 ? sum : self->load_max;
 }
 
 double plb_utilization(double load, double idle)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 /* ---- check arrays --------------------------------------------------------------------------- */
 
@@ -61,6 +62,16 @@ int plb_check_i64(const char *name, const int64_t *x, int64_t i0, int64_t end, p
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
+void plb_metrics_set_max(plb_metrics_t *self, double max)
+{
+    self->max = max;
+    self->max_over_mean = self->mean > 0.0 ? max / self->mean : 1.0;
+    self->percent = 100.0 * (self->max_over_mean - 1.0);
+    self->efficiency = max > 0.0 ? self->mean / max : 1.0;
+    self->idle_mean = max - self->mean;
+    self->idle_max = max - self->min;
+}
+
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out)
 {
     double sum = 0.0, max = time[0], min = time[0], squares = 0.0;
@@ -73,15 +84,10 @@ void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out)
     for (int32_t r = 0; r < n; r++) {
         squares += (time[r] - mean) * (time[r] - mean);
     }
-    out->max = max;
     out->mean = mean;
     out->min = min;
     out->std = sqrt(squares / n);
-    out->max_over_mean = mean > 0.0 ? max / mean : 1.0;
-    out->percent = 100.0 * (out->max_over_mean - 1.0);
-    out->efficiency = max > 0.0 ? mean / max : 1.0;
-    out->idle_mean = max - mean;
-    out->idle_max = max - min;
+    plb_metrics_set_max(out, max);
 }
 
 /* Check that multicast_start begins with 0, never falls, and ends with the number of receivers. */
@@ -230,6 +236,33 @@ void plb_snapshot_rank_times(const plb_snapshot_t *s, const int32_t *rank, doubl
         add_runs(s, rank, time);
     }
     to_seconds(s, time);
+}
+
+int plb_snapshot_metrics(const plb_snapshot_t *s, const int32_t *rank, plb_metrics_t *out,
+                         plb_err_t *err)
+{
+    int ret = PLB_OK;
+    const int32_t p = s->n_ranks;
+    double *time = NULL, *all = NULL, sum = 0.0;
+    plb_snapshot_t phase = *s;
+    PLB_NEW(time, p);
+    PLB_NEW0(all, p);
+    for (int32_t k = 0; k < s->n_components; k++) {
+        double slowest = 0.0;
+        phase.load = s->load + k; /* every n_components-th number is a load of phase k */
+        phase.background = k == 0 ? s->background : NULL;
+        plb_snapshot_rank_times(&phase, rank, time);
+        for (int32_t r = 0; r < p; r++) {
+            all[r] += time[r];
+            slowest = time[r] > slowest ? time[r] : slowest;
+        }
+        sum += slowest;
+    }
+    plb_metrics_of(all, p, out);
+    plb_metrics_set_max(out, sum);
+out:
+    PLB_FREE(time, all);
+    return ret;
 }
 
 double plb_level(const double *base, const double *pace, int32_t p, double work)

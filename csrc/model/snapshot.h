@@ -166,6 +166,15 @@ typedef struct plb_metrics {
 #undef X
 } plb_metrics_t;
 
+/** Set the time of an iteration, `max`, and the metrics that follow from it. */
+void plb_metrics_set_max(plb_metrics_t *self, double max);
+
 /** Compute every metric of time[n], n >= 1.  If all times are 0, the ratios are 1: no rank waits.
  * (Dasgupta's eq. 1 sums over P and divides by C; both mean the number of cores, n here.) */
 void plb_metrics_of(const double *time, int32_t n, plb_metrics_t *out);
+
+/** Compute the metrics of the ranks' times without messages, with the objects on rank[] (NULL: on
+ * their present ranks).  If objects have several loads, these are phases with a barrier after
+ * each: `max` is the sum over the phases of the slowest rank. */
+int plb_snapshot_metrics(const plb_snapshot_t *self, const int32_t *rank, plb_metrics_t *out,
+                         plb_err_t *err);

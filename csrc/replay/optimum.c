@@ -119,10 +119,27 @@ typedef struct search {
     bool left_out; /* whether a state was dropped that might have led to the best schedule */
 } search_t;
 
-static double work_of(const plb_trace_t *t, int64_t task)
+/* Work of a task; with subphases: in subphase j. */
+static double work_of(const plb_trace_t *t, int64_t task, int32_t j)
 {
-    const double load = t->task_load[task];
+    double load = t->task_load[task];
+    if (t->n_subphases > 0) {
+        load = t->task_subphases[task * t->n_subphases + j];
+        load *= t->task_seconds == NULL ? 1.0 : t->speed[t->task_rank[task]];
+    }
     return t->measured == NULL ? load : load * t->measured[t->task_rank[task]];
+}
+
+/* Number of parts of a phase, at whose ends all ranks wait. */
+static int32_t parts_of(const plb_trace_t *t)
+{
+    return t->n_subphases > 0 ? t->n_subphases : 1;
+}
+
+/* Other work of a rank is part of the first subphase. */
+static double other_of(const plb_trace_t *t, int32_t r, int32_t j)
+{
+    return t->background == NULL || j > 0 ? 0.0 : t->background[r];
 }
 
 /* The seconds of a phase whose slowest rank takes `most`. */
@@ -195,33 +212,37 @@ static void arrive(const search_t *self, int64_t i, int32_t *rank, double *estim
 static double seconds_of(const search_t *self, int64_t i, const int32_t *rank)
 {
     const plb_trace_t *t = self->trace;
-    double most = 0.0;
+    double sum = 0.0;
     bool as_recorded = t->figures != NULL;
-    memset(self->sum, 0, (size_t)t->n_ranks * sizeof *self->sum);
-    for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
-        const int32_t r = rank[t->task_entity[k]];
-        self->sum[r] += work_of(t, k);
-        as_recorded = as_recorded && r == t->task_rank[k];
+    for (int32_t j = 0; j < parts_of(t); j++) {
+        double most = 0.0;
+        memset(self->sum, 0, (size_t)t->n_ranks * sizeof *self->sum);
+        for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
+            const int32_t r = rank[t->task_entity[k]];
+            self->sum[r] += work_of(t, k, j);
+            as_recorded = as_recorded && r == t->task_rank[k];
+        }
+        for (int32_t r = 0; r < t->n_ranks; r++) {
+            most = fmax(most, other_of(t, r, j) + self->sum[r] / self->pace[r]);
+        }
+        sum += most;
     }
-    for (int32_t r = 0; r < t->n_ranks; r++) {
-        const double other = t->background == NULL ? 0.0 : t->background[r];
-        most = fmax(most, other + self->sum[r] / self->pace[r]);
-    }
-    return phase_time(t, i, as_recorded, most);
+    return phase_time(t, i, as_recorded, sum);
 }
 
 /* ---- lower bounds --------------------------------------------------------------------------- */
 
-/* A lower bound of the seconds of phase i under any placement: the larger one of two times.  For
- * the first, all load that may migrate is divided in the best proportion.  For the second, only
- * the largest object of this load is counted, on the rank where it ends first. */
-static double least_of(const search_t *self, int64_t i)
+/* A lower bound of the seconds of phase i, or of its subphase j, under any placement: the larger
+ * one of two times.  For the first, all load that may migrate is divided in the best proportion.
+ * For the second, only the largest object of this load is counted, on the rank where it ends
+ * first. */
+static double least_of_part(const search_t *self, int64_t i, int32_t j)
 {
     const plb_trace_t *t = self->trace;
     double *base = self->sum, work = 0.0, largest = 0.0, most = 0.0, first = INFINITY;
     memset(base, 0, (size_t)t->n_ranks * sizeof *base);
     for (int64_t k = t->task_ptr[i]; k < t->task_ptr[i + 1]; k++) {
-        const double own = work_of(t, k);
+        const double own = work_of(t, k, j);
         if (t->entity_migratable[t->task_entity[k]]) {
             work += own;
             largest = fmax(largest, own);
@@ -230,12 +251,21 @@ static double least_of(const search_t *self, int64_t i)
         }
     }
     for (int32_t r = 0; r < t->n_ranks; r++) {
-        base[r] = base[r] / self->pace[r] + (t->background == NULL ? 0.0 : t->background[r]);
+        base[r] = base[r] / self->pace[r] + other_of(t, r, j);
         most = fmax(most, base[r]);
         first = fmin(first, base[r] + largest / self->pace[r]);
     }
     most = fmax(most, first);
-    most = work > 0.0 ? fmax(most, plb_level(base, self->pace, t->n_ranks, work)) : most;
+    return work > 0.0 ? fmax(most, plb_level(base, self->pace, t->n_ranks, work)) : most;
+}
+
+static double least_of(const search_t *self, int64_t i)
+{
+    const plb_trace_t *t = self->trace;
+    double most = 0.0;
+    for (int32_t j = 0; j < parts_of(t); j++) {
+        most += least_of_part(self, i, j);
+    }
     /* under the recorded placement, the phase takes the measured time, even below the bound */
     return fmin(phase_time(t, i, false, most), phase_time(t, i, true, most));
 }
@@ -301,6 +331,16 @@ static int ask(search_t *self, int64_t i, int32_t which, int64_t s, plb_err_t *e
     for (int64_t k = 0; self->estimates != NULL && k < n; k++) {
         self->load[k] = estimates_of(self, s)[entity[k]];
         snapshot.load = self->load;
+        snapshot.n_components = 1;
+    }
+    const int32_t d = snapshot.n_components;
+    if (d > 1 && strategy->run != plb_strategy_vector.run) { /* it places by the sum */
+        memset(self->load, 0, (size_t)n * sizeof *self->load);
+        for (int64_t k = 0; k < n * d; k++) {
+            self->load[k / d] += snapshot.load[k];
+        }
+        snapshot.load = self->load;
+        snapshot.n_components = 1;
     }
     return plb_strategy_place(strategy, &snapshot, &opts, self->answer, err);
 }

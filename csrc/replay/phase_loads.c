@@ -9,7 +9,8 @@
 #include "base/ints.h"
 #include "replay/internal.h"
 
-/* ---- load sums --------------------------------------------------------------------------------- */
+/* ---- load sums ---------------------------------------------------------------------------------
+ */
 
 /* A vector register with a lane (a number) for each phase. */
 typedef double lanes_t __attribute__((vector_size(PLB_SUM_PHASES * sizeof(double)), aligned(8)));
@@ -109,6 +110,57 @@ static const double *loads_here(plb_phases_t *self, int64_t first)
         self->load[k] = recorded[k] * (speed[where[k]] / speed[self->rank[k]]);
     }
     return self->load;
+}
+
+/* Set `part`: the loads of the subphases on the present ranks, as loads_here does for the whole.
+ */
+static void take_parts(plb_phases_t *self, int64_t first)
+{
+    const plb_trace_t *t = self->trace;
+    const int64_t n = self->n, d = t->n_subphases;
+    const double *speed = self->in_seconds ? t->speed : t->measured;
+    const int32_t *where = t->task_rank + first;
+    for (int64_t i = 0; i < n * d; i++) {
+        const int64_t k = i / d;
+        const double load = t->task_subphases[first * d + i];
+        self->part[i % d * n + k] = speed == NULL || self->all_as_recorded
+                                        ? load
+                                        : load * (speed[where[k]] / speed[self->rank[k]]);
+    }
+}
+
+/* Compute the metrics of `time`.  With subphases, `max` is the sum over these of the slowest rank;
+ * background work and messages are part of the first. */
+static void measure(plb_phases_t *self)
+{
+    const plb_trace_t *t = self->trace;
+    const double *pace = plb_phases_pace(self);
+    const int32_t p = self->opt.n_ranks, d = t->n_subphases;
+    double most = 0.0;
+    plb_metrics_of(self->time, p, &self->metrics);
+    for (int32_t j = 0; j < d; j++) {
+        double slowest = 0.0;
+        const int32_t lane = j % PLB_SUM_PHASES;
+        if (lane == 0) {
+            plb_load_sums(self->part + j * self->n, self->n,
+                          d - j < PLB_SUM_PHASES ? d - j : PLB_SUM_PHASES, self->rank, p,
+                          self->part_sum, self->room_of_sums);
+        }
+        for (int32_t r = 0; r < p; r++) {
+            const double load = self->part_sum[(int64_t)r * PLB_SUM_PHASES + lane];
+            double own = pace == NULL ? load : load / pace[r];
+            own = j > 0 || t->background == NULL ? own : t->background[r] + own;
+            if (j == 0 && plb_network_costs(self->opt.network)) {
+                own += self->opt.network.alpha * self->messages[r] +
+                       self->opt.network.beta * self->sent[r];
+            }
+            slowest = own > slowest ? own : slowest;
+        }
+        most += slowest;
+    }
+    if (d > 0) {
+        plb_metrics_set_max(&self->metrics, most);
+    }
 }
 
 /* Return the end (the last one plus 1) of the phases from i on, at most PLB_SUM_PHASES, that have
@@ -218,6 +270,17 @@ static const double *figures_of(const plb_phases_t *self)
 
 /* ---- the time of a phase -------------------------------------------------------------------- */
 
+/* Return the seconds of ranks that share cores; with subphases, the ranks wait at their ends. */
+static double shared_span(const plb_phases_t *self)
+{
+    double longest = 0.0;
+    for (int32_t r = 0; self->n_subphases > 0 && r < self->opt.n_ranks; r++) {
+        longest = fmax(longest, self->time[r]);
+    }
+    const double waits = self->n_subphases > 0 ? fmax(self->metrics.max - longest, 0.0) : 0.0;
+    return plb_sharing_time(&self->sharing, self->time) + waits;
+}
+
 /* Return the seconds of the slowest rank, with its messages, in the recorded placement. */
 static double span_as_recorded(plb_phases_t *self, int64_t first)
 {
@@ -231,14 +294,14 @@ static double span_as_recorded(plb_phases_t *self, int64_t first)
     if (plb_network_costs(self->opt.network)) {
         add_traffic(self, i);
     }
-    plb_metrics_of(self->time, self->opt.n_ranks, &self->metrics);
+    take_parts(self, first);
+    measure(self);
     self->sums_end = i; /* do not reuse these sums: the replay has other ranks */
     self->all_as_recorded = false;
     self->rank = own;
     memcpy(self->shared, self->time, (size_t)self->opt.n_ranks * sizeof *self->time);
-    return self->sharing.group == NULL || self->trace->waits
-               ? self->metrics.max
-               : plb_sharing_time(&self->sharing, self->time);
+    return self->sharing.group == NULL || self->trace->waits ? self->metrics.max
+                                                             : shared_span(self);
 }
 
 /* Like `time`, but without the waits for a core that the loads include.  shared[p]: seconds of the
@@ -271,7 +334,7 @@ static double span_of(plb_phases_t *self)
     if (self->trace->waits) {
         leave_waits_out(self);
     }
-    return plb_sharing_time(&self->sharing, self->time);
+    return shared_span(self);
 }
 
 void plb_phases_run(plb_phases_t *self)
@@ -298,7 +361,8 @@ void plb_phases_run(plb_phases_t *self)
     if (costs) {
         add_traffic(self, i);
     }
-    plb_metrics_of(self->time, t->n_ranks, &self->metrics);
+    take_parts(self, first);
+    measure(self);
     self->span = span_of(self);
 }
 
@@ -440,6 +504,13 @@ void plb_phases_leave(plb_phases_t *self)
         }
         for (int64_t k = 0; k < self->n; k++) {
             self->window[k] += self->phase_load[k];
+        }
+        for (int64_t j = 0; j < self->trace->n_subphases; j++) {
+            const int64_t row = plb_phases_rows(self) + PLB_ESTIMATE_HERE * j;
+            plb_estimate_mean(self->part + j * self->n, self->n, self->estimate + row * self->n);
+        }
+        for (int64_t i = 0; i < self->n * self->trace->n_subphases; i++) {
+            self->window[self->n + i] += self->part[i];
         }
     }
     const double *background = self->trace->background;

@@ -63,6 +63,8 @@ int plb_trace_check_tasks(const plb_trace_t *t, int64_t i, bool alike, plb_err_t
     PLB_PASS(plb_check_index("task_home", t->task_home, a, b, t->n_ranks, err));
     PLB_PASS(plb_check_f64("task_load", t->task_load, a, b, 0.0, err));
     PLB_PASS(plb_check_f64("task_seconds", t->task_seconds, a, b, 0.0, err));
+    const int64_t d = t->n_subphases;
+    PLB_PASS(plb_check_f64("task_subphases", t->task_subphases, a * d, b * d, 0.0, err));
     return t->task_seconds == NULL ? PLB_OK : check_work(t, a, b, err);
 }
 
@@ -262,6 +264,17 @@ int plb_phases_database(plb_phases_t *self, plb_database_t *out, plb_err_t *err)
     if (self->in_seconds) {
         out->snapshot.load = as_work(self, out->snapshot.load, self->spare);
     }
+    const int64_t d = self->n_subphases, n = self->n, rows = plb_phases_rows(self);
+    if (d > 0 && (self->opt.own_loads || self->opt.estimates)) {
+        for (int64_t i = 0; i < n * d; i++) {
+            const int64_t row = rows + PLB_ESTIMATE_HERE * (i % d);
+            const double load = self->opt.own_loads ? self->part[i % d * n + i / d]
+                                                    : self->estimate[row * n + i / d];
+            self->parts[i] = self->in_seconds ? load * self->trace_speed[self->rank[i / d]] : load;
+        }
+        out->snapshot.load = self->parts;
+        out->snapshot.n_components = (int32_t)d;
+    }
     if (self->opt.edges) {
         add_edges(self, &out->snapshot);
         add_multicasts(self, &out->snapshot);
@@ -280,6 +293,10 @@ static void convert(plb_phases_t *self, int64_t k, double factor)
     for (int row = PLB_ESTIMATE_HERE; row < plb_phases_rows(self); row++) {
         self->estimate[row * n + k] = 0.0;
     }
+    for (int row = plb_phases_rows(self); row < plb_phases_all_rows(self); row++) {
+        const bool count = (row - plb_phases_rows(self)) % PLB_ESTIMATE_HERE == PLB_ESTIMATE_COUNT;
+        self->estimate[row * n + k] /= count ? 1.0 : factor;
+    }
 }
 
 void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *speed)
@@ -290,7 +307,9 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
     }
     for (int64_t k = 0; k < self->n; k++) {
         self->rank_before[self->entity[k]] = self->rank[k];
-        self->window[k] = 0.0;
+        for (int64_t row = 0; row <= self->n_subphases; row++) {
+            self->window[row * self->n + k] = 0.0;
+        }
         if (rank[k] == self->rank[k]) {
             continue;
         }
@@ -310,34 +329,52 @@ void plb_phases_move(plb_phases_t *self, const int32_t *rank, const double *spee
     self->sums_end = -1;
 }
 
+/* other: NULL: 0 */
 static double longest_of(const plb_exact_t *sum, const double *other, int32_t p)
 {
     double most = 0.0;
     for (int32_t r = 0; r < p; r++) {
-        most = fmax(most, plb_exact_value(&sum[r]) + other[r]);
+        const double own = plb_exact_value(&sum[r]);
+        most = fmax(most, other == NULL ? own : own + other[r]);
     }
     return most;
+}
+
+/* Add window[n] of the present objects to the sums of their ranks, now and before the last move.
+ */
+static void add_window(const plb_phases_t *self, const double *window, plb_exact_t *now,
+                       plb_exact_t *then)
+{
+    const double *given = plb_phases_pace(self);
+    memset(now, 0, (size_t)self->opt.n_ranks * sizeof *now);
+    memset(then, 0, (size_t)self->opt.n_ranks * sizeof *then);
+    for (int64_t k = 0; k < self->n; k++) {
+        const int32_t r = self->rank[k], before = self->rank_before[self->entity[k]];
+        const int32_t s = before < 0 ? r : before;
+        const double here = given == NULL ? window[k] : window[k] / given[r];
+        const double there = s == r          ? here
+                             : given == NULL ? here * (self->speed[r] / self->speed[s])
+                                             : window[k] / given[s];
+        plb_exact_add(&now[r], here);
+        plb_exact_add(&then[s], there);
+    }
 }
 
 int plb_phases_gain(plb_phases_t *self, double *gain, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int32_t p = self->opt.n_ranks;
-    const double *given = plb_phases_pace(self);
+    const int32_t p = self->opt.n_ranks, d = self->n_subphases;
     plb_exact_t *now = NULL, *then = NULL;
-    PLB_NEW0(now, p);
-    PLB_NEW0(then, p);
-    for (int64_t k = 0; k < self->n; k++) {
-        const int32_t r = self->rank[k], before = self->rank_before[self->entity[k]];
-        const int32_t s = before < 0 ? r : before;
-        const double here = given == NULL ? self->window[k] : self->window[k] / given[r];
-        const double there = s == r          ? here
-                             : given == NULL ? here * (self->speed[r] / self->speed[s])
-                                             : self->window[k] / given[s];
-        plb_exact_add(&now[r], here);
-        plb_exact_add(&then[s], there);
+    double was = 0.0, is = 0.0;
+    PLB_NEW(now, p);
+    PLB_NEW(then, p);
+    for (int32_t row = d > 0 ? 1 : 0; row <= d; row++) {
+        const double *other = row <= 1 ? self->other : NULL; /* part of the first subphase */
+        add_window(self, self->window + row * self->n, now, then);
+        was += longest_of(then, other, p);
+        is += longest_of(now, other, p);
     }
-    *gain = longest_of(then, self->other, p) - longest_of(now, self->other, p);
+    *gain = was - is;
 out:
     PLB_FREE(now, then);
     return ret;
@@ -362,6 +399,7 @@ int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err
     PLB_NEW(self->rank_ptr, p + 1);
     PLB_NEW(self->mark, p);
     PLB_NEW(self->shared, 2 * p);
+    PLB_NEW(self->part_sum, PLB_SUM_PHASES * p);
     for (int64_t r = 0; r < p; r++) {
         self->speed[r] = 1.0;
     }
@@ -380,7 +418,7 @@ void plb_phases_free(plb_phases_t *self)
              self->own_amount, self->src, self->dst, self->amount, self->speed, self->sum,
              self->room_of_sums, self->time, self->messages, self->sent, self->own_ranks,
              self->own_limit, self->coords, self->work, self->other, self->start, self->mark,
-             self->shared);
+             self->shared, self->part, self->parts, self->part_sum);
     plb_sharing_free(&self->sharing);
     *self = (plb_phases_t){0};
 }
@@ -409,11 +447,11 @@ static int make_room_for_entities(plb_phases_t *self, int64_t n, plb_err_t *err)
     return PLB_OK;
 }
 
-/* The array `window` is the last row of the array `estimate`. */
+/* The array `window` is the last rows of the array `estimate`. */
 static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
 {
     int ret = PLB_OK;
-    const int64_t rows = plb_phases_rows(self) + 1;
+    const int64_t rows = plb_phases_all_rows(self) + 1 + self->n_subphases;
     n = n > 0 ? n : 1; /* at least 1, because a snapshot without objects needs arrays, too */
     if (n <= self->capacity) {
         return ret;
@@ -432,7 +470,9 @@ static int make_room_for_objects(plb_phases_t *self, int64_t n, plb_err_t *err)
     PLB_RENEW(self->drift, n);
     PLB_RENEW(self->estimate, rows * n);
     PLB_RENEW(self->spare, rows * n);
-    self->window = self->estimate + (rows - 1) * self->n;
+    PLB_RENEW(self->part, self->n_subphases * n + 1);
+    PLB_RENEW(self->parts, self->n_subphases * n + 1);
+    self->window = self->estimate + plb_phases_all_rows(self) * self->n;
     self->capacity = n;
 out:
     return ret;
@@ -459,6 +499,13 @@ int plb_phases_begin(plb_phases_t *self, const plb_trace_t *t, plb_err_t *err)
                        (int)self->opt.n_ranks);
         goto out;
     }
+    if (t->n_subphases > PLB_MOST_PHASES ||
+        (t->n_subphases != self->n_subphases && self->capacity > 0 && t->n_subphases > 0)) {
+        ret = PLB_FAIL(err, PLB_ERR_VALUE, "tasks have %d subphases: expected %d, at most %d",
+                       (int)t->n_subphases, (int)self->n_subphases, PLB_MOST_PHASES);
+        goto out;
+    }
+    self->n_subphases = self->capacity > 0 ? self->n_subphases : t->n_subphases;
     PLB_TRY(make_room_for_entities(self, t->n_entities, err));
     PLB_TRY(make_room_for_objects(self, largest(t->task_ptr, t->n_phases), err));
     if (self->opt.edges) {
@@ -544,7 +591,7 @@ static int32_t rank_in_phase(const plb_phases_t *self, int64_t k, bool is_new)
 /* Move estimates and `window` to the new indices of their objects; they are 0 for new objects. */
 static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
 {
-    const int rows = plb_phases_rows(self) + 1;
+    const int rows = plb_phases_all_rows(self) + 1 + self->n_subphases;
     for (int row = 0; row < rows; row++) {
         const double *old = self->estimate + row * old_n;
         double *new = self->spare + row *n;
@@ -555,7 +602,7 @@ static void carry_over(plb_phases_t *self, int64_t old_n, int64_t n)
     double *swap = self->estimate;
     self->estimate = self->spare;
     self->spare = swap;
-    self->window = self->estimate + (rows - 1) * n;
+    self->window = self->estimate + plb_phases_all_rows(self) * n;
 }
 
 /* Copy a property of the tasks from `first` on; given NULL: the trace does not have it. */

@@ -63,6 +63,11 @@ typedef struct plb_trace {
     const double *task_load;    /* [tasks] seconds; if `speed` is given, work: seconds * speed */
     /* [tasks] seconds as measured on task_rank, or NULL: task_load / speed.  Needs `speed`. */
     const double *task_seconds;
+    /* [tasks * n_subphases] loads of a task in the successive parts of its phase, at whose ends
+     * all ranks wait; their unit is that of task_seconds, if given, else of task_load.  NULL:
+     * none. */
+    int32_t n_subphases;
+    const double *task_subphases;
     const int64_t *task_bytes;  /* [tasks] or NULL: bytes that a migration sends */
     const int64_t *task_memory; /* [tasks] bytes of memory, or NULL */
     const double *task_coords;  /* [tasks * 3] position of each task's object, or NULL */
@@ -154,14 +159,21 @@ typedef struct plb_phases {
     bool same_objects; /* whether the previous phase had the same objects */
     /* whether the trace has task_bytes, task_memory, task_coords, task_work */
     bool has_bytes, has_memory, has_coords, has_work;
-    double *estimate;         /* [plb_phases_rows, n] the rows of measure/measure.h */
-    double *window;           /* [n] sum of `phase_load` since the last LB step */
+    /* [plb_phases_rows, n] the rows of measure/measure.h, then PLB_ESTIMATE_HERE rows for each
+     * subphase */
+    double *estimate;
+    /* [1 + n_subphases, n] sums since the last LB step: of `phase_load`, of each subphase */
+    double *window;
     double *drift;            /* [n] change of each load per iteration (plb_estimate_drift) */
     double *spare;            /* [rows + 1, capacity] scratch memory */
     double *load;             /* [n] memory to which `phase_load` may point */
     const double *phase_load; /* [n] load of each object: seconds on its present rank, or work if
                                  plb_phases_pace is not NULL */
-    double *other;            /* [n_ranks] seconds of background work since the last LB step */
+    int32_t n_subphases;
+    double *part;     /* [n_subphases, n] loads of the subphases, in the unit of `phase_load` */
+    double *parts;    /* [n, n_subphases] their expected loads, for the database */
+    double *part_sum; /* [n_ranks, PLB_SUM_PHASES] scratch memory */
+    double *other;    /* [n_ranks] seconds of background work since the last LB step */
     /* Objects sorted by rank; only used if `learns` is true. */
     int32_t *order;
     int64_t *rank_ptr;
@@ -207,6 +219,13 @@ static inline const double *plb_phases_pace(const plb_phases_t *self)
 static inline int plb_phases_rows(const plb_phases_t *self)
 {
     return !self->opt.estimates ? 0 : self->opt.learns ? PLB_ESTIMATE_ROWS : PLB_ESTIMATE_HERE;
+}
+
+/* Number of rows of `estimate` with those of subphases; `window` follows. */
+static inline int plb_phases_all_rows(const plb_phases_t *self)
+{
+    const int more = self->opt.estimates ? PLB_ESTIMATE_HERE * self->n_subphases : 0;
+    return plb_phases_rows(self) + more;
 }
 
 int plb_phases_init(plb_phases_t *self, const plb_phases_options_t *opt, plb_err_t *err);

@@ -74,7 +74,10 @@ class Stats(NamedTuple):
     time_max: float
     cost_max: float
     failed_rank: int
+    n_phases: int
     mixed: bool
+    # of each phase, the load of the most loaded rank; then the total load of each phase
+    phases: tuple[float, ...] = ()
 
 
 class Contribution(NamedTuple):
@@ -97,6 +100,9 @@ class Contribution(NamedTuple):
     # receiver may be unable to restore.
     messages_open: int = 0
     background: float = 0.0  # seconds of work outside the rank's objects, part of its load
+    # (n_phases, n), seconds of each object of the rank in each phase; n_phases is 0: no phases
+    phases: NDArray[np.float64] = NO_LOADS
+    n_phases: int = 0
 
 
 # How `Agreement.reduce` merges numbers: for each operation, fields of a `Contribution`, and the
@@ -485,6 +491,11 @@ class Agreement:
             return DomainError(
                 f"the trigger answers differently after iteration {iteration}: {answers}; expected "
                 "the same on all ranks, computed only from the values of the cycle"
+            )
+        if kind == Step.SYNC:
+            return DomainError(
+                f"phases differ between ranks in iteration {iteration}: {answers}; expected the "
+                "same names in the same order on all ranks"
             )
         arguments = differing(place[2] for place in places)
         return DomainError(f"arguments differ between ranks: {arguments}")

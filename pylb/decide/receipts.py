@@ -94,6 +94,9 @@ class Receipt:
     predicted_with_messages: float = NAN
     #: max/mean that the comprehensive strategy predicted, if a refinement replaced it.
     passed_over: float = NAN
+    #: max/mean that a placement by the sum of each object's phases would leave, if VectorLB placed
+    #: the phases instead; nan: it did not, or there are no phases.
+    by_sum: float = NAN
     #: Mean and longest wait of a rank for the slowest one, in seconds per iteration, with the
     #: estimated loads on the old placement (Dasgupta 2013, eq. 1 and 2).
     idle_mean: float = NAN

@@ -57,6 +57,7 @@ class Head(NamedTuple):
     packed: bool  # whether a function of the user (``pack=``) has converted the objects
     pickled: bool  # whether objects and messages are pickled; else they are plain values
     sizes: list[int]  # bytes of each rank's file
+    phases: list[str] | None = None  # names of the phases; None: there was no iteration
 
 
 def new_id() -> str:
@@ -120,7 +121,7 @@ def head(folder: Path) -> Head:
     with files.understood(path, "a checkpoint"):
         found = json.loads(content)
         files.check_format(found, FORMAT)
-        out = Head(**{name: found[name] for name in Head._fields})
+        out = Head(**{name: found[name] for name in Head._fields if name in found})
         if not (
             re.fullmatch("[0-9a-f]{16}", out.id)
             and type(out.n_ranks) is int
@@ -128,8 +129,9 @@ def head(folder: Path) -> Head:
             and type(out.iteration) is int
             and 0 <= out.iteration < 2**62
             and len(out.sizes) == out.n_ranks
+            and all(type(name) is str for name in out.phases or [])
         ):
-            raise FormatError("id, n_ranks, iteration or sizes are out of range")
+            raise FormatError("id, n_ranks, iteration, sizes or phases are out of range")
     return out
 
 

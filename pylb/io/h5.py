@@ -30,16 +30,17 @@ from pylb.io.run_record import FIGURES, OF_RANKS, Loop, RunData, Stretch, check_
 from pylb.model.objects import COLUMNS, used
 
 FORMAT = "pylb run"
-VERSION = 6  # no other version is read
+VERSION = 7
+READ = (6, VERSION)  # version 6 has no phases
 OF_OBJECTS = ("key", "rank", *used("recorded"))
 OF_EDGES = ("src", "dst", "edge_bytes", "edge_messages")
 # Datasets that a stretch has completely or not at all.
-OPTIONAL = ("edge_multicast", "coords", "work", "birth")
+OPTIONAL = ("edge_multicast", "coords", "work", "birth", "phases")
 DTYPES: dict[str, Any] = {
     **{x: COLUMNS[x].dtype for x in used("recorded", "optional")},
     **dict.fromkeys(("rank", "src", "dst", "edge_multicast"), np.int32),
-    **dict.fromkeys(("edge_bytes", "edge_messages", "load", *FIGURES), np.float64),
-    **dict.fromkeys(("migratable", "receipts", "answers"), np.uint8),
+    **dict.fromkeys(("edge_bytes", "edge_messages", "load", "phases", *FIGURES), np.float64),
+    **dict.fromkeys(("migratable", "receipts", "answers", "phase_names"), np.uint8),
     "key": np.int64,
     "load_check": np.uint32,
 }
@@ -131,6 +132,11 @@ class Writer:
             self._n_answers = len(answers)
             self._extend("answers", np.frombuffer(lines.encode(), np.uint8))
 
+    def phases(self, names: tuple[str, ...]) -> None:
+        """Write the names of the phases, once."""
+        if names and not len(self._file["phase_names"]):
+            self._extend("phase_names", np.frombuffer(json.dumps(names).encode(), np.uint8))
+
     def loops(self, loops: list[Loop]) -> None:
         """Write all loops so far again, because costs of earlier loops are measured later."""
         if loops != self._loops:
@@ -170,6 +176,7 @@ def write(run: RunData, path: str | os.PathLike[str]) -> None:
         try:
             writer.loops(run.loops)
             writer.answers(run.answers)
+            writer.phases(run.phases)
             for s in stretches:
                 writer.append(s, figures[s.first : s.first + s.iterations], run.history)
             writer.receipts(run.history)
@@ -210,7 +217,7 @@ def read(path: str | os.PathLike[str]) -> RunData:
 
 def _record(name: str, file: hdf5.Input) -> RunData:
     version = file.number("version")
-    if version not in (0, VERSION):
+    if version not in (0, *READ):
         raise FormatError(f"{name}: version {version}: expected a run record of version {VERSION}")
     form = file.text("format")
     if form.startswith("pylb operations"):
@@ -236,6 +243,7 @@ def _record(name: str, file: hdf5.Input) -> RunData:
         remaining=remaining,
         starting=starting,
         answers=_answers(file, n_ranks),
+        phases=tuple(json.loads(file.bytes("phase_names") or b"[]")),
         path=name,
     )
 
@@ -265,7 +273,7 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
     at = dict.fromkeys(("objects", "edges", "iterations", "load", *OPTIONAL), 0)
     for first, k, n, m, check, *counts in _prefix(file):
         expected = out[-1].first + out[-1].iterations if out else 0
-        more = dict(zip(OPTIONAL, counts, strict=True))
+        more = dict.fromkeys(OPTIONAL, 0) | dict(zip(OPTIONAL, counts, strict=False))
         starts = k == STARTS
         k = max(k, 0) if starts else k
         if first != expected or min(k, n, m, *counts) < 0:
@@ -279,11 +287,15 @@ def _stretches(file: hdf5.Input, n_ranks: int) -> tuple[list[Stretch], Any, Any,
         table = np.stack(iterations, axis=1)
         if "coords" in fields:
             fields["coords"] = fields["coords"].reshape(-1, 3)
+        if "phases" in fields:
+            fields["phases"] = fields["phases"].reshape(k, n, -1)
         load, complete = _loads(file, at["load"], at["iterations"], k, n)
         stretch = Stretch(first, load=load, **fields)
         if _check_of(stretch, table) != check:
             break
         stretch = stretch._replace(migratable=stretch.migratable.astype(bool))
+        if stretch.phases is not None:
+            stretch = stretch._replace(phases=stretch.phases[:complete])
         _check_values(stretch, n_ranks)
         check_figures(table, first)
         if starts:
@@ -352,6 +364,8 @@ def _check_values(s: Stretch, n_ranks: int) -> None:
         values = getattr(s, name)
         if values is not None and (len(values) != n or not (values >= 0).all()):
             wrong.append(name)
+    if s.phases is not None and not ((s.phases >= 0) & (s.phases <= 1e30)).all():
+        wrong.append("phases")
     for name, (low, high) in allowed.items():
         values = getattr(s, name)
         if values.size and not (low <= values.min() and values.max() <= high):

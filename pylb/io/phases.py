@@ -100,6 +100,11 @@ class Phases:
     #: (t,) seconds of each task as measured on its rank, if the run was given the speeds of its
     #: ranks; ``task_load`` is then work, i.e. seconds times speed.
     task_seconds: F64 | None = None
+    #: (t, d) seconds of each task in d successive parts of its phase, at whose ends all ranks wait;
+    #: work, if ``task_load`` is work and ``task_seconds`` is not given.  In vt's files:
+    #: ``subphases``; in a run record: the phases of an iteration.  None: there are none, or more
+    #: than 8.
+    task_subphases: F64 | None = None
     #: (p,) speeds that the run has learned for its ranks; the loads are seconds on ranks of these
     #: speeds.  None: equal speeds.
     measured: F64 | None = None
@@ -126,6 +131,11 @@ class Phases:
     def n_phases(self) -> int:
         """Number of phases, m."""
         return len(self.phase_id)
+
+    @property
+    def n_subphases(self) -> int:
+        """Number of parts of a phase at whose ends all ranks wait, d; 0: not known."""
+        return 0 if self.task_subphases is None else self.task_subphases.shape[1]
 
     @property
     def n_entities(self) -> int:
@@ -174,8 +184,9 @@ class Phases:
             None if self.edge_multicast is None else self.edge_multicast[e],
         )
         edges, multicasts = Rows.given(*of_edges).placed(index).split()
+        parts = self.parts_of(t)
         return Snapshot(
-            load=self.task_load[t],
+            load=self.task_load[t] if parts is None else parts,
             rank=self.task_rank[t],
             n_ranks=self.n_ranks,
             edges=edges,
@@ -189,6 +200,15 @@ class Phases:
             memory_limit=self.memory_limit,
             coords=None if self.task_coords is None else self.task_coords[t],
         )
+
+    def parts_of(self, tasks: Any) -> F64 | None:
+        """Return `task_subphases` of these tasks, in the unit of `task_load`."""
+        if self.task_subphases is None:
+            return None
+        out = self.task_subphases[tasks]
+        if self.speed is not None and self.task_seconds is not None:
+            out = out * self.speed[self.task_rank[tasks]][:, None]
+        return out  # type: ignore[no-any-return]
 
     def movable(self, tasks: Any) -> Bool:
         """Return whether the objects of these tasks may migrate."""

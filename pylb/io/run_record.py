@@ -10,6 +10,7 @@ import numpy as np
 
 from pylb.decide.receipts import History
 from pylb.errors import FormatError, OutOfRangeError
+from pylb.model.metrics import PhaseMetrics
 from pylb.model.snapshot import F64, I32, I64
 
 FIGURES = ("time", "max", "mean", "idle", "utilization", "min", "messages", "message_bytes")
@@ -66,6 +67,9 @@ class Stretch(NamedTuple):
     #: True: the stretch has no iterations, and its objects are those in an LB step at the start of
     #: a loop.
     starts: bool = False
+    #: (k, n, d) seconds of each object in each phase of an iteration (`Balancer.phase`).  None: the
+    #: program names no phases.
+    phases: F64 | None = None
 
     @property
     def iterations(self) -> int:
@@ -119,6 +123,7 @@ class RunFacts:
     #: "memory_limit".  Moment 2 k is after k iterations; moment 2 k + 1 is at the start of the loop
     #: that follows.
     answers: list[tuple[int, dict[str, list[float]]]] = field(default_factory=list)
+    phases: tuple[str, ...] = ()  #: Names of the phases of an iteration.
 
     def ranks_at(self, moment: int) -> dict[str, Any]:
         """Return the ranks' properties (`OF_RANKS`) by name, (p,), at a moment (see `answers`)."""
@@ -169,6 +174,20 @@ class RunData(RunFacts):
             if s.iterations
         ]
         return np.concatenate([np.zeros((0, self.n_ranks)), *parts])
+
+    @property
+    def phase_metrics(self) -> dict[str, PhaseMetrics]:
+        """Metrics of each phase by its name; empty if the program names no phases."""
+        every = [np.zeros((0, 2 * len(self.phases)))]
+        for s in self.stretches:
+            if s.phases is not None:
+                loads = [
+                    s._replace(load=x).rank_loads(self.n_ranks) for x in s.phases.T.swapaxes(1, 2)
+                ]
+                loads[0] += self.ranks_at(2 * s.first + 1).get("background", 0.0)
+                both = [x.max(axis=1) for x in loads], [x.mean(axis=1) for x in loads]
+                every.append(np.stack(both[0] + both[1], axis=1))
+        return PhaseMetrics.by_name(self.phases, np.concatenate(every)) if self.phases else {}
 
     def at(self, iteration: int) -> Stretch:
         """Return the stretch that contains an iteration."""

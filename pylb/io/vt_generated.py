@@ -78,6 +78,9 @@ def _tasks(trace: Phases, tasks: I64, r: int, entities: list[Json]) -> list[Json
             trace.task_entity[tasks].tolist(), trace.task_load[tasks].tolist(), strict=True
         )
     ]
+    if (parts := trace.parts_of(tasks)) is not None:
+        for task, times in zip(out, parts.tolist(), strict=True):
+            task["subphases"] = [{"id": i, "time": time} for i, time in enumerate(times)]
     if trace.task_migratable is not None:
         for task, movable in zip(out, trace.task_migratable[tasks].tolist(), strict=True):
             task["entity"] = {**task["entity"], "migratable": movable}

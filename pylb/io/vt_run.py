@@ -24,6 +24,7 @@ from pylb.errors import DomainError, FormatError, StateError
 from pylb.io import vt
 from pylb.model.snapshot import I32, I64
 
+MOST_SUBPHASES = 8  # as in csrc/measure/measure.h
 MOST_PHASES = 1_000_000  # largest number of phases in `skipped` or in `identical_to_previous`
 ABSENT = -(2**63)  # the home of an end of a communication that does not say it
 
@@ -68,6 +69,13 @@ class User(Struct, gc=False):
     home_rank: Number | None = None
 
 
+class Subphase(Struct, gc=False):
+    """A part of a task; all ranks wait at its end."""
+
+    id: Annotated[int, Meta(ge=0)]
+    time: Size
+
+
 class Task(Struct, gc=False):
     """An object in a phase."""
 
@@ -75,6 +83,7 @@ class Task(Struct, gc=False):
     node: Rank
     time: Size
     user_defined: User | None = None
+    subphases: list[Subphase] | None = None
 
 
 class Comm(Struct, gc=False, rename={"sender": "from", "receiver": "to"}):
@@ -284,6 +293,9 @@ def _tasks(name: str, tasks: list[Task], user: dict[str, Any]) -> dict[str, Any]
         for key, column in zip(vt.USER, zip(*values, strict=True), strict=True):
             if column.count(None) < len(column):
                 user[key] = np.array(column, float)  # None becomes NaN
+    parts = [{p.id: p.time for p in t.subphases or ()} for t in tasks]
+    for i in sorted(set().union(*parts)):
+        user[f"subphase {i}"] = np.array([part.get(i, 0.0) for part in parts])
     return {
         "rank": _column(tasks, "node", np.int32),
         "load": _column(tasks, "time", np.float64),
@@ -357,6 +369,7 @@ def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, A
     task, comm = _sorted([f.task for f in files]), _sorted([f.comm for f in files])
     out = {f"task_{key}": task[key] for key in ("rank", "load", "file")}
     out |= {key: task[key] for key in vt.USER if key in task}
+    out |= _subphases(names[0], task)
     out |= {"comm_" + k: comm[k] for k in ("type", "rank", "bytes", "messages", "from", "to")}
     out |= {f"comm_{side}_type": comm[f"{side}_type"] for side in ("from", "to")}
     for kind, phase in (("task", task["phase"]), ("comm", comm["phase"])):
@@ -365,6 +378,27 @@ def joined(names: list[str], files: list[Columns], n_phases: int) -> dict[str, A
     for array in out.values():
         array.flags.writeable = False
     return out
+
+
+def _subphases(name: str, task: dict[str, Any]) -> dict[str, Any]:
+    """Return the times of the tasks in each subphase, (t, d), if there are 2 to 8 of them.
+
+    What a task's time has beyond its subphases is part of the first.
+    """
+    ids = sorted(int(key.split()[1]) for key in task if key.startswith("subphase "))
+    if not 2 <= len(ids) <= MOST_SUBPHASES:
+        return {}
+    times = np.stack([np.nan_to_num(task[f"subphase {i}"]) for i in ids], axis=1)
+    rest = task["load"] - times.sum(axis=1)
+    wrong = np.flatnonzero(rest < -1e-3 * task["load"])
+    if len(wrong):
+        i = wrong[0]
+        raise FormatError(
+            f"{name} and other ranks: the subphases of object {task['id'][i]} take "
+            f"{times[i].sum():g} s: expected at most its time, {task['load'][i]:g} s"
+        )
+    times[:, 0] += np.where(rest > 1e-9 * task["load"], rest, 0.0)
+    return {"task_subphases": times}
 
 
 def _sorted(files: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ In: arrays, strings, files, a communicator to measure.  Out: `Snapshot`, `Machin
 """
 
 from pylb.model.machine import Machine, Place
-from pylb.model.metrics import Metrics
+from pylb.model.metrics import Metrics, PhaseMetrics
 from pylb.model.network import Network, measure_network
 from pylb.model.snapshot import Edges, Multicasts, Snapshot
 from pylb.model.speed_models import SpeedModels
@@ -19,6 +19,7 @@ __all__ = [
     "Metrics",
     "Multicasts",
     "Network",
+    "PhaseMetrics",
     "Place",
     "Snapshot",
     "SpeedModels",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pylb import _core
 from pylb.console import card, seconds
@@ -77,3 +78,31 @@ class Metrics(NamedTuple):
         return Reductions(
             reduction(self.idle_mean, other.idle_mean), reduction(self.idle_max, other.idle_max)
         )
+
+
+class PhaseMetrics(NamedTuple):
+    """Metrics of a phase in every iteration so far; thinned like `IterationMetrics`.
+
+    Examples
+    --------
+    >>> lb = pylb.Advisor()
+    >>> for loads in ([[1.0, 2.0], [3.0, 0.0]], [[1.0, 2.0], [2.0, 2.0]]):
+    ...     plan = lb.advise(loads=loads)
+    >>> lb.phases["1"].max
+    array([2., 4.])
+    """
+
+    max: NDArray[np.float64]  #: (n,) seconds: load of the most loaded rank in the phase.
+    mean: NDArray[np.float64]  #: (n,) seconds: mean load of the ranks in the phase.
+
+    @property
+    def max_over_mean(self) -> float:
+        """Sum of `max` over the iterations, divided by the sum of `mean`; 1: there is no load."""
+        mean = float(self.mean.sum())
+        return float(self.max.sum()) / mean if mean > 0 else 1.0
+
+    @classmethod
+    def by_name(cls, names: tuple[str, ...], rows: NDArray[np.float64]) -> dict[str, PhaseMetrics]:
+        """Return the metrics of d phases; rows: (n, 2 d), `max` of each, then `mean` of each."""
+        d = rows.shape[1] // 2
+        return {name: cls(rows[:, k], rows[:, d + k]) for k, name in enumerate(names[:d])}

@@ -397,16 +397,20 @@ def _rank_times(t: Phases, rank: I32) -> F64:
 
 def placed(trace: Phases, rank: I32) -> Phases:
     """Return the trace with its tasks on these ranks, and with the seconds that they take there."""
-    load, seconds = trace.task_load, trace.task_seconds
+    load, seconds, parts = trace.task_load, trace.task_seconds, trace.task_subphases
     if trace.measured is not None:
         load = load * (trace.measured[trace.task_rank] / trace.measured[rank])
+    speed = trace.measured if seconds is None else trace.speed
     if trace.speed is not None and seconds is not None:
         seconds = seconds * (trace.speed[trace.task_rank] / trace.speed[rank])
+    if parts is not None and speed is not None:
+        parts = parts * (speed[trace.task_rank] / speed[rank])[:, None]
     return dataclasses.replace(
         *(trace,),
         task_rank=rank,
         task_load=load,
         task_seconds=seconds,
+        task_subphases=parts,
         measured=None,
         figures=None,
         recorded=None,
@@ -656,6 +660,7 @@ def _with_ranks(
         trace.speed is None or not np.array_equal(given["speed"], trace.speed)
     ):
         given["task_seconds"] = None  # measured on ranks of other speeds
+        given["task_subphases"] = trace.parts_of(slice(None))
     if given and trace.recorded is not None:
         rows = trace.recorded.answers
         kept = [(at, {x: row[x] for x in row.keys() - given.keys()}) for at, row in rows]

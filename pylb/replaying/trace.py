@@ -88,8 +88,8 @@ class Trace(Phases, InNotebook):
         Raises
         ------
         DomainError
-            There are no snapshots; an object has several loads; only some snapshots have `coords`;
-            or the number of ranks, `speed`, `background` or `memory_limit` differ between them.
+            There are no snapshots; only some snapshots have `coords`; or the number of ranks or of
+            loads per object, `speed`, `background` or `memory_limit` differ between them.
         DuplicateKeyError
             A key occurs twice in one snapshot.
         """
@@ -121,6 +121,7 @@ class Trace(Phases, InNotebook):
             task_load=a["task_load"],
             task_bytes=_sizes(a, "task_serialized_bytes", "task_footprint_bytes"),
             task_memory=_sizes(a, "task_footprint_bytes", "task_working_bytes"),
+            task_subphases=a.get("task_subphases"),
             edge_ptr=frozen(ptr.astype(np.int64, copy=False)),
             edge_src=frozen(a["comm_src"][keep]),
             edge_dst=frozen(a["comm_dst"][keep]),
@@ -168,6 +169,7 @@ class Trace(Phases, InNotebook):
             n_ranks=n_ranks,
             task_rank=frozen(rank),
             entity_home=frozen(where),
+            task_subphases=self.parts_of(slice(None)),
             **nothing,
         )
 

@@ -12,7 +12,7 @@ from pylb.errors import DomainError, DuplicateKeyError
 from pylb.io.phases import COLLECTION, Phases, frozen
 from pylb.io.run_record import OF_RANKS, RunData, RunFacts, Stretch
 from pylb.model import checks
-from pylb.model.snapshot import I64, Rows, Snapshot
+from pylb.model.snapshot import F64, I64, Rows, Snapshot
 
 Arrays = dict[str, Any]
 
@@ -52,6 +52,7 @@ def trace_fields(run: RunData) -> Arrays:
             remaining=remaining,
             starting=starting,
             answers=run.answers,
+            phases=run.phases,
         ),
     }
 
@@ -86,7 +87,7 @@ def on_speeds(arrays: Arrays, facts: Arrays) -> Arrays:
 
 def one_phase(n_ranks: int, left: Stretch, known: Entities, facts: Arrays) -> Phases:
     """Return a trace with one phase, in which the objects of `left` exist but take no time."""
-    phase = left._replace(load=np.zeros((1, len(left.key))))
+    phase = left._replace(load=np.zeros((1, len(left.key))), phases=None)
     return Phases(n_ranks, **on_speeds(trace_arrays([phase], known), facts))
 
 
@@ -113,8 +114,11 @@ def _check(snapshots: Sequence[Snapshot]) -> None:
     for i, s in enumerate(snapshots):
         checks.instance(f"snapshots[{i}]", s, Snapshot)
         _core.rank_times(s)  # checks the arrays of s, which the caller may have changed
-        if s.n_components != 1:
-            raise DomainError(f"snapshots[{i}] has {s.n_components} loads per object: expected 1")
+        if s.n_components != first.n_components:
+            raise DomainError(
+                f"snapshots[{i}] has {s.n_components} loads per object: expected "
+                f"{first.n_components}, as in the first"
+            )
         if s.n_ranks != first.n_ranks:
             raise DomainError(
                 f"snapshots[{i}] has {s.n_ranks} ranks: expected {first.n_ranks}, as in the first"
@@ -147,11 +151,12 @@ def _of_snapshot(i: int, s: Snapshot) -> Stretch:
         given(s.nbytes, np.zeros(n, np.int64)),
         given(s.memory, np.zeros(n, np.int64)),
         given(s.migratable, np.ones(n, bool)),
-        s.load[None],
+        (s.load if s.n_components == 1 else s.load.sum(axis=1))[None],
         *rows[:4],
         np.full(n, -1, np.int32),
         rows.multicast if s.n_multicasts else None,
         s.coords,
+        phases=None if s.n_components == 1 else s.load[None],
     )
 
 
@@ -184,6 +189,7 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
         "task_migratable": np.array_equal(movable, can_move[entity]),
         "task_home": any((s.home < 0).any() for s in stretches),
         "edge_multicast": all(s.edge_multicast is None for s in stretches),
+        "task_subphases": all(s.phases is None for s in stretches),
         "task_coords": not len(entity) or any(s.coords is None and len(s.key) for s in stretches),
     }
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS if not absent.get(name)}
@@ -209,13 +215,17 @@ def trace_arrays(stretches: list[Stretch], known: Entities = NO_ENTITIES) -> Arr
             ("edge_bytes", np.tile(s.edge_bytes, k)),
             ("edge_messages", np.tile(s.edge_messages, k)),
             ("edge_multicast", np.tile(or_zeros(s.edge_multicast, len(s.src)), k)),
+            (
+                "task_subphases",
+                None if s.phases is None else s.phases.reshape(k * n, s.phases.shape[2]),
+            ),
             ("task_coords", np.tile(np.zeros((0, 3)) if s.coords is None else s.coords, (k, 1))),
         ):
-            if name in columns:
+            if name in columns and values is not None:
                 columns[name].append(values)
     out: Arrays = dict.fromkeys(absent)
     for name, parts in columns.items():
-        none: Any = np.zeros((0, 3) if name == "task_coords" else 0, _COLUMNS[name])
+        none: Any = np.zeros((0, *parts[0].shape[1:]) if parts else 0, _COLUMNS[name])
         out[name] = np.concatenate([none, *parts], dtype=_COLUMNS[name])
     out |= {
         "entity_key": keys[first[order]],
@@ -253,7 +263,10 @@ def stretches_of(trace: Phases) -> Iterator[Stretch]:
 
 
 def _as_one(alike: list[Stretch]) -> Stretch:
-    return alike[0]._replace(load=np.concatenate([s.load for s in alike]))
+    one = alike[0]._replace(load=np.concatenate([s.load for s in alike]))
+    if one.phases is None:
+        return one
+    return one._replace(phases=np.concatenate([np.asarray(s.phases) for s in alike]))
 
 
 def stretch_of(trace: Phases, i: int) -> Stretch:
@@ -290,14 +303,24 @@ def stretch_of(trace: Phases, i: int) -> Stretch:
         None if trace.task_coords is None else trace.task_coords[tasks][order],
         None if trace.task_work is None else trace.task_work[tasks][order],
         None if trace.entity_birth is None else trace.entity_birth[entity][order],
+        phases=_subphases(trace, tasks, order),
     )
+
+
+def _subphases(trace: Phases, tasks: slice, order: Any) -> F64 | None:
+    if trace.task_subphases is None:
+        return None
+    out = trace.task_subphases[tasks]
+    if trace.speed is not None and trace.task_seconds is None:
+        out = out / trace.speed[trace.task_rank[tasks]][:, None]
+    return out[order][None]  # type: ignore[no-any-return]
 
 
 def _alike(a: Stretch, b: Stretch) -> bool:
     return all(
         np.array_equal(getattr(a, name), getattr(b, name))
         for name in Stretch._fields
-        if name not in ("first", "load")
+        if name not in ("first", "load", "phases")
     )
 
 
@@ -317,6 +340,7 @@ _COLUMNS = {
     "edge_messages": np.float64,
     "edge_multicast": np.int32,
     "task_coords": np.float64,
+    "task_subphases": np.float64,
 }
 
 

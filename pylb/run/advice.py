@@ -18,6 +18,7 @@ from pylb.errors import DomainError, StateError
 from pylb.model import checks
 from pylb.model.snapshot import I32, I64
 from pylb.run.lb_step import Placed
+from pylb.run.local_objects import MOST_PHASES
 
 
 class Block:
@@ -73,7 +74,43 @@ class Stopwatch:
         self.clock = _core.Clock(clock)  # shows the seconds for cells, by the clock of `work`
         self.work = Block(self, "timed", clock)  # this rank's work in the step
         self.move = Redistribution(self, "rebalancing", "wall")
+        self.parts: dict[str, float] = {}  # seconds of work in each phase of the step
+        self.inside = ""  # the phase that the program is in; "": none
         self.resume()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count what is timed in the block for a phase of the step."""
+        self.check_closed("phase()")
+        if self.inside:
+            raise StateError(
+                f"phase({name!r}) within phase({self.inside!r}): expected one at a time"
+            )
+        if name not in self.parts and len(self.parts) == MOST_PHASES:
+            raise DomainError(f"phase {name!r} would be number 9: expected at most {MOST_PHASES}")
+        self.check_outside(name)
+        self.inside, began = name, _core.load_clock(self.work.clock)
+        try:
+            yield
+        finally:
+            self.inside = ""
+            if self.measures and not self.work.used:  # nothing is timed: all of the block is work
+                self.work.add(max(_core.load_clock(self.work.clock) - began, 0.0))
+            self.parts[name] = self.parts.get(name, 0.0) + self.work.take()
+
+    def check_outside(self, phase: str = "") -> None:
+        """Raise DomainError if the step has phases, and work was timed outside of them."""
+        if self.work.used and (self.parts or phase):
+            raise DomainError(
+                f"{self.work.seconds:.3g} s were timed outside of the phases: expected timed() "
+                "within `with lb.phase(name)`"
+            )
+
+    def end_step(self) -> None:
+        """Forget the times of the step."""
+        self.work.take()
+        self.move.take()
+        self.parts = {}
 
     def check_closed(self, what: str) -> None:
         """Raise StateError within a block."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pylb import _core
 from pylb.comm.agreement import Agreement, Attempt
 from pylb.comm.connect import agreement_of
 from pylb.comm.transport import Together
@@ -77,15 +79,22 @@ class AdvisorInput:
                 raise DomainError(
                     f"{extra[0]} is given without cells: expected loads, weights or features, too"
                 )
-            spent = self._seconds(seconds)
-            cells = Cells(np.array([spent]), spent)
+            spent, parts = self._seconds(seconds)
+            cells = Cells(np.array([spent]), spent, parts=parts[:, None], totals=parts)
         elif loads is not None:
             if seconds is not None:
                 raise DomainError(
                     "seconds and loads are both given: expected loads only, which add up to seconds"
                 )
-            seconds_of_cells, spent = loads_of(loads)
-            cells = cells_of(seconds_of_cells, spent, **arrays)
+            seconds_of_cells, of_cells = loads_of(loads)
+            if watch.parts and len(watch.parts) != len(of_cells):
+                raise DomainError(
+                    f"loads has shape {np.shape(loads)}, but the step has {len(watch.parts)} "
+                    "phases: expected (n, d), a load for each cell and phase"
+                )
+            cells = cells_of(seconds_of_cells, _core.load_sum(seconds_of_cells), **arrays)
+            totals = np.array([_core.load_sum(part) for part in of_cells])
+            cells = cells._replace(parts=of_cells, totals=totals)
         else:
             given = ("weights", weights) if features is None else ("features", features)
             features = features_of(given[1], given[0])
@@ -93,12 +102,20 @@ class AdvisorInput:
                 form + (features.shape[1] << 16),
                 f"{words} of {features.shape[1]} columns",
             )
-            spent = self._seconds(seconds)
+            spent, parts = self._seconds(seconds)
             model, k = self._state.model, features.shape[1]
             if model is None or len(model.sums) != k:
                 model = LoadModel(k)
             model = model.observe(features, spent)
-            cells = cells_of(_shares(model, features, spent), spent, **arrays)
+            share = _shares(model, features, spent)
+            cells = cells_of(share, spent, **arrays)
+            if len(parts):  # each cell is taken to have the same share of every phase
+                of_cells = np.outer(parts, share / spent if spent > 0 else share)
+                cells = cells._replace(parts=of_cells, totals=parts)
+        phases = self._phases(len(cells.totals))
+        if phases:
+            form += zlib.crc32(repr(phases).encode()) >> 1 << 32
+            words += f" with the phases {', '.join(phases)} in step {self._state.done}"
         changed = any(is_given) and self._state.cells.changed(cells)
         sent = self._state.cells.sent
         if changed:  # edges are checked only then, because the check is slow
@@ -114,10 +131,26 @@ class AdvisorInput:
             time,
             watch.move.seconds,
             advice is not None and self._rebalanced(advice, cells),
+            phases,
         )
 
-    def _seconds(self, seconds: Any) -> float:
-        """Return the seconds of this rank's work: given, timed, or all since the last step."""
+    def _phases(self, d: int) -> tuple[str, ...]:
+        """Return the names of the phases; DomainError: the step has other phases than before."""
+        names, cells = tuple(self._watch.parts) or tuple(map(str, range(d))), self._state.cells
+        if cells.names is not None and names != cells.names:
+            here, before = (", ".join(x) or "none" for x in (names, cells.names))
+            raise DomainError(
+                f"rank {cells.rank} ran other phases in step {self._state.done} than before: "
+                f"{here}; expected {before}, each in every step and in this order"
+            )
+        return names
+
+    def _seconds(self, seconds: Any) -> tuple[float, F64]:
+        """Return the seconds of this rank's work: given, timed, or all since the last step.
+
+        Also returns the seconds in each phase, (d,).
+        """
+        watch, none = self._watch, np.zeros(0)
         together = self._state.agreement.transport
         if isinstance(together, Together):
             if self._watch.work.used or seconds is None:
@@ -128,9 +161,12 @@ class AdvisorInput:
             for r in np.flatnonzero(~((told >= 0) & (told <= 1e30)))[:1]:
                 raise DomainError(f"seconds[{r}] is {told[r]:g}: expected seconds, 0 ... 1e30")
             together.loads = told
-            return float(told[0])
+            return float(told[0]), none
+        watch.check_outside()
         if seconds is None:
-            watch = self._watch
+            if watch.parts:
+                parts = np.array(list(watch.parts.values()))
+                return float(parts.sum()), parts
             if not watch.work.used and watch.measures:
                 watch.work.add(watch.worked())
             if not watch.work.used:
@@ -138,12 +174,15 @@ class AdvisorInput:
                     "the step has no seconds: expected `with lb.timed()`, seconds= or loads=, or a "
                     "program that `pylb run` has started, so that pylb measures them"
                 )
-            return watch.work.seconds
-        if self._watch.work.used:
+            return watch.work.seconds, none
+        if watch.work.used or watch.parts:
             raise DomainError(
                 f"seconds is {seconds!r}, but the step was timed: expected only one of the two"
             )
-        return checks.seconds("seconds", seconds)
+        if np.ndim(seconds) == 0:
+            return checks.seconds("seconds", seconds), none
+        parts = loads_of(np.asarray(seconds)[None])[1][:, 0]
+        return float(parts.sum()), parts
 
     def _rebalanced(self, advice: Advice, now: Cells) -> bool:
         """Say whether this rank followed the advice and timed the redistribution.
@@ -382,6 +421,44 @@ class Advisor(RunResults):
         finally:
             loop.end(is_over)
 
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Begin a phase of a step: ``with lb.phase("push"):`` around blocks of `timed`.
+
+        All ranks wait for one another between two phases, so a step takes as long as the slowest
+        rank of each phase, one after the other.  What is timed in the block is this rank's work in
+        the phase; with the clock "mpi", all of the block, if nothing is timed.  To place cells by
+        phases, give ``loads=`` of shape (n, d) to `advise`; otherwise they are placed by the sum.
+
+        Parameters
+        ----------
+        name : str
+            All ranks run the same phases, at most 8, in the same order and in every step; a phase
+            that is entered several times in a step counts as one.  Then all that is timed belongs
+            to a phase.
+
+        Raises
+        ------
+        StateError
+            The call is within another phase, or within `timed` or `rebalancing`.
+        DomainError
+            There are more than 8 phases; work was timed outside of them; or, in `advise`, the
+            phases differ between ranks or steps.
+
+        Examples
+        --------
+        >>> lb = pylb.Advisor()
+        >>> for step in lb.iterate(2):
+        ...     for name in ("push", "deposit"):
+        ...         with lb.phase(name), lb.timed():
+        ...             pass
+        ...     plan = lb.advise()
+        >>> list(lb.phases)
+        ['push', 'deposit']
+        """
+        if not isinstance(name, str) or not name:
+            raise DomainError(f"phase is {name!r}: expected a name")
+        return self._watch.phase(name)
+
     def timed(self) -> AbstractContextManager[None]:
         """Time this rank's work: ``with lb.timed(): ...``; the blocks of a step are added up.
 
@@ -393,7 +470,7 @@ class Advisor(RunResults):
     def advise(
         self,
         *,
-        seconds: float | None = None,
+        seconds: ArrayLike | None = None,
         loads: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         features: ArrayLike | None = None,
@@ -416,12 +493,12 @@ class Advisor(RunResults):
 
         Parameters
         ----------
-        seconds : float, optional
-            Seconds of this rank's work in the step, instead of `timed`; with ``Advisor(ranks=p)``
-            those of all ranks, (p,).
-        loads : (n,) array_like of float, optional
-            Seconds of each cell in the step, e.g. by `seconds`; their sum is the time of the rank's
-            work.
+        seconds : float or (d,) array_like of float, optional
+            Seconds of this rank's work in the step, instead of `timed`, or (d,), in each of d
+            phases (see `phase`); with ``Advisor(ranks=p)`` those of all ranks, (p,).
+        loads : (n,) or (n, d) array_like of float, optional
+            Seconds of each cell in the step, e.g. by `seconds`, or in each of d phases; their sum
+            is the time of the rank's work.
         weights : (n,) array_like of float, optional
             Estimated work of each cell, in any unit; the seconds of all ranks set the scale.
         features : (n, k) array_like of float, optional

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from pylb.comm.agreement import Attempt, Step
 from pylb.comm.connect import agreement_of
 from pylb.console import count
 from pylb.decide.decider import StrategyLike, TriggerLike
-from pylb.errors import DomainError, DuplicateKeyError, UnknownKeyError, suggesting
+from pylb.errors import DomainError, DuplicateKeyError, StateError, UnknownKeyError, suggesting
 from pylb.model import checks
 from pylb.model.machine import Machine
 from pylb.model.objects import checked
@@ -162,6 +163,52 @@ class ProgramObjects:
         elif objects.stale and objects.join is not None:
             objects.join()
         return objects.store.local()
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Begin a phase of an iteration: ``with lb.phase("push"):`` around loops over `local`.
+
+        All ranks wait for one another between two phases, e.g. because they exchange data there.
+        So an iteration takes as long as the slowest rank of each phase, one after the other, and an
+        LB step should balance each phase, not only their sum.  With ``strategy="auto"``, it does so
+        where this is at least 5 % better than the sum (`Receipt.by_sum`); "VectorLB" and a function
+        of yours get the loads of all phases, (n, d); other strategies place by the sum.
+
+        Parameters
+        ----------
+        name : str
+            All ranks run the same phases, at most 8, in the same order and in every iteration; a
+            phase that is entered several times in an iteration counts as one.  Then every loop over
+            `local` belongs to a phase.
+
+        Raises
+        ------
+        StateError
+            The call is outside of ``iterate`` or within another phase; or `lag` or `load` is given.
+        DomainError
+            There are more than 8 phases; an object was timed outside of the phases; or, at the end
+            of the iteration, the phases differ between ranks or iterations.
+
+        Examples
+        --------
+        >>> lb = pylb.Balancer()
+        >>> lb.add(0, "an object")
+        >>> for it in lb.iterate(2):
+        ...     for name in ("push", "deposit"):
+        ...         with lb.phase(name):
+        ...             for key, block in lb.local():
+        ...                 pass
+        >>> list(lb.phases)
+        ['push', 'deposit']
+        """
+        if not isinstance(name, str) or not name:
+            raise DomainError(f"phase is {name!r}: expected a name")
+        objects = self._objects
+        for what, given in (("lag", self._lag), ("load", objects.load)):
+            if given:
+                raise StateError(f"phase() with {what}={given!r}: expected a Balancer without it")
+        if not objects.in_loop:
+            raise StateError("phase() outside of iterate(): expected it within an iteration")
+        return objects.store.phase(name)
 
     def rank_of(self, key: int) -> int:
         """Return the rank where an object lives, if this rank knows it.

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pylb import _core
 from pylb.decide.decider import Settings
 from pylb.errors import DomainError, UnknownKeyError
 from pylb.model.objects import Objects
 from pylb.model.snapshot import F64, I32, I64, _array
+from pylb.run.local_objects import MOST_PHASES, NO_PARTS
 
 NO_EDGES: I64 = np.zeros((0, 5), np.int64)
 # Optional properties of n cells, and the types of their arrays (n,).
@@ -29,6 +29,8 @@ class Cells(NamedTuple):
     migratable: NDArray[np.bool_] | None = None
     coords: F64 | None = None  # (n, 1 ... 3)
     edges: Any = None  # as the program gave them; `edges_of` checks them when they are needed
+    parts: F64 = NO_PARTS  # (d, n), seconds of each cell in each of d phases; d is 0 without phases
+    totals: F64 = np.zeros(0)  # (d,), seconds of this rank in each phase
 
 
 def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **given: Any) -> Cells:
@@ -53,12 +55,22 @@ def cells_of(loads: F64, seconds: float, keys: Any, coords: Any, edges: Any, **g
     )
 
 
-def loads_of(loads: Any) -> tuple[F64, float]:
-    """Check that loads (seconds of cells) are finite, zero or more; return them and their sum."""
+def loads_of(loads: Any) -> tuple[F64, F64]:
+    """Check that loads (seconds of cells) are finite, zero or more.
+
+    Returns the load of each cell, (n,), and in each of d phases, (d, n); d is 0 without phases.
+    """
     out = _array("loads", loads, np.float64)
-    if out.ndim != 1:
-        raise DomainError(f"loads has {out.ndim} axes: expected (n,), one load for each cell")
-    return out, _core.load_sum(out)
+    if out.ndim == 1:
+        return out, NO_PARTS
+    if out.ndim != 2 or not 1 <= out.shape[1] <= MOST_PHASES:
+        raise DomainError(
+            f"loads has shape {out.shape}: expected (n,), one load for each cell, or (n, d), one "
+            f"for each of at most {MOST_PHASES} phases"
+        )
+    for i, k in np.argwhere(~((out >= 0) & (out <= 1e30)))[:1]:
+        raise DomainError(f"loads[{i}, {k}] is {out[i, k]:g}: expected 0 ... 1e30 seconds")
+    return out.sum(axis=1), np.ascontiguousarray(out.T)
 
 
 def _coords(coords: Any, n: int) -> F64:
@@ -124,12 +136,22 @@ class LocalCells:
         self.homes: I32 = np.zeros(0, np.int32)  # the first rank of each of the `keys`
         self._known: tuple[I64, I32] = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self.version = 0  # number of changes of recorded properties
+        # Names of the phases, the same in every step; None: before the first step.
+        self.names: tuple[str, ...] | None = None
         # Expected seconds of the cells; None: those of the most recent step.
         self.expected: F64 | None = None
 
     @property
     def seconds(self) -> F64:
         return self.now.loads
+
+    @property
+    def parts(self) -> F64:
+        return self.now.parts
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        return self.names or ()
 
     def recorded(self) -> Objects:
         """Return the cells with the properties that are recorded and that strategies see."""
@@ -147,7 +169,8 @@ class LocalCells:
     def part(self, _: Settings) -> tuple[Objects, I64, int]:
         """Return this rank's part of the load database: cells, edges and `passes`."""
         self.sent = self.sent._replace(edges=edges_of(self.now.edges))
-        columns = {"load": self.seconds if self.expected is None else self.expected}
+        now = np.ascontiguousarray(self.parts.T) if len(self.parts) else self.seconds
+        columns = {"load": now if self.expected is None else self.expected}
         if self.expected is None:  # loads from features cannot show ranks' speeds
             columns["here"] = self.seconds
         return self.recorded().plus(**columns), self.edges(), self.passes

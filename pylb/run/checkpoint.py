@@ -24,7 +24,7 @@ from pylb.io.checkpoint import decode, encode
 from pylb.model import checks
 from pylb.model.objects import COLUMNS, Objects, used
 from pylb.model.snapshot import F64, I64
-from pylb.run.local_objects import HERE, Items
+from pylb.run.local_objects import HERE, Items, Store
 from pylb.run.loops import IterationLoop
 from pylb.run.modes import MeasuringMode, RunState
 from pylb.run.records import Row
@@ -57,7 +57,8 @@ def checkpoint(
     which = bytes(transport.allgather(name)[0]).decode()
     sizes = _each_file(state, mode, folder, which, pack, pickled)
     head = disk.Head(
-        which, transport.size, state.done, pack is not None, pickled, np.ravel(sizes).tolist()
+        *(which, transport.size, state.done, pack is not None, pickled, np.ravel(sizes).tolist()),
+        phases=None if (names := state.objects.store.phases) is None else [*names],
     )
 
     def finish() -> None:
@@ -132,7 +133,7 @@ def _objects(state: RunState, pack: Pack | None, pickled: bool) -> disk.Arrays:
         "value": value,
         "value_at": at,
         "estimates": store.estimates,
-        "window": store.window,
+        "window": store.sums,
         **columns,
     }
 
@@ -181,7 +182,7 @@ class TakenObjects(NamedTuple):
     """The objects that this rank takes from one of the former ranks, and their messages."""
 
     items: Items
-    window: F64
+    sums: F64
     letters: list[tuple[int, int, Any]]  # messages: target, source, data
 
 
@@ -278,7 +279,9 @@ def _taken_part(
     name = disk.file_of(folder, head.id, source)
     keys = arrays["key"]
     n, same = len(keys), head.n_ranks == transport.size
-    estimates = _estimates(arrays, n, store.rows, same, head.n_ranks, name)
+    if head.phases is not None and store.phases is None:
+        store.name_phases(tuple(head.phases))
+    estimates = _estimates(arrays, store, same, head.n_ranks, name)
     index = _taken_here(estimates[0], source, head.n_ranks, transport.size, transport.rank)
     blobs = disk.pieces(arrays["value"], arrays["value_at"], index)
     values = [
@@ -293,7 +296,8 @@ def _taken_part(
     table = np.ascontiguousarray(estimates[:, index])
     items = Items(Objects(keys[index], columns), values, table)
     letters = _messages_of(arrays, keys[index], head.pickled, name)
-    return TakenObjects(items, arrays["window"][index] * same, letters)
+    sums = arrays["window"].reshape(len(store.sums), n)[:, index] * same
+    return TakenObjects(items, sums, letters)
 
 
 def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
@@ -308,20 +312,21 @@ def _properties(arrays: disk.Arrays, n: int, index: I64) -> dict[str, Any]:
     return out
 
 
-def _estimates(arrays: disk.Arrays, n: int, rows: int, same: bool, n_ranks: int, name: Path) -> F64:
+def _estimates(arrays: disk.Arrays, store: Store, same: bool, n_ranks: int, name: Path) -> F64:
     """Check and return the estimates of a file.
 
     same: whether the former number of ranks, `n_ranks`, is the present one.  If not, the estimates
     that use only iterations on the present rank become 0.
     """
     keys, flat = arrays["key"], arrays["estimates"]
+    n, of_phases = len(keys), store.rows - store.base
     columns = {name: arrays[name] for name in SAVED}
     if (
         np.any(keys[1:] <= keys[:-1])
         or any(len(c) != n * math.prod(COLUMNS[name].shape) for name, c in columns.items())
-        or len(arrays["window"]) != n
+        or len(arrays["window"]) != n * len(store.sums)
         or len(arrays["value_at"]) != n + 1
-        or (n and len(flat) % n)
+        or (n and (len(flat) % n or len(flat) < n * of_phases))
         or not all(np.isfinite(c).all() for c in (flat, arrays["window"], arrays["work"]))
         or np.isinf(arrays["coords"]).any()
         or np.any(arrays["home"] < 0)
@@ -329,10 +334,12 @@ def _estimates(arrays: disk.Arrays, n: int, rows: int, same: bool, n_ranks: int,
         or np.any(arrays["window"] < 0)
     ):
         raise FormatError(f"{name}: not a checkpoint: its arrays do not belong together")
-    out = np.zeros((rows, n))
+    out = np.zeros((store.rows, n))
     if n:
-        table = flat.reshape(-1, n)[: rows if same else HERE]
-        out[: len(table)] = table
+        table = flat.reshape(-1, n)
+        whole = table[: len(table) - of_phases][: store.base if same else HERE]
+        out[: len(whole)] = whole
+        out[store.base :] = table[len(table) - of_phases :]
     if np.any(out[:2] < 0) or np.any(out[0] > 1e30):
         raise FormatError(f"{name}: not a checkpoint: an estimate is out of range")
     return out
@@ -373,8 +380,8 @@ def _enter_objects(state: RunState, parts: list[TakenObjects]) -> None:
     if parts_here:
         items, _ = store.changed(np.zeros(0, np.int64), parts_here)
         order = np.argsort(np.concatenate([i.objects.key for i in parts_here]), kind="stable")
-        window = np.concatenate([part.window for part in parts])
-        store.set(items, window[order])
+        sums = np.concatenate([part.sums for part in parts], axis=1)
+        store.set(items, np.ascontiguousarray(sums[:, order]))
     objects.restored()
     _enter_letters(state, [letter for part in parts for letter in part.letters])
 

@@ -258,7 +258,7 @@ class LBStep:
             memory = np.maximum(memory, 0) if np.any(memory >= 0) else None
         edges, multicasts = db.rows.split()
         return Snapshot(
-            load=load if speed is None else load * speed[rank],
+            load=load if speed is None else (load.T * speed[rank]).T,
             rank=rank,
             n_ranks=len(whole),
             key=objects.key,
@@ -593,7 +593,7 @@ def _packed(
     for rank, rows in rows_to(moves.to, objects.n_ranks, (moves.places,)).items():
         items = store.take(rows[:, 0])
         factor = 1.0 if speed is None else float(speed[rank] / speed[me])
-        items = items._replace(estimates=converted(items.estimates, factor))
+        items = items._replace(estimates=converted(items.estimates, factor, store.base))
         out.append((rank, *_pack(items, *letters.get(rank, (b"", [])))))
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,12 @@ from pylb.comm.agreement import Agreement, Stats, Step
 from pylb.comm.transport import Sends, Transferred
 from pylb.console import clip
 from pylb.decide.decider import Settings
-from pylb.errors import DomainError, SerializationError, UnknownKeyError
+from pylb.errors import DomainError, SerializationError, StateError, UnknownKeyError
 from pylb.model.objects import NO_KEYS, Objects, joined
 from pylb.model.snapshot import F64, I32, I64
 
+MOST_PHASES = 8  # as in csrc/measure/measure.h
+NO_PARTS: F64 = np.zeros((0, 0))  # loads in no phases
 HERE = _core.ESTIMATE_HERE  # rows of estimates from this one on use only iterations on this rank
 Ints = NDArray[np.integer[Any]]
 
@@ -41,7 +44,7 @@ class Items(NamedTuple):
 
     objects: Objects
     values: list[Any]
-    estimates: F64  # (4 or 9, k), see `Store`
+    estimates: F64  # (4 or 9, and 4 for each phase, k), see `Store`
 
 
 class LeavingObjects(NamedTuple):
@@ -121,15 +124,37 @@ class Store:
         self.clock = clock
         # Since the last LB step: number of iterations, seconds of other work of this rank.
         self.passes, self.other = 0, 0.0
-        # Number of rows of `estimates`: 9, or 4 if no speeds of ranks are learned.
-        self.rows = _core.ESTIMATE_ROWS if learns else HERE
+        # Number of rows of `estimates` without phases: 9, or 4 if no speeds of ranks are learned.
+        self.base = _core.ESTIMATE_ROWS if learns else HERE
+        # Names of the phases, the same in every iteration; None: before the first iteration.
+        self.phases: tuple[str, ...] | None = None
+        self._inside = ""  # the phase that the program is in; "": none
+        # (n,) loads in each phase of the present iteration so far, in the order of the phases;
+        # `seconds` has only the loads since the last of them has ended.
+        self._parts: dict[str, F64] = {}
         self._begin: Callable[[], Transferred] | None = None
         self._transfer: Transferred | None = None  # of objects that come and go since an LB step
         self._arrivals: list[Arrival] = []
-        self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros(0))
+        self.set(Items(Objects(NO_KEYS), [], np.zeros((self.rows, 0))), np.zeros((1, 0)))
 
     def __len__(self) -> int:
         return len(self._values)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of `estimates`."""
+        return self.base + HERE * len(self.phases or ())
+
+    @property
+    def window(self) -> F64:
+        """Loads of the objects, summed since the last LB step, (n,)."""
+        return self.sums[0]
+
+    @property
+    def expected(self) -> F64:
+        """Expected load of each object, (n,); with phases, in each of them, (n, d)."""
+        rows = self.estimates[self.base :: HERE]
+        return np.ascontiguousarray(rows.T) if len(rows) else self.estimates[0]
 
     @property
     def keys(self) -> I64:
@@ -160,10 +185,10 @@ class Store:
         parts = [items for items in [self.items(), *more] if len(items.objects)]
         n = sum(len(part.objects) for part in parts)
         if not len(gone) and n == len(self):
-            return self.items(), self.window
+            return self.items(), self.sums
         order = self._order(gone, parts)
         if order is None and len(parts) == 1:
-            return parts[0], np.zeros(n)
+            return parts[0], np.zeros((len(self.sums), n))
         n_kept = n if order is None else len(order)
         estimates = np.empty((self.rows, n_kept))
         for row, out in enumerate(estimates):
@@ -181,7 +206,8 @@ class Store:
             values if order is None else _core.pick(values, order),
             estimates,
         )
-        return items, joined([self.window, np.zeros(n - len(self))], order)
+        more = np.zeros(n - len(self))
+        return items, np.stack([joined([row, more], order) for row in self.sums])
 
     def _order(self, gone: Ints, parts: list[Items]) -> I64 | None:
         """Return the indices of the objects that stay or come, sorted by key.
@@ -197,8 +223,8 @@ class Store:
         order: I64 = at[np.argsort(keys[at], kind="stable")]  # fast, because keys mostly ascend
         return order
 
-    def set(self, items: Items, window: F64) -> None:
-        """Replace all objects and the window, and drop the loads of the present iteration.
+    def set(self, items: Items, sums: F64) -> None:
+        """Replace all objects and `sums`, and drop the loads of the present iteration.
 
         All is made before the first assignment: between assignments, nothing can be interrupted.
         """
@@ -209,8 +235,9 @@ class Store:
         # expected load of each object.  The column of an object migrates with it.
         self.objects, self._values, self.estimates = items
         self.places = places  # finds the index of a key
-        # (n,) loads: summed since the last LB step, and in the present iteration so far.
-        self.window, self.seconds = window, seconds
+        # Loads, (1 + d, n): summed since the last LB step, also of each of d phases; (n,): in the
+        # present iteration so far.
+        self.sums, self.seconds = sums, seconds
         self.recorder = recorder  # yields (key, object), adds the time of a loop body to `seconds`
 
     def use(self, clock: str) -> None:
@@ -285,9 +312,78 @@ class Store:
                     seconds[i] += max(_core.load_clock(clock) - begin, 0.0)
             places = []
 
+    # ---- the loads of an iteration ---------------------------------------------------------------
+
+    def begin_pass(self) -> None:
+        """Drop the loads of an iteration that was not completed."""
+        self.seconds.fill(0.0)
+        self._parts, self._inside = {}, ""
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the loop bodies of a block for a phase, also if the block raises an error."""
+        if self._inside:
+            raise StateError(
+                f"phase({name!r}) within phase({self._inside!r}): expected one at a time"
+            )
+        if self.phases and name not in self.phases:
+            raise DomainError(f"phase is {name!r}: expected {', '.join(self.phases)}, as before")
+        if name not in self._parts and len(self._parts) == MOST_PHASES:
+            raise DomainError(f"phase {name!r} would be number 9: expected at most {MOST_PHASES}")
+        self._check_outside()
+        self._inside = name
+        try:
+            yield
+        finally:
+            self._inside = ""
+            part = self._parts.get(name)
+            self._parts[name] = self.seconds.copy() if part is None else part + self.seconds
+            self.seconds.fill(0.0)
+
+    def _check_outside(self) -> None:
+        beyond = np.flatnonzero(self.seconds)
+        if len(beyond):
+            raise DomainError(
+                f"object {self.keys[beyond[0]]} took {self.seconds[beyond[0]]:.3g} s outside of "
+                "the phases: expected every loop over local() within `with lb.phase(name)`"
+            )
+
+    @property
+    def parts(self) -> F64:
+        """Loads of the objects in each phase of the iteration that has ended, (d, n)."""
+        return np.array(list(self._parts.values())) if self._parts else NO_PARTS
+
+    def join_phases(self, iteration: int, rank: int) -> str:
+        """At the end of an iteration, sum the loads over the phases; return the phases' names."""
+        names = tuple(self._parts)
+        if self.phases is not None and names != self.phases:
+            here, before = (", ".join(x) or "none" for x in (names, self.phases))
+            raise DomainError(
+                f"rank {rank} ran other phases in iteration {iteration} than before: {here}; "
+                f"expected {before}, each in every iteration and in this order"
+            )
+        if names:
+            self._check_outside()
+            self.seconds[:] = self.parts.sum(axis=0)
+        return ", ".join(names)
+
+    def name_phases(self, names: tuple[str, ...]) -> None:
+        """Keep the names of the phases, and make room for their estimates and sums."""
+        self.phases, n = names, len(self)
+        more = np.zeros((HERE * len(names), n))
+        if names:
+            self.estimates = np.concatenate([self.estimates[: self.base], more])
+            self.sums = np.concatenate([self.sums[:1], np.zeros((len(names), n))])
+
     def end_pass(self, background: float) -> None:
-        """Enter the loads of the iteration into the estimates and the window."""
-        _core.end_pass(self.seconds, self.estimates, self.window)
+        """Enter the loads of the iteration into the estimates and the sums."""
+        if self.phases is None:
+            self.name_phases(tuple(self._parts))
+        _core.end_pass(self.seconds, self.estimates[: self.base], self.window)
+        for k, part in enumerate(self._parts.values()):
+            rows = self.base + HERE * k
+            _core.end_pass(part, self.estimates[rows : rows + HERE], self.sums[1 + k])
+        self._parts = {}
         self.count(1, background)
 
     def count(self, n: int, background: float) -> None:
@@ -298,7 +394,7 @@ class Store:
 
     def forget(self) -> None:
         """Start a new window, after an LB step."""
-        self.window.fill(0.0)
+        self.sums.fill(0.0)
         self.passes, self.other = 0, 0.0
 
     def drift(self) -> F64:
@@ -311,15 +407,16 @@ class Store:
         return drift
 
 
-def converted(estimates: F64, factor: float) -> F64:
+def converted(estimates: F64, factor: float, base: int) -> F64:
     """Convert estimates of objects to seconds on another rank, which is `factor` times as fast.
 
-    The rows from `HERE` on become 0, because the objects have run no iteration on that rank.
+    The rows from `HERE` to `base` become 0, because the objects have run no iteration on that rank.
     """
     out: F64 = estimates.copy()
-    for row in (0, 2, 3):  # row 1 is the number of iterations
-        out[row] /= factor
-    out[HERE:] = 0.0
+    for first in (0, *range(base, len(out), HERE)):
+        for row in (0, 2, 3):  # row 1 is the number of iterations
+            out[first + row] /= factor
+    out[HERE:base] = 0.0
     return out
 
 
@@ -555,6 +652,16 @@ class LocalObjects:
         return self.store.seconds
 
     @property
+    def parts(self) -> F64:
+        """Loads of this rank's objects in each phase of the present iteration, (d, n)."""
+        return self.store.parts
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """Names of the phases."""
+        return self.store.phases or ()
+
+    @property
     def homes(self) -> NDArray[Any]:
         """The rank where each object was added, (n,)."""
         return self.store.objects["home"]
@@ -584,7 +691,7 @@ class LocalObjects:
     def part(self, settings: Settings) -> tuple[Objects, I64, int]:
         """Return this rank's part of the load database: objects, edges and `passes`."""
         known = self.store.estimates
-        columns = {"load": known[0]}
+        columns = {"load": self.store.expected}
         if settings.learns:
             columns["here"] = known[HERE]
         if settings.selects:

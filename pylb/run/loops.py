@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from pylb.comm.transport import Sends
 from pylb.decide.registry import trigger
 from pylb.errors import MPIError, RemoteError, StateError, UnknownKeyError
 from pylb.run.advice import Advice, Stopwatch
-from pylb.run.local_objects import Store, key_of
+from pylb.run.local_objects import NO_PARTS, Store, key_of
 from pylb.run.modes import AdvisingMode, AdvisorState, Measured, MeasuringMode, RunState
 from pylb.run.options import loop_is_open, no_messages
 
@@ -236,7 +237,7 @@ class BalancerLoop(IterationLoop):
         if stats.messages:
             self._deliver(Step.FIRST_MESSAGES)
         self._write()
-        objects.store.seconds.fill(0.0)
+        objects.store.begin_pass()
 
     def complete(self) -> None:
         state = self._state
@@ -259,7 +260,7 @@ class BalancerLoop(IterationLoop):
         """Deliver the messages of all ranks; at the end of an iteration also merge statistics."""
         state, objects, is_sync = self._state, self._state.objects, kind is Step.SYNC
         sends: Sends = []
-        loads, n_open = objects.store.seconds, 0
+        loads, parts, n_open, phases = objects.store.seconds, NO_PARTS, 0, ""
         background = state.options.facts.background
         messages, nbytes = self._sent
         try:
@@ -267,16 +268,18 @@ class BalancerLoop(IterationLoop):
                 raise error
             if is_sync:
                 objects.ask_loads()
+                phases = objects.store.join_phases(state.done, objects.rank)
+                parts = objects.store.parts
             sends, more, n_open = objects.mailbox.pack(objects.store.places)
             messages, nbytes = messages + more, nbytes + sum(size_of(parts) for _, parts in sends)
         except Exception as why:
             error = why
-            loads = NO_LOADS
+            loads, parts = NO_LOADS, NO_PARTS
         begin = _core.clock()
         sample = Contribution(
             kind,
             state.done,
-            0,
+            zlib.crc32(phases.encode()),
             error is not None,
             len(objects.store),
             loads,
@@ -287,9 +290,11 @@ class BalancerLoop(IterationLoop):
             n_changed=objects.n_changed if is_sync else 0,
             messages_open=n_open,
             background=background,
+            phases=parts,
+            n_phases=len(parts),
         )
         self._sent = (0, 0) if is_sync else (messages, nbytes)
-        stats, received = state.agreement.take(sample, sends, error)
+        stats, received = state.agreement.take(sample, sends, error, phases)
         waited = _core.clock() - begin
         self._idle = waited if is_sync else self._idle + waited
         adds = kind is Step.FIRST_MESSAGES and self._whole
@@ -685,7 +690,7 @@ class AdvisorLoop(IterationLoop):
         )
         assert measured is not None
         self._watch.use(state.clock())
-        state.choose(places=measured.form > 0)
+        state.choose(places=measured.form & 0xFFFFFFFF > 0)  # the rest stands for the phases
         saved = state.records.saved
         saved.cores = state.records.core_waits.cores
         saved.waits = not self._watch.work.used or self._watch.work.clock.endswith("wall")
@@ -738,8 +743,7 @@ class AdvisorLoop(IterationLoop):
         if self.advice is not None:
             self.advice.over = True
             self.advice = None
-        self._watch.work.take()
-        self._watch.move.take()
+        self._watch.end_step()
         self.step += 1
         state.agreement.at = f"in step {self.step}"
         due = stats is not None and self._enter(stats)
@@ -782,6 +786,7 @@ class AdvisorLoop(IterationLoop):
         if cut:
             state.records.cut()
         state.cells.accept(measured.cells, measured.changed, measured.sent)
+        state.cells.names = measured.phases
         state.features, state.model = measured.features, measured.model or state.model
 
     def _enter(self, stats: Stats) -> bool:
@@ -812,6 +817,8 @@ def _sample(measured: Measured | None, number: int, background: float) -> Contri
         int(measured.changed),
         int(measured.rebalanced),
         background=background,
+        phases=cells.totals,
+        n_phases=len(cells.totals),
     )
 
 

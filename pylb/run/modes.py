@@ -499,19 +499,18 @@ class BalancingMode(MeasuringMode):
         """
         agreement, store, speed = self._state.agreement, self._state.objects.store, self._speed
         at, me = (Step.WORTH, self._state.done - 1), agreement.transport.rank
-        sums, was = store.window, store.objects["was"]
+        every, was = store.sums, store.objects["was"]  # of the whole, then of each phase
         was = np.where(was < 0, me, was)
         guests = was != me
         # Convert the sums to seconds on the old ranks, e.g. to more seconds on a slower rank.
-        there = sums if speed is None else sums * (speed[me] / speed[was])
+        there = every if speed is None else every * (speed[me] / speed[was])
         sends: Sends = [
-            (int(r), [np.ascontiguousarray(there[was == r])]) for r in np.unique(was[guests])
+            (int(r), [np.ascontiguousarray(there[:, was == r])]) for r in np.unique(was[guests])
         ]
-        now, received = agreement.step(
-            *at, sends=sends, loads=sums, background=store.other, n_objects=len(sums)
-        )
-        loads = [sums[~guests], *(np.frombuffer(parts[0]) for _, parts in received)]
-        then, _ = agreement.step(*at, loads=np.concatenate(loads), background=store.other)
+        now, received = agreement.step(*at, sends=sends, **_summed(every, store.other))
+        came = [np.frombuffer(parts[0]).reshape(len(every), -1) for _, parts in received]
+        stay = np.concatenate([every[:, ~guests], *came], axis=1)
+        then, _ = agreement.step(*at, **_summed(stay, store.other))
         return then.load_max - now.load_max
 
     def judge(self) -> None:
@@ -534,6 +533,12 @@ class BalancingMode(MeasuringMode):
             # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words
             raise
+
+
+def _summed(sums: F64, background: float) -> dict[str, Any]:
+    """Return fields of a `Contribution`: loads (1 + d, n) of the whole, then of d phases."""
+    known = {"loads": sums[0], "phases": sums[1:], "n_phases": len(sums) - 1}
+    return {**known, "background": background, "n_objects": sums.shape[1]}
 
 
 class ReplayingMode(BalancingMode):
@@ -588,6 +593,7 @@ class Measured(NamedTuple):
     time: float  # seconds of the step; 0: it was not timed
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
+    phases: tuple[str, ...] = ()  # names of the phases
 
 
 class AdvisorState(RunState):

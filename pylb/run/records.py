@@ -53,9 +53,9 @@ class IterationLog:
     `MOST_ROWS` rows.
     """
 
-    def __init__(self, width: int = len(Row._fields)) -> None:
+    def __init__(self, width: int = len(Row._fields), lowest: int = LOWEST) -> None:
         self.span = 1  # number of iterations of a row; the last row may have fewer
-        self._width = width
+        self._width, self._lowest = width, lowest
         self._blocks: list[F64] = []
         self._rows: list[Sequence[float]] = []  # iterations that are not in a block yet
         self._last: Sequence[float] | None = None
@@ -133,8 +133,8 @@ class IterationLog:
             return rows
         groups = rows.reshape(-1, by, self._width)
         out = groups.mean(axis=1)
-        if self._width > LOWEST:
-            out[:, LOWEST] = groups[:, :, LOWEST].min(axis=1)
+        if self._width > self._lowest:
+            out[:, self._lowest] = groups[:, :, self._lowest].min(axis=1)
         return out  # type: ignore[no-any-return]
 
 
@@ -214,8 +214,11 @@ class Saved:
         self.keyed = True
         self.cores = Cores()  # the ranks that share cores; none if the loads are not measured
         self._begun = False  # whether an LB step has taken place: before it, nothing can be saved
-        self._recent: list[float] = []  # loads of this rank in the last iterations before that
-        # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows)
+        # Loads of this rank in the last iterations before that, in each phase.
+        self._recent: list[F64] = []
+        self._width = 1  # number of phases; 1 without phases
+        # (k, n) sums of loads for each n ranks where objects were created: (ranks, rows).  With d
+        # phases, each iteration has d rows, because all ranks wait at the end of a phase.
         self._parts: list[tuple[I32, list[F64]]] = []
         self._kept = 0  # number of rows of all parts
         self._homes: Any = None  # the array that `_slot` was made from
@@ -233,9 +236,15 @@ class Saved:
         self._begun, self._parts, self._kept = False, [], 0
 
     def keep(self, loads: F64, homes: Any, background: float) -> None:
-        """Keep the loads of an iteration.  homes: where the objects were created; None: here."""
+        """Keep the loads of an iteration, (1 or d phases, n).
+
+        homes: where the objects were created; None: here.
+        """
+        self._width = len(loads)
         if not self._begun:
-            self._recent = [*self._recent[1 - BEFORE :], background + float(loads.sum())]
+            own = loads.sum(axis=1)
+            own[0] += background
+            self._recent = [*self._recent[1 - BEFORE :], own]
             return
         if not self._parts or homes is not self._homes:
             self._open(homes)
@@ -244,12 +253,14 @@ class Saved:
             self._parts[:-1] = []
             rows.clear()
             self._kept = 0
-        if len(ranks) > 1:
-            row: F64 = np.bincount(self._slot, loads, len(ranks))  # type: ignore[assignment]
-        else:
-            row = np.array([loads.sum()])
-        row[-1] += background
-        rows.append(row)
+        for load in loads:
+            if len(ranks) > 1:
+                row: F64 = np.bincount(self._slot, load, len(ranks))  # type: ignore[assignment]
+            else:
+                row = np.array([load.sum()])
+            row[-1] += background
+            background = 0.0  # is part of the first phase
+            rows.append(row)
         self._kept += 1
 
     def _open(self, homes: Any) -> None:
@@ -277,7 +288,7 @@ class Saved:
             return
         parts = [(ranks, np.array(rows)) for ranks, rows in self._parts]
         self._parts, self._kept = [], 0
-        part = parts, self._recent, speed
+        part = parts, self._recent, speed, self._width
         used = self._core_waits.used()
         whole = gather_objects(self._agreement, Step.WORTH, done - 1, (part, used))
         new = np.zeros(2)
@@ -298,10 +309,11 @@ class Saved:
         return out
 
     def _evaluate(self, whole: list[Any], learned: Sequence[float], done: int) -> float:
-        k, p = done - self._until, len(whole)
+        p, d = len(whole), max(width for *_, width in whole)
+        k = (done - self._until) * d
         if any(sum(map(len, (rows for _, rows in parts))) != k for parts, *_ in whole):
             return math.nan  # e.g. objects that ran at their own pace
-        speed = np.array(learned or [own or 1.0 for *_, own in whole])
+        speed = np.array(learned or [own or 1.0 for _, _, own, _ in whole])
         sharing = (self.cores.group, self.cores.cores) if self.cores.shared else None
         now = np.array([np.concatenate([rows.sum(axis=1) for _, rows in x[0]]) for x in whole]).T
         worked = fractions(now, sharing if self.waits else None)
@@ -312,11 +324,15 @@ class Saved:
                 here = slice(at, at := at + len(rows))
                 was[here, ranks] += rows * worked[here, r, None] * (speed[r] / speed[ranks])
         if not self.keyed:
-            n = min(len(recent) for _, recent, _ in whole)
-            before = np.array([recent[len(recent) - n :] for _, recent, _ in whole]).T
-            before *= fractions(before, sharing if self.waits else None)
-            was = as_before(before, now * worked)
+            n = min(len(recent) for _, recent, *_ in whole)
+            some = [recent[len(recent) - n :] for _, recent, *_ in whole]
+            before = np.array(some).reshape(p, n, d).T
+            for j in range(d):
+                own = np.ascontiguousarray(before[j])
+                own *= fractions(own, sharing if self.waits else None)
+                was[j::d] = as_before(own, (now * worked)[j::d])
         gain = spans(was, sharing) - spans(now * worked, sharing)
+        gain = gain.reshape(-1, d).sum(axis=1)
         self.log.extend(gain[:, None].tolist())
         return float(gain.sum())
 
@@ -336,7 +352,7 @@ WRITE_EVERY = 64
 class KeptLoads(NamedTuple):
     """One rank's part of a `Stretch`: k iterations without a change of its n objects.
 
-    load: (k, n); edges: (m, 5), summed over `passes` iterations; starts: see `Stretch`.
+    load: (k, n); edges: (m, 5), summed over `passes` iterations; starts, phases: see `Stretch`.
     """
 
     first: int
@@ -345,6 +361,7 @@ class KeptLoads(NamedTuple):
     edges: Any
     passes: int
     starts: bool = False
+    phases: F64 | None = None
 
 
 Kept = tuple[list[Stretch], F64]  # stretches, and the metrics of their iterations
@@ -362,6 +379,7 @@ class LoadHistory:
         self._agreement, self._objects, self._bounded = agreement, objects, bounded
         self._parts: list[KeptLoads] = []
         self._loads: list[F64] = []
+        self._phases: list[F64] = []  # with phases: (n, d) for each of `_loads`
         self._facts: Any = None  # properties of the objects whose loads are kept
         self._version = -1  # value of `RecordedObjects.version` for `_facts`
         self._rows: list[Sequence[float]] = []  # metrics of the iterations, on rank 0
@@ -395,13 +413,15 @@ class LoadHistory:
         """Keep the loads of the iteration that has ended."""
         self._changed = False
         if not self.full:
-            seconds = self._objects.seconds
+            seconds, parts = self._objects.seconds, self._objects.parts
             # Take the properties now: between loops, add() and remove() take effect immediately.
             if not self._loads or self._version != self._objects.version:
                 self._known, self._version = self._objects.recorded().copy(), self._objects.version
             self._loads.append(seconds.copy())
-            self._count_kept(seconds.nbytes)
-            self._of_all += 8 * self._objects.n_objects
+            if len(parts):
+                self._phases.append(parts.T.copy())
+            self._count_kept(seconds.nbytes + parts.nbytes)
+            self._of_all += 8 * self._objects.n_objects * (1 + len(parts))
 
     def _count_kept(self, nbytes: int) -> None:
         self._kept += BESIDE + nbytes
@@ -439,7 +459,9 @@ class LoadHistory:
         edges, passes = self._objects.edges(), self._objects.passes
         if self._parts:  # the first part counts for nothing: each `gather` has one
             self._of_all += 8 * 5 * self._objects.n_objects
-        self._parts.append(KeptLoads(self._first, objects, load, edges, passes, starts))
+        phases = np.array(self._phases) if loads and self._phases else None
+        self._phases = []
+        self._parts.append(KeptLoads(self._first, objects, load, edges, passes, starts, phases))
         self._first += len(load)
         self._count_kept(objects.nbytes + edges.nbytes)
 
@@ -490,8 +512,14 @@ def _stretch(parts: tuple[KeptLoads, ...], k: int) -> Stretch:
         edge_messages=rows.messages,
         edge_multicast=rows.multicast if rows.multicast.any() else None,
         starts=parts[0].starts,
+        phases=_phases(parts, k, order),
         **columns,
     )
+
+
+def _phases(parts: tuple[KeptLoads, ...], k: int, order: Any) -> F64 | None:
+    every = [part.phases[:k] for part in parts if part.phases is not None]
+    return np.concatenate(every, axis=1)[:, order] if k and every else None
 
 
 class RecordWriter:
@@ -544,7 +572,7 @@ class RecordWriter:
         try:
             self._writer = self._writer or _make_writer(records, self.path)
             self._writer.check()
-            _append(self._writer, kept, history, records.loops, records.answers)
+            _append(self._writer, kept, history, records.loops, records)
         except OSError as why:
             self._stop(why)
 
@@ -560,7 +588,7 @@ class RecordWriter:
         with files.writing(self.path, "w+b") as file:
             writer = _make_writer(records, file, seconds=records.seconds)
             try:
-                _append(writer, kept, history, loops, records.answers)
+                _append(writer, kept, history, loops, records)
             finally:
                 writer.close()
 
@@ -574,12 +602,11 @@ def _make_writer(records: Records, where: Any, **also: float) -> Any:
     return Writer(where, n_ranks, parameters, n_objects)
 
 
-def _append(
-    writer: Any, kept: Kept, history: History, loops: list[Loop], answers: list[Answers]
-) -> None:
+def _append(writer: Any, kept: Kept, history: History, loops: list[Loop], records: Records) -> None:
     stretches, rows = kept
     writer.loops(loops)
-    writer.answers(answers)
+    writer.answers(records.answers)
+    writer.phases(records.objects.phases)
     for s in stretches:
         at = s.first - stretches[0].first
         writer.append(s, rows[at : at + s.iterations], history)
@@ -595,6 +622,8 @@ class Records:
         self.agreement, self.objects, self.parameters = agreement, objects, options.parameters
         self.figures = IterationLog()  # metrics of each iteration, the same on every rank
         self.rank_loads = IterationLog(1)  # load of this rank in each iteration, (n, 1)
+        # Of each phase, the largest load of a rank in each iteration, then the mean load, (n, 2 d).
+        self.phases: IterationLog | None = None
         self.loops: list[Loop] = []
         in_memory = isinstance(options.record, bool)  # else a file is extended during the run
         self.loads = LoadHistory(agreement, objects, in_memory)  # for `save` and `report`
@@ -618,7 +647,9 @@ class Records:
 
     def keep(self, background: float) -> None:
         """Keep the loads of this rank's objects in the iteration that has ended."""
-        self.saved.keep(self.objects.seconds, self.objects.homes, background)
+        objects, parts = self.objects, self.objects.parts
+        loads = parts if len(parts) else objects.seconds[None]
+        self.saved.keep(loads, objects.homes, background)
         for history in self.keepers:
             history.keep()
 
@@ -635,6 +666,11 @@ class Records:
             stats.message_bytes,
         )
         self.figures.append(row)
+        if d := stats.n_phases:
+            if self.phases is None:
+                self.phases = IterationLog(2 * d, lowest=2 * d)
+            means = (total / stats.n_ranks for total in stats.phases[d:])
+            self.phases.append((*stats.phases[:d], *means))
         for history in self.keepers:
             history.figures((row,))
         self._unwritten += stats.time_max  # time_max is the same on all ranks

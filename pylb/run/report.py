@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -156,6 +156,8 @@ class Report:
     borrowed: float = 0.0
     lending_saved: float = 0.0  #: Seconds that `share` has saved; in shadow mode, would have saved.
     title: str = "Run"  #: The heading of the printed report.
+    #: max/mean of each phase over all iterations (`PhaseMetrics.max_over_mean`), by name.
+    phases: dict[str, float] = field(default_factory=dict)
 
     def reductions(self, other: Report) -> Reductions:
         """Return by how many percent idle times are below those of another run (Dasgupta eq. 5)."""
@@ -208,6 +210,8 @@ class Report:
                 continue
             would = "would be " if self.shadow and f.when in ("step", "lending") else ""
             rows.append([would + f.heading, *f.parts(value)])
+            if f.name == "mean_max_over_mean":
+                rows += [[f"... in phase {name}", x, ""] for name, x in self.phases.items()]
         console.show(["", "", ""], rows, file=out)
         if self.span > 1:
             kept = f"the run is long, so each value is the mean of {self.span} iterations"

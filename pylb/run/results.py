@@ -21,6 +21,7 @@ from pylb.files import named
 from pylb.io.hdf5 import SUFFIXES
 from pylb.io.run_record import FIGURES, RunData, Stretch
 from pylb.model import checks
+from pylb.model.metrics import PhaseMetrics
 from pylb.model.snapshot import F64
 from pylb.replaying.trace import Trace
 from pylb.replaying.trace_conversion import trace_fields
@@ -58,6 +59,17 @@ class RunResults(InNotebook):
         """
         self._loop.take()
         return IterationMetrics.of(self._state.records.figures)
+
+    @property
+    def phases(self) -> dict[str, PhaseMetrics]:
+        """Metrics of each phase by its name, in order; empty if the program names no phases.
+
+        The same on every rank.  The sum over the phases of `PhaseMetrics.max` is `metrics.max`.
+        """
+        self._loop.take()
+        state = self._state
+        log = state.records.phases
+        return {} if log is None else PhaseMetrics.by_name(state.objects.phases, log.table())
 
     @property
     def shadow(self) -> IterationMetrics:
@@ -168,6 +180,7 @@ class RunResults(InNotebook):
             shadow=state.options.mode == "shadow",
             span=state.records.figures.span,
             title="Run" if title is None else title,
+            phases={name: phase.max_over_mean for name, phase in self.phases.items()},
         )
         if path is None:
             return report
@@ -207,8 +220,8 @@ class RunResults(InNotebook):
         if records.writer is not None:
             stretches = records.writer.read()
         it = IterationMetrics.of(records.figures)
-        times, *figures = (
-            np.repeat(a, it.span, axis=0) for a in (times, it.time, it.mean, it.idle)
+        times, most, *figures = (
+            np.repeat(a, it.span, axis=0) for a in (times, it.max, it.time, it.mean, it.idle)
         )
         return of_stretches(
             stretches,
@@ -221,6 +234,8 @@ class RunResults(InNotebook):
             parameters={**records.all_parameters(), "seconds": records.seconds},
             title=title,
             names=names,
+            most=most if self.phases else None,
+            phases=self.phases,
         )
 
     def _times_without(self, stretches: list[Stretch], time: F64) -> F64 | None:

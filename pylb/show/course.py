@@ -18,6 +18,7 @@ from pylb.decide.sentences import OWN, verdict
 from pylb.errors import DomainError
 from pylb.io import records
 from pylb.io.run_record import Stretch
+from pylb.model.metrics import PhaseMetrics
 from pylb.model.snapshot import F64, I32, I64
 from pylb.replaying.replayed import Replay, placed, replay
 from pylb.replaying.run_record import RunRecord
@@ -72,6 +73,8 @@ class Course:
     others: float = 0.0  # number of cores that other programs used, if this disturbed the run
     would_save: float = math.nan  # in shadow mode: seconds that LB steps would have saved
     lending: dict[str, float] = field(default_factory=dict)  # figures of `share` on rank 0, not 0
+    # (m,) sum over the phases of the slowest rank in each; None: there are no phases
+    most: F64 | None = None
 
     @property
     def n_iterations(self) -> int:
@@ -80,8 +83,8 @@ class Course:
 
     @functools.cached_property
     def max(self) -> F64:
-        """Seconds of the slowest rank in each iteration, (m,)."""
-        return np.asarray(self.times.max(axis=1))
+        """Seconds of the slowest rank in each iteration, or in each of its phases, (m,)."""
+        return np.asarray(self.times.max(axis=1)) if self.most is None else self.most
 
     @functools.cached_property
     def mean(self) -> F64:
@@ -222,6 +225,8 @@ def of(
             names=known,
             gained=np.zeros(run.n_iterations) if base is None else gained(base),
             times_without=None if base is None else base.unbalanced.rank_times,
+            most=run.max if run.phases else None,
+            phases=run.phase_metrics,
         )
     elif isinstance(run, (Trace, Replay)):
         if not len(run.trace if isinstance(run, Replay) else run):
@@ -269,11 +274,13 @@ def of_stretches(
     names: Mapping[int, str] | None = None,
     gained: F64 | None = None,
     times_without: F64 | None = None,
+    most: F64 | None = None,
+    phases: Mapping[str, PhaseMetrics] | None = None,
 ) -> Course:
     """Make the course of a run of `Balancer` or `Advisor` from its stretches.
 
     times: (m, p) seconds of each rank in each iteration.  figures: time, mean and idle seconds of
-    each iteration, three (m,) arrays, see `IterationMetrics`.
+    each iteration, three (m,) arrays, see `IterationMetrics`.  most: see `Course`.
     """
     # A stretch without iterations only lists the objects at the end of the run.
     stretches = [s for s in stretches if s.iterations]
@@ -291,7 +298,11 @@ def of_stretches(
         elapsed=np.maximum.reduce([time, mean + waited, times.max(axis=1, initial=0.0)]),
         history=history,
         moves=list(_moves_of(stretches, n_ranks)),
-        facts=_facts_of(parameters),
+        facts=_facts_of(parameters)
+        | {
+            f"max/mean of phase {name}": f"{x.max_over_mean:.3f}"
+            for name, x in (phases or {}).items()
+        },
         heaviest=_heaviest_of(stretches, names or {}),
         strategy=str(parameters.get("strategy", "")),
         iteration_time=np.maximum(time, times.max(axis=1, initial=0.0)),
@@ -302,6 +313,7 @@ def of_stretches(
         others=float(parameters.get("others", 0.0)),
         would_save=float(parameters.get("would_save", math.nan)),
         lending={name: parameters[name] for name in LENDING if parameters.get(name)},
+        most=None if most is None else most[:m],
     )
 
 
@@ -374,6 +386,7 @@ def of_replay(run: Replay, recorded: Replay | None, title: str = "") -> Course:
         iteration_time=run.iteration_time,
         gained=gained(run),
         times_without=run.unbalanced.rank_times,
+        most=run.metrics["max"] if run.trace.n_subphases else None,
     )
 
 

@@ -26,6 +26,8 @@ static plb_stats_t contribution(plb_rng_t *rng, int64_t rank)
     s.message_bytes = s.messages * 8;
     s.time_max = plb_rng_uniform(rng);
     s.cost_max = plb_rng_uniform(rng);
+    const double phase[3] = {load, plb_rng_uniform(rng), 1e-9};
+    plb_stats_set_phases(&s, phase, 3);
     return s;
 }
 
@@ -60,6 +62,24 @@ TEST(merge_does_not_depend_on_order_or_tree)
         const plb_stats_t again = merged(work, MANY, &rng);
         assert_memory_equal(&again, &expected, sizeof again);
     }
+}
+
+TEST(an_iteration_takes_the_slowest_rank_of_each_phase)
+{
+    plb_stats_t a, b;
+    plb_stats_init(&a);
+    plb_stats_init(&b);
+    a.load_max = 4.0;
+    b.load_max = 5.0;
+    plb_stats_merge(&a, &b);
+    assert_true(plb_stats_max(&a) == 5.0); /* no phases */
+    plb_stats_set_phases(&a, (double[]){3.0, 1.0}, 2);
+    plb_stats_set_phases(&b, (double[]){1.0, 4.0}, 2);
+    plb_stats_merge(&a, &b);
+    assert_int_equal(a.n_phases, 2);
+    assert_true(plb_stats_max(&a) == 7.0);
+    assert_true(plb_exact_value(&a.phase_sum[0]) == 4.0 &&
+                plb_exact_value(&a.phase_sum[1]) == 5.0);
 }
 
 TEST(merge_notes_ranks_that_disagree)

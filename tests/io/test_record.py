@@ -176,10 +176,10 @@ def test_other_files_are_named(tmp_path):
     with pytest.raises(FormatError, match="not a run record of pylb"):
         pylb.RunRecord.load(path)
     write(path)
-    for version in (1, 5, 7):
+    for version in (1, 5, 8):
         with h5py.File(path, "a") as file:
             file.attrs["version"] = version
-        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 6"):
+        with pytest.raises(FormatError, match=f"version {version}: expected .* of version 7"):
             pylb.RunRecord.load(path)
 
 

@@ -235,7 +235,10 @@ def tasks(draw, known, rank):
         names = ["task_serialized_bytes", "task_footprint_bytes", "task_working_bytes", "x"]
         size = st.integers(0, 2**53)
         out["user_defined"] = draw(st.dictionaries(st.sampled_from(names), size))
-    return {**out, **draw(st.dictionaries(st.sampled_from(["subphases", "\u20ac", ""]), anything))}
+    if draw(st.booleans()):  # a part of the time each; more than 8 are not used
+        ids = draw(st.lists(st.integers(0, 20), max_size=12, unique=True))
+        out["subphases"] = [{"id": i, "time": out["time"] / len(ids), "x": 1} for i in ids]
+    return {**out, **draw(st.dictionaries(st.sampled_from(["\u20ac", ""]), anything))}
 
 
 @st.composite

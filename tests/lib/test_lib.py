@@ -51,6 +51,20 @@ def test_work_is_lent(mpi_program, mpiexec, ranks):
     assert "n is -1: expected" in done.stderr
 
 
+def test_cells_with_a_load_for_each_phase(mpi_program, mpiexec):
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("phases"))])
+    assert done.stdout.count("code 0, max 48, mean 32, 1.5 -> 1\n") == 2, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["x"], "up to 2 in step 1"), (["x"] * 9, "9: expected 1 ... 8")]
+)
+def test_another_number_of_phases_is_an_error_of_all_ranks(mpi_program, mpiexec, words, said):
+    done = finished([*mpiexec, "-n", "2", str(mpi_program("phases")), *words])
+    assert done.stdout.count("code -") == 2, done.stdout
+    assert f"n_components of the cells is {said}" in done.stderr
+
+
 def test_a_function_of_rows_that_fails_ends_all(mpi_program, mpiexec):
     done = finished([*mpiexec, "-n", "3", str(mpi_program("share")), "fail"])
     assert done.stdout.count("code -9") == 3

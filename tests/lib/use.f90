@@ -58,6 +58,10 @@ contains
       call check(ierr == pylb_err_value, "negative seconds")
       call lb%advise([1.0_real64, 2.0_real64], plan, key=[1_int64], ierr=ierr)
       call refused(ierr, pylb_err_value, "length")
+      call lb%advise([1.0_real64, 2.0_real64, 3.0_real64], plan, ierr=ierr, n_components=2)
+      call refused(ierr, pylb_err_value, "length")
+      call lb%advise([1.0_real64, 2.0_real64], plan, key=[1_int64], ierr=ierr, n_components=2)
+      call check(ierr == pylb_ok .and. .not. plan%rebalance, "a cell with two loads")
       call lb%close()
       call lb%create()
       if (.not. lb%seconds() >= 0.0_real64) error stop "seconds"

@@ -1,0 +1,446 @@
+"""Several loads an object in running programs: phases of an iteration, each with a barrier."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import pylb
+from pylb.errors import DomainError, FormatError, StateError
+from pylb.run.report import Report
+
+P, EACH = 4, 24  # ranks; objects of each rank
+NAMES = ("push", "deposit", "fields")
+
+
+def seconds_of(key: int, phase: int, d: int) -> float:
+    """Loads of which some are large in one phase, others in another one; the sums are alike.
+
+    Objects that are dealt out by their load, then by their key, come to the rank key % P.
+    """
+    heavy = key % P * d // P == phase
+    return (5.0 if heavy else 1.0) * (1.0 + 0.1 * (key // (4 * P)))
+
+
+def loads(d: int) -> np.ndarray:
+    return np.array([[seconds_of(key, k, d) for k in range(d)] for key in range(P * EACH)])
+
+
+def program(comm, d: int, n: int = 40, **options):
+    """Run d phases, with virtual seconds; return the balancer."""
+    lb = pylb.Balancer(comm, **options)
+    for key in range(lb.rank, P * EACH, P):
+        lb.add(key, None)
+    for _ in lb.iterate(n):
+        for k in range(d):
+            with lb.phase(NAMES[k]):
+                for key, _ in lb.local():
+                    comm.elapse(seconds_of(key, k, d))
+            comm.barrier()
+    lb.finish()
+    return lb
+
+
+def late(lb) -> float:
+    """The time of the last iterations, relative to the bound: perfect balance of each phase."""
+    m = lb.metrics
+    return float(m.max[-10:].sum() / m.mean[-10:].sum())
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("p", [4, 8])
+def test_auto_balances_each_phase(d, p):
+    def main(comm):
+        lb = program(comm, d)
+        return late(lb), lb.history.lb_steps, {k: v.max_over_mean for k, v in lb.phases.items()}
+
+    global P
+    before, P = P, p
+    try:
+        found = pylb.VirtualCluster(p).run(main)
+    finally:
+        P = before
+    ratio, steps, phases = found[0]
+    assert ratio <= 1.02
+    assert list(phases) == list(NAMES[:d])
+    assert steps
+    assert steps[0].by_sum > 1.05
+    assert "VectorLB then placed the phases" in steps[0].why
+    assert steps[0].before == pytest.approx(steps[0].max_over_mean, rel=0.05)
+
+
+def test_the_sum_of_the_phases_is_not_enough():
+    """A strategy that looks at one number balances the sum, and leaves each phase imbalanced."""
+
+    def main(comm):
+        return late(program(comm, 2, strategy="RefineLB", every=5))
+
+    assert pylb.VirtualCluster(P).run(main)[0] > 1.3
+
+
+def test_named_strategies_get_all_phases_or_the_sum():
+    def main(comm):
+        seen = []
+
+        def stay(snapshot):
+            seen.append(snapshot.load.shape)
+            return snapshot.rank
+
+        program(comm, 3, n=6, strategy=stay, every=3)
+        vector = program(comm, 3, strategy="VectorLB", every=5)
+        return seen, late(vector)
+
+    seen, ratio = pylb.VirtualCluster(P).run(main)[0]
+    assert set(seen) == {(P * EACH, 3)}
+    assert ratio <= 1.02
+
+
+def test_statistics_are_those_of_a_calculation_by_hand():
+    every = loads(2).reshape(EACH, P, 2).sum(axis=0)  # (ranks, phases)
+
+    def main(comm):
+        lb = program(comm, 2, n=3, mode="off")
+        report = lb.report()
+        return lb.metrics, lb.phases, report, lb.rank_loads()
+
+    metrics, phases, report, rank_loads = pylb.VirtualCluster(P).run(main)[0]
+    assert metrics.max == pytest.approx(every.max(axis=0).sum(), rel=1e-3)
+    assert metrics.mean == pytest.approx(every.sum(axis=1).mean(), rel=1e-3)
+    assert metrics.min == pytest.approx(every.sum(axis=1).min(), rel=1e-3)
+    assert rank_loads[0] == pytest.approx(every.sum(axis=1), rel=1e-3)
+    for k, phase in enumerate(phases.values()):
+        assert phase.max == pytest.approx(every[:, k].max(), rel=1e-3)
+        assert phase.mean == pytest.approx(every[:, k].mean(), rel=1e-3)
+    assert isinstance(report, Report)
+    assert report.phases == {n: p.max_over_mean for n, p in phases.items()}
+    assert "... in phase push" in str(report)
+    assert report.mean_max_over_mean == pytest.approx(
+        every.max(axis=0).sum() / every.sum(axis=1).mean(), rel=1e-3
+    )
+
+
+def test_what_lb_steps_saved_counts_phases():
+    def main(comm):
+        lb = program(comm, 2)
+        return lb.metrics, lb.report()
+
+    metrics, report = pylb.VirtualCluster(P).run(main)[0]
+    without = loads(2).reshape(EACH, P, 2).sum(axis=0).max(axis=0).sum() * len(metrics.max)
+    expected = without - metrics.max.sum() - report.lb_seconds
+    assert report.saved == pytest.approx(expected, rel=0.05)
+    assert sum(r.gain for r in report.history.lb_steps) == pytest.approx(
+        without - metrics.max.sum(), rel=0.2
+    )
+
+
+def test_one_phase_is_the_same_as_none():
+    def main(comm, named):
+        lb = pylb.Balancer(comm, strategy="GreedyLB", every=4)
+        for key in range(lb.rank, P * EACH, P):
+            lb.add(key, None)
+        for _ in lb.iterate(12):
+            with lb.phase("all") if named else _nothing():
+                for key, _ in lb.local():
+                    comm.elapse(seconds_of(key, 0, 2))
+        return lb.metrics.max, [r.predicted for r in lb.history.lb_steps]
+
+    cluster = pylb.VirtualCluster(P)
+    one, none = cluster.run(main, True)[0], cluster.run(main, False)[0]
+    assert one[0] == pytest.approx(none[0], rel=1e-3)
+    assert one[1] == pytest.approx(none[1], rel=1e-3)
+
+
+class _nothing:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        return None
+
+
+def test_shadow_mode_and_replay_decide_like_the_run(tmp_path):
+    path = str(tmp_path / "run.h5")
+
+    def main(comm):
+        lb = program(comm, 3, strategy="VectorLB", every=6)
+        shadow = program(comm, 3, strategy="VectorLB", every=6, mode="shadow")
+        lb.save(path)
+        shadow.save(str(tmp_path / "shadow.h5"))
+        return lb.metrics.max, lb.history.lb_steps, shadow.shadow.max, shadow.history.lb_steps
+
+    most, steps, would, would_steps = pylb.VirtualCluster(P).run(main)[0]
+    trace = pylb.Trace.load(path)
+    assert trace.n_subphases == 3
+    assert trace.recorded.phases == NAMES
+    assert trace[0].load.shape == (P * EACH, 3)
+    again = trace.replay("VectorLB", every=6)
+    assert again.metrics["max"].tolist() == most.tolist()
+    for one, other in zip(again.decisions.lb_steps, steps, strict=True):
+        assert (one.predicted, one.before, one.gain) == (other.predicted, other.before, other.gain)
+        assert one.migrations == other.migrations
+    shadow = pylb.Trace.load(tmp_path / "shadow.h5").replay("VectorLB", every=6)
+    assert shadow.metrics["max"].tolist() == would.tolist()
+    assert [r.predicted for r in would_steps] == [r.predicted for r in shadow.decisions.lb_steps]
+    assert would[-1] < 0.7 * most[0]
+
+
+def test_the_automatic_choice_is_replayed_bit_for_bit(tmp_path):
+    path = str(tmp_path / "run.h5")
+
+    def main(comm):
+        lb = program(comm, 2, every=8)
+        lb.save(path)
+        return lb.metrics.max, [(r.by_sum, r.predicted, r.strategy) for r in lb.history.lb_steps]
+
+    most, steps = pylb.VirtualCluster(P).run(main)[0]
+    again = pylb.Trace.load(path).replay(every=8)
+    found = [(r.by_sum, r.predicted, r.strategy) for r in again.decisions.lb_steps]
+    assert str(found) == str(steps)
+    assert again.metrics["max"].tolist() == most.tolist()
+
+
+def test_a_checkpoint_keeps_what_was_learned_of_the_phases(tmp_path):
+    def begin(comm):
+        lb = program(comm, 2, n=10, every=4, record=False)
+        lb.checkpoint(tmp_path / "saved")
+        return lb._objects.store.estimates.tolist()
+
+    def go_on(comm):
+        lb = pylb.Balancer.restore(comm, tmp_path / "saved", every=4)
+        known = lb._objects.store.estimates.tolist()
+        for _ in lb.iterate(4):
+            for k in range(2):
+                with lb.phase(NAMES[k]):
+                    for key, _ in lb.local():
+                        comm.elapse(seconds_of(key, k, 2))
+        return known, late(lb)
+
+    before = pylb.VirtualCluster(P).run(begin)
+    for kept, (known, ratio) in zip(before, pylb.VirtualCluster(P).run(go_on), strict=True):
+        assert known == kept
+        assert ratio < 1.1
+
+
+def wrong(comm, case: str) -> None:
+    lb = pylb.Balancer(comm, load=(lambda key, block: 1.0) if case == "load" else None)
+    lb.add(lb.rank, None)
+    if case == "outside":
+        lb.phase("push")
+    for it in lb.iterate(3):
+        names = ["push", "deposit"]
+        if case == "ranks" and comm.rank == 1:
+            names = ["deposit", "push"]
+        if case == "iterations" and it == 2 and comm.rank == 1:
+            names = ["push"]
+        if case == "other" and it == 1:
+            names = ["push", "fields"]
+        if case == "many":
+            names = [str(i) for i in range(9)]
+        if case == "name":
+            names = [3]
+        for name in names:
+            with lb.phase(name):
+                if case == "within":
+                    lb.phase("again").__enter__()
+                for _ in lb.local():
+                    comm.elapse(1e-3)
+        if case == "beside":
+            for _ in lb.local():
+                comm.elapse(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("case", "error", "words"),
+    [
+        ("ranks", DomainError, "phases differ between ranks in iteration 0: rank 0: push, deposit"),
+        ("iterations", DomainError, "rank 1 ran other phases in iteration 2 than before: push;"),
+        ("other", DomainError, "phase is 'fields': expected push, deposit, as before"),
+        ("many", DomainError, "phase '8' would be number 9: expected at most 8"),
+        ("within", StateError, r"phase\('again'\) within phase\('push'\): expected one at a time"),
+        ("beside", DomainError, "s outside of the phases"),
+        ("outside", StateError, r"phase\(\) outside of iterate\(\)"),
+        ("load", StateError, r"phase\(\) with load="),
+        ("name", DomainError, "phase is 3: expected a name"),
+    ],
+)
+def test_wrong_phases_end_all_ranks_with_an_error(case, error, words):
+    def main(comm):
+        try:
+            wrong(comm, case)
+        except pylb.errors.PylbError as why:
+            return str(why), type(why)
+        return "no error", None
+
+    found = pylb.VirtualCluster(2).run(main)
+    assert any(kind is error for _, kind in found)
+    assert any(re.search(words, said) for said, _ in found), found
+
+
+def test_a_lag_has_no_phases():
+    lb = pylb.Balancer(lag=2)
+    with pytest.raises(StateError, match="phase\\(\\) with lag=2"):
+        lb.phase("push")
+
+
+def test_an_exception_ends_a_phase_and_its_time_counts():
+    def main(comm):
+        lb = pylb.Balancer(comm)
+        lb.add(0, None)
+        for _ in lb.iterate(2):
+            try:
+                with lb.phase("push"):
+                    for _ in lb.local():
+                        comm.elapse(2.0)
+                    raise KeyError("caught")
+            except KeyError:
+                pass
+            with lb.phase("deposit"):
+                for _ in lb.local():
+                    comm.elapse(1.0)
+        return {name: phase.max.tolist() for name, phase in lb.phases.items()}
+
+    found = pylb.VirtualCluster(1).run(main)[0]
+    assert found["push"] == pytest.approx([2.0, 2.0], rel=1e-3)
+    assert found["deposit"] == pytest.approx([1.0, 1.0], rel=1e-3)
+
+
+def test_a_component_that_is_always_zero():
+    def main(comm):
+        lb = program(comm, 2, n=2, mode="off")
+        for _ in lb.iterate(30):
+            for name in NAMES[:2]:
+                with lb.phase(name):
+                    for key, _ in lb.local():
+                        comm.elapse(seconds_of(key, 0, 2) if name == "push" else 0.0)
+        return lb.phases["deposit"].max[2:].max(), lb.phases["deposit"].max_over_mean
+
+    found = pylb.VirtualCluster(P).run(main)[0]
+    assert found[0] < 1e-2
+    assert math.isfinite(found[1])
+
+
+# ---- a code that owns its data ------------------------------------------------------------------
+
+
+def advised(comm, form: str, n: int = 60):
+    lb = pylb.Advisor(comm)
+    ids = np.arange(comm.rank, P * EACH, P)
+    every = loads(2)
+    for _ in lb.iterate(n):
+        mine = every[ids]
+        if form == "cells":
+            plan = lb.advise(loads=mine, keys=ids)
+        elif form == "seconds":
+            plan = lb.advise(seconds=mine.sum(axis=0))
+        else:
+            for k in range(2):
+                with lb.phase(NAMES[k]), lb.timed():
+                    comm.elapse(float(mine[:, k].sum()))
+            plan = lb.advise(loads=mine, keys=ids) if form == "both" else lb.advise()
+        if plan:
+            with lb.rebalancing():
+                if plan.rank is not None:
+                    ids = plan.migrate(ids)
+    return lb
+
+
+@pytest.mark.parametrize("form", ["cells", "both"])
+def test_an_advisor_places_cells_by_phases(form):
+    def main(comm):
+        lb = advised(comm, form)
+        return late(lb), list(lb.phases), lb.history.lb_steps[0].by_sum
+
+    ratio, names, by_sum = pylb.VirtualCluster(P).run(main)[0]
+    assert ratio <= 1.03
+    assert names == (["0", "1"] if form == "cells" else list(NAMES[:2]))
+    assert by_sum > 1.2
+
+
+@pytest.mark.parametrize("form", ["seconds", "timed"])
+def test_an_advisor_without_cells_decides_by_phases(form):
+    every = loads(2).reshape(EACH, P, 2).sum(axis=0)
+
+    def main(comm):
+        lb = advised(comm, form, n=5)
+        return lb.metrics.max, lb.phases
+
+    most, phases = pylb.VirtualCluster(P).run(main)[0]
+    assert most == pytest.approx(every.max(axis=0).sum(), rel=1e-3)
+    assert [p.max[0] for p in phases.values()] == pytest.approx(every.max(axis=0), rel=1e-3)
+
+
+def test_wrong_phases_of_an_advisor():
+    lb = pylb.Advisor()
+    with pytest.raises(DomainError, match=r"loads\[1, 1\] is nan: expected 0 ... 1e30 seconds"):
+        lb.advise(loads=[[1.0, 2.0], [1.0, math.nan]])
+    with pytest.raises(DomainError, match=r"loads has shape \(2, 9\): expected"):
+        lb.advise(loads=np.ones((2, 9)))
+    lb.advise(loads=np.ones((2, 2)))
+    with pytest.raises(DomainError, match="rank 0 ran other phases in step 1 than before: none"):
+        lb.advise(loads=np.ones(2))
+    other = pylb.Advisor()
+    with other.timed():
+        np.ones(10).sum()
+    with pytest.raises(DomainError, match="s were timed outside of the phases"):
+        other.phase("push").__enter__()
+
+
+# ---- vt's subphases ----------------------------------------------------------------------------
+
+
+def vt_file(rank: int, tasks: dict[int, list[float]]) -> dict:
+    """Return an LBDatafile with two phases, whose tasks have subphases (and 0.5 s beside them)."""
+    entity = {"collection_id": 7, "home": rank, "migratable": True, "type": "object"}
+    rows = [
+        {
+            "entity": {**entity, "id": key},
+            "node": rank,
+            "resource": "cpu",
+            "time": sum(times) + 0.5 * (key == 0),
+            "subphases": [{"id": i, "time": x} for i, x in enumerate(times)],
+        }
+        for key, times in tasks.items()
+    ]
+    phases = [{"id": i, "tasks": rows} for i in range(2)]
+    return {
+        "type": "LBDatafile",
+        "metadata": {"type": "LBDatafile", "rank": rank},
+        "phases": phases,
+    }
+
+
+def test_subphases_of_vt_are_loads_by_phase(tmp_path):
+    pytest.importorskip("msgspec")
+    tasks = [{0: [3.5, 1.0], 1: [4.0, 1.0]}, {2: [1.0, 3.0], 3: [1.0, 5.0]}]
+    for rank, some in enumerate(tasks):
+        (tmp_path / f"data.{rank}.json").write_text(json.dumps(vt_file(rank, some)))
+    trace = pylb.Trace.load(tmp_path)
+    assert trace.n_subphases == 2
+    assert trace[0].load.tolist() == [[4.0, 1.0], [4.0, 1.0], [1.0, 3.0], [1.0, 5.0]]
+    # by hand: the slowest rank takes 8 s, then 8 s; exchanging 1 and 3 leaves 5 s and 6 s; neither
+    # subphase can take less than (4 + 4 + 1 + 1) / 2 = (1 + 1 + 3 + 5) / 2 = 5 s
+    assert trace.replay("none").metrics["max"].tolist() == [16.0, 16.0]
+    best = trace.optimum("VectorLB", cost=0.0)
+    assert best.bound == 16.0 + 10.0
+    assert best.time == 16.0 + 11.0
+    moved = trace.replay("VectorLB", every=1, cost=0.0)
+    assert moved.metrics["max"].tolist() == [16.0, 11.0]
+    assert trace.replay("GreedyLB", every=1, cost=0.0).metrics["max"].tolist()[0] == 16.0
+    # written again, also from arrays alone
+    pylb.Trace.from_snapshots(list(trace)).save(tmp_path / "again")
+    again = pylb.Trace.load(tmp_path / "again")
+    assert again.task_subphases.tolist() == trace.task_subphases.tolist()
+    assert again.optimum("VectorLB", cost=0.0).bound == best.bound
+
+
+def test_subphases_that_take_longer_than_their_task(tmp_path):
+    pytest.importorskip("msgspec")
+    wrong = vt_file(0, {1: [1.0, 1.0]})
+    wrong["phases"][1]["tasks"][0] = {**wrong["phases"][1]["tasks"][0], "time": 1.5}
+    (tmp_path / "data.0.json").write_text(json.dumps(wrong))
+    with pytest.raises(FormatError, match="the subphases of object 1 take 2 s: expected at most"):
+        pylb.Trace.load(tmp_path)
