@@ -588,6 +588,7 @@ class Measured(NamedTuple):
     time: float  # seconds of the step; 0: it was not timed
     cost: float  # seconds of the redistribution before the step
     rebalanced: bool  # whether this rank carried out the LB step that was advised before the step
+    ahead: bool  # whether data that are now advised to move may do so during the next step
 
 
 class AdvisorState(RunState):
@@ -602,7 +603,8 @@ class AdvisorState(RunState):
         self.cost = math.nan  # of the first LB step, if the program has told it
         self.model: LoadModel | None = None  # estimates the loads of cells from their features
         self.features: F64 | None = None  # (n, k), of the cells in the most recent step
-        # Number and seconds, on this rank, of the step that has just ended.
+        # The last step that runs without an LB step that is advised now: the one that has just
+        # ended, or the next one (`ahead`); seconds of the former on this rank.
         self.ended = (-1, 0.0)
 
     def observe(self, stats: Stats) -> None:
