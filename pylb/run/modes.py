@@ -402,8 +402,8 @@ class MeasuringMode:
         """Compute what LB steps have saved so far.  Collective."""
         state, speed = self._state, self._state.options.facts.known("speed")
         learned: Sequence[float] = ()
-        if speed is None:
-            learned = next((r.speed for r in reversed(self.history) if r.balanced and r.moved), ())
+        if speed is None and (last := state.decider.last) is not None:
+            learned = last.speed
         state.records.saved.update(state.done, speed, learned)
 
     def catch_up(self, is_over: bool, left_early: bool = False) -> None:
@@ -528,8 +528,10 @@ class BalancingMode(MeasuringMode):
         self._state.records.saved.begin(self._state.done)
         try:
             self._speed = self._state.step().run(reason)
-            if not ahead:
-                self._least = min(self._least, self.history[-1].seconds_strategy)
+            if not ahead and self._state.ahead is not None:
+                last = self._state.decider.last
+                assert last is not None
+                self._least = min(self._least, last.seconds_strategy)
         except BaseException:
             # If this rank ends now, the error of the other ranks names this place.
             self._state.agreement.at = self._state.agreement.last_step_in_words
